@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 
 from dynascope import flows
 from dynascope.errors import DivergenceError
 from dynascope.flows.exact.few_prompts import few_prompts
-from dynascope.flows.exact.signed_phases import diagonal_equations
+from dynascope.flows.exact.neuron_bundles import begin_bundles
+from dynascope.flows.exact.signed_phases import begin_phases
 from dynascope.flows.exact.stiff_neurons import work_of_a_step
 from dynascope.flows.progress import counted
-from dynascope.flows.solvers.by_stiffness import few_equations
+from dynascope.flows.solvers.by_stiffness import Begun, few_equations
+from dynascope.flows.solvers.stepping import resolved_loss
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
@@ -24,6 +26,25 @@ from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.task import Task
 
 __all__ = ["distance_between", "loss_curve"]
+
+
+class _Curve(NamedTuple):
+    """A loss over time, dense enough for lines between its points.
+
+    Attributes:
+        time: Increasing.
+        loss: At these times.
+        operations: That it took.
+        variables: In which the flow was followed.
+    """
+
+    time: Float[np.ndarray, " point"]
+    loss: Float[np.ndarray, " point"]
+    operations: float = 0.0
+    variables: str = ""
+
+
+_Follow = Callable[[float, float], _Curve]  # of duration and tolerance
 
 
 class _Closeness(NamedTuple):
@@ -48,9 +69,9 @@ class _Closeness(NamedTuple):
 _KINKED = _Closeness(1.5e-3, 2.0, 1e-4, 4.0, 1)
 _SMOOTH = _Closeness(2e-3, 1.5, 1e-6)  # other neurons
 _ATTENTION = _Closeness(2e-3, 1.5, 4e-5)  # of which all drops are sharp
-_LINEAR = _Closeness(3e-3, 1.5, 2e-6)
-_DIAGONAL = _Closeness(3e-4, 1.5, 2e-6)
-_LARGE = _Closeness(1e-6, 1.5, 3e-6)  # those that are followed explicitly
+_LINEAR = _Closeness(2e-4, 1.2, 1e-6)
+_DIAGONAL = _Closeness(3e-4, 1.2, 1e-6)
+_LARGE = _Closeness(1e-6, 1.5, 1.5e-6)  # diagonal ones that are followed explicitly
 _FAR = 3e-3  # error of a curve, over the initial loss, at which steps become finer once more
 _STEPS, _IMPLICIT_STEPS = 30_000, 3_000  # after which a curve ends, as to follow it further takes too long,
 _OPERATIONS = 1e11  # or after so many of them, which take half a minute at most,
@@ -77,8 +98,8 @@ def loss_curve(
         normalised: Whether to follow the homogeneity-normalised flow.
 
     Returns:
-        Record with `loss` over `time`, and `rougher_loss`, that of the other time. Its attribute `error` is 1.5 times
-        (of neurons with kinks twice) the mean distance of the two over log time, over the initial loss, and a little
+        Record with `loss` over `time`, and `rougher_loss`, that of the other time. Its attribute `error` is 1.2 times
+        to twice (see `_Closeness`) the mean distance of the two over log time, over the initial loss, and a little
         more, which covers that of the better one in nine curves of ten. It ends before the duration if it takes too
         many steps or operations, of which the attribute `operations` says the number. None for networks and tasks that
         no such flow is for, or of which a few steps already take too long.
@@ -97,10 +118,10 @@ def loss_curve(
     if found is None:
         return None
     follow, closeness = found
-    curves: list[xr.Dataset] = []
+    curves: list[_Curve] = []
     for tolerance in counted((closeness.tolerance, closeness.tolerance / closeness.finer), "curves"):
-        curves.append(follow(duration=duration, tolerance=tolerance))
-        duration = min(duration, float(curves[-1]["time"][-1]))
+        curves.append(follow(duration, tolerance))
+        duration = min(duration, float(curves[-1].time[-1]))
         if duration == 0:
             raise DivergenceError(
                 f"from weights of scale {scale:.3g} the flow takes more steps than it may before anything happens",
@@ -108,26 +129,28 @@ def loss_curve(
                 remedy="choose a larger scale, or the homogeneity-normalised flow",
             )
     rough, better = curves
-    apart = distance_between(rough, better)
+    apart = _distance(rough, better)
     for power in range(1, closeness.refinements + 1):
         if closeness.margin * apart <= _FAR:
             break
         # At a kink a neuron may take either way, so that the rest of the curve hangs on it.
-        finer = follow(
-            duration=float(better["time"][-1]), tolerance=closeness.tolerance / closeness.finer ** (power + 1)
-        )
+        end = float(better.time[-1])
+        finer = follow(end, closeness.tolerance / closeness.finer ** (power + 1))
         curves.append(finer)
-        if float(finer["time"][-1]) < float(better["time"][-1]):
+        if float(finer.time[-1]) < end:
             break
         rough, better = better, finer
         # Two that took the same way may both have taken the wrong one.
-        apart = max(distance_between(rough, better), apart / closeness.finer)
+        apart = max(_distance(rough, better), apart / closeness.finer)
     error = closeness.margin * apart + closeness.floor
-    there = np.interp(better["time"], rough["time"], rough["loss"])
-    return (
-        better[["loss"]]
-        .assign(rougher_loss=("time", there))
-        .assign_attrs(error=error, operations=sum(each.attrs["operations"] for each in curves))
+    # A check of what was checked before would take a tenth of the time that a small table does.
+    return xr.Dataset(
+        {
+            "loss": ("time", better.loss),
+            "rougher_loss": ("time", np.interp(better.time, rough.time, rough.loss)),
+        },
+        {"time": better.time},
+        {"error": error, "operations": sum(each.operations for each in curves), "variables": better.variables},
     )
 
 
@@ -143,44 +166,59 @@ def distance_between(one: xr.Dataset, other: xr.Dataset) -> float:
         >>> distance_between(*falling)
         0.0
     """
-    times = [each["time"].to_numpy() for each in (one, other)]
-    losses = [each["loss"].to_numpy() for each in (one, other)]
-    moving = np.flatnonzero(losses[1] < 0.999 * losses[1][0])
-    begin = times[1][moving[0]] if len(moving) else times[1][-1] / 10
-    shared = np.geomspace(begin / 2, times[1][-1], 1000)
-    here, there = (np.interp(shared, *each) for each in zip(times, losses, strict=True))
-    return float(np.mean(np.abs(here - there)) / losses[1][0])
+    return _distance(*(_Curve(each["time"].to_numpy(), each["loss"].to_numpy()) for each in (one, other)))
 
 
-def _flow(
-    task: Any, network: Any, scale: float, normalised: bool
-) -> tuple[Callable[..., xr.Dataset], _Closeness] | None:
-    """A function of duration and tolerance."""
-    usual: dict[str, Any] = {"scale": scale, "partial": True, "max_steps": _STEPS, "points": _POINTS}
-    usual["operations"] = _OPERATIONS
+def _distance(one: _Curve, other: _Curve) -> float:
+    moving = np.flatnonzero(other.loss < 0.999 * other.loss[0])
+    begin = other.time[moving[0]] if len(moving) else other.time[-1] / 10
+    shared = np.geomspace(begin / 2, other.time[-1], 1000)
+    here, there = (np.interp(shared, each.time, each.loss) for each in (one, other))
+    return float(np.mean(np.abs(here - there)) / other.loss[0])
+
+
+def _flow(task: Any, network: Any, scale: float, normalised: bool) -> tuple[_Follow, _Closeness] | None:
+    """How a curve is followed, and how closely."""
     if isinstance(task, InContextRegression) and isinstance(network, LinearAttention | MergedAttention):
-        return _implicit(few_prompts(task), network, usual, _ATTENTION)
+        return _implicit(few_prompts(task), network, scale, _ATTENTION)
     if not isinstance(task, Task):
         return None
     layers = linear_layers(network)
     if layers is not None:
-        closeness = _LINEAR if few_equations(task.input_dimension * task.output_dimension) else _LARGE
-        return functools.partial(flows.linear_flow, task, *layers, **usual), closeness
+        return _exactly(begin_bundles(task, *layers, scale=scale), "neuron bundles"), _LINEAR
     if isinstance(network, DiagonalLinear) and np.all(np.asarray(network.v) == 0) and np.ptp(network.u) == 0:
-        closeness = _DIAGONAL if few_equations(diagonal_equations(task)) else _LARGE
-        start = {"scale": scale * float(network.u[0])}
-        return functools.partial(flows.diagonal_flow, task, **usual | start), closeness
+        begun = begin_phases(task, scale=scale * float(network.u[0]))
+        return _exactly(begun, "signed phases"), _DIAGONAL if few_equations(begun.equations) else _LARGE
     if not (isinstance(network, SumOfNeurons) and network.degree >= 2):
         return None
     if network.degree > 2 and not normalised:
-        return _implicit(task, network, usual, _SMOOTH)
-    return functools.partial(flows.polar_flow, network, task, normalised=normalised, **usual), _KINKED
+        return _implicit(task, network, scale, _SMOOTH)
+    return _by_neurons(task, network, scale=scale, normalised=normalised), _KINKED
 
 
-def _implicit(
-    task: Task, network: Any, usual: dict[str, Any], closeness: _Closeness
-) -> tuple[Callable[..., xr.Dataset], _Closeness] | None:
+def _exactly(begun: Begun, variables: str) -> _Follow:
+    def follow(duration: float, tolerance: float) -> _Curve:
+        record, took = begun.follow(
+            duration=duration, tolerance=tolerance, max_steps=_STEPS, operations=_OPERATIONS, partial=True
+        )
+        return _Curve(*resolved_loss(record, _POINTS), took, variables)
+
+    return follow
+
+
+def _by_neurons(task: Task, network: Any, **options: Any) -> _Follow:
+    limits: dict[str, Any] = {"max_steps": _STEPS, "operations": _OPERATIONS, "partial": True, "points": _POINTS}
+
+    def follow(duration: float, tolerance: float) -> _Curve:
+        record = flows.polar_flow(network, task, duration=duration, tolerance=tolerance, **limits | options)
+        told = {name: record.attrs[name] for name in ("operations", "variables") if name in record.attrs}
+        return _Curve(record["time"].to_numpy(), record["loss"].to_numpy(), **told)
+
+    return follow
+
+
+def _implicit(task: Task, network: Any, scale: float, closeness: _Closeness) -> tuple[_Follow, _Closeness] | None:
     if _FEWEST * work_of_a_step(network, task) > _IMPLICIT_OPERATIONS:
         return None
     limits = {"solver": "stiff", "max_steps": _IMPLICIT_STEPS, "operations": _IMPLICIT_OPERATIONS}
-    return functools.partial(flows.polar_flow, network, task, **usual | limits), closeness
+    return _by_neurons(task, network, scale=scale, **limits), closeness

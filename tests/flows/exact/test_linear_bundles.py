@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.flows import linear_flow
 from dynascope.flows.exact.linear_bundles import LinearBundles
+from dynascope.flows.exact.neuron_bundles import begin_bundles
 from dynascope.tasks import Task
 
 
@@ -20,7 +21,7 @@ def _float64():
 def test_an_implicit_step_solves_with_the_jacobian_of_the_velocity():
     draw = np.random.default_rng(0)
     cross, power = draw.normal(size=(2, 3)), np.array([0.1, 2.0, 50.0])
-    flow = LinearBundles(cross, power, np.asarray(4.0), np.eye(2), np.eye(3)[:, :2])
+    flow = LinearBundles(cross, power, np.asarray(4.0), np.eye(2), np.eye(3)[:, :2], np.zeros(4))
     columns = draw.normal(size=(5, 4))
     state = jnp.asarray(columns / np.linalg.norm(columns, axis=0)), jnp.asarray([0.1, -0.5, -3.0, -400.0])
     right = jnp.asarray(draw.normal(size=(5, 4)))
@@ -32,6 +33,21 @@ def test_an_implicit_step_solves_with_the_jacobian_of_the_velocity():
 
     jacobian, solved = both()
     np.testing.assert_allclose((7 * np.eye(20) - jacobian) @ np.ravel(solved), np.ravel(right), rtol=0, atol=1e-11)
+
+
+def test_bundles_are_rotated_apart_once_one_has_outgrown_the_others():
+    task = Task(np.eye(2) * 2**0.5, np.diag([4.0, 1.0]) * 2**0.5)
+    begun = begin_bundles(task, np.array([[1.0, 0.5], [0.3, 1.0]]), np.array([[1.0, 0.2], [0.7, 1.0]]), scale=1e-3)
+    flow, (columns, sizes) = begun.flow, tuple(jnp.asarray(each) for each in begun.state)
+    assert flow.renewed((columns, sizes + 15))[1][0] is columns
+    assert not flow.outgrown((columns, sizes + 15))
+    grown = columns, sizes + jnp.array([17.0, 0.0])
+    assert flow.outgrown(grown)
+    renewed, (turned, moved) = flow.renewed(grown)
+    assert not renewed.outgrown((turned, moved))
+    both = [(each * jnp.exp(2 * size)) @ each.T for each, size in (grown, (turned, moved))]
+    np.testing.assert_allclose(both[1], both[0], rtol=0, atol=1e-12 * both[0].max())
+    assert abs(turned[:, 0] @ turned[:, 1]) < 0.5
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ import pytest
 
 from dynascope.flows import diagonal_flow
 from dynascope.flows.solvers import by_stiffness
+from dynascope.flows.solvers.explicit import tsitouras_step
+from dynascope.flows.solvers.rosenbrock import rosenbrock_step
 from dynascope.tasks import Task
 
 DRAW = np.random.default_rng(0)
@@ -14,16 +16,15 @@ UNITS = Task(INPUTS * [300.0, 1.0, 0.1], PLAIN.targets)
 
 
 def steps_of(monkeypatch):
-    """Which solvers are called, and with what."""
+    """By which steps flows are followed, one after the other."""
     called = []
-    for name in ("follow", "follow_stiffly"):
-        usual = getattr(by_stiffness, name)
+    usual = by_stiffness.follow_by_steps
 
-        def noted(*arguments, name=name, usual=usual, **options):
-            called.append(name)
-            return usual(*arguments, **options)
+    def noted(flow, state, one_step, **options):
+        called.append({rosenbrock_step: "stiff", tsitouras_step: "explicit"}[one_step])
+        return usual(flow, state, one_step, **options)
 
-        monkeypatch.setattr(by_stiffness, name, noted)
+    monkeypatch.setattr(by_stiffness, "follow_by_steps", noted)
     return called
 
 
@@ -34,13 +35,13 @@ def curve(task, **options):
 def test_few_equations_are_solved_implicitly_and_many_only_where_explicit_steps_are_too_many(monkeypatch):
     called = steps_of(monkeypatch)
     small = curve(UNITS)
-    assert called == ["follow_stiffly"]
+    assert called == ["stiff"]
     monkeypatch.setattr(by_stiffness, "_FEW", 2)
     monkeypatch.setattr(by_stiffness, "_PATIENCE", 5000)
     curve(PLAIN)
-    assert called[1:] == ["follow"]
+    assert called[1:] == ["explicit"]
     handed_over = curve(UNITS)
-    assert called[2:] == ["follow", "follow_stiffly"]
+    assert called[2:] == ["explicit", "stiff"]
     # From the 5000th explicit step on; both within 1e-6, and read between the 4000 times that are kept.
     times = np.geomspace(1e-3, 60, 300)
     there = [np.interp(times, each["time"], each["loss"]) for each in (small, handed_over)]
@@ -51,7 +52,7 @@ def test_few_equations_are_solved_implicitly_and_many_only_where_explicit_steps_
 def test_a_solver_that_is_named_is_used(monkeypatch):
     called = steps_of(monkeypatch)
     explicit, stiff = (curve(PLAIN, solver=solver) for solver in ("explicit", "stiff"))
-    assert called == ["follow", "follow_stiffly"]
+    assert called == ["explicit", "stiff"]
     times = np.linspace(0, 60, 300)
     there = [np.interp(times, each["time"], each["loss"]) for each in (explicit, stiff)]
     np.testing.assert_allclose(*there, rtol=0, atol=1e-3 * float(stiff["loss"][0]))
@@ -93,6 +94,6 @@ def test_implicit_steps_of_which_too_few_may_be_taken_are_none(monkeypatch):
     monkeypatch.setattr(by_stiffness, "_FEW", 2)
     monkeypatch.setattr(by_stiffness, "_PATIENCE", 50)
     curve(UNITS, operations=50 * 3e5 + 90 * 3e5, partial=True)
-    assert called == ["follow"]
+    assert called == ["explicit"]
     curve(UNITS, operations=50 * 3e5 + 110 * 3e5, partial=True)
-    assert called[1:] == ["follow", "follow_stiffly"]
+    assert called[1:] == ["explicit", "stiff"]

@@ -1,78 +1,11 @@
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dynascope.errors import DivergenceError, InputError
-from dynascope.flows.solvers.stepping import follow, require_correlation, resolving
+from dynascope.errors import InputError
+from dynascope.flows.solvers.stepping import loss_between, require_correlation, resolving
 from dynascope.tasks import Task
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _float64():
-    with jax.enable_x64(True):
-        yield
-
-
-def decay(_, state, arguments):
-    """Decay at a rate if the power is one; −state² if it is two."""
-    return -arguments["rate"] * state ** arguments["power"]
-
-
-def statistics(time, state, arguments):
-    return {"loss": state**2 / 2, "descent_rate": arguments["rate"] * state**2, "seen": jnp.stack([state, time])}
-
-
-def unchanged(state):
-    return state
-
-
-def followed(renewed=unchanged, *, rate=2.0, power=1.0, restart_every=8, longest_step=0.1, tolerance=1e-10):
-    return follow(
-        decay,
-        statistics,
-        renewed,
-        np.asarray(1.0),
-        {"rate": np.asarray(rate), "power": np.asarray(power)},
-        duration=5.0,
-        longest_step=longest_step,
-        restart_every=restart_every,
-        tolerance=tolerance,
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("restart_every", [8, pytest.param(4096, marks=pytest.mark.slow)])
-def test_every_step_is_recorded_once_up_to_the_end(restart_every):
-    record = followed(restart_every=restart_every)
-    assert record["time"][0] == 0
-    np.testing.assert_allclose(record["time"][-1], 5, rtol=1e-12)
-    assert np.all(np.diff(record["time"]) > 0)
-    assert np.diff(record["time"]).max() <= 0.1 * (1 + 1e-9)
-    np.testing.assert_allclose(record["loss"], np.exp(-4 * record["time"]) / 2, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(record["seen"][:, 1], record["time"], rtol=1e-12)
-
-
-@pytest.mark.slow
-def test_state_is_renewed_at_each_restart():
-    # Doubled after every eighth step of 0.1 at most: the decay by e⁻² in a unit of time is nearly undone.
-    kept, doubled = followed(), followed(renewed=lambda state: 2 * state)
-    assert doubled["seen"][-1, 0] > 30 * kept["seen"][-1, 0]
-
-
-@pytest.mark.slow
-def test_shorter_tolerances_take_more_steps():
-    assert len(followed(longest_step=5.0, tolerance=1e-12)["time"]) > len(followed(longest_step=5.0)["time"])
-
-
-@pytest.mark.slow
-def test_divergence_tells_the_time():
-    # y' = y² from 1 leaves the finite numbers at time 1.
-    with pytest.raises(DivergenceError, match="could not be continued") as caught:
-        followed(rate=-1.0, power=2.0)
-    assert caught.value.time == pytest.approx(1, abs=0.01)
 
 
 def two_drops(size=1e-3, points=200):
@@ -109,9 +42,41 @@ def test_small_drops_are_resolved_too(size):
 
 def test_loss_is_interpolated_through_its_slopes():
     kept, loss = two_drops()
-    # Cubic interpolation over steps of a third of an e-fold.
-    np.testing.assert_allclose(kept["loss"], loss(kept["time"]), rtol=0, atol=2e-5)
+    # Polynomials of degree five over steps of a third of an e-fold, and one at the end of a drop over five of them.
+    np.testing.assert_allclose(kept["loss"], loss(kept["time"]), rtol=0, atol=5e-6)
     np.testing.assert_allclose(kept["pair"], np.stack([kept["time"], -kept["time"]], axis=1), rtol=1e-9, atol=1e-9)
+
+
+def logistic(time):
+    loss = 1 / (1 + np.exp(time - 5))
+    return {"time": time, "loss": loss, "descent_rate": loss * (1 - loss)}
+
+
+def test_between_steps_the_error_falls_as_their_sixth_power():
+    times = np.linspace(1, 11, 2000)
+    # The first and the last interval know of no curvature beyond them.
+    off = [
+        np.max(np.abs(loss_between(logistic(np.arange(0, 12.1, h)), times) - logistic(times)["loss"]))
+        for h in (0.5, 0.25)
+    ]
+    assert np.log2(off[0] / off[1]) == pytest.approx(6, abs=0.7)
+
+
+def test_polynomials_of_degree_five_are_met_at_steps_of_any_length():
+    steps = np.cumsum([0.0, 0.1, 0.5, 0.2, 0.7, 0.3, 0.3])
+    falling = np.polynomial.Polynomial([-1.0, 0.3]) ** 5
+    record = {"time": steps, "loss": -falling(steps), "descent_rate": falling.deriv()(steps)}
+    times = np.linspace(steps[1], steps[-2], 50)
+    np.testing.assert_allclose(loss_between(record, times), -falling(times), rtol=1e-12)
+
+
+def test_a_rate_of_an_instant_is_no_slope():
+    record = logistic(np.arange(0, 10.1, 0.5))
+    read = loss_between(record, np.linspace(0, 10, 500))
+    record["descent_rate"][6] *= 1000
+    excited = loss_between(record, np.linspace(0, 10, 500))
+    assert np.all(np.diff(excited) <= 0)
+    np.testing.assert_allclose(excited, read, rtol=0, atol=1e-3)
 
 
 def test_resting_flow_is_kept():

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
 
 from dynascope.flows.exact.orthogonal_bundles import Bundles, orthogonal_bundles
-from dynascope.flows.solvers.rosenbrock import StiffFlow
+from dynascope.flows.solvers.rosenbrock import StiffFlow, solution
 
-__all__ = ["LinearBundles", "apart"]
+__all__ = ["LinearBundles"]
 
 _NEARLY = 0.5  # overlap of two bundles, from which on one takes digits of the other
-
-
-def apart(state: Bundles) -> Bundles:
-    """The bundles rotated until none is nearly a copy of another."""
-    return orthogonal_bundles(state, enough=_NEARLY)
+_GROWN = 16.0  # e-folds in which a bundle may take so many digits of another, about seven of sixteen
 
 
 class LinearBundles(StiffFlow):
@@ -44,6 +41,7 @@ class LinearBundles(StiffFlow):
         target_power: E‖y‖².
         left: Left singular vectors of Σyx.
         right: Right ones.
+        rotated: Log-norms when the bundles were last rotated apart.
     """
 
     cross: Float[Array | np.ndarray, "c d"]
@@ -51,6 +49,7 @@ class LinearBundles(StiffFlow):
     target_power: Float[Array | np.ndarray, ""]
     left: Float[Array | np.ndarray, "c mode"]
     right: Float[Array | np.ndarray, "d mode"]
+    rotated: Float[Array | np.ndarray, " bundle"]
 
     def start(self, state: Bundles) -> Array:
         """Unit directions."""
@@ -65,22 +64,24 @@ class LinearBundles(StiffFlow):
         directions, log_norms = state
         outputs, inputs = self.cross.shape
         a, b = slice(None, inputs), slice(inputs, None)
-        weights = jnp.exp(2 * log_norms)
+        weighted = (directions * jnp.exp(2 * log_norms)).T
         residual = self.cross - self._map(directions, directions, state) * self.power
-        pull = jnp.block([[jnp.zeros((inputs, inputs)), residual.T], [residual, jnp.zeros((outputs, outputs))]])
-        m = jnp.linalg.inv(shift * jnp.eye(inputs + outputs) - pull)
-        s = (directions * weights) @ directions.T
+        # M by the part of the outputs, of which there are few.
+        small = jnp.linalg.inv(shift**2 * jnp.eye(outputs) - residual @ residual.T)
+        mixed = small @ residual
+        m = jnp.block([[(jnp.eye(inputs) + residual.T @ mixed) / shift, mixed.T], [mixed, shift * small]])
+        s = directions @ weighted
         # Of Y ↦ A YΛ B it is A ⊗ ΛB; of Y ↦ A ΛYᵀ B the entries are A_pj Λ_j B_qi.
         kept = jnp.kron(m[b, b], s[a, a] * self.power) + jnp.kron(s[b, b], m[a, a] * self.power)
         turned = jnp.einsum("pj,qi->piqj", m[b, a] * self.power, s[b, a])
         turned += jnp.einsum("pj,qi->piqj", s[b, a] * self.power, m[b, a])
         entries = inputs * outputs
-        factors = jax.scipy.linalg.lu_factor(jnp.eye(entries) + kept + turned.reshape(entries, entries))
+        changed = solution(jnp.eye(entries) + kept + turned.reshape(entries, entries))
 
         def solve(right: Array) -> Array:
-            mixed = m @ (right * weights) @ directions.T
-            known = mixed[b, a] + mixed[a, b].T
-            change = jax.scipy.linalg.lu_solve(factors, known.ravel()).reshape(outputs, inputs) * self.power
+            q = right @ weighted
+            known = m[b] @ q[:, a] + (m[a] @ q[:, b]).T
+            change = changed(known.ravel()).reshape(outputs, inputs) * self.power
             fed_back = jnp.concatenate([change.T @ directions[b], change @ directions[a]])
             return m @ (right - fed_back)
 
@@ -110,9 +111,16 @@ class LinearBundles(StiffFlow):
             "mode_strength": jnp.sum(self.left * (learned @ self.right), axis=0),
         }
 
-    def renewed(self, state: Bundles) -> tuple[LinearBundles, Bundles]:
-        """Bundles that are orthogonal as far as matters."""
-        return self, apart(state)
+    def outgrown(self, state: Bundles) -> Array:
+        """Whether a bundle has grown so far that others, which follow it, lose the digits in which they differ."""
+        return jnp.max(jnp.abs(state[1] - self.rotated)) > _GROWN
+
+    def renewed(self, state: Any) -> tuple[LinearBundles, Any]:
+        """Bundles that are rotated until none is nearly a copy of another, if one has outgrown the others."""
+        if np.max(np.abs(np.asarray(state[1]) - np.asarray(self.rotated))) <= _GROWN:
+            return self, state
+        state = orthogonal_bundles(state, enough=_NEARLY)
+        return dataclasses.replace(self, rotated=state[1]), state
 
     def _map(self, one: Array, other: Array, state: Bundles) -> Array:
         """Σ_j e^{2l_j} b_j a_jᵀ."""

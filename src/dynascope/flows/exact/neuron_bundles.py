@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
 from dynascope.arguments import given, require, require_array, require_count, require_positive
-from dynascope.flows.exact.linear_bundles import LinearBundles, apart
-from dynascope.flows.solvers.by_stiffness import Solver, Work, follow_by_stiffness
+from dynascope.flows.exact.linear_bundles import LinearBundles
+from dynascope.flows.solvers.by_stiffness import Begun, Solver, Work
 from dynascope.flows.solvers.stepping import require_correlation, require_tolerance, resolving
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
-__all__ = ["linear_flow"]
+__all__ = ["begin_bundles", "linear_flow"]
+
+_PATIENCE = 500  # explicit steps, which take a fraction of what implicit ones do for a small table
 
 
 def linear_flow(
@@ -51,7 +51,7 @@ def linear_flow(
         operations: Floating-point operations after which it is given up too, counted to within a factor of two or so;
             None for no limit.
         solver: "explicit" or "stiff" (linearly implicit, for inputs of very different spreads); if not given, the
-            second for small tables, and for larger ones where the first takes too many steps.
+            second where the first takes too many steps.
         partial: Whether to return what was followed until a flow is given up for its steps rather than raise.
 
     Returns:
@@ -69,18 +69,53 @@ def linear_flow(
         >>> curve["mode_strength"].to_numpy()[-1].round(6)
         array([4., 1.])
     """
-    first = require_array("first", first, (task.input_dimension, None))
-    second = require_array("second", second, (first.shape[1], task.output_dimension))
-    require_positive(scale=scale, duration=duration)
+    require_positive(duration=duration)
     require_tolerance(tolerance)
     require_count(points=points, max_steps=max_steps)
     require_positive(**given(operations=operations))
+    begun = begin_bundles(task, first, second, scale=scale)
+    record, took = begun.follow(
+        duration=duration,
+        tolerance=tolerance,
+        max_steps=max_steps,
+        operations=operations,
+        solver=solver,
+        partial=partial,
+    )
+    record = resolving(record, points)
+    return make_record(
+        {
+            "loss": (["time"], record["loss"]),
+            "descent_rate": (["time"], record["descent_rate"]),
+            "mode_strength": (["time", "mode"], record["mode_strength"]),
+        },
+        {"time": record["time"], "mode": np.arange(1, record["mode_strength"].shape[1] + 1)},
+        attributes={"flow": "gradient flow", "variables": "neuron bundles", "scale": scale, "operations": took},
+    )
+
+
+def begin_bundles(
+    task: Task, first: Float[np.ndarray, "d width"], second: Float[np.ndarray, "width c"], *, scale: float
+) -> Begun:
+    """What `linear_flow` follows, and from where, checked and set up once for any number of tolerances.
+
+    Raises:
+        InputError: As `linear_flow`.
+
+    Example:
+        >>> begun = begin_bundles(Task(np.eye(2), np.eye(2)), np.eye(2), np.eye(2), scale=1e-3)
+        >>> begun.equations, begun.state[0].shape
+        (4, (4, 2))
+    """
+    first = require_array("first", first, (task.input_dimension, None))
+    second = require_array("second", second, (first.shape[1], task.output_dimension))
+    require_positive(scale=scale)
     require_correlation(task)
     # On its range Σxx becomes diagonal; weights outside see no data and never move.
     power, basis = np.linalg.eigh(task.input_moment)
     kept = power > 1e-12 * power[-1]
     cross = task.cross_moment @ basis[:, kept]
-    left, values, rows = np.linalg.svd(cross, full_matrices=False)
+    left, _, rows = np.linalg.svd(cross, full_matrices=False)
     neurons = np.concatenate([basis[:, kept].T @ first, second.T])
     require(
         bool(np.any(neurons)),
@@ -94,47 +129,13 @@ def linear_flow(
         neurons = np.asarray(np.linalg.qr(neurons.T, mode="r")).T
     norms = np.linalg.norm(neurons, axis=0)
     alive = norms > 0
-    with jax.enable_x64(True):
-        flow = LinearBundles(cross, power[kept], np.asarray(task.target_power), left, rows.T)
-        sizes = np.log(norms[alive]) + np.log(scale)
-        start = apart((jnp.asarray(neurons[:, alive] / norms[alive]), jnp.asarray(sizes)))
-        record, took = follow_by_stiffness(
-            flow,
-            start,
-            _growth,
-            apart,
-            equations=cross.size,
-            duration=duration,
-            # Eight such steps let the fastest direction gain at most e^8 on another before the next rotation.
-            longest_step=1 / float(values[0]),
-            restart_every=8,
-            tolerance=tolerance,
-            max_steps=max_steps,
-            work=_work(cross.size, len(neurons), int(alive.sum()), operations),
-            solver=solver,
-            partial=partial,
-        )
-    record = resolving(record, points)
-    return make_record(
-        {
-            "loss": (["time"], record["loss"]),
-            "descent_rate": (["time"], record["descent_rate"]),
-            "mode_strength": (["time", "mode"], record["mode_strength"]),
-        },
-        {"time": record["time"], "mode": np.arange(1, len(values) + 1)},
-        attributes={"flow": "gradient flow", "variables": "neuron bundles", "scale": scale, "operations": took},
-    )
+    sizes = np.log(norms[alive]) + np.log(scale)
+    flow = LinearBundles(cross, power[kept], np.asarray(task.target_power), left, rows.T, sizes)
+    work = _work(cross.size, len(neurons), int(alive.sum()))
+    return Begun(flow, (neurons[:, alive] / norms[alive], sizes), cross.size, work, _PATIENCE)
 
 
-def _work(entries: int, weights: int, bundles: int, most: float | None) -> Work:
-    """Of a step: the learned map and the pull of each bundle, and how often these are made orthogonal."""
-    velocity, apart = 6.0 * entries * bundles, 4.0 * weights * bundles**2
-    implicit = 2 / 3 * entries**3 + 2.0 * weights**3 + 14.0 * (entries**2 + 2.0 * weights**2 * bundles)
-    return Work(8 * velocity + apart, implicit + apart, np.inf if most is None else float(most))
-
-
-def _growth(_, bundles, flow):
-    directions, _ = bundles
-    pull = flow.velocity(directions, bundles)
-    rates = jnp.sum(directions * pull, axis=0)
-    return pull - directions * rates, rates
+def _work(entries: int, weights: int, bundles: int) -> Work:
+    """Of a step: the learned map and the pull of each bundle; or what an implicit one solves and multiplies."""
+    implicit = 2 / 3 * entries**3 + 14.0 * (entries**2 + 2.0 * weights**2 * bundles)
+    return Work(8 * 6.0 * entries * bundles, implicit)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
 from dynascope.arguments import given, require, require_count, require_positive
-from dynascope.flows.solvers.by_stiffness import Solver, Work, few_equations, follow_by_stiffness
-from dynascope.flows.solvers.rosenbrock import StiffFlow
+from dynascope.flows.solvers.by_stiffness import Begun, Solver, Work
+from dynascope.flows.solvers.rosenbrock import StiffFlow, solution
 from dynascope.flows.solvers.stepping import require_correlation, require_tolerance, resolving
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
-__all__ = ["diagonal_equations", "diagonal_flow"]
+__all__ = ["begin_phases", "diagonal_equations", "diagonal_flow"]
 
 _SLOW = 3.0  # products of a matrix and a vector wait for the memory, and so take as long as more operations
-_RESTART, _RESTART_LARGE = 4096, 256  # steps of a piece, of which large ones take seconds
 
 
 def diagonal_flow(
@@ -69,39 +67,19 @@ def diagonal_flow(
         >>> curve["coefficient"].to_numpy()[-1].round(6)
         array([ 4., -1.])
     """
-    require(
-        task.output_dimension == 1,
-        f"the task has {task.output_dimension} targets",
-        argument="task",
-        value=task.output_dimension,
-        remedy="a diagonal linear network has one output, so choose one target",
-    )
-    require_positive(scale=scale, duration=duration)
+    require_positive(duration=duration)
     require_tolerance(tolerance)
     require_count(points=points, max_steps=max_steps)
     require_positive(**given(operations=operations))
-    require_correlation(task)
-    cross, equations = task.cross_moment[0], diagonal_equations(task)
-    root = task.inputs / task.samples**0.5 if equations < len(cross) else None
-    gram = task.input_moment if root is None else None
-    with jax.enable_x64(True):
-        flow = _Phases(gram, root, cross, np.asarray(task.target_power), np.asarray(np.log(scale)))
-        record, took = follow_by_stiffness(
-            flow,
-            np.zeros(len(cross)),
-            _velocity,
-            _unchanged,
-            equations=equations,
-            duration=duration,
-            # Within one step the exponent of a growing coefficient may change by two at the start and less later.
-            longest_step=1 / float(np.abs(cross).max()),
-            restart_every=_RESTART if few_equations(len(cross)) else _RESTART_LARGE,
-            tolerance=tolerance,
-            max_steps=max_steps,
-            work=_work(len(cross), equations, operations),
-            solver=solver,
-            partial=partial,
-        )
+    begun = begin_phases(task, scale=scale)
+    record, took = begun.follow(
+        duration=duration,
+        tolerance=tolerance,
+        max_steps=max_steps,
+        operations=operations,
+        solver=solver,
+        partial=partial,
+    )
     record = resolving(record, points)
     return make_record(
         {
@@ -112,6 +90,32 @@ def diagonal_flow(
         {"time": record["time"], "feature": list(task.feature_names)},
         attributes={"flow": "gradient flow", "variables": "signed phases", "scale": scale, "operations": took},
     )
+
+
+def begin_phases(task: Task, *, scale: float) -> Begun:
+    """What `diagonal_flow` follows, and from where, checked and set up once for any number of tolerances.
+
+    Raises:
+        InputError: As `diagonal_flow`.
+
+    Example:
+        >>> begin_phases(Task(np.eye(3), np.ones((3, 1))), scale=1e-3).state
+        array([0., 0., 0.])
+    """
+    require(
+        task.output_dimension == 1,
+        f"the task has {task.output_dimension} targets",
+        argument="task",
+        value=task.output_dimension,
+        remedy="a diagonal linear network has one output, so choose one target",
+    )
+    require_positive(scale=scale)
+    require_correlation(task)
+    cross, equations = task.cross_moment[0], diagonal_equations(task)
+    root = task.inputs / task.samples**0.5 if equations < len(cross) else None
+    gram = task.input_moment if root is None else None
+    flow = _Phases(gram, root, cross, np.asarray(task.target_power), np.asarray(np.log(scale)))
+    return Begun(flow, np.zeros(len(cross)), equations, _work(len(cross), equations))
 
 
 def diagonal_equations(task: Task) -> int:
@@ -125,13 +129,13 @@ def diagonal_equations(task: Task) -> int:
     return task.samples if 2 * task.samples <= task.input_dimension else task.input_dimension
 
 
-def _work(inputs: int, equations: int, most: float | None) -> Work:
+def _work(inputs: int, equations: int) -> Work:
     """Of a step, by the moments of the inputs or by the samples."""
     by_samples = equations < inputs
     product = 2.0 * _SLOW * (2 * equations * inputs if by_samples else inputs**2)
     formed = 2.0 * equations**2 * inputs if by_samples else 0.0
     # Seven stages and what is recorded; or six, each with a solution, and one factorisation.
-    return Work(8 * product, formed + 2 / 3 * equations**3 + 14 * product, np.inf if most is None else float(most))
+    return Work(8 * product, formed + 2 / 3 * equations**3 + 14 * product)
 
 
 class _Phases(StiffFlow):
@@ -161,16 +165,15 @@ class _Phases(StiffFlow):
         # J = −Σxx diag(dβ/dG).
         if self.gram is None:
             root, slope = jnp.asarray(self.root), self._slope(state)
-            factors = jax.scipy.linalg.lu_factor(shift * jnp.eye(len(root)) + (root * slope) @ root.T)
+            solved = solution(shift * jnp.eye(len(root)) + (root * slope) @ root.T)
 
             def solve(right: Array) -> Array:
                 # The matrix inversion lemma.
-                return (right - root.T @ jax.scipy.linalg.lu_solve(factors, root @ (slope * right))) / shift
+                return (right - root.T @ solved(root @ (slope * right))) / shift
 
             return solve
         jacobian = -self.gram * self._slope(state)
-        factors = jax.scipy.linalg.lu_factor(shift * jnp.eye(len(state)) - jacobian)
-        return lambda right: jax.scipy.linalg.lu_solve(factors, right)
+        return solution(shift * jnp.eye(len(state)) - jacobian)
 
     def size(self, change: Array, state: Array) -> Array:
         """The largest change of a phase, or that of the outputs beside the targets."""
@@ -209,11 +212,3 @@ class _Phases(StiffFlow):
     def _parts(self, phase: Array) -> tuple[Array, Array]:
         start = jnp.asarray(self.log_scale)
         return jnp.exp(2 * (start + jnp.abs(phase))), jnp.exp(2 * (start - jnp.abs(phase)))
-
-
-def _velocity(_, phase, flow):
-    return flow.velocity(phase, phase)
-
-
-def _unchanged(phase):
-    return phase

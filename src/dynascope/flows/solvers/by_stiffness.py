@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
+import jax
 import numpy as np
 
 from dynascope.arguments import require_choice
-from dynascope.flows.solvers.rosenbrock import StiffFlow, follow_stiffly
-from dynascope.flows.solvers.stepping import follow
+from dynascope.flows.deadline import overdue
+from dynascope.flows.solvers.explicit import tsitouras_step
+from dynascope.flows.solvers.rosenbrock import StiffFlow, follow_by_steps, rosenbrock_step
 
-__all__ = ["Solver", "Work", "few_equations", "follow_by_stiffness"]
+__all__ = ["Begun", "Solver", "Work", "few_equations", "follow_by_stiffness"]
 
 Solver = Literal["explicit", "stiff"]
 
@@ -21,7 +22,9 @@ _FEW = 150
 # Beyond so many it takes longer than thousands of explicit ones.
 _MANY = 1000
 _PATIENCE = 2000  # explicit steps, after which a flow of a number of equations between these is taken to be stiff
+_FARTHEST = 4.0  # of an explicit step, so that its tolerance alone says how long it is
 _FEWEST = 100  # implicit steps that are worth being begun
+_AT_ONCE, _AT_ONCE_LARGE = 256, 32  # steps in one call of a program, of few equations or of many
 _AT_LEAST = 3e5  # operations that take as long as what a step does besides
 
 
@@ -59,6 +62,49 @@ class Work(NamedTuple):
         return explicit * max(self.explicit, _AT_LEAST) + implicit * max(self.implicit, _AT_LEAST)
 
 
+class Begun(NamedTuple):
+    """A flow, and where it begins.
+
+    Attributes:
+        flow: What is followed.
+        state: Where it begins.
+        equations: How many an implicit step solves at once.
+        work: What its steps cost.
+        patience: Explicit steps after which it is taken to be stiff, if its equations are few.
+    """
+
+    flow: StiffFlow
+    state: Any
+    equations: int
+    work: Work
+    patience: int = 0
+
+    def follow(
+        self,
+        *,
+        duration: float,
+        tolerance: float,
+        max_steps: int,
+        operations: float | None = None,
+        solver: Solver | None = None,
+        partial: bool = False,
+    ) -> tuple[dict[str, np.ndarray], float]:
+        """As `follow_by_stiffness`, in double precision and for so many operations at most."""
+        with jax.enable_x64(True):
+            return follow_by_stiffness(
+                self.flow,
+                self.state,
+                equations=self.equations,
+                duration=duration,
+                tolerance=tolerance,
+                max_steps=max_steps,
+                work=self.work._replace(most=math.inf if operations is None else float(operations)),
+                patience=self.patience,
+                solver=solver,
+                partial=partial,
+            )
+
+
 def few_equations(equations: int) -> bool:
     """Whether they are so few that a flow is followed by implicit steps, stiff or not.
 
@@ -72,16 +118,13 @@ def few_equations(equations: int) -> bool:
 def follow_by_stiffness(
     flow: StiffFlow,
     state: Any,
-    vector_field: Callable,
-    renewed: Callable,
     *,
     equations: int,
     duration: float,
-    longest_step: float,
-    restart_every: int,
     tolerance: float,
     max_steps: int,
     work: Work,
+    patience: int = 0,
     solver: Solver | None = None,
     partial: bool = False,
 ) -> tuple[dict[str, np.ndarray], float]:
@@ -90,17 +133,13 @@ def follow_by_stiffness(
     Args:
         flow: What is followed.
         state: Where it begins.
-        vector_field: Velocity of the state, a function of (t, state, flow).
-        renewed: As of `solvers.stepping.follow`.
         equations: How many an implicit step solves at once.
         duration: Final time.
-        longest_step: Upper bound on an explicit step.
-        restart_every: Explicit steps between two restarts.
         tolerance: Error of each step.
         max_steps: Number of steps after which the flow is given up.
         work: What the steps cost, and may cost.
-        solver: "explicit" or "stiff"; if not given, implicit steps for few equations, and otherwise once explicit ones
-            turn out to be too many.
+        patience: Explicit steps after which a flow of few equations is taken to be stiff.
+        solver: "explicit" or "stiff"; if not given, implicit steps once explicit ones turn out to be too many.
         partial: Whether to return what was followed until it is given up rather than raise.
 
     Returns:
@@ -110,39 +149,47 @@ def follow_by_stiffness(
         DivergenceError: The solver could not go on, or `max_steps` was reached.
     """
     require_choice("solver", solver or "stiff", ("explicit", "stiff"))
-
-    implicit = 0
-
-    def stiffly(state: Any, start: float, after: int = _PATIENCE) -> dict[str, np.ndarray]:
-        nonlocal implicit
-        steps = work.steps("stiff", max_steps, after=after)
-        found = follow_stiffly(
-            flow, state, duration=duration, tolerance=tolerance, start=start, max_steps=steps, partial=partial
+    usual: dict[str, Any] = {"duration": duration, "tolerance": tolerance}
+    few = few_equations(equations)
+    # Implicit steps for many equations take long, and somebody may look at the clock.
+    at_once = _AT_ONCE if few else _AT_ONCE_LARGE
+    if solver is None:
+        patience = patience if few else _PATIENCE
+        worthwhile = work.steps("stiff", max_steps, after=patience) >= _FEWEST
+        patient = equations <= _MANY and max_steps > patience and worthwhile
+    else:
+        patience, patient = 0, solver == "stiff"
+    explicit, pieces = 0, []
+    reached = 0.0
+    if patience or not patient:
+        steps = patience if patient else work.steps("explicit", max_steps)
+        record, state = follow_by_steps(
+            flow,
+            state,
+            tsitouras_step,
+            max_steps=steps,
+            partial=partial or patient,
+            at_once=_AT_ONCE,
+            farthest=_FARTHEST,
+            **usual,
         )
-        implicit = len(found["time"]) - 1
-        return found
-
-    if solver == "stiff" or (solver is None and few_equations(equations)):
-        return stiffly(state, 0.0, 0), work.of(explicit=0, implicit=implicit)
-    patient = solver is None and equations <= _MANY and max_steps > _PATIENCE
-    patient = patient and work.steps("stiff", max_steps, after=_PATIENCE) >= _FEWEST
-    steps = _PATIENCE if patient else work.steps("explicit", max_steps)
-    found = follow(
-        vector_field,
-        _statistics,
-        renewed,
-        state,
-        flow,
-        duration=duration,
-        longest_step=longest_step,
-        restart_every=restart_every,
-        tolerance=tolerance,
-        max_steps=steps,
-        beyond=stiffly if patient else None,
-        partial=partial,
-    )
-    return found, work.of(explicit=len(found["time"]) - 1 - implicit, implicit=implicit)
-
-
-def _statistics(_: Any, state: Any, flow: StiffFlow) -> dict[str, Any]:
-    return flow.statistics(state)
+        explicit, reached = len(record["time"]) - 1, float(record["time"][-1])
+        pieces = [record]
+    implicit = 0
+    if patient and reached < duration and not (pieces and overdue()):
+        steps = work.steps("stiff", max_steps, after=patience)
+        record, _ = follow_by_steps(
+            flow,
+            state,
+            rosenbrock_step,
+            start=reached,
+            max_steps=steps,
+            partial=partial,
+            at_once=min(at_once, steps),
+            **usual,
+        )
+        implicit = len(record["time"]) - 1
+        # It begins with the state at which the explicit steps ended.
+        pieces.append({name: values[1:] for name, values in record.items()} if pieces else record)
+    found = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+    return found, work.of(explicit=explicit, implicit=implicit)

@@ -1,140 +1,20 @@
-"""Follow a flow at the solver's own steps and keep what resolves every rise and fall of the loss."""
+"""What flows that are followed at the solver's own steps ask for, and what is kept of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import functools
 
-import diffrax
-import jax
 import numpy as np
-from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
+from jaxtyping import Float
+from scipy.interpolate import PchipInterpolator
 
 from dynascope.arguments import require, require_positive, shown
-from dynascope.compilation import filter_jit
-from dynascope.errors import DivergenceError
-from dynascope.flows.deadline import overdue
-from dynascope.flows.progress import tell_along
 from dynascope.tasks.task import Task
 
-__all__ = ["follow", "require_correlation", "require_tolerance", "resolving"]
+__all__ = ["loss_between", "require_correlation", "require_tolerance", "resolved_loss", "resolving"]
 
+_UNEVEN = 6.0  # a step over the one beside it, from which on the two say little of the curvature between them
 _ROUNDING = 1e-14  # of a sum of some numbers in float64
-
-
-def follow(
-    vector_field: Callable,
-    statistics: Callable,
-    renewed: Callable,
-    state: Any,
-    arguments: Any,
-    *,
-    duration: float,
-    longest_step: float,
-    restart_every: int,
-    tolerance: float,
-    max_steps: int = 10_000_000,
-    beyond: Callable[[Any, float], dict[str, np.ndarray]] | None = None,
-    partial: bool = False,
-) -> dict[str, np.ndarray]:
-    """Integrate state' = vector_field(t, state, arguments) by Tsit5 and record statistics at every accepted step.
-
-    Args:
-        vector_field: As diffrax takes it.
-        statistics: Function of (t, state, arguments), a dictionary of arrays; must hold `loss` and `descent_rate`.
-        renewed: Function of the state, an equivalent state from which to go on after each restart.
-        state: Initial state.
-        arguments: Parameters of the flow.
-        duration: Final time.
-        longest_step: Upper bound on a step.
-        restart_every: Steps between two restarts.
-        tolerance: Relative and absolute tolerance of a step.
-        max_steps: Number of steps after which the flow is given up.
-        beyond: What follows it from there on instead, a function of state and time that returns the like of this one.
-        partial: Whether to return what was followed until then rather than raise.
-
-    Returns:
-        `time` and each statistic, with the steps along the first axis.
-
-    Raises:
-        DivergenceError: The solver could not take a step, or `max_steps` was reached.
-    """
-    pieces: list[dict[str, np.ndarray]] = []
-    now, steps = 0.0, 0
-    # As arrays: a Python number would be part of the compiled program.
-    end, longest, allowed = (np.asarray(number, float) for number in (duration, longest_step, tolerance))
-    while now < duration:
-        state, record = _advance(
-            vector_field,
-            statistics,
-            renewed,
-            state,
-            arguments,
-            np.asarray(now),
-            end,
-            longest,
-            allowed,
-            restart_every,
-        )
-        record = jax.device_get(record)
-        taken = np.isfinite(record["time"])
-        piece = {name: values[taken] for name, values in record.items()}
-        last = float(piece["time"][-1]) if taken.any() else now
-        if last <= now or not np.isfinite(piece["loss"]).all():
-            raise DivergenceError(
-                f"the flow could not be continued at time {now:.6g}",
-                time=now,
-                remedy="check the data for extreme values, or shorten the duration",
-            )
-        # Each piece begins with the state at which the one before it ended.
-        pieces.append({name: values[1 if pieces else 0 :] for name, values in piece.items()})
-        steps += len(piece["time"]) - 1
-        if last >= duration * (1 - 1e-12):
-            break
-        if steps > max_steps and beyond is not None:
-            pieces.append({name: values[1:] for name, values in beyond(state, last).items()})
-            break
-        if steps > max_steps and partial:
-            break
-        if steps > max_steps:
-            raise DivergenceError(
-                f"max_steps ({max_steps}) was reached at time {last:.6g}",
-                time=last,
-                remedy="standardise the inputs, shorten the duration, or raise max_steps (and operations)",
-            )
-        now = last
-        tell_along(now, duration, steps, max_steps if partial else None)
-        if overdue():
-            break
-    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-
-
-@filter_jit
-def _advance(
-    vector_field, statistics, renewed, state, arguments, start, duration, longest_step, tolerance, restart_every
-):
-    solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(vector_field),
-        diffrax.Tsit5(),
-        start,
-        duration,
-        None,
-        state,
-        arguments,
-        saveat=diffrax.SaveAt(
-            subs=[
-                diffrax.SubSaveAt(t0=True, steps=True, fn=statistics),
-                diffrax.SubSaveAt(t1=True),
-            ]
-        ),
-        stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance, dtmax=longest_step),
-        max_steps=int(restart_every),
-        throw=False,
-    )
-    assert solution.ts is not None
-    assert solution.ys is not None
-    final = jax.tree.map(lambda leaf: leaf[0], solution.ys[1])
-    return renewed(final), {"time": solution.ts[0], **solution.ys[0]}
 
 
 def require_correlation(task: Task) -> None:
@@ -163,22 +43,26 @@ def require_tolerance(tolerance: float) -> None:
 def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarray]:
     """Interpolate a recorded flow and keep the given number of times, dense where anything changes.
 
-    The loss is interpolated by cubics through its values and slopes, everything else by cubics that rise and fall only
-    where the values do. A time is kept for each equal share of elapsed time, of fallen loss, and of change in the log
-    of the descent rate, so that a drop a thousand times smaller than the first is resolved as well as the first.
+    The loss is interpolated as `loss_between` does, everything else by cubics that rise and fall only where the values
+    do. A time is kept for each equal share of elapsed time, of fallen loss, and of change in the log of the descent
+    rate, so that a drop a thousand times smaller than the first is resolved as well as the first.
     """
-    time, loss, rate = record["time"], record["loss"], record["descent_rate"]
+    times, loss = resolved_loss(record, points)
+    result = {"time": times, "loss": loss}
+    with np.errstate(over="ignore"):  # slopes below the range of numbers, whose inverse is averaged, are zero
+        for name, values in record.items():
+            if name not in ("time", "loss"):
+                result[name] = PchipInterpolator(record["time"], values, axis=0)(times)
+    return result
+
+
+def resolved_loss(record: dict[str, np.ndarray], points: int) -> tuple[np.ndarray, np.ndarray]:
+    """The times that `resolving` keeps, and the losses there."""
+    time, rate = record["time"], record["descent_rate"]
     # A solver of high order takes few steps, between which lines would be far from the curve.
     fractions = np.linspace(0, 1, max(8, -(-2 * points // len(time))), endpoint=False)
     fine = np.append((time[:-1, None] + np.diff(time)[:, None] * fractions).ravel(), time[-1])
-    smooth = CubicHermiteSpline(time, loss, -rate)(fine)
-    # Where a step excites a fast motion, the rate at its end is that of an instant, and not the slope of the loss.
-    slope = -np.diff(loss) / np.diff(time)
-    instant = rate > 2 * np.maximum(np.append(slope, 0.0), np.insert(slope, 0, 0.0))
-    odd = instant[:-1] | instant[1:]
-    if odd.any():
-        smooth[:-1] = np.where(np.repeat(odd, len(fractions)), PchipInterpolator(time, loss)(fine[:-1]), smooth[:-1])
-    smooth = np.minimum.accumulate(np.maximum(smooth, 0.0))
+    smooth = loss_between(record, fine)
     # Eight decades below the steepest descent nothing is visible any more.
     activity = np.log(np.interp(fine, time, rate) + max(1e-8 * rate.max(), np.finfo(float).tiny))
     measure = np.zeros(len(fine))
@@ -186,10 +70,77 @@ def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarra
         change = np.abs(np.diff(series))
         measure[1:] += np.cumsum(change) / max(change.sum(), np.finfo(float).tiny)
     measure /= measure[-1]
-    kept = np.unique(np.searchsorted(measure, np.linspace(0, 1, points), side="left").clip(0, len(fine) - 1))
-    result = {"time": fine[kept], "loss": smooth[kept]}
-    with np.errstate(over="ignore"):  # slopes below the range of numbers, whose inverse is averaged, are zero
-        for name, values in record.items():
-            if name not in ("time", "loss"):
-                result[name] = PchipInterpolator(time, values, axis=0)(fine[kept])
-    return result
+    kept = np.searchsorted(measure, np.linspace(0, 1, points), side="left").clip(0, len(fine) - 1)
+    kept = kept[np.insert(np.diff(kept) > 0, 0, True)]
+    return fine[kept], smooth[kept]
+
+
+def loss_between(record: dict[str, np.ndarray], times: Float[np.ndarray, " point"]) -> Float[np.ndarray, " point"]:
+    """The loss between the steps of a recorded flow.
+
+    Polynomials of degree five meet its values, its slopes, and its curvatures as the neighbouring steps tell them.
+
+    Args:
+        record: `time`, `loss` and `descent_rate` (−dL/dt).
+        times: Increasing, from the first time of the record to the last.
+
+    Returns:
+        Losses that do not rise and are not negative.
+
+    Example:
+        >>> steps = np.linspace(0.0, 3.0, 7)
+        >>> fallen = {"time": steps, "loss": np.exp(-steps), "descent_rate": np.exp(-steps)}
+        >>> bool(abs(loss_between(fallen, np.array([1.25]))[0] - np.exp(-1.25)) < 1e-6)
+        True
+    """
+    time, loss, rate = record["time"], record["loss"], record["descent_rate"]
+    steps, fallen = np.diff(time), np.diff(loss)
+    # Where a step excites a fast motion, the rate at its end is that of an instant, and not the slope of the loss.
+    mean = -fallen / steps
+    instant = rate > 2 * np.maximum(np.append(mean, 0.0), np.insert(mean, 0, 0.0))
+    slopes = -rate[:-1] * steps, -rate[1:] * steps
+    # The curvatures of a cubic, or better ones if the neighbours know them.
+    bends = [6 * fallen - 4 * slopes[0] - 2 * slopes[1], 4 * slopes[1] + 2 * slopes[0] - 6 * fallen]
+    inner = ~(instant[:-2] | instant[1:-1] | instant[2:])
+    inner &= np.maximum(steps[:-1], steps[1:]) < _UNEVEN * np.minimum(steps[:-1], steps[1:])
+    bend = _curvature(steps[:-1], steps[1:], fallen[:-1], fallen[1:], -rate[:-2], -rate[1:-1], -rate[2:])
+    bends[0][1:] = np.where(inner, bend * steps[1:] ** 2, bends[0][1:])
+    bends[1][:-1] = np.where(inner, bend * steps[:-1] ** 2, bends[1][:-1])
+    rest = fallen - slopes[0] - bends[0] / 2, slopes[1] - slopes[0] - bends[0], bends[1] - bends[0]
+    powers = (
+        loss[:-1],
+        slopes[0],
+        bends[0] / 2,
+        10 * rest[0] - 4 * rest[1] + rest[2] / 2,
+        -15 * rest[0] + 7 * rest[1] - rest[2],
+        6 * rest[0] - 3 * rest[1] + rest[2] / 2,
+    )
+    piece = np.searchsorted(time, times, side="right").clip(1, len(steps)) - 1
+    share = (times - time[piece]) / steps[piece]
+    smooth = functools.reduce(lambda sum_, power: sum_ * share + power[piece], reversed(powers), np.zeros(len(times)))
+    odd = (instant[:-1] | instant[1:])[piece]
+    if odd.any():
+        smooth[odd] = PchipInterpolator(time, loss)(times[odd])
+    # A polynomial may pass below the end of its step, which what follows must not be held to.
+    return np.minimum.accumulate(np.clip(smooth, loss[1:][piece].clip(0), None))
+
+
+def _curvature(
+    before: np.ndarray,
+    after: np.ndarray,
+    fallen: np.ndarray,
+    falling: np.ndarray,
+    slope: np.ndarray,
+    middle: np.ndarray,
+    last: np.ndarray,
+) -> np.ndarray:
+    """Second derivative at the middle of three points, of the polynomial through their values and slopes."""
+    both = before + after
+    # Divided differences over each of both points twice.
+    first, second = fallen / before, falling / after
+    left = (first - slope) / before, (middle - first) / before
+    right = (second - middle) / after, (last - second) / after
+    thirds = (left[1] - left[0]) / before, (right[0] - left[1]) / both, (right[1] - right[0]) / after
+    fourths = (thirds[1] - thirds[0]) / both, (thirds[2] - thirds[1]) / both
+    fifth = (fourths[1] - fourths[0]) / both
+    return 2 * (left[1] + thirds[0] * before + fourths[0] * before**2 - fifth * before**2 * after)
