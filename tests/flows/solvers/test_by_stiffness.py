@@ -5,8 +5,8 @@ import pytest
 
 from dynascope.flows import diagonal_flow
 from dynascope.flows.solvers import by_stiffness
-from dynascope.flows.solvers.explicit import tsitouras_step
-from dynascope.flows.solvers.rosenbrock import rosenbrock_step
+from dynascope.flows.solvers.explicit import TSITOURAS
+from dynascope.flows.solvers.rosenbrock import ROSENBROCK
 from dynascope.tasks import Task
 
 DRAW = np.random.default_rng(0)
@@ -20,9 +20,9 @@ def steps_of(monkeypatch):
     called = []
     usual = by_stiffness.follow_by_steps
 
-    def noted(flow, state, one_step, **options):
-        called.append({rosenbrock_step: "stiff", tsitouras_step: "explicit"}[one_step])
-        return usual(flow, state, one_step, **options)
+    def noted(flow, state, method, **options):
+        called.append({ROSENBROCK: "stiff", TSITOURAS: "explicit"}[method])
+        return usual(flow, state, method, **options)
 
     monkeypatch.setattr(by_stiffness, "follow_by_steps", noted)
     return called

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import DivergenceError
-from dynascope.flows.solvers.explicit import tsitouras_step
+from dynascope.flows.solvers.explicit import TSITOURAS, tsitouras_step
 from dynascope.flows.solvers.rosenbrock import StiffFlow, follow_by_steps
 
 
@@ -41,10 +41,9 @@ class Power(StiffFlow):
         return {"loss": state**2 / 2, "descent_rate": self.rate * state ** (self.power + 1)}
 
 
-def followed(rate=2.0, power=1.0, **options):
-    usual = {"duration": 5.0, "tolerance": 1e-10, "farthest": 4.0}
-    flow = Power(np.asarray(rate), np.asarray(power))
-    return follow_by_steps(flow, np.asarray(1.0), tsitouras_step, **{**usual, **options})
+def followed(rate=2.0, power=1.0, *, farthest=4.0, **options):
+    flow, method = Power(np.asarray(rate), np.asarray(power)), TSITOURAS._replace(farthest=farthest)
+    return follow_by_steps(flow, np.asarray(1.0), method, **{"duration": 5.0, "tolerance": 1e-10, **options})
 
 
 def test_a_step_is_of_order_five_and_its_error_of_order_four():

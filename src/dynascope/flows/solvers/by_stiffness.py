@@ -10,8 +10,8 @@ import numpy as np
 
 from dynascope.arguments import require_choice
 from dynascope.flows.deadline import overdue
-from dynascope.flows.solvers.explicit import tsitouras_step
-from dynascope.flows.solvers.rosenbrock import StiffFlow, follow_by_steps, rosenbrock_step
+from dynascope.flows.solvers.explicit import TSITOURAS
+from dynascope.flows.solvers.rosenbrock import ROSENBROCK, StiffFlow, follow_by_steps
 
 __all__ = ["Begun", "Solver", "Work", "few_equations", "follow_by_stiffness"]
 
@@ -22,7 +22,6 @@ _FEW = 150
 # Beyond so many it takes longer than thousands of explicit ones.
 _MANY = 1000
 _PATIENCE = 2000  # explicit steps, after which a flow of a number of equations between these is taken to be stiff
-_FARTHEST = 4.0  # of an explicit step, so that its tolerance alone says how long it is
 _FEWEST = 100  # implicit steps that are worth being begun
 _AT_ONCE, _AT_ONCE_LARGE = 256, 32  # steps in one call of a program, of few equations or of many
 _AT_LEAST = 3e5  # operations that take as long as what a step does besides
@@ -166,11 +165,10 @@ def follow_by_stiffness(
         record, state = follow_by_steps(
             flow,
             state,
-            tsitouras_step,
+            TSITOURAS,
             max_steps=steps,
             partial=partial or patient,
             at_once=_AT_ONCE,
-            farthest=_FARTHEST,
             **usual,
         )
         explicit, reached = len(record["time"]) - 1, float(record["time"][-1])
@@ -181,7 +179,7 @@ def follow_by_stiffness(
         record, _ = follow_by_steps(
             flow,
             state,
-            rosenbrock_step,
+            ROSENBROCK,
             start=reached,
             max_steps=steps,
             partial=partial,

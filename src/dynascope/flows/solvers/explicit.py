@@ -7,7 +7,9 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array
 
-__all__ = ["tsitouras_step"]
+from dynascope.flows.solvers.rosenbrock import Method
+
+__all__ = ["TSITOURAS", "tsitouras_step"]
 
 # In each row what a stage adds of those before it; the last is the solution of order five.
 _POINTS = (
@@ -60,6 +62,10 @@ def tsitouras_step(
             point = start + step * _sum(row, slopes)
         slopes.append(velocity(point))
     return point, step * _sum(_ERROR, slopes)
+
+
+# The tolerance alone says how long steps are, so that smaller ones shorten all of them.
+TSITOURAS = Method(tsitouras_step, order=5, foresees=False, first=0.1, farthest=4.0)
 
 
 def _sum(factors: tuple[float, ...], slopes: list[Array]) -> Array:

@@ -17,7 +17,7 @@ from dynascope.errors import DivergenceError
 from dynascope.flows.deadline import overdue
 from dynascope.flows.progress import tell_along
 
-__all__ = ["Step", "StiffFlow", "follow_by_steps", "follow_stiffly", "rosenbrock_step", "solution"]
+__all__ = ["ROSENBROCK", "Method", "StiffFlow", "follow_by_steps", "follow_stiffly", "rosenbrock_step", "solution"]
 
 # RODAS of Hairer and Wanner: order four with an embedded one of order three, stiffly accurate and L-stable. In each row
 # what a stage adds of the stages before it to the point at which it takes the velocity, and to that velocity.
@@ -40,15 +40,31 @@ _VELOCITIES = (
     (8.083246795921522, -7.981132988064893, -31.52159432874371, 16.31930543123136, -6.058818238834054),
 )
 _STAGES = len(_POINTS)
-_FIRST_MOTION = 1e-3  # of the state, in the first step
-_FARTHEST = 1.0  # of the state in one step, so that a polynomial holds between its ends
 _SHORTEST = 1e-15  # of the duration
 _SAFETY, _SLOWER, _FASTER = 0.8, 0.2, 5.0  # of a step, and how much shorter or longer the next one may be
+_REFUSED = 0.5  # of a step, at most, after it was refused for what was foreseen
 _LEAST = 1e-2  # error over what is allowed below which the next step is no longer for it
 _FEW_EQUATIONS = 50  # whose matrix is inverted faster than it is factorised and used six times
 _AT_ONCE = 32  # steps in one call of the program, if not told otherwise
 
-Step = Callable[..., tuple[Array, Array]]
+
+class Method(NamedTuple):
+    """How a step is taken, and how long it may be.
+
+    Attributes:
+        step: Function of the arguments of `rosenbrock_step` with the like results.
+        order: Power of the step as which its error grows.
+        foresees: Whether the next step is told by the last two, as suits flows that become faster and faster; where
+            stability bounds the steps, half of them would be refused.
+        first: Motion in the first step, in the `size` of the flow.
+        farthest: Motion in any step.
+    """
+
+    step: Callable[..., tuple[Array, Array]]
+    order: int
+    foresees: bool
+    first: float
+    farthest: float
 
 
 class StiffFlow(eqx.Module):
@@ -132,6 +148,10 @@ def rosenbrock_step(
     return start + jnp.tensordot(points[-1].at[-1].set(1.0), slopes, 1), slopes[-1]
 
 
+# A polynomial holds between the ends of a step over which the state moves by as much as it is.
+ROSENBROCK = Method(rosenbrock_step, order=4, foresees=True, first=1e-3, farthest=1.0)
+
+
 def solution(matrix: Array) -> Callable[[Array], Array]:
     """The function b ↦ A⁻¹ b of vectors, for the six stages of a step.
 
@@ -177,7 +197,7 @@ def follow_stiffly(
     record, _ = follow_by_steps(
         flow,
         state,
-        rosenbrock_step,
+        ROSENBROCK,
         duration=duration,
         tolerance=tolerance,
         start=start,
@@ -190,7 +210,7 @@ def follow_stiffly(
 def follow_by_steps(
     flow: StiffFlow,
     state: Any,
-    one_step: Step,
+    method: Method,
     *,
     duration: float,
     tolerance: float,
@@ -198,21 +218,19 @@ def follow_by_steps(
     max_steps: int = 100_000,
     partial: bool = False,
     at_once: int = _AT_ONCE,
-    farthest: float = _FARTHEST,
 ) -> tuple[dict[str, np.ndarray], Any]:
     """Follow a flow by steps of some method, with its errors kept small.
 
     Args:
         flow: The flow.
         state: Where it begins.
-        one_step: Function of the arguments of `rosenbrock_step` with the like results.
+        method: How its steps are taken.
         duration: Final time.
         tolerance: Largest error of a step, in the `size` of the flow.
         start: Time at which it begins.
         max_steps: Number of steps after which the flow is given up.
         partial: Whether to return what was followed until then rather than raise.
         at_once: Steps in one call of the program, between which nobody looks at the clock.
-        farthest: How far one step may go, in the `size` of the flow.
 
     Returns:
         `time` and each statistic, with the steps along the first axis; and the last state.
@@ -220,18 +238,15 @@ def follow_by_steps(
     Raises:
         DivergenceError: The steps became too small, or `max_steps` was reached.
     """
-    numbers = {
-        name: np.asarray(float(value))
-        for name, value in {"duration": duration, "tolerance": tolerance, "farthest": farthest}.items()
-    }
+    numbers = {"duration": np.asarray(float(duration)), "tolerance": np.asarray(float(tolerance))}
     time, pace = np.asarray(float(start)), _Pace(*np.full((3,), np.nan))
     pieces: list[dict[str, np.ndarray]] = []
     tried = 0
     while time < duration:
         before = float(time)
         flow, state = flow.renewed(state)
-        time, pace, state, record, count = _advanced(flow, state, time, pace, numbers, one_step, at_once)
-        time, pace, record, count = jax.device_get((time, pace, record, count))
+        time, pace, state, record, count = _advanced(flow, state, time, pace, numbers, method, at_once)
+        time, pace, record, count = jax.tree.map(np.asarray, (time, pace, record, count))
         taken = np.isfinite(record["time"])
         # Each piece begins with the state at which the one before it ended.
         pieces.append({name: values[taken][1 if pieces else 0 :] for name, values in record.items()})
@@ -260,38 +275,40 @@ class _Pace(NamedTuple):
     taken: Any
     error: Any
 
-    def after(self, step: Array, error: Array, fine: Array) -> _Pace:
+    def after(self, step: Array, error: Array, fine: Array, method: Method) -> _Pace:
         """The controller of Gustafsson, J. ACM 20 (1994) 496, which foresees a flow that becomes faster and faster."""
         error = jnp.clip(jnp.where(jnp.isfinite(error), error, jnp.inf), _LEAST, None)
-        usual = _SAFETY * error ** (-1 / 4)
-        foreseen = usual * (step / self.taken) * jnp.maximum(self.error, _LEAST) ** (1 / 4) * error ** (-1 / 4)
-        factor = jnp.where(fine & jnp.isfinite(self.taken), jnp.minimum(usual, foreseen), usual)
-        factor = jnp.clip(factor, _SLOWER, jnp.where(fine, _FASTER, 0.5))
+        factor = _SAFETY * error ** (-1 / method.order)
+        if method.foresees:
+            grown = (jnp.maximum(self.error, _LEAST) / error) ** (1 / method.order)
+            foreseen = factor * (step / self.taken) * grown
+            factor = jnp.where(fine & jnp.isfinite(self.taken), jnp.minimum(factor, foreseen), factor)
+        factor = jnp.clip(factor, _SLOWER, jnp.where(fine, _FASTER, _REFUSED if method.foresees else 1.0))
         return _Pace(step * factor, jnp.where(fine, step, self.taken), jnp.where(fine, error, self.error))
 
 
 @filter_jit
 def _advanced(
-    flow: StiffFlow, state: Any, time: Array, pace: _Pace, numbers: dict[str, Array], one_step: Step, at_once: int
+    flow: StiffFlow, state: Any, time: Array, pace: _Pace, numbers: dict[str, Array], method: Method, at_once: int
 ) -> Any:
     """Time, pace and state some steps later, and what was seen from the start on; NaN where a step was refused."""
-    duration, tolerance, farthest = (numbers[name] for name in ("duration", "tolerance", "farthest"))
+    duration, tolerance = numbers["duration"], numbers["tolerance"]
     state = jax.tree.map(jnp.asarray, state)
     speed = flow.size(flow.velocity(flow.start(state), state), state)
-    first = jnp.where(speed > 0, _FIRST_MOTION / jnp.where(speed > 0, speed, 1.0), duration)
+    first = jnp.where(speed > 0, method.first / jnp.where(speed > 0, speed, 1.0), duration)
     pace = pace._replace(step=jnp.where(jnp.isnan(pace.step), first, pace.step))
 
     def tried(carry: Any) -> Any:
         time, pace, state, record, count = carry
         step = jnp.minimum(pace.step, duration - time)
-        end, wrong = one_step(
+        end, wrong = method.step(
             lambda moving: flow.velocity(moving, state),
             lambda shift: flow.inverse(shift, state),
             flow.start(state),
             step,
         )
         error = flow.size(wrong, state) / tolerance
-        error = jnp.maximum(error, (flow.size(end - flow.start(state), state) / farthest) ** 4)
+        error = jnp.maximum(error, (flow.size(end - flow.start(state), state) / method.farthest) ** 4)
         after = flow.moved(end, state)
         seen = flow.statistics(after)
         fine = (error <= 1) & jnp.isfinite(seen["loss"])
@@ -300,7 +317,7 @@ def _advanced(
         state = jax.tree.map(lambda new, old: jnp.where(fine, new, old), after, state)
         seen = {"time": reached, **seen}
         record = {name: values.at[count].set(jnp.where(fine, seen[name], jnp.nan)) for name, values in record.items()}
-        return jnp.where(fine, reached, time), pace.after(step, error, fine), state, record, count + 1
+        return jnp.where(fine, reached, time), pace.after(step, error, fine, method), state, record, count + 1
 
     def unfinished(carry: Any) -> Array:
         time, pace, state, _, count = carry
