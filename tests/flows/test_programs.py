@@ -11,7 +11,7 @@ from dynascope.alternating import active_set_descent, alternating_flow, next_neu
 from dynascope.alternating.cost_phase import settle
 from dynascope.flows import Total, continuous, descend, diagonal_flow, gradient_flow, linear_flow, squared_norms
 from dynascope.flows.objective import Samples
-from dynascope.flows.solvers import rosenbrock, stepping
+from dynascope.flows.solvers import adaptive
 from dynascope.flows.steps import chunks
 from dynascope.flows.steps.program import advance, start
 from dynascope.networks import MLP, DiagonalLinear, TwoLayer
@@ -37,12 +37,12 @@ ONE_PROGRAM = {
     ),
     "normalised flow": (continuous, lambda: gradient_flow(TwoLayer(2, 3, 2), TASK, normalised=True, **SMALL)),
     "flow of a linear network": (
-        rosenbrock,
+        adaptive,
         lambda: linear_flow(TASK, WEIGHTS, WEIGHTS, scale=1e-2, duration=3.0),
     ),
-    "flow of a diagonal network": (rosenbrock, lambda: diagonal_flow(ONE, scale=1e-2, duration=3.0)),
+    "flow of a diagonal network": (adaptive, lambda: diagonal_flow(ONE, scale=1e-2, duration=3.0)),
     "flow of a linear network, explicit": (
-        stepping,
+        adaptive,
         lambda: linear_flow(TASK, WEIGHTS, WEIGHTS, scale=1e-2, duration=3.0, solver="explicit"),
     ),
     "next activation": (
@@ -50,7 +50,7 @@ ONE_PROGRAM = {
         lambda: predict_next_activation(DiagonalLinear(2).with_neurons(np.full((2, 2), 1e-6)), ONE),
     ),
 }
-NAMES = {continuous: "_integrate", next_neuron: "_grown", stepping: "_advance", rosenbrock: "_advanced"}
+NAMES = {continuous: "_integrate", next_neuron: "_grown", adaptive: "_advanced"}
 DESCENTS = {
     "all samples": lambda: descend([TwoLayer(2, 3, 2)] * 2, TASK, steps=3, learning_rate=0.1),
     "batches, and what is measured at each step": lambda: descend(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dynascope.errors import DivergenceError
+from dynascope.flows.solvers.adaptive import StiffFlow, follow_by_steps
 from dynascope.flows.solvers.explicit import TSITOURAS, tsitouras_step
-from dynascope.flows.solvers.rosenbrock import StiffFlow, follow_by_steps
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dynascope.errors import DivergenceError
-from dynascope.flows.solvers.rosenbrock import StiffFlow, follow_stiffly, rosenbrock_step
+from dynascope.flows.solvers.adaptive import StiffFlow
+from dynascope.flows.solvers.rosenbrock import follow_stiffly, rosenbrock_step
 
 RATES = np.array([1.0, 1e6])
 

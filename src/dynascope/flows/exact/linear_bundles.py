@@ -12,7 +12,8 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.flows.exact.orthogonal_bundles import Bundles, orthogonal_bundles
-from dynascope.flows.solvers.rosenbrock import StiffFlow, solution
+from dynascope.flows.solvers.adaptive import StiffFlow
+from dynascope.flows.solvers.rosenbrock import solution
 
 __all__ = ["LinearBundles"]
 

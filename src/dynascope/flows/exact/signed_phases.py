@@ -10,8 +10,9 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from dynascope.arguments import given, require, require_count, require_positive
+from dynascope.flows.solvers.adaptive import StiffFlow
 from dynascope.flows.solvers.by_stiffness import Begun, Solver, Work
-from dynascope.flows.solvers.rosenbrock import StiffFlow, solution
+from dynascope.flows.solvers.rosenbrock import solution
 from dynascope.flows.solvers.stepping import require_correlation, require_tolerance, resolving
 from dynascope.record import make_record
 from dynascope.tasks.task import Task

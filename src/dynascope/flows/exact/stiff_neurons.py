@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from dynascope.compilation import filter_jit
 from dynascope.flows.exact.neuron_curvature import own_curvatures, shared_slopes, slopes_of, work_of_own_curvatures
-from dynascope.flows.solvers.rosenbrock import StiffFlow
+from dynascope.flows.solvers.adaptive import StiffFlow
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import SumOfNeurons
 from dynascope.tasks.task import Task

@@ -10,8 +10,9 @@ import numpy as np
 
 from dynascope.arguments import require_choice
 from dynascope.flows.deadline import overdue
+from dynascope.flows.solvers.adaptive import StiffFlow, follow_by_steps
 from dynascope.flows.solvers.explicit import TSITOURAS
-from dynascope.flows.solvers.rosenbrock import ROSENBROCK, StiffFlow, follow_by_steps
+from dynascope.flows.solvers.rosenbrock import ROSENBROCK
 
 __all__ = ["Begun", "Solver", "Work", "few_equations", "follow_by_stiffness"]
 
