@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -55,9 +56,15 @@ def median_interval(runs: np.ndarray, confidence: float = 0.95) -> tuple[float, 
     """
     _require_probability(confidence)
     ordered = [-math.inf, *sorted(runs.tolist()), math.inf]
-    ranks = range(1, len(runs) // 2 + 1)
-    rank = sum(1 for k in ranks if 2 * stats.binom.cdf(k - 1, len(runs), 0.5) <= 1 - confidence)
+    rank = _rank(len(runs), confidence)
     return ordered[rank], ordered[-1 - rank]
+
+
+@functools.lru_cache
+def _rank(runs: int, confidence: float) -> int:
+    """The largest k, or zero if there is none."""
+    outside = 2 * stats.binom.cdf(np.arange(runs // 2), runs, 0.5)
+    return int(np.sum(outside <= 1 - confidence))
 
 
 def _require_probability(confidence: float) -> None:
