@@ -15,8 +15,8 @@ NETWORK = TwoLayer(2, 1, 2)
 
 
 def settled(rows, *, average=AVERAGE, bend=0.0, longest=1e3, slowest=1e-14):
-    options = (jnp.asarray(each) for each in (slowest, 1e-6, bend, longest))
-    return settle(NETWORK, average, jnp.asarray(rows), *options, "close", False)
+    options = (jnp.asarray(each) for each in (slowest, 1e-6, bend, longest, False))
+    return settle(NETWORK, average, jnp.asarray(rows), *options, True, False)
 
 
 @pytest.mark.slow
@@ -49,3 +49,24 @@ def test_time_scales_a_million_apart_come_to_rest_too():
         assert bool(end.finished)
         # After the fast time alone the second input would still have half a millionth.
         assert float(end.loss) < 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("coarse", [False, True])
+def test_rows_of_zeros_do_not_change_the_steps(coarse):
+    draw = np.random.default_rng(0)
+    average = Samples(draw.normal(size=(30, 3)), draw.normal(size=(30, 2)))
+    rows = draw.normal(size=(3, 5)) / 2
+    network = TwoLayer(3, 1, 2, activation="relu")
+    ends = []
+    with jax.enable_x64(True):
+        numbers = [jnp.asarray(each) for each in (1e-14, 1e-6, 0.0, 3.0, coarse)]
+        for filled in (4, 16, 64):
+            start = jnp.asarray(np.pad(rows, ((0, filled - 3), (0, 0))))
+            ends.append(jax.device_get(settle(network, average, start, *numbers, False, False)))
+    assert ends[0].slopes > 30
+    for end in ends:
+        assert end.slopes == ends[0].slopes
+        assert not end.rows[3:].any()
+        # Sums over other numbers of rows are rounded differently.
+        np.testing.assert_allclose(end.rows[:3], ends[0].rows[:3], rtol=0, atol=1e-11)

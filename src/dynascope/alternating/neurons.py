@@ -13,7 +13,7 @@ from dynascope.protocols import OneHiddenLayer, SumOfNeurons
 __all__ = ["kinked", "padded", "require_neurons"]
 
 # Numbers of active neurons for which programs are compiled: few, and more where a program costs less than its use.
-_SIZES = (4, *(2**power for power in range(4, 31)))
+_SIZES = tuple(2**power for power in range(3, 31))
 _CLOSER = sorted(each for power in range(2, 30) for each in (2**power, 3 * 2 ** (power - 1)))
 _DEAR = 1e8  # operations of an implicit step of all of them
 
@@ -39,11 +39,11 @@ def padded(
     Args:
         rows: Θ of the active neurons.
         neurons: How many the network has; no rows are filled up beyond them.
-        samples: How many a slope is averaged over; of many, fewer rows are filled up.
+        samples: How many a slope is averaged over, where implicit steps are taken; of many, fewer rows are filled up.
 
     Example:
-        >>> padded(np.ones((2, 3)), 20).shape, padded(np.ones((6, 3)), 20).shape, padded(np.ones((6, 3)), 10).shape
-        ((4, 3), (16, 3), (10, 3))
+        >>> padded(np.ones((2, 3)), 20).shape, padded(np.ones((9, 3)), 20).shape, padded(np.ones((9, 3)), 10).shape
+        ((8, 3), (16, 3), (10, 3))
         >>> padded(np.ones((5, 70)), 50, samples=2000).shape
         (6, 70)
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Generator
 from typing import Any
 
@@ -197,13 +198,13 @@ class Alternation:
         before = self.active.copy()
         # First the descent speeds up, then it slows down; if it speeds up again, a saddle may have been passed.
         bend, tracked = -1.0, True
-        closely = "kinked" if self.kinked else "close"
         while True:
             members = np.flatnonzero(~self.waiting)
             dense = tracked and len(members) * self.active.shape[1] <= _DENSE
             rows, places = self._gathered(members)
             numbers = (np.asarray(each, float) for each in (slowest, _RETURNED, bend, so_far))
-            result = yield Call(_settled, (rows, *numbers), (closely if dense else "coarse", self.normalised))
+            own = rows, *numbers, np.asarray(not dense)
+            result = yield Call(_settled, own, (dense and not self.kinked, self.normalised))
             self.effort.count(float(result.slopes), weights=rows.size)
             self.active[members] = np.asarray(result.rows)[places]
             event.loss = max(float(result.loss), 0.0)
@@ -296,7 +297,8 @@ class Alternation:
         """The active rows, of so many that few programs are compiled, and the places of the members among them."""
         if not getattr(self.network, "exchangeable", True):
             return self.active.copy(), members
-        return padded(self.active[members], len(self.waiting), self.effort.samples), np.arange(len(members))
+        samples = 1 if self.kinked else self.effort.samples
+        return padded(self.active[members], len(self.waiting), samples), np.arange(len(members))
 
     def _rest(self, event: Event, members: np.ndarray) -> None:
         """Complete the cost phase, and note how the active neurons would leave a saddle by themselves."""
@@ -319,7 +321,7 @@ class Alternation:
         event.unstable_rate = float(rates.max(initial=0.0))
 
 
-@filter_jit
+@functools.partial(filter_jit, brief=True)
 def _first_look(network: Any, average: Any, start: Any) -> tuple[Any, Any, Any, Any]:
     """The loss without neurons, the slopes of the utility at the start and at twice that, and the steepest of all."""
     nobody, everyone = jnp.zeros_like(start), jnp.ones(len(start), bool)
@@ -337,7 +339,7 @@ def _settled(common: tuple[Any, Any], *state: Any) -> Any:
     return settle(*common, *state)
 
 
-@filter_jit
+@functools.partial(filter_jit, brief=True)
 def _correlations(network: Any, average: Any, rows: Any) -> Any:
     """|E⟨f_i, f_j⟩| over the root mean squares of f_i and f_j, for all neurons.
 

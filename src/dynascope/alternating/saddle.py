@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -113,7 +114,7 @@ def _spectrum(network: Any, average: Any, rows: np.ndarray, normalised: bool) ->
     return float(loss), slope, values, vectors, root
 
 
-@filter_jit
+@functools.partial(filter_jit, brief=True)
 def _derivatives(network: Any, average: Any, rows: Any) -> tuple[Array, Array, Array]:
     def loss(vector: Array) -> Array:
         return average.loss(network.with_neurons(vector.reshape(rows.shape)))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
@@ -29,6 +30,8 @@ _ROUND_OFF = 1e-14
 _TINY = 1e-300
 # Growth is extrapolated to the threshold once it is this many e-folds away.
 _NEAR = 3.0
+# Of the classical Runge–Kutta method: how far along a slope the next is taken, and its part in the mean.
+_SHARES, _WEIGHTS = np.array([1, 1, 2, 2]) / 2, np.array([1, 2, 2, 1]) / 6
 # The longest time is over when less than this share of it is left.
 _AT_END = 1e-9
 
@@ -172,8 +175,7 @@ def grow(
         return Dormant(directions, state.log_norms + step * by[1], state.spent)
 
     def step(carry: Any) -> Any:
-        state, elapsed, count, _ = carry
-        first = rates(state)
+        state, first, elapsed, count, _ = carry
         turning, growth, _ = first
         scale = jnp.maximum(best, jnp.max(jnp.hypot(jnp.linalg.norm(turning, axis=1), growth)))
         turn = jnp.max(jnp.linalg.norm(turning, axis=1))
@@ -185,31 +187,34 @@ def grow(
         # Where even the largest neuron is tiny, one step of its clock lasts far beyond the time that is left.
         size = jnp.minimum(size, (numbers["longest"] - elapsed) / first[2])
 
-        def stage(carry: Any, share: Array) -> tuple[Any, None]:
-            before, total = carry
-            ahead = rates(moved(state, before, share * size))
-            return (ahead, jax.tree.map(lambda so_far, each: so_far + each / share, total, ahead)), None
+        def stage(carry: Any, numbers: tuple[Array, Array, Array]) -> tuple[Any, None]:
+            _, before, mean = carry
+            share, weight, last = numbers
+            # The last rates are those at the end of the step.
+            mean = jax.tree.map(lambda so_far, each: so_far + weight * each, mean, before)
+            by = jax.tree.map(lambda each, all: jnp.where(last, all, share * each), before, mean)
+            there = moved(state, by, size)
+            return (there, rates(there), mean), None
 
-        # The weights of the stages are 1, 2, 2 and 1.
-        (_, total), _ = jax.lax.scan(stage, (first, first), jnp.array([0.5, 0.5, 1.0], size.dtype))
-        mean = jax.tree.map(lambda each: each / 6, total)
+        start = state, first, jax.tree.map(jnp.zeros_like, first)
+        stages = jnp.asarray(_SHARES), jnp.asarray(_WEIGHTS), jnp.arange(4) == 3
+        (there, ahead, mean), _ = jax.lax.scan(stage, start, stages)
         idle = (jnp.max(jnp.where(waiting, growth, -jnp.inf)) <= numbers["least"]) & (turn <= _ROUND_OFF * scale)
         later = elapsed + size * mean[2]
         # The clock slows down within a step, so that the end would only be approached.
         later = jnp.where(later > numbers["longest"] * (1 - _AT_END), jnp.maximum(later, numbers["longest"]), later)
-        return moved(state, mean, size), later, count + 1, idle
+        return there, ahead, later, count + 1, idle
 
     def unfinished(carry: Any) -> Array:
-        state, elapsed, count, idle = carry
+        state, _, elapsed, count, idle = carry
         return ~(reached(state) | idle) & (elapsed < numbers["longest"]) & (count < numbers["max_steps"])
 
     def reached(state: Dormant) -> Array:
         return jnp.max(jnp.where(waiting, state.log_sizes(), -jnp.inf)) >= numbers["threshold"] - 1e-9
 
     zero = jnp.zeros((), dormant.log_norms.dtype)
-    carry = (dormant, zero, jnp.zeros((), int), ~jnp.any(waiting) | (best <= numbers["least"]))
-    state, elapsed, count, _ = jax.lax.while_loop(unfinished, step, carry)
-    turning, growth, _ = rates(state)
+    carry = (dormant, rates(dormant), zero, jnp.zeros((), int), ~jnp.any(waiting) | (best <= numbers["least"]))
+    state, (turning, growth, _), elapsed, count, _ = jax.lax.while_loop(unfinished, step, carry)
     end = {
         "elapsed": elapsed,
         "reached": reached(state),

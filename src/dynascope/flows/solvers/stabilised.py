@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-__all__ = ["RungeKuttaLegendre"]
+__all__ = ["RungeKuttaLegendre", "legendre_step"]
 
 _State = tuple[Float[Array, " p"], Float[Array, " p"], Float[Array, ""]]
 
@@ -72,35 +72,58 @@ class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
         """One step from t0 to t1 with as many stages as stability needs."""
         slope, direction, taken = solver_state
         h = jnp.asarray(t1 - t0, y0.dtype)
-
-        def field(y: Array) -> Array:
-            return terms.vf(t0, y, args)
-
-        _, image = jax.jvp(field, (y0,), (direction,))
-        curvature = jnp.linalg.norm(image)
-        direction = jnp.where(curvature > 0, image / curvature, direction)
-        # The smallest odd s ≥ 3 with s² + s − 2 ≥ 2hρ; an even one would not damp at the end of the interval.
-        needed = (jnp.sqrt(9 + 8 * self.safety * h * curvature) - 1) / 2
-        stages = jnp.maximum(3, 2 * jnp.ceil((needed - 1) / 2) + 1)
-        width = 4 / (stages**2 + stages - 2)
-
-        def stage(carry: tuple[Array, ...]) -> tuple[Array, ...]:
-            j, before, last = carry
-            mu = (2 * j - 1) / j * _weight(j) / _weight(j - 1)
-            nu = (1 - j) / j * _weight(j) / _weight(j - 2)
-            rate = mu * width * h
-            ahead = mu * last + nu * before + (1 - mu - nu) * y0
-            ahead += rate * (field(last) - (1 - _weight(j - 1)) * slope)
-            return j + 1, last, ahead
-
-        first = y0 + width / 3 * h * slope
-        start = (jnp.full((), 2, y0.dtype), y0, first)
-        _, _, y1 = jax.lax.while_loop(lambda carry: carry[0] <= stages, stage, start)
-        end_slope = field(y1)
-        error = 0.8 * (y0 - y1) + 0.4 * h * (slope + end_slope)
+        y1, end_slope, error, direction, slopes = legendre_step(
+            lambda y: terms.vf(t0, y, args), y0, slope, direction, h, self.safety
+        )
         dense = {"y0": y0, "y1": y1, "k0": h * slope, "k1": h * end_slope}
-        # A product with the Hessian costs two of them.
-        return y1, error, dense, (end_slope, direction, taken + stages + 2), diffrax.RESULTS.successful
+        return y1, error, dense, (end_slope, direction, taken + slopes), diffrax.RESULTS.successful
+
+
+def legendre_step(
+    velocity: Callable[[Array], Array], start: Array, slope: Array, direction: Array, step: Array, safety: float = 1.2
+) -> tuple[Array, Array, Array, Array, Array]:
+    """One step of `RungeKuttaLegendre`.
+
+    Args:
+        velocity: f of y' = f(y), whose Jacobian is symmetric.
+        start: y, a vector.
+        slope: f(y).
+        direction: Unit vector, about that of largest curvature.
+        step: h.
+        safety: Factor on the estimated curvature.
+
+    Returns:
+        y after the step, its velocity there, the error of y, a better direction, and how many slopes that took.
+
+    Example:
+        >>> rates, ones = jnp.array([1.0, 1e3]), jnp.ones(2)
+        >>> end, *_ = legendre_step(lambda y: -rates * y, ones, -rates, jnp.array([0.0, 1.0]), jnp.asarray(0.1))
+        >>> bool(abs(end[0] - jnp.exp(-0.1)) < 1e-3), bool(abs(end[1]) < 1)
+        (True, True)
+    """
+    _, image = jax.jvp(velocity, (start,), (direction,))
+    curvature = jnp.linalg.norm(image)
+    direction = jnp.where(curvature > 0, image / jnp.where(curvature > 0, curvature, 1), direction)
+    # The smallest odd s ≥ 3 with s² + s − 2 ≥ 2hρ; an even one would not damp at the end of the interval.
+    needed = (jnp.sqrt(9 + 8 * safety * step * curvature) - 1) / 2
+    stages = jnp.maximum(3, 2 * jnp.ceil((needed - 1) / 2) + 1)
+    width = 4 / (stages**2 + stages - 2)
+
+    def stage(carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        j, before, last, _ = carry
+        force = velocity(last)
+        mu = (2 * j - 1) / j * _weight(j) / _weight(j - 1)
+        nu = (1 - j) / j * _weight(j) / _weight(j - 2)
+        ahead = mu * last + nu * before + (1 - mu - nu) * start
+        ahead += mu * width * step * (force - (1 - _weight(j - 1)) * slope)
+        # After the last stage there is only the velocity at the end.
+        return j + 1, last, jnp.where(j <= stages, ahead, last), force
+
+    begun = (jnp.full((), 2, start.dtype), start, start + width / 3 * step * slope, slope)
+    _, _, end, end_slope = jax.lax.while_loop(lambda carry: carry[0] <= stages + 1, stage, begun)
+    error = 0.8 * (start - end) + 0.4 * step * (slope + end_slope)
+    # A product with the Hessian costs two of them.
+    return end, end_slope, error, direction, stages + 2
 
 
 def _weight(j: Array) -> Array:
