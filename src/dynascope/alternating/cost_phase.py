@@ -21,7 +21,7 @@ __all__ = ["Settled", "settle"]
 # Steps and relative tolerance of the explicit solver, which follows the transient, and of what takes over if the rest
 # is stiff: implicit steps, or across kinks the stabilised solver, which does it all where a coarse path is enough.
 _EXPLICIT, _IMPLICIT, _STABILISED = (500, 2e-9), (500, 1e-5), (1_000, 1e-5)
-_COARSE = 3e-3
+_COARSE = 6e-3
 _STAGES, _STOPS = 6, 4  # slopes of a step of other solvers, and what it costs to see whether to stop after one
 
 
