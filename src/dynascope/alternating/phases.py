@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dynascope.alternating.correlations import correlations
 from dynascope.alternating.cost_phase import settle
 from dynascope.alternating.effort import Effort
 from dynascope.alternating.events import Event, Jumps, listed
@@ -175,7 +176,7 @@ class Alternation:
         log_sizes = np.where(self.waiting, log_sizes, -np.inf)
         order = np.argsort(-log_sizes, kind="stable")
         chosen = [int(order[0])]
-        alike = np.asarray(_correlations(self.network, self.average, self.dormant.fresh())) > _ALIKE
+        alike = np.asarray(correlations(self.network, self.average, self.dormant.fresh())) > _ALIKE
         if not self.power:
             tied = (log_sizes >= log_sizes[chosen[0]] - self.tie) & (growth >= 0.9 * growth[chosen[0]])
             for i in order:
@@ -337,16 +338,3 @@ def _grown(common: tuple[Any, Any], active: Any, *state: Any) -> Any:
 
 def _settled(common: tuple[Any, Any], *state: Any) -> Any:
     return settle(*common, *state)
-
-
-@functools.partial(filter_jit, brief=True)
-def _correlations(network: Any, average: Any, rows: Any) -> Any:
-    """|E⟨f_i, f_j⟩| over the root mean squares of f_i and f_j, for all neurons.
-
-    The curvature of the squared loss in the coefficients of the neurons is E⟨f_i, f_j⟩.
-    """
-    lengths = jnp.maximum(jnp.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
-    neurons = network.with_neurons(rows / lengths)
-    products = jax.hessian(lambda coefficients: average.loss(neurons.weighted(coefficients)))(jnp.zeros(len(rows)))
-    sizes = jnp.sqrt(jnp.maximum(jnp.diag(products), 1e-300))
-    return jnp.abs(products) / (sizes[:, None] * sizes)

@@ -1,0 +1,44 @@
+"""Which neurons compute the same function."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from dynascope.compilation import filter_jit
+from dynascope.protocols import Average, SumOfNeurons
+
+__all__ = ["correlations"]
+
+
+@functools.partial(filter_jit, brief=True)
+def correlations(
+    network: SumOfNeurons, average: Average, rows: Float[Array | np.ndarray, "neurons weights"]
+) -> Float[Array, "neurons neurons"]:
+    """|E⟨f_i, f_j⟩| over the root mean squares of f_i and f_j, for all neurons.
+
+    The curvature of the squared loss in the coefficients of the neurons is E⟨f_i, f_j⟩.
+
+    Args:
+        network: Gives the neurons their function.
+        average: What the loss averages over.
+        rows: Θ, of any size.
+
+    Example:
+        >>> from dynascope.flows.objective import Samples
+        >>> from dynascope.networks import TwoLayer
+        >>> average = Samples(np.eye(2), np.zeros((2, 1)))
+        >>> rows = jnp.array([[1.0, 0.0, 1.0], [1.0, 1.0, -2.0]])
+        >>> correlations(TwoLayer(2, 1, 1), average, rows).round(3).tolist()
+        [[1.0, 0.7...], [0.7..., 1.0]]
+    """
+    lengths = jnp.maximum(jnp.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+    neurons = network.with_neurons(rows / lengths)
+    products = jax.hessian(lambda coefficients: average.loss(neurons.weighted(coefficients)))(jnp.zeros(len(rows)))
+    sizes = jnp.sqrt(jnp.maximum(jnp.diag(products), 1e-300))
+    return jnp.abs(products) / (sizes[:, None] * sizes)
