@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.flows import diagonal_flow
+from dynascope.flows import diagonal_flow, linear_flow
+from dynascope.flows.exact import neuron_bundles
 from dynascope.flows.solvers import by_stiffness
 from dynascope.flows.solvers.explicit import TSITOURAS
 from dynascope.flows.solvers.rosenbrock import ROSENBROCK
@@ -47,6 +48,23 @@ def test_few_equations_are_solved_implicitly_and_many_only_where_explicit_steps_
     there = [np.interp(times, each["time"], each["loss"]) for each in (small, handed_over)]
     np.testing.assert_allclose(*there, rtol=0, atol=1e-3 * float(small["loss"][0]))
     assert np.all(np.diff(handed_over["time"]) > 0)
+
+
+def test_linear_networks_on_small_tables_are_followed_explicitly_as_long_as_that_takes_few_steps(monkeypatch):
+    called = steps_of(monkeypatch)
+    first, second = DRAW.normal(size=(3, 4)), DRAW.normal(size=(4, 1))
+    options = {"scale": 1e-3, "duration": 60.0, "tolerance": 1e-6}
+    explicit = linear_flow(PLAIN, first, second, **options)
+    assert called == ["explicit"]
+    monkeypatch.setattr(neuron_bundles, "_PATIENCE", 10)
+    monkeypatch.setattr(by_stiffness, "_AT_ONCE", 10)
+    handed_over = linear_flow(PLAIN, first, second, **options)
+    assert called[1:] == ["explicit", "stiff"]
+    assert np.all(np.diff(handed_over["time"]) > 0)
+    times = np.geomspace(1e-3, 60, 300)
+    there = [np.interp(times, each["time"], each["loss"]) for each in (explicit, handed_over)]
+    # Steps of 1e-6, read between the 4000 times that are kept.
+    np.testing.assert_allclose(*there, rtol=0, atol=1e-5 * float(explicit["loss"][0]))
 
 
 def test_a_solver_that_is_named_is_used(monkeypatch):
