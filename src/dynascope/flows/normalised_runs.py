@@ -117,7 +117,7 @@ def train_normalised(
         steps=steps,
         learning_rate=learning_rate,
         loss="cross_entropy",
-        optimizer=decayed(optax.sgd, np.float64(weight_decay), momentum=momentum),
+        optimizer=decayed(optax.sgd, np.float64(weight_decay), momentum=np.float64(momentum)),
         batches="independent",
         record_steps=recorded,
         step_statistics={name: Sampled(each, range(steps), ["layer"]) for name, each in _SAMPLED.items()},

@@ -86,7 +86,7 @@ def regression_runs(
                 task,
                 learning_rate=learning_rate,
                 steps=int(steps[-1]),
-                optimizer=decayed(optax.sgd, np.float64(weight_decay), momentum=momentum),
+                optimizer=decayed(optax.sgd, np.float64(weight_decay), momentum=np.float64(momentum)),
                 batch_size=batch_size,
                 batches="independent",
                 replacement=True,

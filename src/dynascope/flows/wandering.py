@@ -236,7 +236,7 @@ def _descended(
         list(networks),
         task,
         learning_rate=learning_rate,
-        optimizer=decayed(optax.sgd, precision(weight_decay), momentum=momentum),
+        optimizer=decayed(optax.sgd, precision(weight_decay), momentum=precision(momentum)),
         replacement=True,
         batches="independent",
         **training,
