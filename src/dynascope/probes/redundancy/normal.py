@@ -39,7 +39,8 @@ def normal_hessians(
     Cost: 3 k gradients of the loss for each batch and set, and memory for sets · batches · k² numbers.
 
     Args:
-        loss: A JAX function of the parameters and of the arrays of one batch, without the decay of weights.
+        loss: A JAX function of the parameters and of the arrays of one batch, without the decay of weights. It is
+            compiled once: numbers that it reads from elsewhere stay what they were then.
         parameters: A module, or any nest of arrays; what is no array of floating-point numbers is left as it is.
         batches: The arrays that the loss takes, each with the batches in front, such as (batches, samples, d).
         group: The units.
