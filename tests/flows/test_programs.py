@@ -121,12 +121,12 @@ def test_neither_the_start_of_descent_nor_its_steps_call_python(descent, monkeyp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("manner", ["close", "kinked", "coarse"])
-def test_the_cost_phase_calls_no_python_in_whatever_manner(manner):
-    network, numbers = TwoLayer(2, 3, 2, activation="relu"), (1e-6, 1e-2, 1.0, 1e2)
+@pytest.mark.parametrize("implicit", [True, False])
+def test_the_cost_phase_calls_no_python_in_whatever_manner(implicit):
+    network, numbers = TwoLayer(2, 3, 2, activation="relu"), (1e-6, 1e-2, 1.0, 1e2, True)
     with jax.enable_x64(True):
         average = Samples(TASK.inputs, TASK.targets)
-        program = settle.lower(network, average, network.neurons, *map(np.asarray, numbers), manner, False)
+        program = settle.lower(network, average, network.neurons, *map(np.asarray, numbers), implicit, False)
     assert "callback" not in program.as_text()
 
 
