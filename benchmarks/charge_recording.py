@@ -60,7 +60,7 @@ class Size(NamedTuple):
     steps: tuple[int, int]
 
 
-FULL = Size(32, 64, 32, 128, 4, 128, 3, (1, 10))
+FULL = Size(32, 64, 32, 128, 4, 128, 3, (3, 10))
 SMALL = Size(8, 4, 4, 16, 2, 16, 3, (4, 40))
 
 

@@ -247,6 +247,16 @@ def test_jumps_that_run_together_at_this_scale_are_not_missed_for_want_of_a_paus
     assert missed == [0, 1]
 
 
+def test_a_run_that_nearly_follows_the_curve_misses_no_jump_however_close_two_of_them_are():
+    missed = []
+    for apart in np.geomspace(0.5, 20, 60):
+        known, other = curve([10.0, 30.0, 30 + apart]), curve([10.0, 30.0, 30 + 0.9 * apart])
+        run = make_record({"loss": (["time"], other["loss"].to_numpy())}, {"time": other["time"].to_numpy()})
+        told = with_curve(limit([10.0, 30.0, 30 + apart]).assign(accelerated_time=("jump", [0.5, 1.5, 9.0])), known)
+        missed.append(json.loads(compare(run, told).attrs["agreement"])["missing_jumps"]["error"])
+    assert missed == [0] * 60
+
+
 def test_a_plateau_that_the_curve_has_too_is_not_one_too_many():
     known = curve([10.0, 30.0, 60.0])
     run = make_record({"loss": (["time"], known["loss"].to_numpy())}, {"time": known["time"].to_numpy()})

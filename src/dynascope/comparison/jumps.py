@@ -16,6 +16,7 @@ __all__ = ["ESTIMATED", "between_points", "compare_curve", "compare_staircases",
 ESTIMATED = "what the limit of a vanishing scale is off at this one, by the curve at this scale, and a quarter more"
 # Two jumps this many e-folds of growth apart leave a visible pause in the descent between them.
 _SEPARATE_E_FOLDS = 8.0
+_PAUSE, _SURE_PAUSE = 2.0, 4.0  # how many times slower the descent becomes there, in a run and in a curve that is sure
 # A run that ends within this share of the time of its last jump may be in the middle of it.
 _AFTERMATH = 0.1
 _LATENESS = 0.12  # how late a jump may come, over its time, if neither theory nor user says it
@@ -215,11 +216,12 @@ def _merged(staircase: StaircaseView, found: np.ndarray, time: np.ndarray, loss:
     log_inverse_scale = -np.log(float(staircase.record.attrs.get("scale", 1.0)))
     rate = np.maximum(-np.gradient(loss, time), 0.0)
     drops = -np.diff(staircase.levels)
-    together = _run_together(time, loss, found)
+    together = _run_together(time, loss, found, pause=_PAUSE)
     if staircase.curve is not None:
-        # Where jumps run together at this scale already, the limit says nothing of a pause between them.
+        # Where jumps nearly run together at this scale already, the limit says nothing of a pause between them. Asked
+        # for the same pause, a run that follows the curve could be on the other side of it.
         curve = staircase.curve["time"].to_numpy(), staircase.curve.to_numpy()
-        together &= ~_run_together(*curve, seen_steps(*curve, staircase.levels).times)
+        together &= ~_run_together(*curve, seen_steps(*curve, staircase.levels).times, pause=_SURE_PAUSE)
     merged = 0
     for j in range(1, len(times)):
         e_folds = log_inverse_scale * (growth[j] - growth[j - 1]) / growth[j]
@@ -230,14 +232,14 @@ def _merged(staircase: StaircaseView, found: np.ndarray, time: np.ndarray, loss:
     return merged
 
 
-def _run_together(time: np.ndarray, loss: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Whether the descent does not slow down to half between each jump and the one before, where both are found."""
+def _run_together(time: np.ndarray, loss: np.ndarray, found: np.ndarray, *, pause: float) -> np.ndarray:
+    """Whether the descent does not slow down so many times between each jump and the one before, of those found."""
     rate = np.maximum(-np.gradient(loss, time), 0.0)
     together = np.zeros(len(found), bool)
     for j in range(1, len(found)):
         if np.isfinite(found[j - 1 : j + 1]).all():
-            pause = rate[slice(*np.searchsorted(time, found[j - 1 : j + 1]))]
-            together[j] = pause.size < 3 or 2 * pause.min() > min(pause[0], pause[-1])
+            between = rate[slice(*np.searchsorted(time, found[j - 1 : j + 1]))]
+            together[j] = between.size < 3 or pause * between.min() > min(between[0], between[-1])
     return together
 
 
