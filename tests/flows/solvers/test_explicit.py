@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from dynascope.errors import DivergenceError
 from dynascope.flows.solvers.adaptive import StiffFlow, follow_by_steps
-from dynascope.flows.solvers.explicit import TSITOURAS, tsitouras_step
+from dynascope.flows.solvers.explicit import ERROR, POINTS, TSITOURAS, tsitouras_step
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -44,6 +45,14 @@ class Power(StiffFlow):
 def followed(rate=2.0, power=1.0, *, farthest=4.0, **options):
     flow, method = Power(np.asarray(rate), np.asarray(power)), TSITOURAS._replace(farthest=farthest)
     return follow_by_steps(flow, np.asarray(1.0), method, **{"duration": 5.0, "tolerance": 1e-10, **options})
+
+
+def test_the_numbers_are_those_of_diffrax():
+    tableau = diffrax.Tsit5.tableau
+    for own, theirs in zip(POINTS[1:], tableau.a_lower, strict=True):
+        np.testing.assert_allclose(own, theirs, rtol=1e-15)
+    # Theirs is the solution of order four less that of order five, which is as large.
+    np.testing.assert_allclose(ERROR, -tableau.b_error, rtol=1e-14)
 
 
 def test_a_step_is_of_order_five_and_its_error_of_order_four():

@@ -6,10 +6,10 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from dynascope.arguments import given, require, require_array, require_count, require_positive
+from dynascope.arguments import require, require_array, require_positive
 from dynascope.flows.exact.linear_bundles import LinearBundles
 from dynascope.flows.solvers.by_stiffness import Begun, Solver, Work
-from dynascope.flows.solvers.stepping import require_correlation, require_tolerance, resolving
+from dynascope.flows.solvers.stepping import require_correlation
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
@@ -69,12 +69,8 @@ def linear_flow(
         >>> curve["mode_strength"].to_numpy()[-1].round(6)
         array([4., 1.])
     """
-    require_positive(duration=duration)
-    require_tolerance(tolerance)
-    require_count(points=points, max_steps=max_steps)
-    require_positive(**given(operations=operations))
-    begun = begin_bundles(task, first, second, scale=scale)
-    record, took = begun.follow(
+    record, took = begin_bundles(task, first, second, scale=scale).resolved(
+        points,
         duration=duration,
         tolerance=tolerance,
         max_steps=max_steps,
@@ -82,7 +78,6 @@ def linear_flow(
         solver=solver,
         partial=partial,
     )
-    record = resolving(record, points)
     return make_record(
         {
             "loss": (["time"], record["loss"]),

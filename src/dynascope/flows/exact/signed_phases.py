@@ -9,11 +9,11 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from dynascope.arguments import given, require, require_count, require_positive
+from dynascope.arguments import require, require_positive
 from dynascope.flows.solvers.adaptive import StiffFlow
 from dynascope.flows.solvers.by_stiffness import Begun, Solver, Work
 from dynascope.flows.solvers.rosenbrock import solution
-from dynascope.flows.solvers.stepping import require_correlation, require_tolerance, resolving
+from dynascope.flows.solvers.stepping import require_correlation
 from dynascope.record import make_record
 from dynascope.tasks.task import Task
 
@@ -68,12 +68,8 @@ def diagonal_flow(
         >>> curve["coefficient"].to_numpy()[-1].round(6)
         array([ 4., -1.])
     """
-    require_positive(duration=duration)
-    require_tolerance(tolerance)
-    require_count(points=points, max_steps=max_steps)
-    require_positive(**given(operations=operations))
-    begun = begin_phases(task, scale=scale)
-    record, took = begun.follow(
+    record, took = begin_phases(task, scale=scale).resolved(
+        points,
         duration=duration,
         tolerance=tolerance,
         max_steps=max_steps,
@@ -81,7 +77,6 @@ def diagonal_flow(
         solver=solver,
         partial=partial,
     )
-    record = resolving(record, points)
     return make_record(
         {
             "loss": (["time"], record["loss"]),

@@ -8,11 +8,12 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
-from dynascope.arguments import require_choice
+from dynascope.arguments import given, require_choice, require_count, require_positive
 from dynascope.flows.deadline import overdue
 from dynascope.flows.solvers.adaptive import StiffFlow, follow_by_steps
 from dynascope.flows.solvers.explicit import TSITOURAS
 from dynascope.flows.solvers.rosenbrock import ROSENBROCK
+from dynascope.flows.solvers.stepping import require_tolerance, resolving
 
 __all__ = ["Begun", "Solver", "Work", "few_equations", "follow_by_stiffness"]
 
@@ -103,6 +104,32 @@ class Begun(NamedTuple):
                 solver=solver,
                 partial=partial,
             )
+
+    def resolved(
+        self,
+        points: int,
+        *,
+        duration: float,
+        tolerance: float,
+        max_steps: int,
+        operations: float | None,
+        solver: Solver | None,
+        partial: bool,
+    ) -> tuple[dict[str, np.ndarray], float]:
+        """As `follow`, with numbers that are checked, at the times that `resolving` keeps of so many."""
+        require_positive(duration=duration)
+        require_tolerance(tolerance)
+        require_count(points=points, max_steps=max_steps)
+        require_positive(**given(operations=operations))
+        record, took = self.follow(
+            duration=duration,
+            tolerance=tolerance,
+            max_steps=max_steps,
+            operations=operations,
+            solver=solver,
+            partial=partial,
+        )
+        return resolving(record, points), took
 
 
 def few_equations(equations: int) -> bool:

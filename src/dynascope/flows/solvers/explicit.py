@@ -9,10 +9,10 @@ from jax import Array
 
 from dynascope.flows.solvers.adaptive import Method
 
-__all__ = ["TSITOURAS", "tsitouras_step"]
+__all__ = ["ERROR", "POINTS", "TSITOURAS", "tsitouras_step"]
 
 # In each row what a stage adds of those before it; the last is the solution of order five.
-_POINTS = (
+POINTS = (
     (),
     (0.161,),
     (-0.008480655492356989, 0.335480655492357),
@@ -22,7 +22,7 @@ _POINTS = (
     (0.09646076681806523, 0.01, 0.4798896504144996, 1.379008574103742, -3.290069515436081, 2.324710524099774),
 )
 # The solution of order five less that of order four.
-_ERROR = (
+ERROR = (
     -0.00178001105222577714,
     -0.0008164344596567469,
     0.007880878010261995,
@@ -57,11 +57,11 @@ def tsitouras_step(
     """
     slopes: list[Array] = []
     point = start
-    for row in _POINTS:
+    for row in POINTS:
         if row:
             point = start + step * _sum(row, slopes)
         slopes.append(velocity(point))
-    return point, step * _sum(_ERROR, slopes)
+    return point, step * _sum(ERROR, slopes)
 
 
 # The tolerance alone says how long steps are, so that smaller ones shorten all of them.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
+
+from dynascope.flows.solvers.explicit import ERROR, POINTS
 
 __all__ = ["Here", "Method", "follow_until", "tsitouras"]
 
@@ -19,10 +20,8 @@ _SHORTEST = 1e-13  # of the time of the end
 _SAFETY, _SLOWER, _FASTER = 0.9, 0.2, 10.0  # of a step, and how much shorter or longer the next one may be
 _LEAST = 1e-12  # error over what is allowed, below which all are alike
 
-_TABLEAU = diffrax.Tsit5.tableau
-_STAGES = len(_TABLEAU.b_sol)
-# In each row what a stage adds of the slopes before it. The last one is at the end of the step.
-_POINTS = np.array([np.pad(row, (0, _STAGES - len(row))) for row in (np.zeros(0), *_TABLEAU.a_lower)])
+_STAGES = len(POINTS)
+_SHARES = np.array([np.pad(row, (0, _STAGES - len(row))) for row in POINTS])
 
 
 class Here(NamedTuple):
@@ -109,7 +108,7 @@ def follow_until(
 
 
 def tsitouras(velocity: Callable[[Array], Array]) -> Method:
-    """The explicit method of order five of Tsitouras, with an error of order five, as in diffrax.
+    """The method of `tsitouras_step` with its stages in a loop, so that a velocity is compiled once.
 
     Args:
         velocity: f of y' = f(y).
@@ -119,7 +118,7 @@ def tsitouras(velocity: Callable[[Array], Array]) -> Method:
     """
 
     def take(here: Here, step: Array, memory: Any) -> tuple[Array, Array, Array, Any]:
-        points, wrong = (jnp.asarray(row, here.state.dtype) for row in (_POINTS, _TABLEAU.b_error))
+        points, wrong = (jnp.asarray(row, here.state.dtype) for row in (_SHARES, np.array(ERROR)))
 
         def stage(index: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             _, slopes = carry
