@@ -1,18 +1,22 @@
-"""What a program that is read needs of its loops: numbers that they count by, and the programs of their steps."""
+"""What a program that is read needs of its loops and calls: numbers that they count by, and the programs within."""
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import Jaxpr, JaxprEqn
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
 from dynascope.symmetry.views import shape_of
 
-__all__ = ["LONGEST", "bodies", "folded", "sliced"]
+__all__ = ["LONGEST", "bodies", "body_of", "folded", "scanned", "sliced"]
+
+_Operand = TypeVar("_Operand")
 
 LONGEST = 256  # steps that are read one by one
 
@@ -64,12 +68,60 @@ def sliced(shape: Sequence[int], sizes: Sequence[int], starts: Sequence[float | 
     return {"start_indices": tuple(begins), "limit_indices": limits, "strides": None}
 
 
+def scanned(
+    params: Mapping[str, Any], operands: Sequence[_Operand]
+) -> tuple[list[_Operand], list[_Operand], list[_Operand]]:
+    """The operands of a `scan`: what each step sees, what is carried from step to step, and what is read row by row.
+
+    Up to version 0.10 JAX counts the first two; since 0.11 it has a tree with three branches.
+    """
+    if "ft_in" in params:
+        fixed, carried, _ = map(len, params["ft_in"].unpack())
+    else:
+        fixed, carried = params["num_consts"], params["num_carry"]
+    last = fixed + carried
+    return list(operands[:fixed]), list(operands[fixed:last]), list(operands[last:])
+
+
+def body_of(equation: JaxprEqn) -> tuple[Jaxpr, Sequence[Any]] | None:
+    """The program that an equation calls with its operands, if it is a plain call.
+
+    What takes an array apart along an axis counts as a call of the slices that it takes: JAX writes either of the two.
+    """
+    if equation.primitive.name == "unstack":
+        (array,) = equation.invars
+        taken = _slices(array.aval, equation.params["axis"])
+        return taken.jaxpr, taken.consts
+    if equation.primitive.name in ("scan", "while", "cond"):
+        return None
+    for name in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
+        body = equation.params.get(name)
+        inner = getattr(body, "jaxpr", body)
+        if inner is not None and hasattr(inner, "eqns") and len(inner.invars) == len(equation.invars):
+            return inner, getattr(body, "consts", ())
+    return None
+
+
 def bodies(equation: JaxprEqn) -> list[Jaxpr]:
     """The programs that an equation runs, once or many times."""
     found = []
+    if equation.primitive.name == "unstack" and (body := body_of(equation)) is not None:
+        found.append(body[0])
     for value in equation.params.values():
         for each in value if isinstance(value, tuple | list) else (value,):
             inner = getattr(each, "jaxpr", each)
             if hasattr(inner, "eqns"):
                 found.append(inner)
     return found
+
+
+@functools.cache
+def _slices(kind: Any, axis: int) -> ClosedJaxpr:
+    """The program that takes every place of an array of some shape and type along an axis."""
+
+    def taken(array: jax.Array) -> list[jax.Array]:
+        return [jax.lax.index_in_dim(array, place, axis, keepdims=False) for place in range(kind.shape[axis])]
+
+    # Where JAX has 32 bits, it would warn of numbers of 64.
+    with jax.enable_x64(True):
+        return jax.make_jaxpr(taken)(kind)

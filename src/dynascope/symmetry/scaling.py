@@ -16,11 +16,11 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from dynascope.symmetry.degrees import Degree, Origin, agreeing, even_along, invariant, require_invariant, viewed
 from dynascope.symmetry.exponents import Exponents
-from dynascope.symmetry.loops import LONGEST, folded
+from dynascope.symmetry.loops import LONGEST, body_of, folded, scanned
 from dynascope.symmetry.scaling_rules import Rules
 from dynascope.symmetry.views import shape_of, view_of
 
-__all__ = ["Rescaling", "body_of", "rescalings"]
+__all__ = ["Rescaling", "rescalings"]
 
 _SMALL_PARAMETER = 4096  # elements that may each have an exponent of their own
 _STACKED = 200_000  # likewise of parameters of which a loop reads one layer after the other
@@ -59,18 +59,6 @@ def rescalings(program: ClosedJaxpr, parameters: int, *, exact: bool = True) -> 
     reader = _Reader(Exponents(), exact=exact, trial=trial.rules)
     reader.read(program, parameters)
     return reader.found()
-
-
-def body_of(equation: JaxprEqn) -> tuple[Jaxpr, Sequence[Any]] | None:
-    """The program that an equation calls with its operands, if it is a plain call."""
-    if equation.primitive.name in ("scan", "while", "cond"):
-        return None
-    for name in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
-        body = equation.params.get(name)
-        inner = getattr(body, "jaxpr", body)
-        if inner is not None and hasattr(inner, "eqns") and len(inner.invars) == len(equation.invars):
-            return inner, getattr(body, "consts", ())
-    return None
 
 
 class _Parameter:
@@ -148,8 +136,8 @@ class _Reader:
         return [agreeing(self.solver, list(map(self._met, r)), s) for *r, s in zip(*found, shapes, strict=True)]
 
     def _scan(self, params: Any, degrees: list[Degree]) -> list[Degree]:
-        consts, carried = params["num_consts"], params["num_carry"]
-        fixed, state, rows = degrees[:consts], degrees[consts : consts + carried], degrees[consts + carried :]
+        fixed, state, rows = scanned(params, degrees)
+        carried = len(state)
         body, length = params["jaxpr"], params["length"]
         if length > LONGEST:
             rows = [even_along(self.solver, each, [0]) for each in rows]

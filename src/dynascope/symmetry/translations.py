@@ -11,8 +11,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from dynascope.symmetry.charge import Charge, Part
-from dynascope.symmetry.loops import LONGEST, bodies, folded, sliced
-from dynascope.symmetry.scaling import body_of
+from dynascope.symmetry.loops import LONGEST, bodies, body_of, folded, scanned, sliced
 from dynascope.symmetry.shift_rules import KeptError, ShiftRules, Value, entering
 from dynascope.symmetry.shift_views import Evenness, Pieces
 from dynascope.symmetry.views import reshape_groups, shape_of
@@ -290,8 +289,8 @@ class _Walk:
 
     def _scan(self, equation: JaxprEqn, values: list[Value]) -> list[Value]:
         params = equation.params
-        consts, carried = params["num_consts"], params["num_carry"]
-        fixed, state, rows = values[:consts], values[consts : consts + carried], values[consts + carried :]
+        fixed, state, rows = scanned(params, values)
+        carried = len(state)
         body, length = params["jaxpr"], params["length"]
         uneven = any(not self.rules.is_even(each, 0) for each in rows)
         for step in range(length):

@@ -1,0 +1,45 @@
+"""Programs are read the same however the installed version of JAX writes them."""
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dynascope.symmetry.loops import scanned
+from dynascope.symmetry.scaling import rescalings
+
+# As JAX says it up to version 0.10, and as since 0.11: a tree, of which only the lengths of its branches are read.
+COUNTED = {"num_consts": 2, "num_carry": 1}
+BRANCHES = {"ft_in": SimpleNamespace(unpack=lambda: ([None] * 2, [None], [None] * 3))}
+
+
+@pytest.mark.parametrize("params", [COUNTED, BRANCHES])
+def test_what_a_loop_sees_carries_and_reads_row_by_row_is_told_apart(params):
+    assert scanned(params, "abcdef") == (["a", "b"], ["c"], ["d", "e", "f"])
+
+
+def test_it_is_told_apart_in_a_program_of_the_installed_version():
+    fixed, start, rows = jnp.ones((2, 3)), jnp.ones(2), jnp.ones((5, 3))
+
+    def loop(fixed, start, rows):
+        return jax.lax.scan(lambda state, row: (jnp.tanh(state + fixed @ row), state.sum()), start, rows)
+
+    (line,) = jax.make_jaxpr(loop)(fixed, start, rows).eqns
+    shapes = [[each.aval.shape for each in part] for part in scanned(line.params, line.invars)]
+    assert shapes == [[(2, 3)], [(2,)], [(5, 3)]]
+
+
+@pytest.mark.parametrize(
+    "rows", [jax.lax.unstack, list, lambda z: [z[0], z[1], z[2]], lambda z: jax.lax.unstack(z.T, axis=1)]
+)
+def test_layers_that_are_taken_out_of_a_stack_have_units_of_their_own_however_that_is_written(rows):
+    def apply(weights, x):
+        for each in rows(weights):
+            x = jax.nn.relu(x * each)
+        return x
+
+    program = jax.make_jaxpr(apply)(np.ones((3, 4)), np.ones((5, 4)))
+    # Of each of four units the three weights may be rescaled against each other.
+    assert len(rescalings(program, 1)) == 2 * 4
