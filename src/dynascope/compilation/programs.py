@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,7 +22,7 @@ _Function = Callable[_Arguments, _Result]
 # LLVM gets a program in parts, for as many cores at once. Making XLA's 32 is a fifth of all that compiling takes.
 _PARTS = 4
 # XLA's newer way to make the loops of a processor takes longer than all else that it does, and LLVM's dearest passes a
-# third of the rest; the loops run no faster for either.
+# third of the rest; the loops run no faster for either. (That of jaxlib 0.11.2 has the newer way only, and no option.)
 _OPTIONS = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_llvm_disable_expensive_passes": True,
@@ -35,7 +36,10 @@ _BRIEF = {
     "xla_cpu_parallel_codegen_split_count": _PARTS,
 }
 _SMALL = 500  # numbers in all arguments together
-_UNKNOWN = "No such compile option"
+_UNKNOWN = re.compile(r"No such compile option: '(\w+)'")
+# Options come and go with versions of the compiler. What the installed one does not know is found out by the first
+# program, which is then handed over again without it; later ones leave it out.
+_refused: set[str] = set()
 _WITHIN = "`compiler_options` can only be passed to top-level"  # a compiled function, of which no argument is traced
 
 
@@ -81,28 +85,30 @@ def filter_jit(function: _Function, *, brief: bool | None = None, **options: Any
 
 def _compiled(jit: Callable[..., Any], function: _Function, brief: bool | None, options: dict[str, Any]) -> _Function:
     usual, fast = jit(function, **options), with_fast_convolutions(function)
-    quickly = jit(fast, compiler_options=_BRIEF, **options)
-    well = jit(fast, compiler_options=_OPTIONS, **options)
-    refused = False
+
+    @functools.cache
+    def quick(small: bool, unknown: frozenset[str]) -> Callable[..., Any]:
+        wanted = {name: value for name, value in (_BRIEF if small else _OPTIONS).items() if name not in unknown}
+        return jit(fast, compiler_options=wanted, **options)
 
     @functools.wraps(function)
     def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> Any:
-        nonlocal refused
         leaves = jax.tree.leaves((arguments, named))
-        if refused or jax.default_backend() != "cpu" or any(isinstance(leaf, Tracer) for leaf in leaves):
+        if jax.default_backend() != "cpu" or any(isinstance(leaf, Tracer) for leaf in leaves):
             return usual(*arguments, **named)
         small = sum(leaf.size for leaf in leaves if eqx.is_array(leaf)) <= _SMALL if brief is None else brief
-        try:
-            return (quickly if small else well)(*arguments, **named)
-        except ValueError as error:
-            if _WITHIN not in str(error):
-                raise
-        except jax.errors.JaxRuntimeError as error:
-            # A compiler that has one way left.
-            if _UNKNOWN not in str(error):
-                raise
-            refused = True
-        return usual(*arguments, **named)
+        while True:
+            try:
+                return quick(small, frozenset(_refused))(*arguments, **named)
+            except ValueError as error:
+                if _WITHIN not in str(error):
+                    raise
+                return usual(*arguments, **named)
+            except jax.errors.JaxRuntimeError as error:
+                unknown = _UNKNOWN.search(str(error))
+                if unknown is None or unknown[1] in _refused:
+                    raise
+                _refused.add(unknown[1])
 
     # For those who want to read the program.
     vars(call)["lower"] = usual.lower
