@@ -11,7 +11,7 @@ BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 
 @pytest.fixture(scope="module")
-def benchmark():
+def on_data():
     specification = importlib.util.spec_from_file_location("on_data", BENCHMARKS / "predictions_on_data.py")
     assert specification is not None
     assert specification.loader is not None
@@ -30,14 +30,14 @@ def benchmark():
         ("units", "attention", 1e-2),
     ],
 )
-def test_the_verdict_is_that_by_the_truth_and_the_error_as_stated(benchmark, data, network, scale):
-    row = benchmark.found(data, benchmark.DATA[data](), network, scale, 0)
+def test_the_verdict_is_that_by_the_truth_and_the_error_as_stated(on_data, data, network, scale):
+    row = on_data.found(data, on_data.DATA[data](), network, scale, 0)
     assert row["verdict"] == row["verdict_by_truth"] == "agree"
     assert 0 < row["judged"] <= row["of"]
     assert float(row["error"]) <= float(row["stated_error"])
 
 
-def test_cells_that_the_file_holds_are_not_computed_again(benchmark, tmp_path, monkeypatch, capsys):
+def test_cells_that_the_file_holds_are_not_computed_again(on_data, tmp_path, monkeypatch, capsys):
     asked = []
 
     def found(name, task, network, scale, seed):
@@ -45,27 +45,27 @@ def test_cells_that_the_file_holds_are_not_computed_again(benchmark, tmp_path, m
         cell = {"data": name, "network": network, "scale": f"{scale:g}", "seed": seed}
         return cell | {"verdict": "agree", "verdict_by_truth": "agree", "error": "1e-5", "stated_error": "1e-4"}
 
-    monkeypatch.setattr(benchmark, "found", found)
+    monkeypatch.setattr(on_data, "found", found)
     words = ["predictions_on_data", "--file", str(tmp_path / "cells.csv"), "--only", "units"]
     for scales in ((1e-2,), (1e-2, 1e-4), (1e-2, 1e-4)):
-        monkeypatch.setattr(benchmark, "SCALES", scales)
+        monkeypatch.setattr(on_data, "SCALES", scales)
         monkeypatch.setattr("sys.argv", words)
-        benchmark.main()
+        on_data.main()
     assert len(asked) == len(set(asked)) == 26  # a diagonal network draws no weights
     assert "26 cells, 26 with a verdict, 0 of them wrong" in capsys.readouterr().out
 
 
-def test_the_table_of_the_documentation_has_no_wrong_verdict(benchmark):
-    kept = benchmark.rows(benchmark.FILE)
+def test_the_table_of_the_documentation_has_no_wrong_verdict(on_data):
+    kept = on_data.rows(on_data.FILE)
     judged = [row for row in kept if row["verdict"] in ("agree", "disagree", "undecided")]
-    assert {row["data"] for row in kept} <= set(benchmark.DATA)
+    assert {row["data"] for row in kept} <= set(on_data.DATA)
     assert len(judged) >= 9
     assert all(row["verdict"] == row["verdict_by_truth"] for row in judged)
     counts = {
         verdict: sum(row["verdict"] == verdict for row in judged) for verdict in ("agree", "disagree", "undecided")
     }
     covered = sum(float(row["error"]) <= float(row["stated_error"]) for row in judged)
-    page = " ".join(benchmark.FILE.with_name("how-far-to-trust.md").read_text().split())
+    page = " ".join(on_data.FILE.with_name("how-far-to-trust.md").read_text().split())
     assert f"Of {len(kept)} cells {len(judged)} have a verdict" in page
     assert f"{counts['agree']} agree, {counts['disagree']} disagree, undecided: {counts['undecided']}" in page
     assert f"covers the true one in {covered} of them" in page

@@ -84,7 +84,7 @@ def brightness(colour: str) -> float:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory) -> Path:
+def written(tmp_path_factory) -> Path:
     time = np.linspace(0.0, 2e6, 200)
     strength = np.stack([1e7 * mode * (1 - np.exp(-time * mode / 1e6)) for mode in range(1, 7)])
     record = make_record(
@@ -120,8 +120,8 @@ def page(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1280])
-def test_a_page_is_legible(page, width, dark):
-    found, said = shown(page, width=width, dark=dark)
+def test_a_page_is_legible(written, width, dark):
+    found, said = shown(written, width=width, dark=dark)
     assert said == []
     assert found["folded"] == 1  # it is drawn when it is unfolded
     assert found["drawn"] == found["canvases"] == 4
@@ -144,9 +144,9 @@ def test_a_page_is_legible(page, width, dark):
     assert (ink - paper if dark else paper - ink) > 150
 
 
-def test_an_error_on_a_page_would_be_seen(page, tmp_path):
+def test_an_error_on_a_page_would_be_seen(written, tmp_path):
     broken = tmp_path / "page.html"
-    broken.write_text(page.read_text("utf-8").replace('"use strict";', '"use strict"; missing();'), "utf-8")
+    broken.write_text(written.read_text("utf-8").replace('"use strict";', '"use strict"; missing();'), "utf-8")
     found, said = shown(broken)
     # The policy of the page forbids a script that was changed, so that nothing is drawn either.
     assert any("Content Security Policy" in line for line in said)
