@@ -66,11 +66,11 @@ class _Closeness(NamedTuple):
 
 
 # Neurons with kinks, of which both curves miss some: two that are nearly as rough as each other may miss the same.
-_KINKED = _Closeness(1.5e-3, 2.0, 1e-4, 4.0, 1)
+_KINKED = _Closeness(1.5e-3, 2.0, 2e-5, 4.0, 1)
 _SMOOTH = _Closeness(2e-3, 1.5, 1e-6)  # other neurons
 _ATTENTION = _Closeness(2e-3, 1.5, 4e-5)  # of which all drops are sharp
-_LINEAR = _Closeness(2e-4, 1.2, 1e-6)
-_DIAGONAL = _Closeness(3e-4, 1.2, 1e-6)
+_LINEAR = _Closeness(2e-4, 1.0, 2e-7)
+_DIAGONAL = _Closeness(3e-4, 1.3, 2e-7)
 _LARGE = _Closeness(1e-6, 1.5, 1.5e-6)  # diagonal ones that are followed explicitly
 _FAR = 3e-3  # error of a curve, over the initial loss, at which steps become finer once more
 _STEPS, _IMPLICIT_STEPS = 30_000, 3_000  # after which a curve ends, as to follow it further takes too long,
@@ -98,8 +98,8 @@ def loss_curve(
         normalised: Whether to follow the homogeneity-normalised flow.
 
     Returns:
-        Record with `loss` over `time`, and `rougher_loss`, that of the other time. Its attribute `error` is 1.2 times
-        to twice (see `_Closeness`) the mean distance of the two over log time, over the initial loss, and a little
+        Record with `loss` over `time`, and `rougher_loss`, that of the other time. Its attribute `error` is one to
+        two times (see `_Closeness`) the mean distance of the two over log time, over the initial loss, and a little
         more, which covers that of the better one in nine curves of ten. It ends before the duration if it takes too
         many steps or operations, of which the attribute `operations` says the number. None for networks and tasks that
         no such flow is for, or of which a few steps already take too long.
