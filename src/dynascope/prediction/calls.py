@@ -13,6 +13,7 @@ from dynascope.networks.deep_linear import DeepLinear
 from dynascope.networks.mlp import MLP
 from dynascope.networks.own_module import own_network
 from dynascope.prediction.case import Case
+from dynascope.prediction.theories.followed import POINTS
 from dynascope.prediction.theories.theory import Theory
 
 __all__ = ["Names", "function_call", "horizon", "names_of", "predict_call", "script"]
@@ -21,7 +22,7 @@ _UNIT = 1e-9  # from one, of the power of white inputs that need no factor
 _WEAKEST = 0.05  # of the strongest singular value of the target, that is waited for
 _NONE = 1e-9  # of the size of the targets, below which they go with no input alone
 _SETTLING = 5.0  # units of time after which what grew has come to rest
-_POINTS = 201
+_POINTS = POINTS - 1  # times, as many as a prediction has, so that one compiled program serves both
 _PROJECTED = "(lambda v: numpy.outer(task.inputs @ v, v))(numpy.linalg.eigh(task.input_moment)[1][:, -1])"
 _ROOMS = ("alternating", "networks", "observe", "predict", "probes", "theory")
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from scipy.optimize import linprog
 
 from dynascope.arguments import require, require_array
 from dynascope.theory.domain import covers
+from dynascope.theory.margins.linear_programme import linprog
 
 __all__ = ["balanced_rates"]
 

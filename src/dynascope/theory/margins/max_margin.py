@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
-from scipy.optimize import linprog, nnls
+from scipy.optimize import nnls
 
 from dynascope.arguments import count_axes, require, require_array, require_integer
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
+from dynascope.theory.margins.linear_programme import linprog
 
 __all__ = ["MaxMargin", "class_differences", "max_margin"]
 
