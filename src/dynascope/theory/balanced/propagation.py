@@ -16,7 +16,7 @@ __all__ = ["drift_matrix", "plan_steps", "propagate"]
 
 # max |f| Δ of a step. The Cholesky factor below loses half the digits of exp(2 max |f| Δ).
 _PHASE = 4.0
-_MOST_STEPS = 1_000_000
+_FEWEST_STEPS, _MOST_STEPS = 16, 1_000_000
 _CLOSE = 1e-3  # differences of eigenvalues times Δ below which a divided difference is taken as a derivative
 
 
@@ -40,7 +40,8 @@ def plan_steps(
 ) -> tuple[Float[np.ndarray, " steps"], Int[np.ndarray, " times"]]:
     """Steps that cross the times, and after how many of them each time is reached.
 
-    Their number is a power of two, so that other times seldom ask for another program; the last have no length.
+    Their number is a power of two from 16 on, so that other times seldom ask for another program; the last have no
+    length.
 
     Args:
         speed: Largest |eigenvalue| of F, over all members of an ensemble.
@@ -51,8 +52,8 @@ def plan_steps(
 
     Example:
         >>> steps, places = plan_steps(4.0, np.array([1.5, 0.0, 1.0]))
-        >>> steps.tolist(), places.tolist()
-        ([1.0, 0.5], [2, 0, 1])
+        >>> len(steps), steps[:3].tolist(), places.tolist()
+        (16, [1.0, 0.5, 0.0], [2, 0, 1])
     """
     order = np.argsort(times, kind="stable")
     gaps = np.diff(times[order], prepend=0.0)
@@ -66,7 +67,7 @@ def plan_steps(
         value=float(times.max()),
         remedy="choose earlier times, or ask balanced_limit for what remains in the end",
     )
-    steps = np.zeros(1 << max(total - 1, 0).bit_length())
+    steps = np.zeros(1 << max(total - 1, _FEWEST_STEPS - 1).bit_length())
     steps[:total] = np.repeat(gaps / np.maximum(counts, 1), counts)
     places = np.empty(len(times), int)
     places[order] = np.cumsum(counts)

@@ -101,7 +101,7 @@ def gram(
             of the result says how far they are, and so does a warning.
         steps: Number of steps from each time to the next, in each of which max|f|·√(η₁η₂)·Δ should stay below 4, f
             being the eigenvalues of F; times must then increase. Found from the values if not given, as a power of two
-            in all, for each of which one program is compiled; needed where values are traced by JAX.
+            from 16 on in all, for each of which one program is compiled; needed where values are traced by JAX.
 
     Raises:
         InputError: Shapes that do not fit, values that are not finite, t < 0, a rate that is not positive, weights that
