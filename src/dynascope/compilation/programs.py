@@ -21,11 +21,13 @@ _Function = Callable[_Arguments, _Result]
 
 # LLVM gets a program in parts, for as many cores at once. Making XLA's 32 is a fifth of all that compiling takes.
 _PARTS = 4
-# XLA's newer way to make the loops of a processor takes longer than all else that it does, and LLVM's dearest passes a
-# third of the rest; the loops run no faster for either. (That of jaxlib 0.11.2 has the newer way only, and no option.)
+# XLA's newer way to make the loops of a processor takes longer than all else that it does; of the rest LLVM's dearest
+# passes are a third, and in long programs half of what then remains is for levels above the first. That one vectorises
+# too, and loops run no faster for all the others. (That of jaxlib 0.11.2 has the newer way only, and no option.)
 _OPTIONS = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_llvm_disable_expensive_passes": True,
+    "xla_backend_optimization_level": 1,
     "xla_cpu_parallel_codegen_split_count": _PARTS,
 }
 # Loops that are not vectorised are made in half the time, and run at a third of the speed; at the same where arrays are
