@@ -81,10 +81,13 @@ def train(
         probe: Called at every recorded step with the parts of the results.
 
     Returns:
-        For each part of the members its states and curves; and the steps that were made.
+        For each part of the members its states and curves, which may have rows to spare; and the steps that were made.
     """
     ensemble, settings, recorded = run.ensemble, run.settings, run.recorded
-    many, sentinel, seed = bool(ensemble.dimensions), np.append(recorded, _NEVER).astype(np.int32), np.asarray(run.seed)
+    many, seed = bool(ensemble.dimensions), np.asarray(run.seed)
+    # A power of two, so that a run that records a few steps more or less finds the same program.
+    rows = 1 << (len(recorded) - 1).bit_length()
+    sentinel = np.append(recorded, np.full(rows + 1 - len(recorded), _NEVER)).astype(np.int32)
     with ensemble.precision():
         arrays, rest = eqx.partition(run.problem, eqx.is_array)
         problem = eqx.combine(jax.device_put(arrays), rest)
@@ -92,7 +95,7 @@ def train(
     program = advance_briefly if run.work <= _BRIEF else advance
 
     def begin(part: Member) -> Any:
-        return start(problem, part, seed, settings, len(recorded), many)
+        return start(problem, part, seed, settings, rows, many)
 
     def go(first: int, filled: int, stop: int, results: list[Any]) -> list[Any]:
         place = np.asarray(first, np.int32), np.asarray(filled, np.int32), np.asarray(stop, np.int32)

@@ -134,6 +134,8 @@ def observed(
     """
     ensemble, of_steps, recorded = run.ensemble, run.problem.step_statistics, run.recorded
     states, curves = ensemble.joined([(states._replace(optimizer=()), curves) for states, curves in results])
+    within = (slice(None),) * len(ensemble.shape) + (slice(len(recorded)),)
+    curves = {name: curve[within] for name, curve in curves.items()}
     divergence = diverged(run, states, curves, done)
     curves = {name: _ended(curve, divergence, recorded, len(ensemble.shape)) for name, curve in curves.items()}
 

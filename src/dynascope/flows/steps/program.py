@@ -53,7 +53,7 @@ def _advance(
         settings: What the program is compiled for.
         states: Where the members are.
         curves: What was recorded so far.
-        recorded: Steps to record, increasing, and after them one that is never reached.
+        recorded: Steps to record, increasing, and after them such as are never reached, one more than rows.
         place: The step where the members are, the number of rows that are filled, and the step to go to.
         many: Whether there are several members, with an axis of their own.
 
