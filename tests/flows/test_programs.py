@@ -1,5 +1,8 @@
 """The program of every flow computes without calling Python, so that it can be kept for the next run."""
 
+import importlib
+
+import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,7 +12,16 @@ import pytest
 
 from dynascope.alternating import active_set_descent, alternating_flow, next_neuron, predict_next_activation
 from dynascope.alternating.cost_phase import settle
-from dynascope.flows import Total, continuous, descend, diagonal_flow, gradient_flow, linear_flow, squared_norms
+from dynascope.flows import (
+    Total,
+    continuous,
+    descend,
+    diagonal_flow,
+    gradient_flow,
+    langevin,
+    linear_flow,
+    squared_norms,
+)
 from dynascope.flows.objective import Samples
 from dynascope.flows.solvers import adaptive
 from dynascope.flows.steps import chunks
@@ -23,6 +35,7 @@ STOPS = {"loss_target": 1e-3, "stationarity": 1e-3}
 SMALL = {"duration": 2.0, "scale": 0.1, "save": 3}
 WEIGHTS = np.array([[1.0, 0.5], [-0.5, 1.0]])
 IMAGES = Labelled(np.linspace(0, 1, 32).reshape(8, 2, 2, 1), np.arange(8) % 2)
+by_solver = importlib.import_module("dynascope.flows.langevin")  # its function has the same name
 # Flows of one program, which is not compiled here; and the module that has it.
 ONE_PROGRAM = {
     "gradient flow, explicit": (continuous, lambda: gradient_flow(TwoLayer(2, 3, 2), TASK, **SMALL)),
@@ -45,12 +58,18 @@ ONE_PROGRAM = {
         adaptive,
         lambda: linear_flow(TASK, WEIGHTS, WEIGHTS, scale=1e-2, duration=3.0, solver="explicit"),
     ),
+    "Langevin dynamics by a solver": (
+        by_solver,
+        lambda: langevin(
+            [1.0], [0.0], noise=[0.1], times=[1.0], time_step=0.5, learning_rate=0.1, solver=diffrax.QUICSORT()
+        ),
+    ),
     "next activation": (
         next_neuron,
         lambda: predict_next_activation(DiagonalLinear(2).with_neurons(np.full((2, 2), 1e-6)), ONE),
     ),
 }
-NAMES = {continuous: "_integrate", next_neuron: "_grown", adaptive: "_advanced"}
+NAMES = {continuous: "_integrate", next_neuron: "_grown", adaptive: "_advanced", by_solver: "langevin_steps"}
 DESCENTS = {
     "all samples": lambda: descend([TwoLayer(2, 3, 2)] * 2, TASK, steps=3, learning_rate=0.1),
     "batches, and what is measured at each step": lambda: descend(

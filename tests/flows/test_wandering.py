@@ -78,11 +78,14 @@ def test_modes_sum_to_the_noise_and_have_the_curvature_of_the_dense_matrix():
         def entropy(w, inputs, classes):
             return -jnp.mean(jax.nn.log_softmax(outputs(w, inputs))[jnp.arange(5), classes])
 
-        gradients = np.array([jax.grad(entropy)(flat, *each) for each in zip(x, labels, strict=True)])
-        noise = 5 * np.cov(gradients.T)
-        inputs = x.reshape(20, 4)
-        jacobian = np.asarray(jax.jacobian(outputs)(flat, inputs))
-        shares = np.asarray(jax.nn.softmax(outputs(flat, inputs)))
+        @jax.jit
+        def derivatives(w):
+            gradients = jax.vmap(jax.grad(entropy), in_axes=(None, 0, 0))(w, x, labels)
+            inputs = x.reshape(20, 4)
+            return gradients, jax.jacobian(outputs)(w, inputs), jax.nn.softmax(outputs(w, inputs))
+
+        gradients, jacobian, shares = map(np.asarray, derivatives(flat))
+    noise = 5 * np.cov(gradients.T)
     inner = np.einsum("nc,ck->nck", shares, np.eye(3)) - np.einsum("nc,nk->nck", shares, shares)
     matrix = np.einsum("ncp,nck,nkq->pq", jacobian, inner, jacobian) / 20
     assert found.noise.sum() == pytest.approx(np.trace(noise))

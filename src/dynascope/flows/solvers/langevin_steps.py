@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from dynascope.arguments import require
-from dynascope.compilation import filter_jit
+from dynascope.compilation import filter_jit, without_callbacks
 
 __all__ = ["langevin_steps", "require_langevin_solver"]
 
@@ -34,7 +34,11 @@ def require_langevin_solver(solver: Any, dynamics: str) -> None:
 
 
 class _Spread(diffrax.AbstractBrownianPath):
-    """Σ^½ W: increments and areas of Lévy alike are linear in the path."""
+    """Σ^½ W: increments and areas of Lévy alike are linear in the path.
+
+    Both ends of a step are looked for in the tree together, since a search takes longer to compile than all else. What
+    lies between follows from what came before each of them, by Chen's relation (arXiv:2405.06464).
+    """
 
     path: diffrax.VirtualBrownianTree
     spread: Callable[[Any], Any]
@@ -49,11 +53,19 @@ class _Spread(diffrax.AbstractBrownianPath):
         return self.path.t1
 
     def evaluate(self, t0: Any, t1: Any = None, left: bool = True, use_levy: bool = False) -> Any:
-        drawn: Any = self.path.evaluate(t0, t1, left, use_levy)
-        if not use_levy:
-            return self.spread(drawn)
-        parts = [name for name in "WHK" if hasattr(drawn, name)]
-        return eqx.tree_at(lambda a: [getattr(a, name) for name in parts], drawn, replace_fn=self.spread)
+        ends: Any = jax.vmap(lambda t: self.path.evaluate(t, use_levy=True))(jnp.stack([t0, t1]))
+        span, (before, after) = t1 - t0, ends.W
+        parts = {"W": after - before}
+        if hasattr(ends, "H"):
+            bridge = t0 * after - t1 * before
+            first, last = t0 * ends.H[0], t1 * ends.H[1]
+            area = last - first + bridge / 2
+            parts["H"] = area / span
+            if hasattr(ends, "K"):
+                areas = t1**2 * ends.K[1] - t0**2 * ends.K[0] - span / 2 * first + t0 / 2 * area
+                parts["K"] = (areas + (t1 - 2 * t0) / 12 * bridge) / span**2
+        spread = {name: self.spread(each) for name, each in parts.items()}
+        return self.levy_area(dt=span, **spread) if use_levy else spread["W"]
 
 
 @filter_jit
@@ -74,6 +86,15 @@ def langevin_steps(
         keys: One of each run.
         solver: That of diffrax; what it solves are the equations that it is for, with inertia or without.
     """
+    given = gradient, place, push, strength, settings, recorded, keys, solver
+    arrays, rest = eqx.partition(given, eqx.is_array)
+    # The tree asks of each time whether it lies within, as steps do.
+    return without_callbacks(lambda arrays: _followed(*eqx.combine(arrays, rest)))(arrays)
+
+
+def _followed(
+    gradient: Any, place: Any, push: Any, strength: Any, settings: Any, recorded: Any, keys: Any, solver: Any
+) -> Any:
     step, rate, momentum, decay = settings
     kick = 2 / (rate * (1 + momentum))
     friction = kick * (1 - momentum)
@@ -93,7 +114,8 @@ def langevin_steps(
         if not inertial:
             drift = diffrax.ODETerm(lambda t, y, args: -force(y) / (1 - momentum))
             spread = strength if strength.ndim == 2 else jnp.diag(strength)
-            return diffrax.MultiTerm(drift, diffrax.ControlTerm(lambda t, y, args: spread / (1 - momentum), path))
+            alone = _Spread(path=path, spread=lambda z: z, levy_area=area)
+            return diffrax.MultiTerm(drift, diffrax.ControlTerm(lambda t, y, args: spread / (1 - momentum), alone))
         # In diffrax noise has the strength √(2γu), which is 1 here.
         damping = 1 / (2 * friction)
         shared = _Spread(path=path, spread=spread_out, levy_area=area)
