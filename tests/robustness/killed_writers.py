@@ -5,6 +5,7 @@ Prints how many kills came while a record was written, and what was wrong afterw
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -15,8 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import xarray as xr
 
-from dynascope.record import make_record, whole_files
+from dynascope.record import make_record, store, whole_files
 from dynascope.record.store import load, save
 
 NAMES = ["a", "b", "c", "d"]
@@ -41,11 +43,13 @@ def in_a_process(run: Callable[[], None]) -> int:
 
 
 def writing(path: Path, begun: Path) -> None:
-    level = 0.0
-    while True:
-        save(record(level), path)
+    # Made once, so that most kills come while files are written.
+    records = [record(level) for level in (0.0, 1.0)]
+    made = [store._files(xr.DataTree(each)) for each in records]
+    for turn in itertools.cycle((0, 1)):
+        store._files = lambda _, turn=turn: made[turn]
+        save(records[turn], path)
         begun.touch()
-        level += 1.0
 
 
 def checking(path: Path) -> None:

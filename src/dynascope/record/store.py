@@ -12,10 +12,12 @@ import os
 import tempfile
 from os import PathLike
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile, ZipInfo, is_zipfile
 
 import xarray as xr
 import zarr
+from zarr.storage import MemoryStore
 
 from dynascope.arguments import require, require_unpacked
 from dynascope.errors import InputError
@@ -69,8 +71,12 @@ def save(tree: xr.DataTree | xr.Dataset, path: str | PathLike[str]) -> Path:
         value=str(target),
         remedy="choose another path, or move it away first",
     )
+    files = _files(tree)
     with written_beside(target) as partial:
-        _write(tree, partial)
+        for name, content in files.items():
+            file = partial / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
     return target
 
 
@@ -104,12 +110,11 @@ def export(tree: xr.DataTree | xr.Dataset, path: str | PathLike[str]) -> Path:
         value=str(target),
         remedy="choose another path, or move it away first",
     )
-    with written_beside(target) as partial, tempfile.TemporaryDirectory() as folder, ZipFile(partial, "w") as archive:
-        record = Path(folder, "record")
-        _write(tree, record)
-        for file in sorted(file for file in record.rglob("*") if file.is_file()):
+    files = _files(tree)
+    with written_beside(target) as partial, ZipFile(partial, "w") as archive:
+        for name, content in sorted(files.items()):
             # A ZipInfo of its own carries no clock, so that equal records give equal files.
-            archive.writestr(ZipInfo(file.relative_to(record).as_posix()), file.read_bytes())
+            archive.writestr(ZipInfo(name), content)
     return target
 
 
@@ -252,9 +257,15 @@ def _checked(tree: xr.DataTree | xr.Dataset) -> xr.DataTree:
     return tree
 
 
-def _write(tree: xr.DataTree, path: Path) -> None:
+def _files(tree: xr.DataTree) -> dict[str, bytes]:
+    """The files of a record by their paths in its folder.
+
+    They are made in memory, since for each file that zarr writes itself two threads wait for each other.
+    """
+    made: dict[str, Any] = {}
     # Every chunk is written, even one of nothing but zeros, so that a chunk that is missing later is a loss.
-    tree.to_zarr(path, zarr_format=_FORMAT, consolidated=False, write_empty_chunks=True)
+    tree.to_zarr(MemoryStore(made), zarr_format=_FORMAT, consolidated=False, write_empty_chunks=True)
+    return {name: content.to_bytes() for name, content in made.items()}
 
 
 def _read(path: Path) -> xr.DataTree:
