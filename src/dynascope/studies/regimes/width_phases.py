@@ -30,6 +30,7 @@ from dynascope.theory.regimes.phases import (
 _COMPARED_INPUTS = 20  # digits on which tangent kernels are compared
 _DIGITS = 1797  # of which two at least are left out
 _DIGITS_FROM = 64  # κ, and the fixed width, from which on digits are learned and show a limit
+_NARROW = 256  # networks up to this width are padded to one shape, for which programs are compiled once
 _LIMIT = "what the exact fit at these κ differs from the limit, and 0.002 for the error of the solver in the curves"
 _SOLVER = 0.002
 _EXPONENTS = ("kernel_exponent", "speed_exponent")
@@ -258,7 +259,7 @@ class WidthPhases(CurvesStudy):
         return distinct_starts()
 
     def _start(self, name: str, kappa: float, task: Task, members: int, **options: Any) -> WideNetworks:
-        widest = 1 + max(self.fixed_width, *map(round, self.scaling_parameters))
+        widest = 1 + max(_NARROW, self.fixed_width, *map(round, self.scaling_parameters))
         shape, seeds = (task.input_dimension, task.output_dimension), range(self.seed, self.seed + members)
         widths = {"fixed_width": self.fixed_width, "widest": widest}
         return drawn_networks(self._parametrisations[name], kappa, shape, seeds, **widths, **options)
