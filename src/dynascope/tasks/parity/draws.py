@@ -71,23 +71,28 @@ class ManySkills(Protocol):
         ...
 
 
-@functools.partial(jit, brief=False, static_argnums=(0, 3, 4))
 def draw(parity: ManySkills, key: Any, skill: Any, samples: int, dtype: Any) -> ParitySample:
-    """What `SparseParity.sample` says, compiled once for each task and number of samples."""
+    """What `SparseParity.sample` says, compiled once for each size of the task and number of samples."""
+    thresholds, masks = _thresholds(parity.frequencies), _masks(parity.relevant, parity.bits)
+    return _drawn(key, skill, thresholds, masks, np.asarray(parity.target_scale, float), parity.bits, samples, dtype)
+
+
+@functools.partial(jit, brief=False, static_argnums=(5, 6, 7))
+def _drawn(
+    key: Any, skill: Any, thresholds: Any, masks: Any, target_scale: Any, length: int, samples: int, dtype: Any
+) -> ParitySample:
     skill_key, bits_key = jax.random.split(key)
     if skill is None:
         uniform = jax.random.bits(skill_key, (samples,), jnp.uint32)
-        thresholds = jnp.asarray(_thresholds(parity.frequencies))
         skill = jnp.searchsorted(thresholds, uniform, side="right").astype(jnp.int32)
     else:
         skill = jnp.full(samples, skill, jnp.int32)
-    masks = jnp.asarray(_masks(parity.relevant, parity.bits))
     words = jax.random.bits(bits_key, (samples, masks.shape[1]), jnp.uint32)
     ones = jax.lax.population_count(words & masks[skill]).sum(axis=1)
     bits = (words[:, :, None] >> jnp.arange(32, dtype=jnp.uint32)) & 1
-    bits = bits.reshape(samples, -1)[:, : parity.bits].astype(dtype)
-    inputs = jnp.concatenate([jax.nn.one_hot(skill, parity.skills, dtype=dtype), bits], axis=1)
-    targets = jnp.where(ones % 2 == 0, parity.target_scale, -parity.target_scale).astype(dtype)
+    bits = bits.reshape(samples, -1)[:, :length].astype(dtype)
+    inputs = jnp.concatenate([jax.nn.one_hot(skill, len(masks), dtype=dtype), bits], axis=1)
+    targets = jnp.where(ones % 2 == 0, target_scale, -target_scale).astype(dtype)
     return ParitySample(inputs, targets[:, None], skill)
 
 
