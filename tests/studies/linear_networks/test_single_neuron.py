@@ -2,11 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.studies import find_study
 
 SingleNeuron = find_study("single-neuron")
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return tiny_run("single-neuron")
 
 
 # Sizes for which programs are compiled once.
@@ -89,10 +95,9 @@ def test_an_imbalance_of_zero_is_shown_alone():
 
 
 @pytest.mark.slow
-def test_a_wrong_limit_refutes_it():
-    study = SingleNeuron(**SingleNeuron.tiny)
-    predicted, observed = study.judged(study.predict()), study.observe()
-    tree = study.compare(observed, predicted.assign(interpolator=1.001 * predicted["interpolator"]))
+def test_a_wrong_limit_refutes_it(tiny):
+    predicted = tiny.predicted
+    tree = tiny.study.compare(tiny.observed, predicted.assign(interpolator=1.001 * predicted["interpolator"]))
     assert tree.attrs["verdict"] == "disagree"
     assert tree.attrs["verdict_sentence"].startswith("One of ten quantities does not follow theory: the map at")
     assert "interpolator_residual" in tree["residual"]

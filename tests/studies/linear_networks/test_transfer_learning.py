@@ -2,11 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.studies import find_study
 
 TransferLearning = find_study("transfer-learning")
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return tiny_run("transfer-learning")
 
 
 @pytest.mark.slow
@@ -27,9 +33,8 @@ def test_the_loss_of_the_readout_is_what_its_modes_leave():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quantity", ["speed", "reachable_share"])
-def test_a_wrong_speed_or_floor_is_refuted(quantity):
-    study = TransferLearning(**TransferLearning.tiny)
-    predicted, observed = study.judged(study.predict()), study.observe()
+def test_a_wrong_speed_or_floor_is_refuted(tiny, quantity):
+    study, predicted, observed = tiny.study, tiny.predicted, tiny.observed
     # What a large second layer forgets: half of the new target.
     np.testing.assert_allclose(observed["reachable_share"], [1.0, 0.5], atol=1e-12)
     wrong = study.compare(observed, predicted.assign({quantity: 1.001 * predicted[quantity]}))

@@ -4,12 +4,18 @@ import json
 
 import numpy as np
 import pytest
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.studies import find_study
 
 LinearAttentionStaircase = find_study("linear-attention")
 TINY = LinearAttentionStaircase.tiny
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return tiny_run("linear-attention")
 
 
 def drawn(seed: int):
@@ -57,11 +63,10 @@ def test_infinite_context_leaves_no_loss():
 
 
 @pytest.mark.slow
-def test_the_verdict_turns_when_the_heads_are_others():
-    study = LinearAttentionStaircase(**TINY)
+def test_the_verdict_turns_when_the_heads_are_others(tiny):
     other = LinearAttentionStaircase(**TINY | {"seed": 1})
-    wrong = other.predict().assign_attrs(scale=study.scale)
-    tree = study.compare(study.observe(), wrong)
+    wrong = other.predict().assign_attrs(scale=tiny.study.scale)
+    tree = tiny.study.compare(tiny.observed, wrong)
     assert tree.attrs["verdict"] == "disagree"
 
 

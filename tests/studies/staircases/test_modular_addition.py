@@ -2,11 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.studies import find_study
 
 ModularAddition = find_study("modular-addition")
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return tiny_run("modular-addition")
 
 
 def drawn(seed: int):
@@ -39,11 +45,9 @@ def test_theory_and_experiment_agree_in_the_plain_clock():
 
 
 @pytest.mark.slow
-def test_the_theory_of_another_encoding_is_refuted():
-    study = ModularAddition(**ModularAddition.tiny)
-    observed = study.observe()
+def test_the_theory_of_another_encoding_is_refuted(tiny):
     weaker = ModularAddition(**ModularAddition.tiny | {"amplitudes": [1.0, 0.5]})
-    tree = study.compare(observed, weaker.judged(weaker.predict()))
+    tree = tiny.study.compare(tiny.observed, weaker.judged(weaker.predict()))
     assert tree.attrs["verdict"] == "disagree"
 
 
