@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import numpy as np
 import optax
@@ -76,6 +78,31 @@ def test_what_trains_for_long_is_compiled_well(monkeypatch, network, task, steps
     monkeypatch.setattr(chunks, other, None)
     with pytest.raises(SeenError):
         descend(network, task, steps=steps, learning_rate=1e-3, record_steps=[0, steps])
+
+
+class Chosen(Exception):  # noqa: N818 - it tells of a choice, and nothing is wrong
+    pass
+
+
+@pytest.mark.parametrize(
+    ("options", "how"),
+    [
+        ({"statistics": {"one": (lambda network, x, y: network.first.sum(), ())}}, "well"),
+        ({"statistics": {"one": (lambda network: network.first.sum(), ())}}, "briefly"),
+        ({"steps": 1_000_000, "batches": "independent"}, "well"),
+        ({"steps": 1_000_000}, "briefly"),
+    ],
+    ids=["statistics of samples", "statistics of weights", "samples of their own", "shared samples"],
+)
+def test_statistics_of_samples_and_samples_of_their_own_take_long_too(monkeypatch, options, how):
+    def chosen(*_, kind):
+        raise Chosen(kind)
+
+    for name, kind in (("advance", "well"), ("advance_briefly", "briefly")):
+        monkeypatch.setattr(chunks, name, functools.partial(chosen, kind=kind))
+    task, usual = Task(np.ones((3000, 2)), np.ones((3000, 1))), {"steps": 2, "learning_rate": 1e-3, "batch_size": 1}
+    with pytest.raises(Chosen, match=how):
+        descend([TwoLayer(2, 3, 1)] * 2, task, record_steps=[0, 2], **usual | options)
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ def folder(tmp_path_factory):
     for name in ("cat", "dog"):
         (found / name).mkdir()
         for number in range(15):
-            pixels = draw.integers(256, size=(8, 8, 3), dtype=np.uint8)
+            pixels = draw.integers(256, size=(4, 4, 3), dtype=np.uint8)
             Image.fromarray(pixels).save(found / name / f"{number}.png")
     return found
 
@@ -96,7 +96,7 @@ def folder(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("network", [{}, {"network": "vgg16", "width": 1}], ids=["small", "vgg16"])
 def test_charges_of_every_layer_follow_the_law_of_the_steps_on_files_of_images(folder, network):
-    study = dataclasses.replace(STUDY, data=str(folder), samples=24, batch_size=12, steps=150, **network)
+    study = dataclasses.replace(STUDY, data=str(folder), samples=24, batch_size=10, steps=150, **network)
     tree = study.run()
     found = tree["observed"].to_dataset()
     assert (found["within_rounding"] == 1).all()

@@ -24,6 +24,7 @@ _SECONDS = 0.5  # of a piece
 _GROWTH = 8  # of a piece over the one before it, at most
 _BRIEF = 1e8  # multiplications of a run that are over before its program were compiled well
 _AVERAGE = 64  # samples that an average in closed form counts for: it takes a weight about so many multiplications
+_DRAWN = 100  # multiplications that the draw of a sample takes
 _NEVER = np.iinfo(np.int32).max  # a step that is never reached, after the last recorded one
 
 
@@ -51,16 +52,21 @@ class Run:
 
     @property
     def work(self) -> float:
-        """About how many multiplications it takes: of each weight by each sample, in statistics by each pair.
+        """About how many multiplications it takes: of each weight by each sample, or each pair in statistics of data.
 
-        The weights of a convolution, which have four axes or more, meet every pixel of a sample.
+        The weights of a convolution, which have four axes or more, meet every pixel of a sample. Members that see
+        samples of their own also draw them.
         """
         batches, data, several = self.settings.batches, self.problem.data, bool(self.ensemble.dimensions)
-        pixels = 1 if data is None else math.prod(np.shape(data.inputs)[1 + self.settings.several :])
+        sizes = () if data is None else np.shape(data.inputs)[1 + self.settings.several :]
+        # The last of three axes is that of colours, which the weights have too.
+        pixels = math.prod(sizes[:2] if len(sizes) == 3 else sizes)
         leaves = jax.tree.leaves(self.members.weights)
         weights = sum(np.size(leaf) * (pixels if np.ndim(leaf) - several >= 4 else 1) for leaf in leaves)
-        pairs = len(self.recorded) * batches.samples**2 if self.settings.statistics else 0
-        return float(weights) * (self.steps * (batches.size or batches.samples or _AVERAGE) + pairs)
+        pairs = len(self.recorded) * batches.samples**2 * any(data for *_, data in self.settings.statistics)
+        drawn = np.size(self.members.number) * (batches.size or 0) if batches.independent else 0
+        each = batches.size or batches.samples or _AVERAGE
+        return float(weights) * (self.steps * each + pairs) + self.steps * drawn * _DRAWN
 
 
 def train(
