@@ -14,6 +14,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 from scipy.integrate import solve_ivp
 
+from dynascope.compilation import jit
 from dynascope.flows import descend, largest_curvature
 from dynascope.flows.steps.decay import decayed
 from dynascope.networks import MLP
@@ -189,9 +190,9 @@ class ModifiedFlow(CurvesStudy):
             return jnp.mean(jnp.sum((eqx.combine(as_weights(theta), rest)(x) - y) ** 2, axis=1)) / 2
 
         rates, options = self._learning_rates, {"momentum": self.momentum, "weight_decay": self.weight_decay}
-        slope = np.asarray(jax.grad(loss)(start))
+        slope, start = np.asarray(jit(jax.grad(loss))(start)), np.asarray(start)
         shifted = [shifted_start(start, slope, learning_rate=float(rate), **options) for rate in rates]
-        starts = np.stack([*[np.asarray(start)] * (1 + len(rates)), *shifted])
+        starts = np.stack([*[start] * (1 + len(rates)), *shifted])
         each_rate = np.concatenate([[0.0], rates, rates])
         modified = modified_loss(loss, learning_rate=1.0, **options)
 
@@ -200,7 +201,7 @@ class ModifiedFlow(CurvesStudy):
             plain = (loss(theta) + self.weight_decay / 2 * jnp.sum(theta**2)) / (1 - self.momentum)
             return (1 - rate) * plain + rate * modified(theta)
 
-        slopes = jax.jit(jax.vmap(jax.grad(descended)))
+        slopes = jit(jax.vmap(jax.grad(descended)))
         times = rates[0] * np.arange(self._steps[0] + 1)
         found = solve_ivp(
             lambda _, each: -np.asarray(slopes(each.reshape(starts.shape), each_rate)).ravel(),
@@ -216,7 +217,7 @@ class ModifiedFlow(CurvesStudy):
         )
         paths = found.y.reshape(*starts.shape, -1)
         ends, many = paths[..., -1], len(rates)
-        along = jax.vmap(loss)(jnp.asarray(paths[1 + many].T))
+        along = jit(jax.vmap(loss))(paths[1 + many].T)
         three = np.stack([np.tile(ends[0], (many, 1)), ends[1 : 1 + many], ends[1 + many :]])
         return _Flows(three, times, np.asarray(along))
 
