@@ -80,10 +80,9 @@ def train_all_layers(
         Task(inputs[:samples], targets[:samples]),
         steps=int(recorded[-1]),
         record_steps=recorded,
-        statistics={
-            "features": (lambda network: network.features(inputs), ("sample", "feature")),
-            "outputs": (lambda network: network(inputs), ("sample", "target")),
-        },
+        statistics={"features": (_features, ("sample", "feature")), "outputs": (_outputs, ("sample", "target"))},
+        # Given to the compiled program and no part of it.
+        reference=Task(inputs, targets),
         **options,
     )
     return run["features"].to_numpy(), run["outputs"].to_numpy()
@@ -208,6 +207,14 @@ def noise_power(modes: int, samples: int, draw: np.random.Generator) -> float:
 
 def _weights(model: MLP) -> Any:
     return model.weights[0].T
+
+
+def _features(network: Any, inputs: Any, targets: Any) -> Any:
+    return network.features(inputs)
+
+
+def _outputs(network: Any, inputs: Any, targets: Any) -> Any:
+    return network(inputs)
 
 
 def _classifier(model: MLP) -> Any:

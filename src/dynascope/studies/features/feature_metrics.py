@@ -194,7 +194,8 @@ class FeatureMetrics(ClaimsStudy):
         """Of the last layer as a network on the features of the start, and of all layers."""
         outputs = train_last_layer(self._network, self._start, self._data[1][: self._count], self._times)
         options = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "seed": self.seed}
-        options |= {"optimizer": decayed(optax.sgd, self.weight_decay), "recorded": self._steps}
+        # An array is given to the compiled program and no part of it.
+        options |= {"optimizer": decayed(optax.sgd, np.float64(self.weight_decay)), "recorded": self._steps}
         full = train_all_layers(self._network, *self._data, self._count, **options)
         return [self._measured(*each) for each in (([self._start] * len(self._times), outputs), full)]
 
