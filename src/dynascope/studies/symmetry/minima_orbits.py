@@ -187,7 +187,7 @@ class MinimaOrbits(CurvesStudy):
             raise DivergenceError(
                 f"the {name} network came to rest at a loss of {loss:.1g}", time=_DURATION, remedy="choose another seed"
             )
-        along = orbit_directions(back(theta), [charge for charge, _ in self._orbits[name]])
+        along = orbit_directions(jax.tree.map(np.asarray, back(theta)), [charge for charge, _ in self._orbits[name]])
         curved = np.linalg.norm(along @ np.asarray(hessian), axis=1).max(initial=_ROUNDING)
         return np.linalg.eigvalsh(np.asarray(hessian)), float(curved), float(loss)
 
