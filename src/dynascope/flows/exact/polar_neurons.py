@@ -137,10 +137,12 @@ def polar_flow(
         remedy="start every neuron away from zero",
     )
     with jax.enable_x64(True):
-        frame = jax.tree.map(lambda leaf: jnp.asarray(leaf, float) if eqx.is_inexact_array(leaf) else leaf, network)
+        frame = jax.tree.map(
+            lambda leaf: jax.device_put(np.asarray(leaf, float)) if eqx.is_inexact_array(leaf) else leaf, network
+        )
         data = {"inputs": task.inputs, "targets": task.targets, "normalised": np.asarray(float(normalised))}
         numbers = {"duration": np.asarray(float(duration)), "tolerance": np.asarray(float(tolerance))}
-        start = Neurons(jnp.asarray(rows / norms[:, None]), jnp.asarray(np.log(norms) + np.log(scale)))
+        start = jax.device_put(Neurons(rows / norms[:, None], np.log(norms) + np.log(scale)))
         implicit: Solver = "stiff" if network.degree > 2 and not normalised else "explicit"
         solver = solver or implicit
         work = _work(network, task, operations)

@@ -79,7 +79,7 @@ class StiffNeurons(StiffFlow):
         rates, residual = self._rates(state), self._residual(state.directions, state)
         curvature = own_curvatures(self.frame, self.inputs, residual, state.directions)
         own = shift * jnp.eye(state.directions.shape[1]) - rates[:, None, None] * curvature
-        way = self._by_samples if _few_samples(self.frame, self.targets) else self._by_large_neurons
+        way = self._by_samples if _few_samples(state.directions.shape, self.targets) else self._by_large_neurons
         return way(state, rates, own)
 
     def _by_samples(self, state: Neurons, rates: Array, own: Array) -> Callable[[Array], Array]:
@@ -141,21 +141,23 @@ class StiffNeurons(StiffFlow):
 
     def outgrown(self, state: Neurons) -> Array:
         """Whether a neuron has become large since they were sorted."""
-        if _few_samples(self.frame, self.targets):
+        if _few_samples(state.directions.shape, self.targets):
             return jnp.zeros((), bool)
         return jnp.any(self._felt(state)[self.large :] > _AHEAD * _FELT)
 
     def renewed(self, state: Neurons) -> tuple[StiffNeurons, Neurons]:
         """The largest neurons in front."""
-        if _few_samples(self.frame, self.targets):
+        if _few_samples(state.directions.shape, self.targets):
             return self, state
         felt = np.asarray(_felt(self, state))
         order = np.argsort(-felt)
         count, least = len(felt), int(np.sum(felt > _FELT))
         least = max(least, self.large)
-        large = min(next(size for size in _sizes(self.frame, self.inputs, self.targets) if size >= least), count)
+        weights = state.directions.shape[1]
+        sizes = _sizes(self.frame, weights, self.inputs, self.targets)
+        large = min(next(size for size in sizes if size >= least), count)
         flow = StiffNeurons(self.frame, self.inputs, self.targets, large)
-        return flow, jax.tree.map(lambda leaf: jnp.asarray(leaf)[order], state)
+        return flow, jax.device_put(jax.tree.map(lambda leaf: np.asarray(leaf)[order], state))
 
     def _output(self, row: Array) -> Array:
         return self.frame.with_neurons(row[None])(self.inputs)
@@ -193,22 +195,22 @@ def work_of_a_step(network: SumOfNeurons, task: Task) -> float:
     """
     neurons, weights = np.shape(network.neurons)
     samples, numbers = len(task.inputs), task.targets.size
-    if _few_samples(network, task.targets):
+    if _few_samples((neurons, weights), task.targets):
         together = 2.0 * numbers**2 * neurons * weights
     else:
-        together = _together(network, samples, numbers, min(_sizes(network, task.inputs, task.targets)[0], neurons))
+        large = min(_sizes(network, weights, task.inputs, task.targets)[0], neurons)
+        together = _together(network, weights, samples, numbers, large)
     velocities = _VELOCITIES * _EACH * neurons * weights * samples
     return together + work_of_own_curvatures(network, samples, task.targets.shape[1]) + velocities
 
 
-def _sizes(network: Any, inputs: Any, targets: Any) -> tuple[int, ...]:
+def _sizes(network: Any, weights: int, inputs: Any, targets: Any) -> tuple[int, ...]:
     """How many neurons may be taken to be large."""
-    return _CLOSE if _together(network, len(inputs), targets.size, _FIRST) > _DEAR else _COARSE
+    return _CLOSE if _together(network, weights, len(inputs), targets.size, _FIRST) > _DEAR else _COARSE
 
 
-def _together(network: Any, samples: int, numbers: int, large: int) -> float:
+def _together(network: Any, weights: int, samples: int, numbers: int, large: int) -> float:
     """Operations of the system of large neurons: what they share, and its factors."""
-    weights = network.neurons.shape[1]
     # The outputs of two layers share their slopes.
     rows, columns = (samples, network.first.shape[0]) if isinstance(network, TwoLayer) else (numbers, weights)
     return 2.0 * rows * (large * columns) ** 2 + (large * weights) ** 3
@@ -219,7 +221,7 @@ def _felt(flow: StiffNeurons, state: Neurons) -> Array:
     return flow._felt(state)
 
 
-def _few_samples(network: Any, targets: Any) -> bool:
+def _few_samples(neurons: tuple[int, ...], targets: Any) -> bool:
     """Whether there are fewer numbers to fit than weights in a few neurons, and so few that all neurons are cheap."""
-    few = targets.size <= _FIRST * network.neurons.shape[1]
-    return few and 2.0 * targets.size**2 * network.neurons.size <= _DEAR
+    number, weights = neurons
+    return targets.size <= _FIRST * weights and 2.0 * targets.size**2 * number * weights <= _DEAR
