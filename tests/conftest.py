@@ -19,7 +19,6 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 import beartype
 import hypothesis
-import hypothesis.internal.conjecture.providers
 import jaxtyping
 import pytest
 
@@ -105,7 +104,10 @@ hypothesis.settings.register_profile("explore", max_examples=100, deadline=None,
 hypothesis.settings.load_profile("dynascope")
 # Numbers in the sources of what happens to be imported would be drawn too, others in every process, and a program
 # compiled for each; to look for them takes a process twenty seconds.
-hypothesis.internal.conjecture.providers.is_local_module_file = lambda _: False
+with contextlib.suppress(ImportError):  # of hypothesis alone, whose versions may have it elsewhere
+    from hypothesis.internal.conjecture import providers
+
+    providers.is_local_module_file = lambda _: False
 
 # Tracing makes millions of objects that live long, which Python's garbage collector would go through again and again;
 # and what is imported and collected stays to the end.
