@@ -10,7 +10,6 @@ import re
 import sys
 import types
 import typing
-from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -94,9 +93,9 @@ def _with_sizes(checks):
 jaxtyping.jaxtyped = _checks_types
 jaxtyping.install_import_hook("dynascope", "beartype.tolerant")
 
-_MOST_MEMORY = 2.5e9  # bytes of a process that has many programs
-_MORE_MEMORY = 1e9  # and bytes more than were left when it last forgot them, since forgetting takes a second
-_left = 0.0
+# Linux grants a process 65 530 memory maps, of which each program takes about fifteen.
+_MOST_PROGRAMS = 2000
+_forgotten = 0
 
 # The same draws in every run, whose programs the next one finds; others with `--hypothesis-profile explore`.
 hypothesis.settings.register_profile("dynascope", max_examples=12, deadline=None, database=None, derandomize=True)
@@ -124,15 +123,28 @@ def pytest_sessionstart(session):
 
         from dynascope.compilation import compile_cache
 
-        jax.monitoring.register_event_listener(lambda name, **_: _programs.update([name.rpartition("/")[2]]))
+        def count(name: str, *_, **__):
+            _programs[name.rpartition("/")[2]] += 1
+
+        jax.monitoring.register_event_listener(count)
+        jax.monitoring.register_event_duration_secs_listener(count)
         kept = contextlib.ExitStack()
         kept.enter_context(compile_cache())
         session.config.add_cleanup(kept.close)
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with what takes longest in one piece, so that no process waits for it at the end."""
-    items.sort(key=lambda item: not item.nodeid.startswith(("tests/test_style.py", "tests/prediction/test_calls.py")))
+    """Begin with what takes longest in one piece, so that no process waits for it at the end.
+
+    Then come tests that count programs, which forget those of before: all later ones find what a function has compiled.
+    """
+
+    def place(item) -> int:
+        if item.nodeid.startswith(("tests/test_style.py", "tests/prediction/test_calls.py")):
+            return 0
+        return 1 if getattr(item, "originalname", "") == "test_its_first_call_compiles_at_most_two_programs" else 2
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish():
@@ -162,11 +174,24 @@ def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(f"compiled programs: {asked - found} made, {found} found in the cache")
 
 
+def _theory(module: str, test: str) -> str | None:
+    """The public function of theory, such as `neuron.trajectory`, of which a test asks what is asked of all of them."""
+    if module.startswith("src/dynascope/theory/"):
+        *rooms, _, name = test.removeprefix("dynascope.theory.").split(".")
+        return ".".join((*rooms, name))
+    if re.fullmatch(r"tests/(theory|robustness)/test_(conformance|derivatives|mutations|units)\.py", module):
+        prefix = "theory\\." if "robustness" in module else ""
+        found = re.search(rf"\[(?:\d-)?{prefix}(\w+(?:\.\w+)+)[]-]", test)
+        return found and found[1]
+    return None
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Keep the tests of a module in one process, and those of each family's member: a program is compiled once.
 
-    Those of a study go with those of all studies that look at it, which read the same run.
+    Those of a study go with those of all studies that look at it, which read the same run, and those of a function of
+    theory with what is asked of all functions.
 
     The names of the tests decide, and no marks: under pytest 9.2, xdist 3.8 spreads marked groups test by test.
     """
@@ -178,6 +203,9 @@ def pytest_xdist_make_scheduler(config, log):
             study = re.fullmatch(r"tests/studies/\w+/test_(\w+)\.py", module)
             if study:
                 return f"tests/studies/test_conformance.py[{study[1].replace('_', '-')}]"
+            theory = _theory(module, test)
+            if theory:
+                return f"tests/theory/test_conformance.py[{theory}]"
             if module.endswith("/test_conformance.py"):
                 return module + re.sub(r"^[^[]*\[?(.*?)(-jax|-torch)?]?$", r"[\1]", test)
             return module
@@ -195,21 +223,13 @@ def unchecked_types():
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_programs():
-    """Forget compiled programs in time.
-
-    Linux grants a process 65 530 memory maps, of which each program takes some; and what thousands of traced programs
-    leave behind is gigabytes, which Python's garbage collector goes through again and again.
-    """
-    global _left
+    """Forget compiled programs before there are too many for a process."""
+    global _forgotten
     yield
-    process = Path("/proc/self")
-    if "jax" in sys.modules and process.exists():
-        crowded = (process / "maps").read_bytes().count(b"\n") > 40_000
-        if crowded or _memory(process) > max(_MOST_MEMORY, _left + _MORE_MEMORY):
-            sys.modules["jax"].clear_caches()
-            gc.collect()
-            _left = _memory(process)
-
-
-def _memory(process: Path) -> int:
-    return int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    if _programs["backend_compile_duration"] - _forgotten > _MOST_PROGRAMS:
+        sys.modules["jax"].clear_caches()
+        gc.collect()
+        _forgotten = _programs["backend_compile_duration"]
+    # Nor among the programs that stay, once more for each module.
+    gc.collect(1)
+    gc.freeze()

@@ -10,8 +10,11 @@ import jax
 from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 
 from dynascope.compilation.chains import rolled
+from dynascope.compilation.nested import called_programs, primitives
 
 __all__ = ["without_callbacks"]
+
+_CALLBACK = "callback"  # how the names of all primitives end that call Python
 
 
 def without_callbacks(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,30 +58,31 @@ def without_callbacks(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _quiet(program: ClosedJaxpr) -> ClosedJaxpr:
     """The program with the branches that call Python replaced by those beside them, which do not."""
-    lines = [_quiet_line(line) if _calls_python(line) else line for line in program.jaxpr.eqns]
-    return program.replace(jaxpr=program.jaxpr.replace(eqns=lines))
+    known: dict[int, frozenset[str]] = {}
 
+    def calls_python(line: JaxprEqn) -> bool:
+        within = [primitives(each, known) for each in called_programs(line)]
+        return any(name.endswith(_CALLBACK) for name in {line.primitive.name}.union(*within))
 
-def _quiet_line(line: JaxprEqn) -> JaxprEqn:
-    if line.primitive.name == "cond":
-        branches = line.params["branches"]
-        quiet = next((each for each in branches if not any(map(_calls_python, each.jaxpr.eqns))), None)
-        if quiet is not None:
-            return line.replace(params={**line.params, "branches": (quiet,) * len(branches)})
-    if line.primitive.name.endswith("callback"):
-        raise NotImplementedError(f"the program calls Python by {line.primitive.name}, and there is no way round it")
-    parameters = {
-        name: jax.tree.map(lambda part: _quiet(part) if isinstance(part, ClosedJaxpr) else part, value, is_leaf=_whole)
-        for name, value in line.params.items()
-    }
-    return line.replace(params=parameters)
+    def quiet(program: ClosedJaxpr) -> ClosedJaxpr:
+        lines = [quiet_line(line) if calls_python(line) else line for line in program.jaxpr.eqns]
+        return program.replace(jaxpr=program.jaxpr.replace(eqns=lines))
 
+    def quiet_line(line: JaxprEqn) -> JaxprEqn:
+        if line.primitive.name == "cond":
+            branches = line.params["branches"]
+            beside = next((each for each in branches if not any(map(calls_python, each.jaxpr.eqns))), None)
+            if beside is not None:
+                return line.replace(params={**line.params, "branches": (beside,) * len(branches)})
+        name = line.primitive.name
+        if name.endswith(_CALLBACK):
+            raise NotImplementedError(f"the program calls Python by {name}, and there is no way round it")
+        return line.replace(params=jax.tree.map(quiet_part, line.params, is_leaf=_whole))
 
-def _calls_python(line: JaxprEqn) -> bool:
-    if line.primitive.name.endswith("callback"):
-        return True
-    parts = [part for part in jax.tree.leaves(line.params, is_leaf=_whole) if isinstance(part, ClosedJaxpr)]
-    return any(_calls_python(each) for part in parts for each in part.jaxpr.eqns)
+    def quiet_part(part: Any) -> Any:
+        return quiet(part) if _whole(part) else part
+
+    return quiet(program)
 
 
 def _whole(part: Any) -> bool:

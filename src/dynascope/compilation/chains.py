@@ -42,16 +42,24 @@ def _chains(program: ClosedJaxpr) -> Iterator[list[JaxprEqn]]:
     """All lines in order, those together that call the same of what only the line before gave."""
     read = [*program.jaxpr.outvars, *(each for line in program.jaxpr.eqns for each in line.invars)]
     readers = collections.Counter(each for each in read if isinstance(each, Var))
+    texts: dict[int, str] = {}
+
+    def called(line: JaxprEqn) -> str:
+        # What has a rule of its own for the derivative is a function that was called. To print it takes long.
+        if line.primitive.name != "custom_jvp_call":
+            return ""
+        if id(line) not in texts:
+            texts[id(line)] = str(line.params["call_jaxpr"])
+        return texts[id(line)]
+
     chain: list[JaxprEqn] = []
-    called = ""
     for line in program.jaxpr.eqns:
         if line.primitive.name == "jit":
             line = line.replace(params={**line.params, "jaxpr": rolled(line.params["jaxpr"])})
-        # What has a rule of its own for the derivative is a function that was called.
-        before, called = called, str(line.params["call_jaxpr"]) if line.primitive.name == "custom_jvp_call" else ""
         if chain:
             last = chain[-1].outvars
-            if not (line.invars == last and len(last) == 1 == readers[last[0]] and called == before != ""):
+            alone = line.invars == last and len(last) == 1 == readers[last[0]]
+            if not (alone and called(line) == called(chain[-1]) != ""):
                 yield chain
                 chain = []
         chain.append(line)

@@ -11,8 +11,11 @@ import equinox as eqx
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun
 
+from dynascope.compilation.nested import primitives
+
 __all__ = ["with_fast_convolutions"]
 
+_CONVOLUTION = "conv_general_dilated"
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -56,6 +59,8 @@ def with_fast_convolutions(function: Callable[_Arguments, _Result]) -> Callable[
 
 def fast_convolutions(program: ClosedJaxpr) -> ClosedJaxpr:
     """The program with the axes of its convolutions turned, those of the programs that it calls too."""
+    if _CONVOLUTION not in primitives(program.jaxpr, {}):
+        return program
     known: dict[int, Jaxpr] = {}
     return program.replace(jaxpr=_turned(program.jaxpr, known))
 
@@ -70,7 +75,7 @@ def _turned(program: Jaxpr, known: dict[int, Jaxpr]) -> Jaxpr:
 
 
 def _turned_line(line: JaxprEqn, known: dict[int, Jaxpr]) -> JaxprEqn:
-    if line.primitive.name == "conv_general_dilated":
+    if line.primitive.name == _CONVOLUTION:
         return _turned_convolution(line)
 
     def part(value: Any) -> Any:
