@@ -44,7 +44,7 @@ def test_other_networks_are_differentiated():
         attention = MergedAttention(2, 1)
         prompts = Samples(DRAW.normal(size=(7, 6)), DRAW.normal(size=(7, 1)))
         rows = jnp.asarray(attention.neurons)
-        found = loss_curvature(attention, prompts, rows)
+        found = jit(lambda rows: loss_curvature(attention, prompts, rows))(rows)
         # A value enters the loss as a square: its curvature is the mean square of what the head says without it.
         unit = attention.with_neurons(rows.at[:, 0].set(1.0))(prompts.inputs)
     assert not in_closed_form(attention, prompts)

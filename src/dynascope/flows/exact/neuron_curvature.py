@@ -58,10 +58,10 @@ def loss_curvature(
         rows: Θ.
 
     Example:
-        >>> with jax.enable_x64(True):
-        ...     network = TwoLayer(2, 1, 1, activation="quadratic")
-        ...     curvature = loss_curvature(network, Samples(np.ones((1, 2)), np.ones((1, 1))), jnp.ones((1, 3)))
-        >>> curvature.astype(int).tolist()  # of ½ (a (u + v)² − 1)² at one
+        >>> network = TwoLayer(2, 1, 1, activation="quadratic")
+        >>> samples = Samples(np.ones((1, 2)), np.ones((1, 1)))
+        >>> curvature = jax.jit(lambda rows: loss_curvature(network, samples, rows))(np.ones((1, 3)))
+        >>> np.asarray(curvature).astype(int).tolist()  # of ½ (a (u + v)² − 1)² at one
         [[22, 22, 28], [22, 22, 28], [28, 28, 16]]
     """
     if not in_closed_form(network, average):
@@ -85,7 +85,7 @@ def slopes_of(
 
     Example:
         >>> network = TwoLayer(1, 1, 1, activation="quadratic")
-        >>> slopes_of(network, np.array([[3.0]]), jnp.array([[1.0, 2.0]])).tolist()  # of 2 (3 w)² at w = 1
+        >>> jax.jit(lambda rows: slopes_of(network, np.array([[3.0]]), rows))(np.array([[1.0, 2.0]])).tolist()
         [[[36.0, 9.0]]]
     """
     if isinstance(network, LinearAttention):
