@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
@@ -39,11 +40,14 @@ LAYERS = {
 
 def within_sets(network, group):
     """The network with unit 0 vanished and units 1 and 2 equal, by the transpose of reading the rows of units."""
-    rows, place = jax.vjp(lambda each: unit_weights(each, group), network)
-    change = [np.zeros(part.shape) for part in rows]
-    for moved, part in zip(change, rows, strict=True):
-        moved[0], moved[2] = -part[0], part[1] - part[2]
-    return jax.tree.map(lambda weights, by: np.asarray(weights + by), network, place(type(rows)(*change))[0])
+
+    @jax.jit
+    def moved(network):
+        rows, place = jax.vjp(lambda each: unit_weights(each, group), network)
+        change = (jnp.zeros_like(part).at[0].set(-part[0]).at[2].set(part[1] - part[2]) for part in rows)
+        return jax.tree.map(jnp.add, network, *place(type(rows)(*change)))
+
+    return jax.tree.map(np.asarray, moved(network))
 
 
 @pytest.mark.slow

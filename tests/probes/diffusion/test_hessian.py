@@ -33,10 +33,14 @@ def matrices() -> tuple[np.ndarray, np.ndarray]:
     """The Hessian and the Gauss-Newton matrix of all twenty weights."""
     flat, unravel = jax.flatten_util.ravel_pytree(WEIGHTS)
     with jax.enable_x64(True):
-        point = np.asarray(flat, float)
-        hessian = jax.hessian(lambda w: loss(unravel(w)))(point)
-        jacobian = jax.jacobian(lambda w: outputs(unravel(w)).ravel())(point)
-        return np.asarray(hessian), np.asarray(2 / len(X) * jacobian.T @ jacobian)
+        hessian, jacobian = (
+            np.asarray(jax.jit(derivative)(np.asarray(flat, float)))
+            for derivative in (
+                jax.hessian(lambda w: loss(unravel(w))),
+                jax.jacobian(lambda w: outputs(unravel(w)).ravel()),
+            )
+        )
+        return hessian, 2 / len(X) * jacobian.T @ jacobian
 
 
 @pytest.mark.slow
