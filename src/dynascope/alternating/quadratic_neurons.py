@@ -46,7 +46,8 @@ def error_moments(
     """M_k = E[r_k x xᵀ] for each output k.
 
     Example:
-        >>> error_moments(jnp.array([[1.0, 2.0], [0.0, 1.0]]), jnp.array([[2.0], [4.0]])).tolist()
+        >>> import jax
+        >>> jax.jit(error_moments)(np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[2.0], [4.0]])).tolist()
         [[[1.0, 2.0], [2.0, 6.0]]]
     """
     return moments_of(jnp.asarray(inputs), jnp.asarray(error) / len(error))
@@ -58,8 +59,10 @@ def quadratic_slopes(
     """∇U of U(w, a) = Σ_k a_k wᵀ M_k w, times the factor of the activation, for each neuron (w, a).
 
     Example:
+        >>> import jax
         >>> network = TwoLayer(1, 1, 1, activation="quadratic")
-        >>> quadratic_slopes(network, jnp.array([[[5.0]]]), jnp.array([[2.0, 3.0]])).tolist()  # of 5 a w²
+        >>> slopes = jax.jit(lambda moments, rows: quadratic_slopes(network, moments, rows))
+        >>> slopes(np.array([[[5.0]]]), np.array([[2.0, 3.0]])).tolist()  # of 5 a w²
         [[60.0, 20.0]]
     """
     inside = moments.shape[1]

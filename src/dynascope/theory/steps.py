@@ -20,11 +20,12 @@ def step_control(relative: float, absolute: float | Array, duration: Array) -> d
     A step that overflows is too long, like any other whose error is too large.
 
     Example:
+        >>> import numpy as np
         >>> decay = diffrax.ODETerm(lambda t, y, rate: -rate * y)
-        >>> for rate in (1.0, 1e30):
+        >>> for rate in np.array([1.0, 1e30]):
         ...     end = diffrax.diffeqsolve(
-        ...         decay, diffrax.Tsit5(), 0.0, 9.0, None, jnp.ones(()), rate,
-        ...         stepsize_controller=step_control(1e-3, 1e-6, jnp.asarray(9.0)), max_steps=MOST_STEPS, throw=False,
+        ...         decay, diffrax.Tsit5(), 0.0, 9.0, None, np.ones(()), rate,
+        ...         stepsize_controller=step_control(1e-3, 1e-6, np.float64(9.0)), max_steps=MOST_STEPS, throw=False,
         ...     )
         ...     print(bool(end.result == diffrax.RESULTS.successful), int(end.stats["num_steps"]) < 99)
         True True

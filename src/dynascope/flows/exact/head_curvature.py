@@ -24,8 +24,9 @@ def head_slopes(
         rows: v, k and q of each head.
 
     Example:
-        >>> head_slopes(jnp.array([[2.0, 1.0, 3.0, 0.0]]), jnp.array([[1.0, 5.0, 7.0]]))[0, 0].tolist()
-        [210.0, 42.0, 30.0]
+        >>> import jax
+        >>> jax.jit(head_slopes)(np.array([[2.0, 1.0, 3.0, 0.0]]), np.array([[1.0, 5.0, 7.0]])).tolist()
+        [[[210.0, 42.0, 30.0]]]
     """
     context, query = context_and_query(prompts, rows.shape[1] // 2)
     value, key, asked = _weights(rows)
@@ -51,9 +52,10 @@ def head_curvatures(
         rows: v, k and q of each head.
 
     Example:
-        >>> found = head_curvatures(jnp.array([[2.0, 1.0, 3.0, 0.0]]), jnp.ones((1, 1)), jnp.array([[1.0, 5.0, 7.0]]))
-        >>> found[0].tolist()
-        [[0.0, 42.0, 30.0], [42.0, 0.0, 6.0], [30.0, 6.0, 0.0]]
+        >>> import jax
+        >>> prompts, rows = np.array([[2.0, 1.0, 3.0, 0.0]]), np.array([[1.0, 5.0, 7.0]])
+        >>> jax.jit(head_curvatures)(prompts, np.ones((1, 1)), rows).tolist()
+        [[[0.0, 42.0, 30.0], [42.0, 0.0, 6.0], [30.0, 6.0, 0.0]]]
     """
     size = rows.shape[1] // 2
     context, query = context_and_query(prompts, size)

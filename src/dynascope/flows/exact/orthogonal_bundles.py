@@ -33,9 +33,10 @@ def orthogonal_bundles(bundles: Bundles, sweeps: int = 6, enough: Float[Array, "
         The rotated bundles; Σ e^{2·log-norm} · direction directionᵀ is unchanged.
 
     Example:
-        >>> columns, log_norms = orthogonal_bundles((jnp.array([[1.0, 0.6], [0.0, 0.8]]), jnp.array([0.0, -300.0])))
-        >>> columns.round(3).tolist(), log_norms.round(3).tolist()
-        ([[1.0, 0.0], [0.0, 1.0]], [0.0, -300.22...])
+        >>> import numpy as np
+        >>> bundles = jax.jit(orthogonal_bundles)((np.array([[1.0, 0.6], [0.0, 0.8]]), np.array([0.0, -300.0])))
+        >>> [each.round(3).tolist() for each in jax.device_get(bundles)]
+        [[[1.0, 0.0], [0.0, 1.0]], [0.0, -300.22...]]
     """
     directions, log_norms = bundles
     count = directions.shape[1]

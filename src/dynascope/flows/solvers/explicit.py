@@ -51,8 +51,10 @@ def tsitouras_step(
         Tsitouras, Computers & Mathematics with Applications 62 (2011) 770.
 
     Example:
-        >>> end, wrong = tsitouras_step(lambda y: -y, None, jnp.ones(1), 0.1)
-        >>> bool(abs(end[0] - jnp.exp(-0.1)) < 1e-6), bool(abs(wrong[0]) < 1e-6)
+        >>> import math
+        >>> import jax
+        >>> end, wrong = jax.jit(lambda y: tsitouras_step(lambda y: -y, None, y, 0.1))(1.0)
+        >>> abs(end.item() - math.exp(-0.1)) < 1e-6, abs(wrong.item()) < 1e-6
         (True, True)
     """
     slopes: list[Array] = []

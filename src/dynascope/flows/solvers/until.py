@@ -76,10 +76,11 @@ def follow_until(
         >>> import math
         >>> grow = tsitouras(lambda y: y)
         >>> with jax.enable_x64(True):
-        ...     start = Here(jnp.zeros(()), jnp.ones(1), jnp.ones(1))
+        ...     start = Here(np.zeros(()), np.ones(1), np.ones(1))
         ...     options = {"order": 5, "tolerance": 1e-9, "most": 100}
-        ...     there, _, _, _ = follow_until(start, jnp.ones(()), grow, lambda here: here.state[0] > 9, **options)
-        >>> math.isclose(float(there.state[0]), math.e, rel_tol=1e-8)
+        ...     follow = lambda here, end: follow_until(here, end, grow, lambda here: here.state[0] > 9, **options)
+        ...     there, _, _, _ = jax.jit(follow)(start, np.ones(()))
+        >>> math.isclose(there.state.item(), math.e, rel_tol=1e-8)
         True
     """
 

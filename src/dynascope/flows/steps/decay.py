@@ -21,8 +21,9 @@ def decayed(optimizer: Callable[..., Any], weight_decay: Any, **options: Any) ->
         **options: Of that function.
 
     Example:
+        >>> import jax
         >>> made = decayed(optax.sgd, 0.5)(0.1)
-        >>> round(float(made.update(jnp.array(1.0), made.init(jnp.array(4.0)), jnp.array(4.0))[0]), 6)
+        >>> round(float(jax.jit(made.update)(1.0, made.init(4.0), 4.0)[0]), 6)
         -0.3
     """
     return Partial(_decayed, optimizer, weight_decay, **options)
@@ -46,7 +47,9 @@ def falling(learning_rate: Any, updates: Any, factor: float = 0.2) -> Partial:
     """A learning rate that is multiplied by a factor after each of these numbers of updates.
 
     Example:
-        >>> rate = falling(0.5, jnp.array([3, 6]))
+        >>> import jax
+        >>> import numpy as np
+        >>> rate = jax.jit(falling(0.5, np.array([3, 6])))
         >>> [round(float(rate(update)), 3) for update in (2, 3, 6)]
         [0.5, 0.1, 0.02]
     """

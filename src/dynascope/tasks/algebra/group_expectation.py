@@ -63,10 +63,11 @@ class GroupComposition(eqx.Module):
         >>> from dynascope.groups import dihedral
         >>> group, x = dihedral(3), np.array([5.0, -3.0, -1.0, 2.0, -2.0, -1.0])
         >>> network = TwoLayer(12, 4, 6, activation="quadratic")
+        >>> tasks = GroupComposition(group, x), group_composition(group, x)
         >>> with jax.enable_x64(True):
-        ...     losses = [each.loss(network) for each in (GroupComposition(group, x), group_composition(group, x))]
-        >>> print(f"{losses[0]:.6f} {losses[1]:.6f}")
-        1551.191750 1551.191750
+        ...     losses = jax.jit(lambda network: [each.loss(network) for each in tasks])(network)
+        >>> print(*(round(each.item(), 5) for each in losses))
+        1551.19175 1551.19175
     """
 
     analysis: Float[Array | np.ndarray, "n m"]

@@ -101,7 +101,7 @@ def effective_ridge(
 
     Example:
         >>> with jax.enable_x64(True):
-        ...     print(f"{effective_ridge(jnp.arange(1, 51) ** -1.5, 10):.12f}")
+        ...     print(f"{effective_ridge(np.arange(1, 51) ** -1.5, 10):.12f}")
         0.067050287834
     """
     return _effective_ridge(ridge_problem(intensity, samples, ridge, multiplicity))
@@ -139,7 +139,7 @@ def learnability(
 
     Example:
         >>> with jax.enable_x64(True):
-        ...     print(learnability(jnp.array([1.0, 0.1, 0.01]), 2).round(3))
+        ...     print(learnability([1.0, 0.1, 0.01], 2).round(3))
         [0.972 0.774 0.255]
     """
     return _learnability(ridge_problem(intensity, samples, ridge, multiplicity))

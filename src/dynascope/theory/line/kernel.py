@@ -71,7 +71,7 @@ def tangent_kernel(
         Xu & Ziyin, arXiv:2401.07085, equation 18.
 
     Example:
-        >>> tangent_kernel(jnp.diag(jnp.array([1.0, 2.0])), jnp.ones(2), jnp.eye(2)).tolist()
+        >>> tangent_kernel([[1.0, 0.0], [0.0, 2.0]], [1.0, 1.0], [[1.0, 0.0], [0.0, 1.0]]).tolist()
         [[3.0, 0.0], [0.0, 6.0]]
     """
     rates = {"multiplier": multiplier, "first_rate": first_rate, "second_rate": second_rate}
