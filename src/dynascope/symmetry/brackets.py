@@ -72,9 +72,9 @@ def flat_gradients(model: Model, given: list[Point], seed: int) -> tuple[np.ndar
     parameters = tuple(np.stack(each) for each in zip(*(p for p, _, _ in given), strict=True))
     inputs = tuple(np.stack(each) for each in zip(*(x for _, _, x in given), strict=True))
     random = np.random.default_rng(seed)
+    weights = random.normal(size=(len(given), model.size))
     with jax.enable_x64(True):
-        size = jax.eval_shape(model.outputs, *given[0]).size
-        found = np.asarray(_gradients(model, parameters, given[0][1], inputs, random.normal(size=(len(given), size))))
+        found = np.asarray(_gradients(model, parameters, given[0][1], inputs, weights))
     require_finite(found)
     return np.concatenate([each.reshape(len(given), -1) for each in parameters], 1), found
 
@@ -92,9 +92,8 @@ def _sized(levels: list[np.ndarray], theta: float) -> np.ndarray:
 
 
 def _fields(model: Model, level: int, parameters: Any, frozen: Any, inputs: Any, random: np.random.Generator) -> Any:
+    weights = random.normal(size=(*(inputs[0].shape[:2] if inputs else (1, 1)), model.size))
     with jax.enable_x64(True):
-        size = jax.eval_shape(model.outputs, parameters, frozen, tuple(each[0, 0] for each in inputs)).size
-        weights = random.normal(size=(*inputs[0].shape[:2], size)) if inputs else random.normal(size=(1, 1, size))
         found = np.asarray(_brackets(model, level, parameters, frozen, inputs, weights))
     require_finite(found)
     return found

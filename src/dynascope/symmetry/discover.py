@@ -135,7 +135,9 @@ def discover(
     alive = np.abs(gradients).max(0) > _DEAD * np.abs(gradients).max()
     theta, gradients = theta[:, alive], gradients[:, alive]
     found = {kind: affine_generators(theta, gradients, kind) for kind in _kinds(dimension)} if alive.any() else {}
-    new, fresh = flat_gradients(model, points(model, point, widest, seed + 1)[: 2 * dimension], seed + 1)
+    # As many points as before, so that one program serves both.
+    others = flat_gradients(model, points(model, point, widest, seed + 1), seed + 1)
+    new, fresh = (each[: 2 * dimension] for each in others)
     for kind, each in found.items():
         _require_laws(each, new[:, alive], fresh[:, alive], kind)
     ranks = bracket_ranks(model, point, alive, levels, seed) if alive.any() and levels else ()

@@ -34,6 +34,7 @@ class Model:
         places: For each leaf, ("parameter" | "frozen", its place there), or ("constant", the leaf itself).
         inputs: The tree of the inputs.
         paths: The path of each parameter in the tree.
+        size: The number of all real outputs, at every point.
     """
 
     apply: Callable[[Any, Any], Any]
@@ -41,6 +42,7 @@ class Model:
     places: tuple[tuple[str, Any], ...]
     inputs: Any
     paths: tuple[str, ...]
+    size: int = 0
 
     def outputs(self, parameters: Any, frozen: Any, inputs: Any) -> jax.Array:
         """All real outputs for the inputs, in a row."""
@@ -95,21 +97,16 @@ def read(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> 
         require_finite_values("example_inputs", _wide(np.asarray(leaf)))
     model = Model(apply, structure, tuple(places), inputs, tuple(paths))
     point = tuple(parameters), tuple(frozen), tuple(_wide(np.asarray(leaf)) for leaf in leaves)
-    _require_answers(model, point)
-    return model, point
+    return dataclasses.replace(model, size=_require_answers(model, point)), point
 
 
 def points(model: Model, point: Point, count: int, seed: int) -> list[Point]:
     """Random points about the given one: its parameters made generic, and wide inputs of the same kind."""
     random = np.random.default_rng(seed)
     parameters, frozen, inputs = point
+    generic, drawn = list(map(_generic, parameters)), list(map(_drawn, inputs))
     return [
-        (
-            tuple(_generic(each, random) for each in parameters),
-            frozen,
-            tuple(_drawn(each, random) for each in inputs),
-        )
-        for _ in range(count)
+        (tuple(draw(random) for draw in generic), frozen, tuple(draw(random) for draw in drawn)) for _ in range(count)
     ]
 
 
@@ -118,8 +115,7 @@ def projected_gradients(model: Model, given: list[Point], seed: int) -> Iterator
     random = np.random.default_rng(seed)
     with jax.enable_x64(True):
         for point in given:
-            size = _outputs_shape(model, point).shape
-            found = tuple(np.asarray(each) for each in _gradient(model, *point, random.normal(size=size)))
+            found = tuple(np.asarray(each) for each in _gradient(model, *point, random.normal(size=model.size)))
             require_finite(*found)
             yield found
 
@@ -162,11 +158,8 @@ def _gradient(model: Model, parameters: Any, frozen: Any, inputs: Any, weights: 
     return jax.grad(lambda each: jnp.vdot(weights, model.outputs(each, frozen, inputs)))(parameters)
 
 
-def _outputs_shape(model: Model, point: Point) -> Any:
-    return jax.eval_shape(model.outputs, *point)
-
-
-def _require_answers(model: Model, point: Point) -> None:
+def _require_answers(model: Model, point: Point) -> int:
+    """The number of outputs of a function that can be called at the point, and has a gradient there."""
     try:
         hash(model)
     except TypeError:
@@ -178,7 +171,7 @@ def _require_answers(model: Model, point: Point) -> None:
         ) from None
     try:
         with jax.enable_x64(True):
-            found = _outputs_shape(model, point)
+            size = jax.eval_shape(model.outputs, *point).size
     except Exception as error:  # whatever a function of the user's raises
         raise InputError(
             f"apply(params, example_inputs) fails: {type(error).__name__}: {shown_error(error)}",
@@ -187,7 +180,7 @@ def _require_answers(model: Model, point: Point) -> None:
             remedy="give a function of JAX with parameters and inputs that it can be called with",
         ) from None
     require(
-        found.size > 0,
+        size > 0,
         "apply has no outputs of floating-point numbers",
         argument="apply",
         value=type(model.apply).__name__,
@@ -203,6 +196,7 @@ def _require_answers(model: Model, point: Point) -> None:
             value=type(model.apply).__name__,
             remedy="give a function whose gradient jax.grad takes, as training does",
         ) from None
+    return size
 
 
 def _require_number(name: str, leaf: Any) -> None:
@@ -222,21 +216,22 @@ def _require_number(name: str, leaf: Any) -> None:
     )
 
 
-def _generic(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """An array of the same size, but for one at which all is nearly linear; of one sign where the given one is."""
+def _generic(array: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
+    """Draws arrays of the same size, but for one at which all is nearly linear; of one sign where the given one is."""
     size = float(np.sqrt(np.mean(array**2))) if array.size else 0.0
     size = max(size, max(array.shape) ** -0.5 if array.ndim > 1 else 0.3)
-    for sign in (1, -1):
-        if array.size and np.all(sign * array > 0):
-            return np.asarray(sign * size * (1 + _SPREAD * random.uniform(-1, 1, array.shape)))
-    return np.asarray(size * random.normal(size=array.shape))
+    sign = 1 if np.all(array > 0) else -1 if np.all(array < 0) else 0
+    if sign:
+        return lambda random: np.asarray(sign * size * (1 + _SPREAD * random.uniform(-1, 1, array.shape)))
+    return lambda random: np.asarray(size * random.normal(size=array.shape))
 
 
-def _drawn(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def _drawn(array: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
+    """Draws wide inputs of the same kind."""
     if array.dtype.kind != "f":
-        return np.asarray(random.choice(array.ravel(), size=array.shape))
+        return lambda random: np.asarray(random.choice(array.ravel(), size=array.shape))
     size = max(float(array.std()), float(np.abs(array).mean())) or 1.0
-    return np.asarray(_WIDTH * size * random.normal(size=array.shape))
+    return lambda random: np.asarray(_WIDTH * size * random.normal(size=array.shape))
 
 
 def _wide(leaf: Any) -> np.ndarray:
