@@ -5,18 +5,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from drawn_modules import drawn
 
 from dynascope import predict
 from dynascope.errors import InputError
 from dynascope.networks import MLP, DeepLinear, DiagonalLinear, TwoLayer, at_unit_scale, own_network
 from dynascope.tasks import Task
 
-KEY = jax.random.key(0)
 POINTS = np.random.default_rng(0).normal(size=(7, 3))
 
 
 def mlp(activation=jax.nn.relu, depth=1, **options):
-    return eqx.nn.MLP(3, 2, 6, depth, activation, **{"use_bias": False, "use_final_bias": False, **options}, key=KEY)
+    return drawn(eqx.nn.MLP, 3, 2, 6, depth, activation, **{"use_bias": False, "use_final_bias": False, **options})
 
 
 def equinox(*layers):
@@ -26,7 +26,7 @@ def equinox(*layers):
 
 
 def linear(inputs, outputs):
-    return eqx.nn.Linear(inputs, outputs, use_bias=False, key=KEY)
+    return drawn(eqx.nn.Linear, inputs, outputs, use_bias=False)
 
 
 @pytest.mark.parametrize(

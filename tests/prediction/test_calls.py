@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import numpy as np
 import pytest
+from drawn_modules import drawn
 
 from dynascope import observe, predict, which
 from dynascope.groups import cyclic, encoding_from_frequencies
@@ -34,7 +35,6 @@ AXES = Task(np.linalg.qr(X)[0] * [3.0, 5.0], X @ MAP[:, 0])
 PROMPTS = InContextRegression(np.diag([1.0, 0.5]), 20.0)
 ADDITION = ModularAddition(encoding_from_frequencies(3, {1: 1.0}))
 COMPOSED = group_composition(cyclic(3), [2.0, -1.5, -0.5])
-KEY = jax.random.key(0)
 EQUAL = eqx.tree_at(lambda each: each.weights, DeepLinear((2, 2, 2, 2)), tuple(np.eye(2) for _ in range(3)))
 TURNED = np.linalg.svd(WHITE.cross_moment.T)
 ALIGNED = eqx.tree_at(
@@ -62,7 +62,7 @@ CASES = {
     "neuron-function-space": (ONE, TwoLayer(2, 1, 1), {"scale": 0.5}),
     "line": (LINE, TwoLayer(2, 3, 1), {"scale": 0.8}),
     "independent-modes": (AXES, DiagonalLinear(2), {"scale": 0.5}),
-    "linear-model": (PLAIN, eqx.nn.Linear(2, 2, use_bias=False, key=KEY), {}),
+    "linear-model": (PLAIN, drawn(eqx.nn.Linear, 2, 2, use_bias=False), {}),
     "modular-addition": (ADDITION, TwoLayer(6, 6, 3, activation="quadratic"), {"scale": 1e-2}),
     "group-composition": (COMPOSED, TwoLayer(6, 6, 3, activation="quadratic"), {"scale": 1e-4, "normalised": True}),
     "kernel-regression": (ONE, TwoLayer(2, 500, 1, activation="relu"), {"scale": 6.0}),
@@ -135,7 +135,7 @@ def call_of(name, task, network, **options):
 @pytest.mark.parametrize("scale", [None, 0.25])
 def test_the_calls_for_a_network_of_ones_own_start_from_its_weights(scale):
     # Two layers of 0.1 and 0.2 are a map of 0.02, whatever its factor's square.
-    module = eqx.nn.MLP(2, 2, 2, 1, lambda z: z, use_bias=False, use_final_bias=False, key=KEY)
+    module = drawn(eqx.nn.MLP, 2, 2, 2, 1, lambda z: z, use_bias=False, use_final_bias=False)
     layers = (0.5 * np.eye(2), 0.5 * np.eye(2))
     module = eqx.tree_at(lambda net: [layer.weight for layer in net.layers], module, layers)
     answer = which(WHITE, module, scale=scale)

@@ -1,15 +1,14 @@
 from __future__ import annotations
 
 import equinox as eqx
-import jax
 import numpy as np
 import pytest
+from drawn_modules import drawn
 
 from dynascope import which
 from dynascope.prediction.own_inputs import drawn_for, inputs_for, wanted_by
 from dynascope.tasks import Task
 
-KEY = jax.random.key(0)
 X = np.random.default_rng(0).normal(size=(6, 16))
 ROWS, IMAGES = Task(X, X[:, :2]), Task(X.reshape(6, 4, 4), X[:, :2])
 
@@ -21,8 +20,8 @@ def test_a_module_of_equinox_is_given_rows_or_images_by_its_shapes():
         def __call__(self, x):
             return self.convolution(x).mean((1, 2))
 
-    picture = Picture(eqx.nn.Conv2d(1, 2, 3, key=KEY))
-    assert inputs_for(ROWS, eqx.nn.MLP(16, 2, 8, 2, key=KEY)) == "task.inputs[:100]"
+    picture = Picture(drawn(eqx.nn.Conv2d, 1, 2, 3))
+    assert inputs_for(ROWS, drawn(eqx.nn.MLP, 16, 2, 8, 2)) == "task.inputs[:100]"
     assert inputs_for(IMAGES, picture) == "task.inputs[:100].reshape(-1, 1, 4, 4)"
     assert inputs_for(ROWS, picture) == ""
     assert wanted_by(picture) == "shape (samples, 1, …), for that many channels"
@@ -100,7 +99,7 @@ def test_what_is_printed_runs_as_it_stands():
     bent = nn.Sequential(nn.Linear(16, 4), nn.Dropout(), nn.Tanh(), nn.Linear(4, 2))
     signal = nn.Sequential(nn.Conv1d(3, 2, 3), nn.Tanh(), nn.Flatten(), nn.Linear(12, 2))
     tokens = nn.Sequential(nn.EmbeddingBag(7, 4), nn.Linear(4, 2))
-    own = eqx.nn.MLP(5, 2, 4, 2, key=KEY)
+    own = drawn(eqx.nn.MLP, 5, 2, 4, 2)
     for network, samples in ((image, 6), (bent, 6), (signal, 20), (tokens, 20), (own, 20)):
         known = {"task": IMAGES, "network": network}
         exec(which(IMAGES, network).script, known)

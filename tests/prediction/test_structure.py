@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from drawn_modules import drawn
 
 from dynascope import predict, which
 from dynascope.errors import InputError
@@ -12,7 +13,6 @@ from dynascope.networks import MLP
 from dynascope.prediction.structure import structure_of, unread
 from dynascope.tasks import Task
 
-KEY = jax.random.key(0)
 X = np.random.default_rng(0).normal(size=(12, 3))
 TASK = Task(X, X[:, :2] + X[:, 1:])
 
@@ -27,18 +27,18 @@ class Picture(eqx.Module):
         return self.last(jax.numpy.tanh(self.convolution(x)).ravel())
 
 
-DEEP = eqx.nn.MLP(3, 2, 32, 3, key=KEY)
-PICTURE = Picture(eqx.nn.Conv2d(1, 2, 3, key=KEY), eqx.nn.Linear(8, 2, key=KEY))
+DEEP = drawn(eqx.nn.MLP, 3, 2, 32, 3)
+PICTURE = Picture(drawn(eqx.nn.Conv2d, 1, 2, 3), drawn(eqx.nn.Linear, 8, 2))
 
 
 def test_parts_say_what_a_network_is_and_what_is_in_the_way():
-    attention = eqx.nn.MultiheadAttention(2, 4, key=KEY)
-    normalised = eqx.nn.Sequential([eqx.nn.Linear(3, 4, key=KEY), eqx.nn.LayerNorm(4)])
+    attention = drawn(eqx.nn.MultiheadAttention, 2, 4)
+    normalised = eqx.nn.Sequential([drawn(eqx.nn.Linear, 3, 4), eqx.nn.LayerNorm(4)])
     found = {
         "deep": structure_of(DEEP),
         "picture": structure_of(PICTURE),
         "attention": structure_of(attention),
-        "recurrence": structure_of(eqx.nn.GRUCell(3, 4, key=KEY)),
+        "recurrence": structure_of(drawn(eqx.nn.GRUCell, 3, 4)),
         "normalised": structure_of(normalised),
     }
     assert found["deep"].name == "network of equinox with 4 linear layers and relu"
@@ -64,7 +64,7 @@ def test_a_module_that_no_theory_reads_has_an_answer_all_the_same():
     assert in_the_way.endswith(
         "give a module that maps one sample, of shape (3,), to outputs of shape (2,): it is vmapped over them"
     )
-    narrow = eqx.nn.MLP(3, 5, 8, 3, key=KEY)
+    narrow = drawn(eqx.nn.MLP, 3, 5, 8, 3)
     assert "it makes outputs of shape (5,) of one sample of 3 numbers" in str(which(TASK, narrow))
 
 
@@ -131,7 +131,7 @@ class Stacked(eqx.Module):
 
 
 def test_what_is_in_code_of_its_own_is_said_to_be_in_the_way():
-    three = Stacked([eqx.nn.Linear(3, 3, key=KEY), eqx.nn.Linear(3, 3, key=KEY), eqx.nn.Linear(3, 2, key=KEY)])
+    three = Stacked([drawn(eqx.nn.Linear, 3, 3), drawn(eqx.nn.Linear, 3, 3), drawn(eqx.nn.Linear, 3, 2)])
     own = "is in code of its own, which is not looked into; give a Linear, an MLP or a Sequential of equinox.nn"
     for network, nearest in (
         (Product(jnp.ones((3, 4)), jnp.ones((4, 2))), "alternating-flow"),
@@ -143,9 +143,9 @@ def test_what_is_in_code_of_its_own_is_said_to_be_in_the_way():
 
 
 def test_the_nearest_theory_of_linear_layers_with_a_bias_is_a_linear_one():
-    layers = [eqx.nn.Linear(3, 4, key=KEY), eqx.nn.Linear(4, 2, key=KEY)]
+    layers = [drawn(eqx.nn.Linear, 3, 4), drawn(eqx.nn.Linear, 4, 2)]
     for network, nearest in (
-        (eqx.nn.Linear(3, 2, key=KEY), "linear-model"),
+        (drawn(eqx.nn.Linear, 3, 2), "linear-model"),
         (eqx.nn.Sequential(layers), "linear-staircase"),
     ):
         name, reason = structure_of(network, unread(network)).obstacles[0]

@@ -4,9 +4,9 @@ import operator
 import time
 
 import equinox as eqx
-import jax
 import numpy as np
 import pytest
+from drawn_modules import drawn
 
 import dynascope
 from dynascope import predict, which
@@ -175,7 +175,7 @@ def test_just_outside_a_domain_the_violated_assumption_is_named(case):
         assert caught.value.argument == "theory"
 
 
-@pytest.mark.parametrize("network", [MLP((3, 2), activation="linear"), eqx.nn.Linear(3, 2, key=jax.random.key(0))])
+@pytest.mark.parametrize("network", [MLP((3, 2), activation="linear"), drawn(eqx.nn.Linear, 3, 2)])
 def test_what_is_linear_in_its_weights_is_lazy_from_any_start_with_a_bias_too(network):
     shifted = Task(X, PLAIN.targets + 3.0)
     first = which(shifted, network, scale=1.0)[0]

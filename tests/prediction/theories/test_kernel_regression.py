@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import equinox as eqx
-import jax
 import numpy as np
 import pytest
+from drawn_modules import drawn
 
 from dynascope import predict, which
 from dynascope.errors import InputError
@@ -45,7 +45,7 @@ def test_what_is_far_from_lazy_or_no_function_of_rows_is_refused():
     assert "kernel-regression" not in names
     with pytest.raises(InputError, match="the network maps 4 inputs to 1 outputs, the task has 3 inputs"):
         which(TASK, MLP((4, 5, 1)), scale=1.0)
-    own = eqx.nn.MLP(4, 1, 5, 2, key=jax.random.key(0))
+    own = drawn(eqx.nn.MLP, 4, 1, 5, 2)
     found = {each.name: each for each in which(TASK, own, scale=1.0)}
     assert found["kernel-regression"].obstacle.startswith("it does not take one sample of 3 numbers")
 

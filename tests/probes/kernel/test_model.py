@@ -3,10 +3,10 @@ from __future__ import annotations
 import dataclasses
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from drawn_modules import drawn
 
 from dynascope.errors import InputError
 from dynascope.probes.kernel.model import check_inputs, count_examples, layer_rates, split
@@ -74,6 +74,6 @@ def test_parameters_that_cannot_be_used_are_refused():
     for params in ({}, np.array([1, 2]), np.ones(2, dtype=complex)):
         with pytest.raises(InputError):
             split(apply, params)
-    layer = eqx.nn.Linear(3, 2, key=jax.random.key(0))
+    layer = drawn(eqx.nn.Linear, 3, 2)
     with pytest.raises(InputError, match="hashed"):
         split(layer, layer)
