@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from dynascope.compilation import filter_jit
 from dynascope.networks.neuron_sum import NeuronSum
 
 __all__ = ["sensitivity"]
@@ -38,10 +41,15 @@ def sensitivity(
     """
     taken = inputs[:: -(-len(inputs) // _MOST_SAMPLES)]
     alone = network.with_neurons(jnp.asarray(weights)[None]).weighted(None)
-    slopes = np.asarray(jax.vmap(jax.jacfwd(lambda x: alone(x[None])[0]))(jnp.asarray(taken)))
+    slopes, answers = map(np.asarray, _slopes_and_answers(alone, jnp.asarray(taken)))
     with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is told by zeros
         parts = inputs.std(axis=0) * np.sqrt(np.mean(np.sum(slopes**2, axis=1), axis=0))
-        return _unit(parts), _unit(np.asarray(alone(jnp.asarray(taken))).std(axis=0))
+        return _unit(parts), _unit(answers.std(axis=0))
+
+
+@filter_jit
+def _slopes_and_answers(alone: NeuronSum, inputs: Any) -> tuple[Any, Any]:
+    return jax.vmap(jax.jacfwd(lambda x: alone(x[None])[0]))(inputs), alone(inputs)
 
 
 def _unit(vector: np.ndarray) -> np.ndarray:

@@ -67,7 +67,8 @@ def tangent_modes(network: Any, inputs: Float[np.ndarray, "n d"], targets: Float
     """
     jacobian, weights = _tangent_features(network)
     with jax.enable_x64(True):
-        residual = (np.asarray(network(inputs), np.float64) - targets).ravel()
+        outputs = _outputs(*eqx.partition(network, eqx.is_inexact_array), inputs)
+        residual = (np.asarray(outputs, np.float64) - targets).ravel()
     samples, (rows, columns) = len(inputs), (residual.size, weights.size)
     side = min(rows, columns)
     require_memory(

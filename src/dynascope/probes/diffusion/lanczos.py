@@ -35,7 +35,7 @@ def tridiagonal(product: Callable[[Any], Any], start: Any, steps: int) -> tuple[
 
     Example:
         >>> import numpy as np
-        >>> basis, matrix = tridiagonal(lambda v: v, jnp.ones(3), 2)
+        >>> basis, matrix = jax.jit(lambda start: tridiagonal(lambda v: v, start, 2))(np.ones(3))
         >>> print(np.round(matrix, 5))
         [[1. 0.]
          [0. 1.]]
