@@ -61,7 +61,7 @@ class Convolutional(eqx.Module):
     Example:
         >>> network = Convolutional((8, 8), 10, channels=(4, 8), width=32)
         >>> images = np.ones((5, 64))
-        >>> network(images).shape, network.features(images).shape
+        >>> eqx.filter_jit(network)(images).shape, eqx.filter_jit(network.features)(images).shape
         ((5, 10), (5, 32))
     """
 

@@ -52,7 +52,7 @@ class NormalisedConvolutional(eqx.Module):
 
     Example:
         >>> network = NormalisedConvolutional(8, 10, channels=(2, 3), width=5)
-        >>> network(np.random.default_rng(0).normal(size=(6, 64))).shape
+        >>> eqx.filter_jit(network)(np.random.default_rng(0).normal(size=(6, 64))).shape
         (6, 10)
     """
 
