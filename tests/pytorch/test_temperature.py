@@ -15,8 +15,8 @@ if importlib.util.find_spec("curvlinops") is None:
 from dynascope.torch import temperature  # noqa: E402  after what it needs was asked for
 
 DRAW = np.random.default_rng(0)
-X = DRAW.normal(size=(400, 3)) * np.array([2.0, 1.0, 0.3])
-Y = DRAW.normal(size=(400, 1))
+X = DRAW.normal(size=(100, 3)) * np.array([2.0, 1.0, 0.3])
+Y = DRAW.normal(size=(100, 1))
 
 
 def regression():
@@ -34,13 +34,13 @@ def sgd(module, **changes):
 @pytest.mark.slow
 def test_a_regression_is_as_warm_as_its_curvature_and_noise_say():
     module = regression()
-    data = [(torch.tensor(X[[k]]), torch.tensor(Y[[k]])) for k in range(400)]
+    data = [(torch.tensor(X[[k]]), torch.tensor(Y[[k]])) for k in range(100)]
     before = module.weight.detach().clone()
     found = temperature(module, torch.nn.MSELoss(), data, sgd(module), 2)
     loss = quadratic_loss(X, Y)
-    # Twice the half of squares that theory has, and four times its noise, of which 399 of 400 are free.
+    # Twice the half of squares that theory has, and four times its noise, of which 99 of 100 are free.
     settings = {"learning_rate": 0.05, "momentum": 0.9, "weight_decay": 0.01, "batch_size": 1}
-    noise = 4 * loss.mode_noise[:2] * 400 / 399
+    noise = 4 * loss.mode_noise[:2] * 100 / 99
     expected = thermometer(2 * loss.curvature[:2], noise, **settings)
     for name in ("position_variance", "temperature", "relaxation_steps"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-6)
@@ -53,7 +53,7 @@ def test_a_regression_is_as_warm_as_its_curvature_and_noise_say():
 @pytest.mark.slow
 def test_too_large_a_rate_has_no_law():
     module = regression()
-    data = [(torch.tensor(X[:200]), torch.tensor(Y[:200])), (torch.tensor(X[200:]), torch.tensor(Y[200:]))]
+    data = [(torch.tensor(X[:50]), torch.tensor(Y[:50])), (torch.tensor(X[50:]), torch.tensor(Y[50:]))]
     found = temperature(module, torch.nn.MSELoss(), data, sgd(module, lr=0.6), 2)
     # 2 · 4 · 0.6 is above 2(1 + β) = 3.8, and a quarter of that below.
     assert found.stationary.tolist() == [False, True]
