@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks.batch_normalisation import BatchNormalisation, RunningStatistics, trained_weights
 
@@ -34,7 +35,7 @@ def with_epsilon(epsilon):
     )
 
 
-@functools.partial(jax.jit, static_argnames="training")
+@functools.partial(jit, static_argnames="training")
 def applied(layer, x, training):
     outputs, new = layer.apply(x, training=training)
     assert new.gain is layer.gain
@@ -72,7 +73,7 @@ def test_running_statistics_of_equal_batches_converge_to_those_of_the_batch():
 
 
 def test_no_gradient_reaches_the_running_statistics_in_evaluation():
-    slope = jax.jit(jax.grad(lambda layer: jnp.sum(layer.apply(jnp.asarray(X), training=False)[0])))(LAYER)
+    slope = jit(jax.grad(lambda layer: jnp.sum(layer.apply(jnp.asarray(X), training=False)[0])))(LAYER)
     assert float(np.abs(slope.gain).min()) > 0
     assert not slope.statistics.mean.any()
     assert not slope.statistics.variance.any()
@@ -83,7 +84,7 @@ def test_no_gradient_comes_from_new_running_statistics():
         statistics = LAYER.apply(x, training=True)[1].statistics
         return jnp.sum(statistics.mean + statistics.variance)
 
-    assert not np.any(jax.jit(jax.grad(total))(X))
+    assert not np.any(jit(jax.grad(total))(X))
 
 
 def test_weights_and_running_statistics_are_told_apart():
@@ -142,10 +143,10 @@ def test_without_epsilon_a_constant_channel_is_refused_where_it_is_known(wide):
 def test_without_epsilon_a_constant_channel_is_nan_where_it_is_traced():
     layer = BatchNormalisation(3, epsilon=0)
     still = eqx.tree_at(lambda each: each.statistics.variance, layer, np.array([1.0, 0.0, 1.0]))
-    outputs, new = jax.jit(lambda layer, x: layer.apply(x, training=True))(layer, FLAT)
+    outputs, new = jit(lambda layer, x: layer.apply(x, training=True))(layer, FLAT)
     np.testing.assert_array_equal(np.isnan(outputs), [[False, True, False]] * len(FLAT))
     assert np.asarray(new.statistics.variance)[1] == np.float32(0.9)
-    outputs = jax.jit(lambda layer, x: layer.apply(x, training=False)[0])(still, FLAT)
+    outputs = jit(lambda layer, x: layer.apply(x, training=False)[0])(still, FLAT)
     np.testing.assert_array_equal(np.isnan(outputs), [[False, True, False]] * len(FLAT))
 
 
@@ -169,7 +170,7 @@ def test_the_gradient_without_epsilon_is_that_of_the_formula():
 
     way, step = DRAW.normal(size=X.shape), 1e-6
     with jax.enable_x64(True):
-        slope = float((jax.jit(jax.grad(total))(X) * way).sum())
+        slope = float((jit(jax.grad(total))(X) * way).sum())
     # Differences of step h are exact to h² and rounding over h.
     assert (by_hand(X + step * way) - by_hand(X - step * way)) / (2 * step) == pytest.approx(slope, rel=1e-6)
 

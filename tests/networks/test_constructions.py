@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.groups import cyclic, dihedral, find_group, symmetric
 from dynascope.groups.encodings import encoding_from_fourier
@@ -192,7 +193,7 @@ def test_the_weights_are_real_and_their_gradients_finite_and_zero_at_the_exact_n
     for network in (two_layer_composition(group, x), recurrent_composition(group, x), tree_composition(group, x)):
         leaves = jax.tree.leaves(network)
         assert all(leaf.dtype == np.float64 for leaf in leaves)
-        gradient = jax.jit(jax.grad(task.loss))(network)
+        gradient = jit(jax.grad(task.loss))(network)
         assert len(jax.tree.leaves(gradient)) == len(leaves)
         for leaf in jax.tree.leaves(gradient):
             # The loss is zero up to rounding, so its slope is too.

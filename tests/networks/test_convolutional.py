@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.signal import correlate2d
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks import Convolutional
 
@@ -20,7 +21,7 @@ def network():
     return eqx.tree_at(lambda n: (n.kernel_biases, n.hidden_bias, n.classifier_bias), plain, biases)
 
 
-@jax.jit
+@jit
 def features_and_outputs(network, images):
     return network.features(images), network(images)
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks import TwoLayer
 from dynascope.networks.recurrent import Recurrent, elements
@@ -49,7 +50,7 @@ def test_one_sequence_gives_what_a_batch_gives():
 @pytest.mark.parametrize("k", [2, 5])
 def test_its_gradients_are_finite(k):
     x = sequences(k)
-    gradient = jax.jit(jax.grad(lambda network: jnp.sum(network(x) ** 2)))(Recurrent(3, 6, 2))
+    gradient = jit(jax.grad(lambda network: jnp.sum(network(x) ** 2)))(Recurrent(3, 6, 2))
     leaves = jax.tree.leaves(gradient)
     assert len(leaves) == 4
     assert all(np.isfinite(leaf).all() for leaf in leaves)

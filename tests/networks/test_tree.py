@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks.recurrent import Recurrent
 from dynascope.networks.tree import Tree
@@ -60,7 +61,7 @@ def test_one_sequence_gives_what_a_batch_gives():
 @pytest.mark.parametrize("k", [2, 5])
 def test_its_gradients_are_finite(k):
     x = sequences(k)
-    gradient = jax.jit(jax.grad(lambda network: jnp.sum(network(x) ** 2)))(Tree(3, 6))
+    gradient = jit(jax.grad(lambda network: jnp.sum(network(x) ** 2)))(Tree(3, 6))
     leaves = jax.tree.leaves(gradient)
     assert len(leaves) == 3
     assert all(np.isfinite(leaf).all() and np.any(leaf) for leaf in leaves)

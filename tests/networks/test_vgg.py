@@ -3,6 +3,7 @@ import jax
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks.batch_normalisation import RunningStatistics, trained_weights
 from dynascope.networks.vgg import VGG16
@@ -10,7 +11,6 @@ from dynascope.networks.vgg import VGG16
 DRAW = np.random.default_rng(0)
 X = DRAW.normal(size=(3, 8, 9, 2))
 # Compiles in a third of the time.
-QUICK = {"xla_backend_optimization_level": 0}
 
 
 def shaken(network):
@@ -64,16 +64,14 @@ def trained():
         return (outputs**2).sum(), (outputs, new)
 
     with jax.enable_x64(True):
-        (_, (outputs, new)), gradient = jax.jit(jax.value_and_grad(total, has_aux=True), compiler_options=QUICK)(
-            NETWORK
-        )
+        (_, (outputs, new)), gradient = jit(jax.value_and_grad(total, has_aux=True))(NETWORK)
         return np.asarray(outputs), *jax.device_get((new, gradient))
 
 
 @pytest.fixture(scope="module")
 def evaluated():
     with jax.enable_x64(True):
-        both = jax.jit(lambda network, x: (network.features(x), network(x)), compiler_options=QUICK)
+        both = jit(lambda network, x: (network.features(x), network(x)))
         return [jax.device_get(both(NETWORK, x)) for x in (X.reshape(3, -1), X[[1, 0, 0]].reshape(3, -1))]
 
 
@@ -129,7 +127,7 @@ def test_the_gradient_reaches_every_weight_and_is_the_slope(trained):
 def test_without_normalisation_training_and_evaluation_agree():
     network = VGG16((8, 8), 3, width=1, batch_normalisation=False, seed=2)
     x = np.abs(X[:, :, :8, 0])
-    both = jax.jit(lambda network: (network(x.reshape(3, -1)), *network.train_step_outputs(x[..., None])))
+    both = jit(lambda network: (network(x.reshape(3, -1)), *network.train_step_outputs(x[..., None])))
     with jax.enable_x64(True):
         outputs, in_training, same = jax.device_get(both(network))
     np.testing.assert_allclose(outputs, by_hand(network, x[..., None], training=True)[1], rtol=1e-10)

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.networks import TwoLayer
 from dynascope.networks.wide_networks import WideNetworks, padded, stratified
 
@@ -14,7 +15,7 @@ def test_the_kernel_is_that_of_the_derivatives_by_all_weights(activation):
     inputs = np.random.default_rng(1).normal(size=(5, 3))
     rates = {"first": 0.3, "second": 2.0}
     with jax.enable_x64(True):
-        by_weights = jax.jit(jax.jacobian(lambda weights: network.with_neurons(weights)(inputs)))(network.neurons)
+        by_weights = jit(jax.jacobian(lambda weights: network.with_neurons(weights)(inputs)))(network.neurons)
     by_first, by_second = np.split(np.asarray(by_weights), [3], axis=-1)
     wanted = sum(
         rate * np.einsum("acij,bcij->ab", each, each)
@@ -32,7 +33,7 @@ def test_silent_neurons_change_neither_the_function_nor_its_gradient():
     with jax.enable_x64(True):
         larger = padded(network, 10)
         np.testing.assert_allclose(larger(inputs), network(inputs), rtol=1e-12)
-        loss = jax.jit(jax.grad(lambda weights: (network.with_neurons(weights)(inputs) ** 2).sum()))
+        loss = jit(jax.grad(lambda weights: (network.with_neurons(weights)(inputs) ** 2).sum()))
         np.testing.assert_allclose(loss(larger.neurons)[:7], loss(network.neurons), rtol=1e-12)
         assert not np.any(loss(larger.neurons)[7:])
 

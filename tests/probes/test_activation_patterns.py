@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.probes.activation_patterns import (
     activity,
@@ -154,7 +155,7 @@ def test_every_library_gives_the_numbers_of_numpy(library):
         assert distinct_patterns([tensors[2:]]) == distinct_patterns([arrays[2:]])
     else:
         with jax.enable_x64(True):
-            found = (jax.jit(measured) if library == "traced" else measured)(*map(jax.device_put, arrays))
+            found = (jit(measured) if library == "traced" else measured)(*map(jax.device_put, arrays))
             assert all(isinstance(values, jax.Array) for values in found.values())
             assert distinct_patterns([list(map(jax.device_put, arrays[2:]))]) == distinct_patterns([arrays[2:]])
     for name, values in measured(*arrays).items():
@@ -176,7 +177,7 @@ def test_every_library_gives_the_numbers_of_numpy(library):
         (lambda: count_active(np.ones((2, 3))) + count_active(np.ones((2, 4))), "do not add up"),
         (lambda: distinct_patterns([]), "no batch"),
         (lambda: distinct_patterns([np.ones((2, 3)), np.ones((2, 4))]), "a batch has"),
-        (lambda: jax.jit(lambda z: distinct_patterns([z]))(jnp.ones((2, 3))), "while JAX traces"),
+        (lambda: jit(lambda z: distinct_patterns([z]))(jnp.ones((2, 3))), "while JAX traces"),
     ],
 )
 def test_what_makes_no_sense_is_refused(measure, message):

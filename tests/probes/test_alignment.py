@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.probes.alignment import data_alignment, imbalance, layer_alignment, line_alignment, weight_movement
 from dynascope.theory import line
@@ -244,7 +245,7 @@ def test_every_library_gives_the_numbers_of_numpy(library):
         assert all(isinstance(values, torch.Tensor) for values in found.values())
     else:
         with jax.enable_x64(True):
-            found = jax.jit(measured)(*map(jax.device_put, arrays))
+            found = jit(measured)(*map(jax.device_put, arrays))
         assert all(isinstance(values, jax.Array) for values in found.values())
     for name, values in expected.items():
         np.testing.assert_allclose(np.asarray(found[name]), values, rtol=1e-10, atol=1e-13, err_msg=name)

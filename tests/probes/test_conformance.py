@@ -15,6 +15,7 @@ import pytest
 from documented import Member, is_numeric, is_record, is_row, members, numbers
 
 from dynascope import probes
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 
 MEMBERS = members(probes)
@@ -65,7 +66,7 @@ def arrays_in(value: Any) -> list[Any]:
 def compiled(member: Member, call: Any, arguments: dict[str, Any]) -> list[Any]:
     """The numbers from one compiled program: operations one at a time would each be compiled."""
     arrays, rest = eqx.partition(arguments, eqx.is_array)
-    return jax.jit(lambda arrays: arrays_in(member(call, **eqx.combine(arrays, rest))))(arrays)
+    return jit(lambda arrays: arrays_in(member(call, **eqx.combine(arrays, rest))))(arrays)
 
 
 # What it says.

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.probes.features import (
     effective_dimension,
@@ -247,7 +248,7 @@ def measured_twice(*arrays):
 def test_jax_arrays_give_the_numbers_of_numpy_also_while_jax_traces():
     arrays = draw()
     with jax.enable_x64(True):
-        found = jax.jit(measured_twice)(*map(jax.device_put, arrays))
+        found = jit(measured_twice)(*map(jax.device_put, arrays))
     assert all(isinstance(value, jax.Array) for value in found.values())
     assert_same(found, measured_twice(*arrays))
 
@@ -256,7 +257,7 @@ def test_jax_arrays_give_the_numbers_of_numpy_also_while_jax_traces():
 def test_jax_without_double_precision_stays_near():
     arrays = draw()
     # Single precision; a stream keeps squares, and the features have a condition number of thirty.
-    assert_same(jax.jit(measured_twice)(*map(jax.device_put, arrays)), measured_twice(*arrays), 2e-2)
+    assert_same(jit(measured_twice)(*map(jax.device_put, arrays)), measured_twice(*arrays), 2e-2)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.probes.neural_collapse import (
     class_moments,
@@ -195,11 +196,11 @@ def test_jax_gives_the_same_numbers_one_operation_at_a_time():
 def test_it_compiles():
     arrays = draw(4)
     with jax.enable_x64(True):
-        compiled = jax.jit(lambda *each: {name: value for name, (_, value) in neural_collapse(*each).items()})
+        compiled = jit(lambda *each: {name: value for name, (_, value) in neural_collapse(*each).items()})
         found = compiled(*map(jax.device_put, arrays))
         assert_same({name: np.asarray(value) for name, value in found.items()}, values(neural_collapse(*arrays)))
         with pytest.raises(InputError) as refusal:
-            jax.jit(lambda h, y: neural_collapse(h, y)["nc1"][1])(*map(jax.device_put, arrays[:2]))
+            jit(lambda h, y: neural_collapse(h, y)["nc1"][1])(*map(jax.device_put, arrays[:2]))
     assert refusal.value.argument == "classes"
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope import observe
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.flows import descend
 from dynascope.networks import TwoLayer
@@ -164,7 +165,7 @@ def test_jax_arrays_give_the_numbers_of_numpy(degree, traced):
         return spectrum(arrays, degree)
 
     with jax.enable_x64(True):
-        found = (jax.jit(measured) if traced else measured)(*map(jax.device_put, small))
+        found = (jit(measured) if traced else measured)(*map(jax.device_put, small))
         assert all(isinstance(values, jax.Array) for values in found.values())
     for name, values in spectrum(small, degree).items():
         np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=name)

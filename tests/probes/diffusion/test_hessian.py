@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.probes.diffusion import noise_spectrum, top_curvatures
 from dynascope.theory.noise import stationary_displacement
@@ -34,7 +35,7 @@ def matrices() -> tuple[np.ndarray, np.ndarray]:
     flat, unravel = jax.flatten_util.ravel_pytree(WEIGHTS)
     with jax.enable_x64(True):
         hessian, jacobian = (
-            np.asarray(jax.jit(derivative)(np.asarray(flat, float)))
+            np.asarray(jit(derivative)(np.asarray(flat, float)))
             for derivative in (
                 jax.hessian(lambda w: loss(unravel(w))),
                 jax.jacobian(lambda w: outputs(unravel(w)).ravel()),

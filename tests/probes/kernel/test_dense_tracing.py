@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dynascope.compilation import jit
 from dynascope.networks import Convolutional
 from dynascope.probes.kernel.dense_tracing import DenseUse, dense_uses, layer_signals
 from dynascope.probes.kernel.model import split
@@ -45,7 +46,7 @@ def test_signals_are_the_derivatives_by_what_the_layers_give():
     with jax.enable_x64(True):
         model, arrays = split(deep, (W, V))
         uses = dense_uses(model, arrays, x)
-        layers, others = jax.jit(lambda arrays, x: layer_signals(model, uses, arrays, x))(arrays, x)
+        layers, others = jit(lambda arrays, x: layer_signals(model, uses, arrays, x))(arrays, x)
     hidden = np.tanh(x @ W)
     np.testing.assert_allclose(layers[0][0], x[None], rtol=1e-14)
     np.testing.assert_allclose(layers[1][0], hidden[None], rtol=1e-14)

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.probes.kernel import rate_weighted_kernel, structured_kernel
 from dynascope.probes.kernel.conventions import CONTRACTIONS
@@ -48,7 +49,7 @@ def test_every_library_gives_the_same_numbers(contraction):
         return structured_kernel(h, d, contraction=contraction, rates=[0.5, 2.0]).values
 
     with jax.enable_x64(True):
-        for found in (jax.jit(values)(h, d), values(*jax.tree.map(torch.from_numpy, (h, d)))):
+        for found in (jit(values)(h, d), values(*jax.tree.map(torch.from_numpy, (h, d)))):
             np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-10, atol=1e-10)
 
 

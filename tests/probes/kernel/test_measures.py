@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.probes.kernel import (
     centred_alignment,
@@ -95,14 +96,14 @@ def test_every_library_gives_the_same_numbers():
 
     expected = measures(k, other, y)
     with jax.enable_x64(True):
-        for found in (jax.jit(measures)(k, other, y), measures(*map(torch.from_numpy, (k, other, y)))):
+        for found in (jit(measures)(k, other, y), measures(*map(torch.from_numpy, (k, other, y)))):
             np.testing.assert_allclose([float(each) for each in found], expected, rtol=1e-10)
 
 
 def test_the_distance_can_be_compiled_and_takes_full_kernels():
     k = np.random.default_rng(0).normal(size=(3, 2, 3, 2))
     with jax.enable_x64(True):
-        found = jax.jit(kernel_distance)(jax.device_put(k), jax.device_put(k + 1))
+        found = jit(kernel_distance)(jax.device_put(k), jax.device_put(k + 1))
     np.testing.assert_allclose(found, kernel_distance(k.reshape(6, 6), k.reshape(6, 6) + 1), rtol=1e-12)
 
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.probes.kernel import dense_stack_kernel, neural_tangent_kernel, target_alignment
 from dynascope.probes.kernel.measures import kernel_distance
@@ -59,7 +60,7 @@ def test_every_library_and_jax_itself_give_the_same_numbers(activation, parametr
 
     arrays = x, weights, biases, other
     with jax.enable_x64(True):
-        for found in (jax.jit(values)(*arrays), values(*jax.tree.map(torch.from_numpy, arrays))):
+        for found in (jit(values)(*arrays), values(*jax.tree.map(torch.from_numpy, arrays))):
             np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-10, atol=1e-10)
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.probes.redundancy import redundant_units
 
@@ -102,7 +103,7 @@ def test_every_library_gives_the_numbers_of_numpy(library):
         assert measured(w, a, linkage="complete")["independent_units"] == 3
     else:
         with jax.enable_x64(True):
-            found = jax.jit(measured)(W, A, active=np.array([3, 4, 0, 0, 7]))
+            found = jit(measured)(W, A, active=np.array([3, 4, 0, 0, 7]))
     for name, values in expected.items():
         np.testing.assert_allclose(np.asarray(found[name]), values, err_msg=name)
 
@@ -118,7 +119,7 @@ def test_every_library_gives_the_numbers_of_numpy(library):
         (lambda: redundant_units(W, A, compare="size"), "compare"),
         (lambda: redundant_units(W, A, linkage="average"), "linkage"),
         (lambda: redundant_units(W, A, active=np.ones(3)), "active"),
-        (lambda: jax.jit(lambda w: redundant_units(w, w, linkage="complete"))(W), "linkage"),
+        (lambda: jit(lambda w: redundant_units(w, w, linkage="complete"))(W), "linkage"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(call, argument):
