@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from dynascope.tasks import digits
+from dynascope.tasks.data import handwritten
 from dynascope.tasks.data.handwritten import drawn_digits
 
 
@@ -18,6 +19,13 @@ def test_pixels_are_a_sixteenth_of_the_originals_without_their_mean(task):
     assert task.inputs.shape == (1797, 64)
     np.testing.assert_allclose(task.inputs, (pixels - pixels.mean(axis=0)) / 16, atol=1e-14)  # rounding of a mean
     assert 0.9 < np.ptp(task.inputs) <= 2.0
+
+
+def test_they_are_the_same_where_the_file_is_not_found(task, monkeypatch):
+    monkeypatch.setattr(handwritten, "find_spec", lambda _: None)
+    elsewhere = digits()
+    np.testing.assert_array_equal(elsewhere.inputs, task.inputs)
+    np.testing.assert_array_equal(elsewhere.targets, task.targets)
 
 
 def test_targets_are_the_classes_without_their_mean(task):

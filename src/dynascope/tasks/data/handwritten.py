@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
@@ -32,12 +34,10 @@ def digits() -> Task:
         >>> int(np.linalg.matrix_rank(task.input_moment))
         61
     """
-    from sklearn.datasets import load_digits  # takes longer to import than everything else here
-
-    pixels, labels = load_digits(return_X_y=True)
-    targets, names, encoded = one_hot(np.asarray(labels), "digit")
+    pixels, labels = _bundled()
+    targets, names, encoded = one_hot(labels, "digit")
     return Task(
-        np.asarray(pixels) / 16,
+        pixels / 16,
         targets,
         name="digits",
         description=("1797 handwritten digits of 8 × 8 pixels.", "Pixels are scaled by 1/16.", encoded),
@@ -53,3 +53,17 @@ def drawn_digits(samples: int, draw: np.random.Generator) -> Task:
     description = *whole.description, f"{samples} of them are drawn."
     chosen = {"inputs": whole.inputs[rows], "targets": whole.targets[rows], "description": description}
     return dataclasses.replace(whole, **chosen).centred()
+
+
+def _bundled() -> tuple[np.ndarray, np.ndarray]:
+    """Pixels and labels, from the file itself: to import scikit-learn takes longer than everything else here."""
+    found = find_spec("sklearn")
+    for place in (found and found.submodule_search_locations) or ():
+        file = Path(place, "datasets", "data", "digits.csv.gz")
+        if file.is_file():
+            table = np.loadtxt(file, delimiter=",")
+            return table[:, :-1], table[:, -1].astype(int)
+    from sklearn.datasets import load_digits  # of a version that has it elsewhere
+
+    pixels, labels = load_digits(return_X_y=True)
+    return np.asarray(pixels), np.asarray(labels)
