@@ -15,6 +15,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 if "PYTEST_XDIST_WORKER" in os.environ:
     # One thread each, since the tests run in as many processes as there are cores.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("PJRT_NPROC", "1")
 
 import beartype
 import hypothesis
