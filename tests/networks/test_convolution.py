@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.signal import correlate2d
 
+from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
 from dynascope.networks.convolution import Convolution, as_images, full_image_shape
 
@@ -34,7 +35,7 @@ def test_it_correlates_padded_images(side, stride, height):
 def test_normalisation_follows_the_convolution():
     layer = Convolution(2, 3, DRAW)
     x = DRAW.normal(size=(4, 6, 6, 2)).astype(np.float32)
-    outputs, new = jax.device_get(eqx.filter_jit(lambda layer, x: layer.apply(x, training=True))(layer, x))
+    outputs, new = jax.device_get(filter_jit(lambda layer, x: layer.apply(x, training=True))(layer, x))
     np.testing.assert_allclose(outputs.mean(axis=(0, 1, 2)), 0, atol=1e-5)  # float32
     assert new.normalisation.statistics.mean.any()
     assert not layer.normalisation.statistics.mean.any()

@@ -5,6 +5,7 @@ import jax
 import numpy as np
 import pytest
 
+from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
 from dynascope.networks.normalised_convolutional import NormalisedConvolutional
 from dynascope.symmetry import structure
@@ -13,7 +14,7 @@ IMAGES = np.random.default_rng(0).normal(size=(7, 64))
 NETWORK = NormalisedConvolutional(8, 3, channels=(2, 3), width=4)
 
 
-@eqx.filter_jit
+@filter_jit
 def computed(network):
     return network(IMAGES)
 

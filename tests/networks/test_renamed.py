@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import numpy as np
 import pytest
 
+from dynascope.compilation import filter_jit
 from dynascope.networks import TwoLayer
 from dynascope.networks.renamed import renamed_network
 from dynascope.networks.transformer import Transformer
@@ -12,7 +12,7 @@ from dynascope.tasks.algebra.modular_arithmetic import ModularArithmetic
 from dynascope.tasks.algebra.modular_names import other_names, renamed_task
 
 
-@eqx.filter_jit
+@filter_jit
 def _outputs(network, inputs):
     return network(inputs)
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks import TwoLayer, homogeneous_activation
 
@@ -40,7 +41,7 @@ def _float64():
 def test_each_name_is_the_function_of_the_field(kind, formula):
     z = np.linspace(-3, 3, 25)
     activation = homogeneous_activation(kind)
-    for values in (activation(z), jax.jit(activation)(z)):  # of NumPy and of JAX
+    for values in (activation(z), jit(activation)(z)):  # of NumPy and of JAX
         np.testing.assert_allclose(values, formula(z), rtol=1e-14, atol=1e-300)  # powers round to the last bit
     np.testing.assert_array_equal(activation(np.array([1.0, -1.0])), [activation.positive, activation.negative])
     assert activation.name == kind

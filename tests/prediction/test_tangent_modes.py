@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
+from dynascope.compilation import jit
 from dynascope.networks import MLP, TwoLayer
 from dynascope.prediction.tangent_modes import tangent_modes
 
@@ -31,7 +32,7 @@ def linearised(network, x, y):
         return found, found
 
     with jax.enable_x64(True):
-        parts, found = jax.jit(jax.jacrev(outputs, has_aux=True))(network.weights)
+        parts, found = jit(jax.jacrev(outputs, has_aux=True))(network.weights)
     jacobian = np.concatenate([np.reshape(part, (y.size, -1)) for part in parts], axis=1)
     residual = (np.asarray(found) - y).ravel()
     losses = []

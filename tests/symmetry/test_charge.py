@@ -7,6 +7,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from symmetry.zoo import A1, BATCH, N1, NETWORKS, attention, hidden, structure_of, wave
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.symmetry import Charge, Part, charges, structure
 
@@ -140,7 +141,7 @@ def test_matrices_of_units_wherever_they_lie_are_products_of_their_elements(name
     charge = Charge("matrix", (Part("[0]", labels, 1.0),), units, block)
     np.testing.assert_allclose(charge.form([one], [other]), expected, rtol=1e-12)
     with jax.enable_x64(True):
-        np.testing.assert_allclose(jax.jit(charge.form)([one], [other]), expected, rtol=1e-12)
+        np.testing.assert_allclose(jit(charge.form)([one], [other]), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["translation", "scale", "rescale", "matrix"])

@@ -21,6 +21,7 @@ from symmetry.zoo import (
     wave,
 )
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.symmetry import charges, check_identities, orbit_directions, rotation_charge, structure
 
@@ -45,10 +46,10 @@ def probability_symmetries():
 
 def test_losses_of_the_fixtures_are_those_of_the_ledger():
     with jax.enable_x64(True):
-        compiled = jax.jit(classifier_loss, static_argnums=0)
+        compiled = jit(classifier_loss, static_argnums=0)
         assert compiled(hidden, N1) == pytest.approx(1.085788754887, abs=1e-12)
         assert compiled(batch_normed, N1) == pytest.approx(0.616616521880, abs=1e-12)
-        head = jax.jit(attention_loss)
+        head = jit(attention_loss)
         assert head({name: A1[name] for name in "QKVO"}) == pytest.approx(1.253906739543, abs=1e-12)
         assert head(A1) == pytest.approx(0.809685714933, abs=1e-12)
 
@@ -63,7 +64,7 @@ def test_identities_hold_for_a_classifier_and_have_the_norms_of_the_ledger():
     assert max(np.abs(each.gradient).max() for each in checked) < 1e-14
     assert max(each.hessian for each in checked) < 1e-13
     with jax.enable_x64(True):
-        gradient = jax.tree.map(np.asarray, jax.jit(jax.grad(lambda p: classifier_loss(hidden, p)))(N1))
+        gradient = jax.tree.map(np.asarray, jit(jax.grad(lambda p: classifier_loss(hidden, p)))(N1))
     (neurons,) = (each for each in found if each.kind == "rescale")
     assert neurons.form(gradient, gradient)[0] == pytest.approx(0.466435985145176 - 0.219206180239315, abs=1e-13)
 
@@ -82,7 +83,7 @@ def test_charges_of_batch_norm_are_those_of_the_ledger():
     scale = normed_scale()
     assert charges(N1, [scale])[0] == pytest.approx(2.2185902021, abs=1e-10)
     with jax.enable_x64(True):
-        gradient = jax.tree.map(np.asarray, jax.jit(jax.grad(lambda p: classifier_loss(batch_normed, p)))(N1))
+        gradient = jax.tree.map(np.asarray, jit(jax.grad(lambda p: classifier_loss(batch_normed, p)))(N1))
     assert scale.form(gradient, gradient)[0] == pytest.approx(0.007151285757692, abs=1e-14)
 
 
@@ -128,7 +129,7 @@ def test_the_hessian_at_a_minimum_is_flat_along_orbits_and_nowhere_else():
             one, other = back(theta)
             return jnp.mean((inputs @ one @ other - targets) ** 2)
 
-        curvature = np.asarray(jax.jit(jax.hessian(loss))(flat))
+        curvature = np.asarray(jit(jax.hessian(loss))(flat))
     along = orbit_directions([first, second], symmetries)
     # GL(2) has four directions, and the Hessian of four independent outputs as many that are not flat.
     assert along.shape == (4, 8)
@@ -149,7 +150,7 @@ def test_momentum_shrinks_the_rotation_charge_in_every_step(momentum, decay):
     theta = A1
     step = jax.tree.map(lambda each: 0.1 * random.normal(size=each.shape), theta)
     with jax.enable_x64(True):
-        gradient = jax.jit(jax.grad(attention_loss))
+        gradient = jit(jax.grad(attention_loss))
         before = [rotation_charge(each, theta, step) for each in (scores, values)]
         for _ in range(3):
             slope = jax.tree.map(np.asarray, gradient(theta))

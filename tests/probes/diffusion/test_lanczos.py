@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.probes.diffusion.lanczos import tridiagonal
 
 
-@jax.jit
+@jit
 def of_matrix(matrix, start):
     return tridiagonal(lambda v: matrix @ v, start, len(matrix))
 
