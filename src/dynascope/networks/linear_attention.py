@@ -45,7 +45,7 @@ class LinearAttention(eqx.Module):
 
     Example:
         >>> network = LinearAttention(3, 4, seed=1)
-        >>> network(jnp.ones((5, 11 * 4))).shape, network.neurons.shape, network.degree
+        >>> eqx.filter_jit(network)(np.ones((5, 11 * 4))).shape, network.neurons.shape, network.degree
         ((5, 1), (4, 7), 3)
     """
 
@@ -121,7 +121,7 @@ class MergedAttention(eqx.Module):
 
     Example:
         >>> network = MergedAttention(3, 4, seed=1)
-        >>> network(jnp.ones((5, 11 * 4))).shape, network.neurons.shape, network.degree
+        >>> eqx.filter_jit(network)(np.ones((5, 11 * 4))).shape, network.neurons.shape, network.degree
         ((5, 1), (4, 10), 2)
     """
 

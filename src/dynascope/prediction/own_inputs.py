@@ -43,7 +43,7 @@ def inputs_for(task: Any, network: Any) -> str:
 
     Example:
         >>> task = Task(np.ones((5, 3)), np.ones(5))
-        >>> inputs_for(task, eqx.nn.MLP(3, 2, 8, 2, key=jax.random.key(0)))
+        >>> inputs_for(task, eqx.nn.Linear(3, 2, key=jax.random.key(0)))
         'task.inputs[:100]'
     """
     if not isinstance(task, Task):

@@ -154,7 +154,7 @@ def structure_of(module: Any, problem: str = "", *, inputs: str = "") -> Structu
         inputs: An expression of inputs that it takes, if one is known.
 
     Example:
-        >>> found = structure_of(eqx.nn.MLP(3, 2, 8, 3, key=jax.random.key(0)))
+        >>> found = structure_of(eqx.nn.MLP(4, 4, 4, 3, key=jax.random.key(0)))
         >>> found.name, found.obstacles[0][0]
         ('network of equinox with 4 linear layers and relu', 'alternating-flow')
     """
