@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
 from dynascope.networks.own_module import own_network
 from dynascope.prediction.own_inputs import wanted_by
@@ -93,7 +94,12 @@ class Rows(eqx.Module):
 
     def __call__(self, x: Any) -> Any:
         """Outputs of each row."""
-        return jax.vmap(self.module)(x)
+        return _mapped(self.module, x)
+
+
+@filter_jit
+def _mapped(module: Any, rows: Any) -> Any:
+    return jax.vmap(module)(rows)
 
 
 def is_module(network: Any) -> bool:

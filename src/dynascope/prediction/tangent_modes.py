@@ -67,8 +67,7 @@ def tangent_modes(network: Any, inputs: Float[np.ndarray, "n d"], targets: Float
     """
     jacobian, weights = _tangent_features(network)
     with jax.enable_x64(True):
-        outputs = _outputs(*eqx.partition(network, eqx.is_inexact_array), inputs)
-        residual = (np.asarray(outputs, np.float64) - targets).ravel()
+        residual = (np.asarray(network(inputs), np.float64) - targets).ravel()
     samples, (rows, columns) = len(inputs), (residual.size, weights.size)
     side = min(rows, columns)
     require_memory(
