@@ -45,7 +45,7 @@ _refused: set[str] = set()
 _WITHIN = "`compiler_options` can only be passed to top-level"  # a compiled function, of which no argument is traced
 
 
-def jit(function: _Function, *, brief: bool = True, **options: Any) -> _Function:
+def jit(function: _Function, *, brief: bool | None = True, **options: Any) -> _Function:
     """`jax.jit`, for functions of which compiling costs more than running.
 
     On other devices, within another compiled function, and under `grad` or `vmap`, it is `jax.jit` itself, as the
@@ -53,7 +53,8 @@ def jit(function: _Function, *, brief: bool = True, **options: Any) -> _Function
 
     Args:
         function: What is compiled.
-        brief: Whether all its calls together take less time than compiling it well, as those of a closed form.
+        brief: Whether all its calls together take less time than compiling it well, as those of a closed form. None
+            where its arguments are at most 500 numbers.
         **options: Of `jax.jit`.
 
     Returns:
@@ -71,8 +72,7 @@ def filter_jit(function: _Function, *, brief: bool | None = None, **options: Any
 
     Args:
         function: What is compiled.
-        brief: Whether all its calls together take less time than compiling it well. If not given, where its arguments
-            are at most 500 numbers.
+        brief: As for `jit`; if not given, None.
         **options: Of `equinox.filter_jit`.
 
     Returns:
