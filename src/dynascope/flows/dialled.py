@@ -148,7 +148,7 @@ class DialledRuns:
         """Metrics of the features of a network on the training images, and κ on the test images too."""
         with jax.enable_x64(True):
             trained, tested = (
-                [np.asarray(each(inputs.astype(float))) for each in (network.features, network.outputs)]
+                jax.device_get(scaled_network.features_and_outputs(network, inputs.astype(float)))
                 for inputs in (self.images.inputs, self.images.test_inputs)
             )
         found = layer_metrics(*trained, bias=True)

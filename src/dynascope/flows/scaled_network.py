@@ -13,7 +13,15 @@ from jax.flatten_util import ravel_pytree
 
 from dynascope.compilation import filter_jit, jit
 
-__all__ = ["STATISTICS", "ScaledError", "accuracy", "adam_with_decay", "decay_alone", "unravelled"]
+__all__ = [
+    "STATISTICS",
+    "ScaledError",
+    "accuracy",
+    "adam_with_decay",
+    "decay_alone",
+    "features_and_outputs",
+    "unravelled",
+]
 
 _FORGETTING, _SQUARES_FORGETTING, _EPSILON = 0.9, 0.999, 1e-8  # the usual constants of Adam
 
@@ -116,6 +124,12 @@ def unravelled(network: Any, rows: Any) -> Any:
 def _right(networks: Any, inputs: Any, targets: Any) -> Any:
     labels = targets.argmax(axis=1)
     return jax.lax.map(lambda each: jnp.mean(each.outputs(inputs).argmax(axis=1) == labels), networks)
+
+
+@filter_jit
+def features_and_outputs(network: ScaledError, inputs: Any) -> tuple[Any, Any]:
+    """What the last layer is given, and what comes out."""
+    return network.features(inputs), network.outputs(inputs)
 
 
 def accuracy(networks: Any, inputs: Any, targets: Any) -> Any:
