@@ -7,7 +7,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from dynascope.protocols import Learnable
@@ -26,9 +25,11 @@ def loss_parts(task: Learnable, encoding: np.ndarray, projections: Sequence[np.n
     # The loss of a network that leaves the other parts at zero holds their whole power.
     others = np.array([(encoding @ encoding - encoding @ part @ encoding) / 2 for part in projections])
     # Its arrays are no part of compiled programs, which so serve for other encodings too.
-    return jax.tree_util.Partial(_losses, task, tuple(projections), others)
+    return jax.tree_util.Partial(_losses, task, np.array(projections), others)
 
 
-def _losses(task: Any, projections: Sequence[Any], others: Any, network: Any) -> Any:
-    within = [eqx.tree_at(lambda net: net.second, network, network.second @ part) for part in projections]
-    return jnp.stack([task.loss(each) for each in within]) - others
+def _losses(task: Any, projections: Any, others: Any, network: Any) -> Any:
+    def loss(projection: Any) -> Any:
+        return task.loss(eqx.tree_at(lambda net: net.second, network, network.second @ projection))
+
+    return jax.vmap(loss)(projections) - others
