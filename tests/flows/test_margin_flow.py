@@ -150,12 +150,12 @@ def test_late_times_are_those_of_theory():
 @pytest.mark.slow
 def test_a_network_of_relu_is_followed_past_its_kinks_and_its_margin_never_falls():
     x = np.random.default_rng(0).normal(size=(12, 2))
-    network = eqx.nn.MLP(2, "scalar", 8, 1, key=jax.random.key(1))
+    network = eqx.filter_jit(eqx.nn.MLP)(2, "scalar", 8, 1, key=jax.random.key(1))
     path = margin_flow(batched, network, x, np.sign(x[:, 0] * x[:, 1]), levels=np.geomspace(2, 500, 12))
     rates = quasi_homogeneity(batched, network, x)
     assert path.solver == "explicit"
     assert (np.diff(normalised_margin(path.margins, path.parameters, rates.vector)) > 0).all()
-    outputs = np.asarray(batched(path.params(), x)) * np.sign(x[:, 0] * x[:, 1])
+    outputs = np.asarray(eqx.filter_jit(batched)(path.params(), x)) * np.sign(x[:, 0] * x[:, 1])
     np.testing.assert_allclose(outputs, path.margins[-1], rtol=1e-4)
     np.testing.assert_allclose(rates.flatten(path.params()), path.parameters[-1], rtol=1e-6)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
@@ -52,9 +53,14 @@ def test_of_noisy_labels_the_stated_share_is_random():
 def test_channels_are_units_of_a_convolutional_network():
     made = trainings("convolutional", units=4)
     network = made.first[0]
-    functions = {name: function for name, (function, _) in unit_statistics("convolutional", 4, 60).items()}
-    statistics = {name: functions[name](network) for name in ("incoming", "outgoing")}
-    statistics |= {name: functions[name](network, *made.data) for name in ("active", "right")}
+    functions = unit_statistics("convolutional", 4, 60)
+    given = {"incoming": (), "outgoing": (), "active": made.data, "right": made.data}
+
+    @jax.jit
+    def measured(network):
+        return {name: functions[name][0](network, *data) for name, data in given.items()}
+
+    statistics = measured(network)
     assert statistics["incoming"].shape == (4, 9 * 4 + 1)
     assert statistics["outgoing"].shape == (4, 4 * 16)
     assert statistics["active"].shape == (4,)

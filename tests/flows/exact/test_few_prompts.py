@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
 
 from dynascope import flows
 from dynascope.flows.exact.few_prompts import explicit_steps, few_prompts
@@ -44,7 +43,7 @@ def test_explicit_steps_are_those_that_the_curvature_asks_for_once_all_is_learne
             save=[0.0, duration],
             max_steps=10**6,
             relative_tolerance=1e-4,
-            statistics={"curvature": (partial(_curvature, task), ())},
+            statistics={"curvature": (Partial(_curvature, task), ())},
         )
     # All is learned, so that the curvature is that of the end.
     assert float(run["loss"][-1]) - (sum(variances) - float(np.sum(_most(task)))) / 2 < 1e-3

@@ -42,7 +42,7 @@ def residual(p, x, epsilon=0.0):
 
 
 def test_a_deep_network_of_equinox_with_biases():
-    network = eqx.nn.MLP(3, 2, 3, 2, key=jax.random.key(0))
+    network = eqx.filter_jit(eqx.nn.MLP)(3, 2, 3, 2, key=jax.random.key(0))
     found = quasi_homogeneity(batched, network, X)
     # Balanced with the second bias, of which the charge is that of its layer.
     said = {".layers[0].weight": 1 / 4, ".layers[0].bias": 1 / 4, ".layers[1].weight": 1 / 4}
@@ -65,13 +65,14 @@ def test_a_residual_network_with_a_normalisation():
     for name, rate in said.items():
         np.testing.assert_allclose(found.rates[f"['{name}']"], rate, atol=1e-9)
     with jax.enable_x64(True):
-        before = np.asarray(residual(RESIDUAL, X))
-        after = residual({name: np.exp(2 * found.rates[f"['{name}']"]) * each for name, each in RESIDUAL.items()}, X)
+        outputs = jax.jit(residual)
+        before = np.asarray(outputs(RESIDUAL, X))
+        after = outputs({name: np.exp(2 * found.rates[f"['{name}']"]) * each for name, each in RESIDUAL.items()}, X)
     np.testing.assert_allclose(after, np.exp(2.0) * before, rtol=1e-9)
     # The least norm solves the identity too, and is another one.
     with jax.enable_x64(True):
         other = {name: np.exp(2 * found.minimum_norm[f"['{name}']"]) * each for name, each in RESIDUAL.items()}
-        np.testing.assert_allclose(residual(other, X), np.exp(2.0) * before, rtol=1e-9)
+        np.testing.assert_allclose(outputs(other, X), np.exp(2.0) * before, rtol=1e-9)
     assert sum(np.sum(each**2) for each in found.minimum_norm.values()) < np.sum(found.vector**2)
     assert normalised_margin([5.0], found.flatten(RESIDUAL), found.vector) > 0
 
@@ -95,7 +96,7 @@ def test_batch_normalisation_before_the_readout_frees_the_layers_below(gain, eps
         np.testing.assert_allclose(found.rates[f"['{name}']"], said[name], atol=1e-9)
     with jax.enable_x64(True):
         grown = {name: np.exp(2 * found.rates[f"['{name}']"]) * each for name, each in params.items()}
-        before, after = (np.asarray(over_the_batch(each, x, epsilon)) for each in (params, grown))
+        before, after = (np.asarray(jax.jit(over_the_batch)(each, x, epsilon)) for each in (params, grown))
     np.testing.assert_allclose(after, np.exp(2.0) * before, rtol=1e-9)
 
 

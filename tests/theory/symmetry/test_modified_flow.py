@@ -70,9 +70,10 @@ def test_weights_may_be_a_tree_and_the_loss_may_take_more():
         return scale * jnp.sum(weights["a"] ** power) / 2 + weights["b"] ** 2
 
     modified = modified_loss(loss, learning_rate=0.1, momentum=0.5, weight_decay=0.2)
+    compiled = jax.jit(modified, static_argnames="power")
     a, b = np.array([1.0, 2.0]), 3.0
     with jax.enable_x64(True):
-        found = float(modified({"a": a, "b": b}, 2.0, power=2))
+        found = float(compiled({"a": a, "b": b}, 2.0, power=2))
     value, slope = 2 * 5 / 2 + 9 + 0.1 * 14, np.array([2.2, 4.4, 6.6])
     assert found == pytest.approx(value / 0.5 + 0.1 * 1.5 / (4 * 0.125) * slope @ slope, rel=1e-14)
 

@@ -202,8 +202,8 @@ def _equations(
     random = np.random.default_rng(seed)
     rows, outputs = [], []
     with jax.enable_x64(True):
+        size = jax.eval_shape(model.outputs, *given[0]).shape
         for point in given:
-            size = jax.eval_shape(model.outputs, *point).shape
             value, gradient = _euler(model, *point, random.normal(size=size))
             row = np.concatenate([np.ravel(np.asarray(each)) for each in gradient])
             # A unit that is off for the whole batch has no spread by which its normalisation could divide.
