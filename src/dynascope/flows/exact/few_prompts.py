@@ -32,11 +32,13 @@ def few_prompts(task: InContextRegression) -> Task:
         Task of at most d² + 1 prompts.
 
     Example:
+        >>> import jax
         >>> from dynascope.networks.linear_attention import LinearAttention
         >>> task, network = InContextRegression([1.0, 0.7, 0.4], 20), LinearAttention(3, 4)
         >>> prompts = few_prompts(task)
-        >>> error = np.asarray(network(prompts.inputs)) - prompts.targets
-        >>> len(prompts.inputs), bool(np.isclose(np.mean(error**2) / 2, task.loss(network)))
+        >>> outputs, loss = jax.jit(lambda network: (network(prompts.inputs), task.loss(network)))(network)
+        >>> error = np.asarray(outputs) - prompts.targets
+        >>> len(prompts.inputs), bool(np.isclose(np.mean(error**2) / 2, loss))
         (10, True)
     """
     variances, axes, moments = _spectrum(task)
