@@ -139,7 +139,7 @@ def learnability(
 
     Example:
         >>> with jax.enable_x64(True):
-        ...     print(learnability([1.0, 0.1, 0.01], 2).round(3))
+        ...     print(learnability(np.array([1.0, 0.1, 0.01]), 2).round(3))
         [0.972 0.774 0.255]
     """
     return _learnability(ridge_problem(intensity, samples, ridge, multiplicity))

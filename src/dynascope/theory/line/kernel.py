@@ -71,7 +71,8 @@ def tangent_kernel(
         Xu & Ziyin, arXiv:2401.07085, equation 18.
 
     Example:
-        >>> tangent_kernel([[1.0, 0.0], [0.0, 2.0]], [1.0, 1.0], [[1.0, 0.0], [0.0, 1.0]]).tolist()
+        >>> import numpy as np
+        >>> tangent_kernel(np.diag([1.0, 2.0]), np.ones(2), np.eye(2)).tolist()
         [[3.0, 0.0], [0.0, 6.0]]
     """
     rates = {"multiplier": multiplier, "first_rate": first_rate, "second_rate": second_rate}

@@ -107,7 +107,7 @@ def is_stage_like(
         InputError: A single mode, or as `saturation_time`.
 
     Example:
-        >>> is_stage_like(5.0, [1.0, 0.5, 0.4], 0.01, 0.01).tolist()
+        >>> is_stage_like(5.0, np.array([1.0, 0.5, 0.4]), 0.01, 0.01).tolist()
         [True, False]
     """
     start = (target, input_power, initial_output_weight, initial_input_weight, learning_rate)
