@@ -25,7 +25,7 @@ def step_control(relative: float, absolute: float | Array, duration: Array) -> d
         >>> for rate in np.array([1.0, 1e30]):
         ...     end = diffrax.diffeqsolve(
         ...         decay, diffrax.Tsit5(), 0.0, 9.0, None, np.ones(()), rate,
-        ...         stepsize_controller=step_control(1e-3, 1e-6, np.float64(9.0)), max_steps=MOST_STEPS, throw=False,
+        ...         stepsize_controller=step_control(1e-3, 1e-6, jnp.asarray(9.0)), max_steps=MOST_STEPS, throw=False,
         ...     )
         ...     print(bool(end.result == diffrax.RESULTS.successful), int(end.stats["num_steps"]) < 99)
         True True
