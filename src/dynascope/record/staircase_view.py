@@ -192,7 +192,7 @@ class StaircaseView:
     @functools.cached_property
     def rows(self) -> list[Jump]:
         """The jumps one by one; of an ensemble the medians, and the words of the first member."""
-        predicted = functools.partial(_column, self.record)
+        predicted = functools.partial(_column, self.record, self.record["jump"])
         columns = zip(
             self.record["jump"].to_numpy().tolist(),
             predicted(names.JUMP_TIME),
@@ -265,7 +265,7 @@ class StaircaseView:
     def _seen(self) -> list[SeenJump | None]:
         if self.residual is None or names.OBSERVED_JUMP_TIME not in self.residual:
             return [None] * self.record.sizes["jump"]
-        observed = functools.partial(_column, self.residual.reindex(jump=self.record["jump"]))
+        observed = functools.partial(_column, self.residual, self.record["jump"])
         columns = zip(
             observed(names.OBSERVED_JUMP_TIME),
             observed(names.TIME_ERROR),
@@ -299,14 +299,17 @@ def is_staircase(record: xr.Dataset) -> bool:
     return {names.JUMP_TIME, names.LOSS_BEFORE, names.LOSS_AFTER} <= set(record)
 
 
-def _column(record: xr.Dataset, name: str, absent: object = np.nan) -> list:
+def _column(record: xr.Dataset, jumps: xr.DataArray, name: str, absent: object = np.nan) -> list:
     """A variable over the jumps, as plain values: the median over an ensemble, whether any is true, the first text."""
     if name not in record:
-        return [absent] * record.sizes["jump"]
+        return [absent] * len(jumps)
     values = record[name]
     others = [dimension for dimension in values.dims if dimension != "jump"]
     if values.dtype.kind == "U":
         values = values.isel(dict.fromkeys(others, 0))
     elif others:
         values = values.any(others) if values.dtype.kind == "b" else values.median(others)
+    # To put them in the order that they are in takes most of the time.
+    if not np.array_equal(values["jump"], jumps):
+        values = values.reindex(jump=jumps)
     return values.to_numpy().tolist()

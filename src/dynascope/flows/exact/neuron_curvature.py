@@ -85,7 +85,8 @@ def slopes_of(
 
     Example:
         >>> network = TwoLayer(1, 1, 1, activation="quadratic")
-        >>> jax.jit(lambda rows: slopes_of(network, np.array([[3.0]]), rows))(np.array([[1.0, 2.0]])).tolist()
+        >>> slopes = jax.jit(lambda rows: slopes_of(network, np.array([[3.0]]), rows))
+        >>> slopes(np.array([[1.0, 2.0]])).tolist()  # of 2 (3 w)² at w = 1
         [[[36.0, 9.0]]]
     """
     if isinstance(network, LinearAttention):
