@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
+from dynascope.compilation import jit
 from dynascope.flows.counted_noise import normal_noise, threefry
 
 
@@ -19,7 +20,7 @@ def test_words_are_the_known_answers_of_threefry():
         ((0xFFFFFFFF,) * 2, (0xFFFFFFFF,) * 2, (0x1CB996FC, 0xBB002BE7)),
         ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
     ]
-    compiled = jax.jit(threefry)
+    compiled = jit(threefry)
     for key, counters, expected in known:
         assert tuple(int(each) for each in compiled(words(*key), *words(*counters))) == expected
 
@@ -27,7 +28,7 @@ def test_words_are_the_known_answers_of_threefry():
 def test_numbers_are_normal_and_independent_of_lane_and_step():
     lanes = np.arange(20_000, dtype=np.uint32)
     draw = jax.vmap(lambda key, step, lanes: jnp.stack(normal_noise(key, step, lanes)), in_axes=(None, 0, None))
-    found = np.asarray(jax.jit(draw)(words(1, 2), np.arange(4), lanes))
+    found = np.asarray(jit(draw)(words(1, 2), np.arange(4), lanes))
     assert stats.kstest(found.ravel(), "norm").pvalue > 1e-3
     # Of 28 pairs of rows, four deviations of the correlation of independent numbers.
     correlation = np.corrcoef(found.reshape(8, -1)) - np.eye(8)

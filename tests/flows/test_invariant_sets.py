@@ -10,6 +10,7 @@ import numpy as np
 import optax
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.flows import descend
 from dynascope.flows.steps.decay import decayed
 from dynascope.networks import MLP, Convolutional, Transformer
@@ -41,7 +42,7 @@ LAYERS = {
 def within_sets(network, group):
     """The network with unit 0 vanished and units 1 and 2 equal, by the transpose of reading the rows of units."""
 
-    @jax.jit
+    @jit
     def moved(network):
         rows, place = jax.vjp(lambda each: unit_weights(each, group), network)
         change = (jnp.zeros_like(part).at[0].set(-part[0]).at[2].set(part[1] - part[2]) for part in rows)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.flows.lazy_training import expand, measures, train
 from dynascope.networks import MLP
 from dynascope.probes.kernel import neural_tangent_kernel
@@ -21,7 +22,7 @@ def expansion():
     return expand(NETWORKS, INPUTS, TARGETS, OTHERS, STEPS, learning_rate=RATE)
 
 
-@jax.jit
+@jit
 def tangent(network, points):
     return neural_tangent_kernel(lambda each, x: each(x), network, points, jnp.asarray(INPUTS)).values
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.flows.noisy_digits import NoisyDigits, training_shares, unit_statistics
 
 
@@ -56,7 +56,7 @@ def test_channels_are_units_of_a_convolutional_network():
     functions = unit_statistics("convolutional", 4, 60)
     given = {"incoming": (), "outgoing": (), "active": made.data, "right": made.data}
 
-    @jax.jit
+    @jit
     def measured(network):
         return {name: functions[name][0](network, *data) for name, data in given.items()}
 

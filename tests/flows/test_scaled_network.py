@@ -6,6 +6,7 @@ import numpy as np
 import optax
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.flows.scaled_network import STATISTICS, ScaledError, accuracy, adam_with_decay, unravelled
 from dynascope.networks import MLP
 
@@ -21,10 +22,8 @@ def test_dials_scale_inputs_outputs_and_targets():
     inputs, targets = draw.normal(size=(7, 3)), draw.normal(size=(7, 2))
     whole = scaled(target=3.0, input=0.5, output=2.0)
     pairs = np.concatenate([inputs, targets], axis=1)
-    found, features = jax.jit(lambda whole: (whole(pairs), whole.features(inputs)))(whole)
-    plain, plain_features = jax.jit(lambda network: (network(0.5 * inputs), network.features(0.5 * inputs)))(
-        whole.network
-    )
+    found, features = jit(lambda whole: (whole(pairs), whole.features(inputs)))(whole)
+    plain, plain_features = jit(lambda network: (network(0.5 * inputs), network.features(0.5 * inputs)))(whole.network)
     np.testing.assert_allclose(found, 2.0 * np.asarray(plain) - 3.0 * targets, atol=1e-5)
     # In single precision, of numbers of order one.
     np.testing.assert_allclose(features, plain_features, atol=1e-6)
@@ -56,7 +55,7 @@ def test_the_optimiser_is_adam_on_loss_and_decay():
 def test_a_layer_of_another_size_takes_steps_of_that_size():
     slopes = jax.tree.map(lambda leaf: np.ones(np.shape(leaf)), scaled())
     ours = adam_with_decay(0.01)
-    step = jax.jit(lambda whole: ours.update(slopes, ours.init(whole), whole)[0].network.weights[0])
+    step = jit(lambda whole: ours.update(slopes, ours.init(whole), whole)[0].network.weights[0])
     one, quarter = (np.asarray(step(scaled(gauge=gauge))) for gauge in (1.0, 0.25))
     np.testing.assert_allclose(quarter, 0.25 * one, rtol=1e-6)
 
@@ -65,7 +64,7 @@ def test_a_layer_of_another_size_takes_steps_of_that_size():
 def test_rows_of_weights_are_networks_again():
     whole = jax.tree.map(np.asarray, scaled())
     (read, _), inputs = STATISTICS["weights"], np.random.default_rng(3).normal(size=(20, 3))
-    weights, outputs = jax.device_get(jax.jit(lambda whole: (read(whole), whole.outputs(inputs)))(whole))
+    weights, outputs = jax.device_get(jit(lambda whole: (read(whole), whole.outputs(inputs)))(whole))
     rows = np.stack([weights, 2 * weights])
     networks = unravelled(whole, rows)
     for leaf, original in zip(jax.tree.leaves(networks.network), jax.tree.leaves(whole.network), strict=True):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
+from dynascope.compilation import jit
 from dynascope.flows.wandering import noise_modes, seconds_of_step, settled, wandered
 from dynascope.networks import MLP, DeepLinear
 from dynascope.tasks import Labelled, regression
@@ -78,7 +79,7 @@ def test_modes_sum_to_the_noise_and_have_the_curvature_of_the_dense_matrix():
         def entropy(w, inputs, classes):
             return -jnp.mean(jax.nn.log_softmax(outputs(w, inputs))[jnp.arange(5), classes])
 
-        @jax.jit
+        @jit
         def derivatives(w):
             gradients = jax.vmap(jax.grad(entropy), in_axes=(None, 0, 0))(w, x, labels)
             inputs = x.reshape(20, 4)

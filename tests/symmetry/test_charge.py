@@ -75,7 +75,7 @@ def test_a_compiled_function_gives_the_same_in_the_precision_of_its_arrays():
     symmetries = structure_of("one head").symmetries
     params = NETWORKS["one head"].params
     narrow = jax.tree.map(jnp.asarray, params)
-    compiled = jax.jit(lambda each: charges(each, symmetries))(narrow)
+    compiled = jit(lambda each: charges(each, symmetries))(narrow)
     assert compiled.dtype == jnp.float32
     # Sums of four products of order one.
     np.testing.assert_allclose(compiled, charges(params, symmetries), atol=1e-5)
@@ -166,7 +166,7 @@ def test_charges_that_share_parameters_store_nothing_of_their_size():
     columns, rows = np.arange(256)[None], np.arange(256)[:, None]
     shared = [Charge("scale", (Part("[0]", labels, 1.0),), 256) for labels in (columns, rows)]
     weights = [jnp.ones((256, 256))]
-    compiled = jax.jit(lambda theta: charges(theta, shared)).lower(weights).compile()
+    compiled = jit(lambda theta: charges(theta, shared)).lower(weights).compile()
     # Squares that both sum would be as many numbers as the weights; beside them there are two rows of sums.
     assert compiled.memory_analysis().temp_size_in_bytes < weights[0].nbytes / 16
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from symmetry.zoo import BATCH, LARGER, N1, NETWORKS, batch_normed, batch_normed_with_epsilon, structure_of
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks import BatchNormalisation
 from dynascope.symmetry import structure
@@ -34,7 +35,7 @@ def test_the_epsilon_of_a_norm_breaks_what_holds_without():
 
 
 def test_running_statistics_that_outputs_do_not_need_break_nothing():
-    @jax.jit
+    @jit
     def with_statistics(p, x):
         return batch_normed(p, x), 0.9 * np.ones(4) + 0.1 * (x @ p["W1"].T).mean(0)
 

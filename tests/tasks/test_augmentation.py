@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.tasks import CropAndFlip
 
@@ -63,7 +64,7 @@ def test_without_either_images_are_left_as_they_are():
 def test_a_key_gives_the_same_images_again_in_a_program_and_in_double_precision():
     augment = CropAndFlip(padding=1)
     found = np.asarray(augment(KEY, IMAGES))
-    np.testing.assert_array_equal(jax.jit(augment)(KEY, IMAGES), found)
+    np.testing.assert_array_equal(jit(augment)(KEY, IMAGES), found)
     with jax.enable_x64(True):
         np.testing.assert_array_equal(augment(KEY, jnp.asarray(IMAGES)), found)
     assert not np.array_equal(augment(jax.random.key(2), IMAGES), found)

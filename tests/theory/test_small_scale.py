@@ -3,13 +3,13 @@ from __future__ import annotations
 import json
 import warnings
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dynascope import predict
 from dynascope.alternating import alternating_flow
+from dynascope.compilation import jit
 from dynascope.groups import cyclic
 from dynascope.networks import DiagonalLinear
 from dynascope.prediction.theories.catalogue import THEORIES
@@ -54,7 +54,7 @@ def test_a_scale_is_warned_of_whatever_holds_it_and_however_it_is_given(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         theory_of(kind(0.1))
-        jax.jit(theory_of)(0.5)  # of what is traced nothing is known
+        jit(theory_of)(0.5)  # of what is traced nothing is known
     for call in (lambda: theory_of(kind(0.5)), lambda: theory_of(scale=kind(0.5))):
         with pytest.warns(UserWarning, match=r"theory_of assumes a small start, and the scale is 0\.5"):
             call()

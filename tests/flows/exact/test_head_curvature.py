@@ -6,11 +6,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.flows.exact.head_curvature import head_curvatures, head_slopes
 from dynascope.networks import LinearAttention
 
 
-@jax.jit
+@jit
 def derivatives(network, rows, prompts, error):
     """By formulas and by JAX: slopes and curvatures of each head."""
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from dynascope.compilation import jit
 from dynascope.flows import linear_flow
 from dynascope.flows.exact.linear_bundles import LinearBundles
 from dynascope.flows.exact.neuron_bundles import begin_bundles
@@ -26,7 +27,7 @@ def test_an_implicit_step_solves_with_the_jacobian_of_the_velocity():
     state = jnp.asarray(columns / np.linalg.norm(columns, axis=0)), jnp.asarray([0.1, -0.5, -3.0, -400.0])
     right = jnp.asarray(draw.normal(size=(5, 4)))
 
-    @jax.jit
+    @jit
     def both():
         jacobian = jax.jacfwd(lambda moving: flow.velocity(moving, state))(state[0])
         return jacobian.reshape(20, 20), flow.inverse(jnp.asarray(7.0), state)(right)
@@ -40,7 +41,7 @@ def test_bundles_are_rotated_apart_once_one_has_outgrown_the_others():
     begun = begin_bundles(task, np.array([[1.0, 0.5], [0.3, 1.0]]), np.array([[1.0, 0.2], [0.7, 1.0]]), scale=1e-3)
     flow, (columns, sizes) = begun.flow, tuple(np.asarray(each) for each in begun.state)
     assert flow.renewed((columns, sizes + 15))[1][0] is columns
-    outgrown = jax.jit(lambda flow, state: flow.outgrown(state))
+    outgrown = jit(lambda flow, state: flow.outgrown(state))
     assert not outgrown(flow, (columns, sizes + 15))
     grown = columns, sizes + np.array([17.0, 0.0])
     assert outgrown(flow, grown)

@@ -150,6 +150,6 @@ def test_draws_with_replacement_do_not_depend_on_the_precision():
     drawn = []
     for double in (False, True):
         with jax.enable_x64(double):
-            draw = jax.jit(lambda data: batches.draw(batches.key(3, 0), 2, None, data, None)[0].inputs)
+            draw = jit(lambda data: batches.draw(batches.key(3, 0), 2, None, data, None)[0].inputs)
             drawn.append(draw(Batch(*map(jnp.asarray, data))).tolist())
     assert drawn[0] == drawn[1]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.flows import descend
 from dynascope.flows.steps import chunks
@@ -157,7 +158,7 @@ def test_an_optax_optimizer_takes_its_own_steps():
     )
     adam = optax.adam(0.1)
 
-    @jax.jit
+    @jit
     def ten_steps(weights):
         def step(_, carry):
             weights, state = carry
@@ -242,7 +243,7 @@ def skill_strength(network):
 STREAMED = {"batch_size": 8, "statistics": {"skill_strength": (skill_strength, ["skill"])}}
 
 
-@functools.partial(jax.jit, static_argnums=1)
+@functools.partial(jit, static_argnums=1)
 def sampled(step, seed):
     return PARITY.sample(jax.random.fold_in(jax.random.key(seed), step), 8)
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks import MLP
 from dynascope.probes.kernel import dense_stack_kernel, neural_tangent_kernel
@@ -150,8 +151,8 @@ def test_it_can_be_compiled_and_differentiated():
         return jnp.sum(neural_tangent_kernel(lambda w, x: x @ w, scaled, X, contraction="trace").values)
 
     with jax.enable_x64(True):
-        assert jax.jit(jax.grad(size))(1.0) == 0
-        np.testing.assert_allclose(jax.jit(size)(1.0), np.sum(X @ X.T), rtol=1e-12)
+        assert jit(jax.grad(size))(1.0) == 0
+        np.testing.assert_allclose(jit(size)(1.0), np.sum(X @ X.T), rtol=1e-12)
 
 
 @pytest.mark.slow

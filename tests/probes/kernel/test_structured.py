@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dynascope.compilation import filter_jit
+from dynascope.compilation import filter_jit, jit
 from dynascope.networks import Convolutional
 from dynascope.probes.kernel import neural_tangent_kernel
 from dynascope.probes.kernel.dense_tracing import dense_uses
@@ -58,7 +58,7 @@ CASES = {
     "a learned factor": (lambda p, x: jnp.tanh(x @ (p[2][0] * p[0])) @ p[1], (W, V, B), X, {0, 1}),
     "the left operand": (lambda p, x: jax.vmap(lambda h: p[1].T @ jnp.tanh(p[0] @ h))(x), (W, V), X, {0, 1}),
     "inside a compiled function": (
-        lambda p, x: jax.jit(lambda w, h: jnp.tanh(h @ w.T))(p[0], x) @ p[1],
+        lambda p, x: jit(lambda w, h: jnp.tanh(h @ w.T))(p[0], x) @ p[1],
         (W, V),
         X,
         {0, 1},

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks import MLP, Convolutional, Transformer
 from dynascope.probes.redundancy import UnitGroup, UnitPart, unit_weights
@@ -49,7 +49,7 @@ def test_parameters_of_pytorch_are_found_by_their_names():
 def test_it_is_compiled_within_other_functions():
     network = MLP((3, 5, 2))
     group = UnitGroup(5, [("weights.0", 1)], [("weights.1", 0)])
-    found = jax.jit(lambda w: unit_weights({"weights.0": w, "weights.1": w.T}, group).incoming)(network.weights[0])
+    found = jit(lambda w: unit_weights({"weights.0": w, "weights.1": w.T}, group).incoming)(network.weights[0])
     np.testing.assert_allclose(found, network.weights[0].T, rtol=1e-6)
 
 

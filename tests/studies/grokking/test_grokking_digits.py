@@ -9,6 +9,7 @@ import numpy as np
 import optax
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.flows import dialled
 from dynascope.studies.grokking.grokking_digits import GrokkingDigits
@@ -119,7 +120,7 @@ def test_weights_that_only_decay_follow_adam(study):
         first, adam = np.sqrt(np.mean(weight**2)), optax.adam(study.learning_rate)
         state, sizes = adam.init(weight), []
 
-        @jax.jit
+        @jit
         def step(weight, state):
             updates, state = adam.update(study.weight_decay * weight, state)
             return optax.apply_updates(weight, updates), state

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import DivergenceError, InputError
 from dynascope.flows import modular_runs
 from dynascope.probes import classifiers
@@ -109,7 +110,7 @@ def test_training_is_decoupled_adam_written_out(loss):
             weights = {"first": network.first, "second": network.second}
             means = {name: np.zeros_like(w) for name, w in weights.items()}
             squares = {name: np.zeros_like(w) for name, w in weights.items()}
-            slope = jax.jit(
+            slope = jit(
                 jax.grad(
                     lambda w, task=task: mean_loss(
                         jax.nn.relu(task.inputs @ w["first"]) @ w["second"], task.targets, loss

@@ -3,6 +3,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 
+from dynascope.compilation import jit
 from dynascope.groups import encoding_from_frequencies
 from dynascope.networks import TwoLayer
 from dynascope.tasks.algebra.loss_parts import loss_parts
@@ -17,7 +18,7 @@ def test_the_parts_of_all_frequencies_make_up_the_loss():
     task, network = ModularAddition(encoding), TwoLayer(2 * p, 5, p, activation="quadratic", seed=1)
     with jax.enable_x64(True):
         read = loss_parts(task, encoding, projections)
-        both = jax.jit(lambda network: (read(network), task.loss(network)))
+        both = jit(lambda network: (read(network), task.loss(network)))
         parts, loss = jax.device_get(both(network))
         # Sums of some hundred numbers of order one.
         np.testing.assert_allclose(parts.sum(), loss, rtol=1e-13)

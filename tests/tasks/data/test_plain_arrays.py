@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
@@ -8,6 +7,7 @@ import pyarrow
 import pytest
 import scipy.sparse
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.tasks.data.plain_arrays import columns_of, plain
 
@@ -80,7 +80,7 @@ def test_what_is_no_table_is_refused(value, problem):
 
 def test_values_that_jax_traces_are_refused():
     with pytest.raises(InputError, match="x is traced by JAX"):
-        jax.jit(lambda x: plain(x, "x"))(NUMBERS)
+        jit(lambda x: plain(x, "x"))(NUMBERS)
 
 
 def test_two_columns_of_one_name_are_refused():

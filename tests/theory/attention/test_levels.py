@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
 from dynascope.tasks.in_context import InContextRegression
@@ -38,7 +39,7 @@ def test_the_levels_are_where_the_flow_rests():
     levels, axes = attention_levels(VARIANCES, 20), np.eye(3)
     gains = 1.05 * VARIANCES + VARIANCES.sum() / 20
     network = LinearAttention(3, 3)
-    loss = jax.jit(jax.value_and_grad(lambda rows: task.loss(network.with_neurons(rows))))
+    loss = jit(jax.value_and_grad(lambda rows: task.loss(network.with_neurons(rows))))
     for learned in range(4):
         # Heads of zeros have learned nothing.
         rows = np.column_stack([1 / gains, axes, axes]) * (np.arange(3) < learned)[:, None]
@@ -53,7 +54,7 @@ def test_the_correlation_is_the_slope_of_the_loss_in_the_matrix():
     covariance, matrix = square @ square.T, draw.normal(size=(3, 3))
     task = InContextRegression(covariance, 7)
     merged = MergedAttention(3, 1).with_neurons(np.concatenate([[1.0], matrix.ravel()])[None])
-    slope = jax.jit(jax.grad(lambda rows: task.loss(merged.with_neurons(rows))))(np.asarray(merged.neurons))
+    slope = jit(jax.grad(lambda rows: task.loss(merged.with_neurons(rows))))(np.asarray(merged.neurons))
     slope = np.asarray(slope)
     np.testing.assert_allclose(context_correlation(covariance, 7, matrix).ravel(), -slope[0, 1:], rtol=1e-10)
 
@@ -61,7 +62,7 @@ def test_the_correlation_is_the_slope_of_the_loss_in_the_matrix():
 @pytest.mark.parametrize("at", [0.0, 1.0])
 def test_the_utility_is_how_fast_a_head_lowers_the_loss(at):
     network, task = LinearAttention(3, 4, seed=3), InContextRegression(VARIANCES, 7)
-    slope = np.asarray(jax.jit(jax.grad(lambda c: task.loss(network.weighted(c))))(np.full(4, at)))
+    slope = np.asarray(jit(jax.grad(lambda c: task.loss(network.weighted(c))))(np.full(4, at)))
     correlation = context_correlation(VARIANCES, 7, at * network.matrix)
     np.testing.assert_allclose(attention_utility(network.neurons, correlation), -slope, rtol=1e-10)
 

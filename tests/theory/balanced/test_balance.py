@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.balanced import layer_balance
 
@@ -45,7 +46,7 @@ def test_bad_input_is_named(change, argument):
 
 
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
-    traced = jax.jit(lambda first, rate: layer_balance(first, np.eye(2), first_rate=rate))
+    traced = jit(lambda first, rate: layer_balance(first, np.eye(2), first_rate=rate))
     assert np.isfinite(traced(np.eye(2), 1.0)).all()
     assert np.isnan(traced(np.eye(2) * np.inf, 1.0)).all()
     assert np.isnan(traced(np.eye(2), -1.0)).all()

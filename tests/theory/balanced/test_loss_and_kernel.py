@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.balanced import loss, ntk
 
@@ -30,7 +31,7 @@ def test_the_kernel_is_that_of_the_layers(rates):
     def outputs(layers):
         return (x @ layers[0] @ layers[1]).T.ravel()
 
-    jacobians = jax.device_get(jax.jit(jax.jacobian(outputs))((first, second)))
+    jacobians = jax.device_get(jit(jax.jacobian(outputs))((first, second)))
     flat = [each.reshape(8, -1) for each in jacobians]
     expected = sum(rate * each @ each.T for rate, each in zip(rates, flat, strict=True))
     np.testing.assert_allclose(kernel, expected, rtol=0, atol=1e-12)
@@ -55,7 +56,7 @@ def test_each_member_may_have_targets_of_its_own_power():
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_a_power_below_what_the_map_explains_gives_nan_where_it_is_traced():
-    traced = jax.jit(lambda power: loss(FIRST, SECOND, MAP, np.array([1.0]), target_power=power, steps=2))
+    traced = jit(lambda power: loss(FIRST, SECOND, MAP, np.array([1.0]), target_power=power, steps=2))
     explained = np.sum(MAP**2)
     assert np.isfinite(traced(explained + 1)).all()
     assert np.isnan(traced(explained / 2)).all()

@@ -274,5 +274,5 @@ def test_steps_that_are_given_ask_for_times_that_increase():
     with pytest.raises(InputError, match="increase") as caught:
         product(FIRST, SECOND, MAP, times, steps=2)
     assert caught.value.argument == "times"
-    found = jax.jit(lambda times: product(FIRST, SECOND, MAP, times, steps=2))(times)
+    found = jit(lambda times: product(FIRST, SECOND, MAP, times, steps=2))(times)
     assert np.isnan(found).all(axis=(1, 2)).tolist() == [False, True, True]

@@ -201,7 +201,7 @@ def test_derivatives_are_finite_at_fixed_points(depth):
 @pytest.mark.slow
 def test_arguments_broadcast_and_compile():
     times, modes = np.linspace(0, 4, 5)[:, None], np.array([3.0, 2.0, -1.0])
-    together = jax.jit(lambda t, s: strength_at(t, s, 0.01, depth=3).strength)(times, modes)
+    together = jit(lambda t, s: strength_at(t, s, 0.01, depth=3).strength)(times, modes)
     assert together.shape == (5, 3)
     alone = [np.asarray(strength_at(times[:, 0], s, 0.01, depth=3).strength) for s in modes]
     np.testing.assert_allclose(together, np.stack(alone, axis=1), rtol=1e-13)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.features.ridge import effective_ridge, learnability
 
@@ -45,7 +46,7 @@ def test_without_ridge_the_derivative_in_the_ridge_is_one_sided():
     def kappa(ridge):
         return effective_ridge(np.array([1.0, 0.3]), 5.0, ridge=ridge)
 
-    both = jax.jit(jax.value_and_grad(kappa))
+    both = jit(jax.value_and_grad(kappa))
     assert float(both(0.0)[1]) == pytest.approx(float(both(1e-9)[0]) / 1e-9, rel=1e-6)
 
 
@@ -54,7 +55,7 @@ def test_the_derivative_in_the_spectrum_is_that_of_the_formula():
     rho, ridge = np.array([1.0, 0.3, 0.1, 0.02]), 0.05
     kappa = float(effective_ridge(rho, 2, ridge=ridge))
     formula = kappa / (rho + kappa) ** 2 / (np.sum(rho / (rho + kappa) ** 2) + ridge / kappa**2)
-    derivative = jax.jit(jax.jacfwd(lambda each: effective_ridge(each, 2, ridge=ridge)))(rho)
+    derivative = jit(jax.jacfwd(lambda each: effective_ridge(each, 2, ridge=ridge)))(rho)
     np.testing.assert_allclose(derivative, formula, rtol=1e-12)
 
 
@@ -62,7 +63,7 @@ def test_the_derivative_in_the_spectrum_is_that_of_the_formula():
 def test_without_ridge_and_with_as_many_samples_as_modes_the_derivatives_are_finite():
     rho = np.array([1.0, 0.3])
     slopes = jax.grad(lambda rho, ridge: effective_ridge(rho, 2, ridge=ridge), argnums=(0, 1))
-    spectrum, ridge = jax.device_get(jax.jit(slopes)(rho, 0.0))
+    spectrum, ridge = jax.device_get(jit(slopes)(rho, 0.0))
     np.testing.assert_array_equal(spectrum, 0)
     assert np.isfinite(ridge)
     assert ridge > 1e300

@@ -243,4 +243,4 @@ def test_bad_input_is_refused_by_name(changes, argument):
 
 def test_a_limit_of_traced_weights_is_refused():
     with pytest.raises(InputError, match="traced"):
-        jax.jit(lambda second: limit(FIRST, second, DATA).strength)(SECOND)
+        jit(lambda second: limit(FIRST, second, DATA).strength)(SECOND)

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.margins import normalised_margin, quasi_homogeneity
 
@@ -65,7 +66,7 @@ def test_a_residual_network_with_a_normalisation():
     for name, rate in said.items():
         np.testing.assert_allclose(found.rates[f"['{name}']"], rate, atol=1e-9)
     with jax.enable_x64(True):
-        outputs = jax.jit(residual)
+        outputs = jit(residual)
         before = np.asarray(outputs(RESIDUAL, X))
         after = outputs({name: np.exp(2 * found.rates[f"['{name}']"]) * each for name, each in RESIDUAL.items()}, X)
     np.testing.assert_allclose(after, np.exp(2.0) * before, rtol=1e-9)
@@ -96,7 +97,7 @@ def test_batch_normalisation_before_the_readout_frees_the_layers_below(gain, eps
         np.testing.assert_allclose(found.rates[f"['{name}']"], said[name], atol=1e-9)
     with jax.enable_x64(True):
         grown = {name: np.exp(2 * found.rates[f"['{name}']"]) * each for name, each in params.items()}
-        before, after = (np.asarray(jax.jit(over_the_batch)(each, x, epsilon)) for each in (params, grown))
+        before, after = (np.asarray(jit(over_the_batch)(each, x, epsilon)) for each in (params, grown))
     np.testing.assert_allclose(after, np.exp(2.0) * before, rtol=1e-9)
 
 

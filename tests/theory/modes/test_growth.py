@@ -251,7 +251,7 @@ def test_broadcasts_compiles_and_follows_the_dtype():
     together = growth_factor(times, targets, 0.3, 0.2, 1.0)
     assert isinstance(together, GrowthFactor)
     assert together.strength.shape == (6, 3)
-    compiled = jax.jit(growth_factor)(times, targets, 0.3, 0.2, 1.0)
+    compiled = jit(growth_factor)(times, targets, 0.3, 0.2, 1.0)
     np.testing.assert_allclose(compiled.strength, together.strength, rtol=1e-14)
     alone = [growth_factor(times[:, 0], target, 0.3, 0.2, 1.0).strength for target in targets]
     np.testing.assert_allclose(np.stack(alone, axis=1), together.strength, rtol=1e-14)

@@ -101,7 +101,7 @@ def test_strengths_off_the_path_are_refused(strength, target, growing, shrinking
     with pytest.raises(InputError, match="the flow never has strength"):
         time_to_reach(strength, target, growing, shrinking, 1.0)
     assert time_to_reach(strength, target, growing, shrinking, 1.0, unreachable="infinity") == np.inf
-    assert jax.jit(time_to_reach)(strength, target, growing, shrinking, 1.0) == np.inf
+    assert jit(time_to_reach)(strength, target, growing, shrinking, 1.0) == np.inf
 
 
 def test_unknown_way_to_treat_the_unreachable_is_refused():

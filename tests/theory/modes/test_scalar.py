@@ -7,6 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.modes import mode_strength
 from dynascope.theory.modes.scalar import Setting, equivalent_scalings, limit, trajectory
@@ -189,7 +190,7 @@ def test_settings_and_times_are_batched():
 
 @pytest.mark.slow
 def test_the_final_loss_has_its_gradient():
-    @jax.jit
+    @jit
     @jax.value_and_grad
     def loss(a):
         return trajectory(GOLDEN._replace(output_weights=a), 1.0).loss
@@ -231,7 +232,7 @@ def test_other_bad_input_is_refused_by_name():
         ("times", lambda: trajectory(GOLDEN, np.ones((2, 2)))),
         ("learning_rate", lambda: trajectory(GOLDEN, TIMES, learning_rate=0.0)),
         ("factor", lambda: equivalent_scalings(GOLDEN, 0.0)),
-        ("target", lambda: jax.jit(lambda target: limit(GOLDEN._replace(target=target)).rate)(1.0)),
+        ("target", lambda: jit(lambda target: limit(GOLDEN._replace(target=target)).rate)(1.0)),
     ):
         with pytest.raises(InputError) as refusal:
             call()

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.flows import gradient_flow
 from dynascope.groups.encodings import encoding_from_frequencies
@@ -260,7 +261,7 @@ def loss_and_slope(*encoding: float):
 
     p, task = len(encoding), ModularAddition(np.array(encoding))
     network = TwoLayer(2 * p, MOST, p, activation="quadratic")
-    return jax.jit(jax.value_and_grad(lambda flat: task.loss(network.with_neurons(flat.reshape(MOST, -1)))))
+    return jit(jax.value_and_grad(lambda flat: task.loss(network.with_neurons(flat.reshape(MOST, -1)))))
 
 
 def smallest_loss(x: np.ndarray, neurons: int) -> float:

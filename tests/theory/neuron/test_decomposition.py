@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.neuron.decomposition import decompose
 from dynascope.theory.neuron.state import TargetedNeuron
@@ -18,7 +19,7 @@ def _double_precision():
 
 
 def taken_apart(*arguments):
-    return jax.device_get(jax.jit(decompose)(TargetedNeuron.checked(*arguments)))
+    return jax.device_get(jit(decompose)(TargetedNeuron.checked(*arguments)))
 
 
 @pytest.mark.parametrize("output", [2.0, 0.3, 0.0, -0.3])

@@ -179,12 +179,12 @@ def test_the_preconditioner_keeps_its_digits_at_both_extremes():
 @pytest.mark.slow
 def test_the_preconditioner_of_the_zero_map():
     np.testing.assert_array_equal(preconditioner(np.zeros(2), 0.7), 0.7 * np.eye(2))
-    np.testing.assert_array_equal(jax.jit(jax.jacobian(preconditioner))(np.zeros(2), 0.7), np.zeros((2, 2, 2)))
+    np.testing.assert_array_equal(jit(jax.jacobian(preconditioner))(np.zeros(2), 0.7), np.zeros((2, 2, 2)))
     for imbalance in (0.0, -0.7):
         with pytest.raises(InputError) as refusal:
             preconditioner(np.zeros(2), imbalance)
         assert refusal.value.argument == "coefficients"
-        assert np.isnan(jax.jit(preconditioner)(np.zeros(2), imbalance)).all()
+        assert np.isnan(jit(preconditioner)(np.zeros(2), imbalance)).all()
 
 
 @pytest.mark.slow
@@ -223,7 +223,7 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced():
         path = followed(TIMES, INPUTS, TARGETS, start, -0.1, output_rate=rate)
         assert np.isnan(path.loss).all()
         assert np.isnan(path.coefficients).all()
-    matrix = jax.jit(lambda delta, rate: preconditioner(START, delta, weight_rate=rate))
+    matrix = jit(lambda delta, rate: preconditioner(START, delta, weight_rate=rate))
     assert np.isfinite(matrix(-0.1, 1.0)).all()
     assert np.isnan(matrix(np.inf, 1.0)).all()
     assert np.isnan(matrix(-0.1, -1.0)).all()

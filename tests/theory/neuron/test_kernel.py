@@ -76,7 +76,7 @@ def test_states_of_any_size_are_compared_and_equal_ones_have_finite_derivatives(
 @pytest.mark.slow
 def test_times_are_compared_in_one_call():
     run = trajectory(*START, TARGET, np.linspace(0, 3, 4))
-    change = jax.jit(kernel_change)(*START, run.output_weight, run.weights)
+    change = jit(kernel_change)(*START, run.output_weight, run.weights)
     assert change.distance.shape == change.relative_change.shape == (4,)
     # The closed form at time zero has a rounding.
     np.testing.assert_allclose(change.relative_change[0], 0, atol=1e-14)
@@ -119,4 +119,4 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced(place, value):
 
 
 def test_a_traced_state_without_a_kernel_gives_nan():
-    assert np.isnan(jax.jit(kernel_change)(1.0, np.ones(2), 0.0, np.zeros(2))).all()
+    assert np.isnan(jit(kernel_change)(1.0, np.ones(2), 0.0, np.zeros(2))).all()

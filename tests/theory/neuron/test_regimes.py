@@ -137,7 +137,7 @@ def test_bad_input_is_refused_by_name(arguments, options, name):
 
 @pytest.mark.slow
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
-    time = jax.jit(lambda a, w, target, rate: escape_time(a, w, target, output_rate=rate))
+    time = jit(lambda a, w, target, rate: escape_time(a, w, target, output_rate=rate))
     w, target = np.array([0.5, 1.5, -1.0]), np.array([1.0, -0.5, 0.25])
     assert np.isfinite(time(0.1, w, target, 1.0))
     for outside in ((np.nan, w, target, 1.0), (0.1, w, 0 * target, 1.0), (0.1, w, target, -1.0)):

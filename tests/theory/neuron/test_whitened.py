@@ -278,7 +278,7 @@ def test_many_neurons_are_followed_in_blocks_to_the_same_end():
 @pytest.mark.slow
 def test_it_compiles_maps_and_follows_the_dtype():
     batch = np.array([0.3, -0.3]), np.array([[0.2, -0.1, 0.4], [1.0, 2.0, 3.0]])
-    mapped = jax.jit(jax.vmap(lambda a, w: trajectory(a, w, TARGET, TIMES)))(*batch)
+    mapped = jit(jax.vmap(lambda a, w: trajectory(a, w, TARGET, TIMES)))(*batch)
     direct = trajectory(*batch, TARGET, TIMES)
     np.testing.assert_allclose(mapped.weights, direct.weights, rtol=0, atol=1e-14)
     single = trajectory(*(jnp.asarray(value, jnp.float32) for value in (*batch, TARGET, TIMES)))

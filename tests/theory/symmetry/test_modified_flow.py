@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from dynascope.compilation import float64_jit
+from dynascope.compilation import float64_jit, jit
 from dynascope.errors import InputError
 from dynascope.theory.symmetry import convergence_orders, modified_flow_ratio, modified_loss, shifted_start
 
@@ -70,7 +70,7 @@ def test_weights_may_be_a_tree_and_the_loss_may_take_more():
         return scale * jnp.sum(weights["a"] ** power) / 2 + weights["b"] ** 2
 
     modified = modified_loss(loss, learning_rate=0.1, momentum=0.5, weight_decay=0.2)
-    compiled = jax.jit(modified, static_argnames="power")
+    compiled = jit(modified, static_argnames="power")
     a, b = np.array([1.0, 2.0]), 3.0
     with jax.enable_x64(True):
         found = float(compiled({"a": a, "b": b}, 2.0, power=2))

@@ -10,6 +10,7 @@ from charged_networks import BATCH_NORM, CHANNELS, COLUMNS, NEURONS, RELU
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.symmetry import quadratic_charge, rounding_level, scheduled_charge, translation_charge
 
@@ -26,7 +27,7 @@ def trained(network, dtype, *, learning_rate, weight_decay=0.0, momentum=0.0, cl
     numbers = [jnp.asarray(each, dtype) for each in (learning_rate, weight_decay, momentum)]
     shares = jnp.asarray(np.stack([np.roll(np.arange(5) < shared, k) / shared for k in range(5)]), dtype)
 
-    @jax.jit
+    @jit
     def run(weights, rate, decay, beta):
         def step(state, k):
             weights, buffer = state

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.transfer import converged_layers, forgetting, lazy_forgetting, reversal_trajectory
 
@@ -146,9 +147,7 @@ def test_reversal_is_forgetting_of_a_task_for_its_negative(balance, seed):
 def test_the_layers_can_be_compiled_for_all_balances_at_once():
     target_map = np.diag([2.0, 1.0])
     balances = np.array([-1.0, 0.0, 2.0])
-    first, second = jax.device_get(
-        jax.jit(jax.vmap(lambda balance: converged_layers(target_map, balance, 2)))(balances)
-    )
+    first, second = jax.device_get(jit(jax.vmap(lambda balance: converged_layers(target_map, balance, 2)))(balances))
     for i, balance in enumerate(balances):
         np.testing.assert_allclose(first[i], converged_layers(target_map, balance, 2)[0], atol=1e-14)
     np.testing.assert_allclose(first @ second, np.broadcast_to(target_map, (3, 2, 2)), atol=1e-14)
@@ -218,16 +217,16 @@ def test_bad_tasks_and_times_are_refused_by_name(arguments, name):
 
 @pytest.mark.slow
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
-    layers = jax.jit(lambda target_map, balance: converged_layers(target_map, balance, 2))
+    layers = jit(lambda target_map, balance: converged_layers(target_map, balance, 2))
     assert all(np.isfinite(each).all() for each in layers(np.ones((3, 2)), 1.0))
     # At most two neurons for λ > 0 and three for λ < 0.
     assert all(np.isnan(each).all() for each in layers(np.ones((1, 2)), -1.0))
     assert all(np.isnan(each).all() for each in layers(np.ones((3, 2)), np.inf))
-    lazy = jax.jit(lambda times, balance: lazy_forgetting(np.eye(2), -np.eye(2), times, balance))
+    lazy = jit(lambda times, balance: lazy_forgetting(np.eye(2), -np.eye(2), times, balance))
     np.testing.assert_array_equal(np.isnan(lazy(np.array([1.0, -1.0]), 40.0)), [False, True])
     assert np.isnan(lazy(np.array([1.0]), np.inf)).all()
     first, second = jax.device_get(converged_layers(np.eye(2), 0.5, 2))
-    both = jax.jit(lambda old, first: forgetting(first, second, old, -np.eye(2), np.array([1.0]), steps=2))
+    both = jit(lambda old, first: forgetting(first, second, old, -np.eye(2), np.array([1.0]), steps=2))
     assert all(np.isfinite(each).all() for each in both(np.eye(2), first))
     assert np.isnan(both(np.eye(2) * np.nan, first).end)
     assert np.isnan(both(np.eye(2), first @ np.diag([1.0, 2.0])).new_error).all()

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.balanced import product
 from dynascope.theory.transfer import converged_layers, joint_transfer
@@ -100,7 +101,7 @@ def test_bad_input_is_refused_by_name(arguments, name):
 
 @pytest.mark.slow
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
-    traced = jax.jit(lambda second, new: joint_transfer(np.eye(2), second, np.eye(2), new, np.array([1.0]), steps=2))
+    traced = jit(lambda second, new: joint_transfer(np.eye(2), second, np.eye(2), new, np.array([1.0]), steps=2))
     assert all(np.isfinite(each).all() for each in traced(np.eye(2), np.ones((2, 1))))
     assert all(np.isnan(each).all() for each in traced(np.diag([1.0, 2.0]), np.ones((2, 1))))
     assert all(np.isnan(each).all() for each in traced(np.eye(2), np.full((2, 1), np.inf)))

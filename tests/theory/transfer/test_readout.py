@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.transfer import transfer_error, transfer_speed
 
@@ -138,13 +139,13 @@ def test_bad_balances_and_strengths_are_refused_by_name():
 
 @pytest.mark.slow
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
-    error = jax.jit(lambda first, times, rate: transfer_error(first, np.ones((2, 1)), times, second_rate=rate))
+    error = jit(lambda first, times, rate: transfer_error(first, np.ones((2, 1)), times, second_rate=rate))
     found = error(np.eye(2), np.array([1.0, -1.0]), 1.0)
     assert np.isnan(found.error).tolist() == [False, True]
     assert np.isfinite(found.floor)
     for outside in ((np.eye(2) * np.nan, np.array([1.0]), 1.0), (np.eye(2), np.array([1.0]), 0.0)):
         assert all(np.isnan(each).all() for each in error(*outside))
-    assert np.isnan(jax.jit(transfer_speed)(1.0, -np.inf))
+    assert np.isnan(jit(transfer_speed)(1.0, -np.inf))
 
 
 def test_the_slope_of_the_speed_at_balance_zero_is_that_of_both_sides():

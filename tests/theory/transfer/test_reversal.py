@@ -157,7 +157,7 @@ def test_derivatives_are_finite_and_those_of_the_formula(strength, balance):
 
 
 def test_arguments_broadcast_and_compile():
-    batch = jax.jit(reversal_trajectory)(times[:, None, None], np.array([[1.0], [2.0]]), np.array([0.1, 1.0, -1.0]))
+    batch = jit(reversal_trajectory)(times[:, None, None], np.array([[1.0], [2.0]]), np.array([0.1, 1.0, -1.0]))
     assert batch.strength.shape == (7, 2, 3)
     single = reversal_trajectory(times, 2.0, -1.0)
     # The compiler may reorder operations.
@@ -188,8 +188,8 @@ def test_bad_input_is_refused_by_name(arguments, name):
 
 
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
-    path = jax.jit(lambda *arguments: reversal_trajectory(*arguments[:3], first_rate=arguments[3]))
-    time = jax.jit(lambda *arguments: reversal_time(*arguments[:2], first_rate=arguments[2]))
+    path = jit(lambda *arguments: reversal_trajectory(*arguments[:3], first_rate=arguments[3]))
+    time = jit(lambda *arguments: reversal_time(*arguments[:2], first_rate=arguments[2]))
     assert np.isfinite(path(1.0, 1.5, 0.2, 1.0)).all()
     for outside in ((-1.0, 1.5, 0.2, 1.0), (1.0, np.inf, 0.2, 1.0), (1.0, 1.5, 0.2, 0.0)):
         assert np.isnan(path(*outside)).all()

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.wide import (
     conserved_matrices,
@@ -105,11 +106,11 @@ def test_neighbouring_layers_and_rates_are_refused_by_the_names_of_their_lists()
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
     first, second = np.ones((2, 3)), np.ones((3, 1))
     for function in (conserved_matrix, preconditioner_matrix):
-        traced = jax.jit(lambda first, rate, function=function: function(first, second, first_rate=rate))
+        traced = jit(lambda first, rate, function=function: function(first, second, first_rate=rate))
         assert np.isfinite(traced(first, 1.0)).all()
         assert np.isnan(traced(first * np.nan, 1.0)).all()
         assert np.isnan(traced(first, 0.0)).all()
-    neurons = jax.jit(single_output_preconditioner)
+    neurons = jit(single_output_preconditioner)
     assert np.isfinite(neurons(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([-1.0, 0.5]))).all()
     assert np.isnan(neurons(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([-1.0, -0.5]))).all()
 

@@ -127,7 +127,7 @@ def test_without_gaps_nothing_beyond_the_rank_of_the_start_is_learned():
 @pytest.mark.slow
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
     for function in (layer_spectra, deep_isotropic_rate):
-        traced = jax.jit(function)
+        traced = jit(function)
         assert np.isfinite(traced(0.8, np.array([0.5]))).all()
         assert np.isnan(traced(-0.8, np.array([0.5]))).all()
         assert np.isnan(traced(0.8, np.array([np.inf]))).all()

@@ -146,7 +146,7 @@ def test_a_width_that_is_none_is_refused(width):
 @pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_types")
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
-    matrix = jax.jit(lambda beta, delta, rate: isotropic_preconditioner(beta, delta, 2, rate=rate))
+    matrix = jit(lambda beta, delta, rate: isotropic_preconditioner(beta, delta, 2, rate=rate))
     assert np.isfinite(matrix(GOLDEN, 0.5, 1.0)).all()
     # Two hidden neurons, three inputs and two outputs: the function tells its motion for a positive imbalance only.
     for outside in ((GOLDEN, -0.5, 1.0), (GOLDEN, 0.5, 0.0), (GOLDEN * np.inf, 0.5, 1.0)):
@@ -159,7 +159,7 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced():
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_a_map_of_a_rank_that_the_layers_cannot_have_gives_nan_where_it_is_traced():
-    matrix = jax.jit(lambda beta: isotropic_preconditioner(beta, 0.0, 1))
+    matrix = jit(lambda beta: isotropic_preconditioner(beta, 0.0, 1))
     assert np.isfinite(matrix(np.ones((2, 2)))).all()
     assert np.isnan(matrix(np.eye(2))).all()
 

@@ -97,7 +97,7 @@ def legendre_step(
 
     Example:
         >>> import numpy as np
-        >>> rates, steep = np.array([1.0, 1e3]), np.array([0.0, 1.0])
+        >>> rates, steep = np.array([1.0, 1e3]), jnp.array([0.0, 1.0])
         >>> step = jax.jit(lambda y, h: legendre_step(lambda y: -rates * y, y, -rates * y, steep, h)[0])
         >>> end = jax.device_get(step(np.ones(2), 0.1))
         >>> bool(abs(end[0] - np.exp(-0.1)) < 1e-3), bool(abs(end[1]) < 1)
