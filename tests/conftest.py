@@ -95,7 +95,7 @@ jaxtyping.jaxtyped = _checks_types
 jaxtyping.install_import_hook("dynascope", "beartype.tolerant")
 
 # Linux grants a process 65 530 memory maps, of which each program takes about fifteen.
-_MOST_PROGRAMS = 2000
+_MOST_PROGRAMS = 3000
 _forgotten = 0
 
 # The same draws in every run, whose programs the next one finds; others with `--hypothesis-profile explore`.
@@ -224,7 +224,7 @@ def unchecked_types():
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_programs():
-    """Forget compiled programs before there are too many for a process."""
+    """Forget compiled programs before there are too many for a process, which takes it some seconds."""
     global _forgotten
     yield
     if _programs["backend_compile_duration"] - _forgotten > _MOST_PROGRAMS:
