@@ -94,8 +94,8 @@ def _with_sizes(checks):
 jaxtyping.jaxtyped = _checks_types
 jaxtyping.install_import_hook("dynascope", "beartype.tolerant")
 
-# Linux grants a process 65 530 memory maps, of which each program takes about fifteen.
-_MOST_PROGRAMS = 3000
+# Linux grants a process 65 530 memory maps, of which each program takes about twenty.
+_MOST_PROGRAMS = 2000
 _forgotten = 0
 
 # The same draws in every run, whose programs the next one finds; others with `--hypothesis-profile explore`.
