@@ -231,6 +231,6 @@ def _few_programs():
         sys.modules["jax"].clear_caches()
         gc.collect()
         _forgotten = _programs["backend_compile_duration"]
-    # Nor among the programs that stay, once more for each module.
+    # What a module leaves stays too, and is not gone through again.
     gc.collect(1)
     gc.freeze()
