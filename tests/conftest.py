@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import dataclasses
 import functools
 import gc
 import inspect
@@ -43,7 +44,10 @@ def _checks_types(*, typechecker):
 
     def decorate(checked):
         if inspect.isclass(checked):
-            return _checks_shapes(checked, typechecker=typechecker)
+            # What a class writes itself, and what it has of another one, is checked already.
+            if dataclasses.is_dataclass(checked) and not hasattr(checked.__init__, "__wrapped__"):
+                checked.__init__ = decorate(checked.__init__)
+            return checked
         if "<locals>" in checked.__qualname__ or not checked.__annotations__:
             return checked
         checking, hints = None, None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import reduce
 
@@ -13,6 +13,7 @@ __all__ = ["MOST", "Exponents"]
 MOST = 4_000_000  # numbers of one array of expressions; beyond it more is asked than needed, which is sound
 
 Expression = dict[int, Fraction]
+_ONE = Fraction(1)
 
 
 class Exponents:
@@ -37,16 +38,12 @@ class Exponents:
         else:
             new = range(self._unknowns, self._unknowns + count)
             self._unknowns += count
-        found = [self._number({unknown: Fraction(1)}) for unknown in new]
+        found = [self._number({unknown: _ONE}) for unknown in new]
         return np.asarray(found, dtype=np.int64).reshape(tuple(shape))
 
     def expression(self, number: int) -> Expression:
         """What it is in terms of the unknowns that are free."""
-        total: Expression = {}
-        for unknown, factor in self._table[number].items():
-            for free, each in self._known(unknown).items():
-                total[free] = total.get(free, Fraction(0)) + factor * each
-        return {unknown: factor for unknown, factor in total.items() if factor}
+        return _sum((factor, self._known(unknown)) for unknown, factor in self._table[number].items())
 
     def combined(self, parts: Sequence[tuple[Fraction | int, np.ndarray]]) -> np.ndarray:
         """Σ factor · array, elementwise with broadcasting."""
@@ -57,11 +54,8 @@ class Exponents:
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         found = []
         for place in first:
-            total: Expression = {}
-            for (factor, _), array in zip(parts, arrays, strict=True):
-                for unknown, each in self.expression(int(array.flat[place])).items():
-                    total[unknown] = total.get(unknown, Fraction(0)) + factor * each
-            found.append(self._number({unknown: each for unknown, each in total.items() if each}))
+            terms = zip(parts, arrays, strict=True)
+            found.append(self._number(_sum((f, self.expression(int(array.flat[place]))) for (f, _), array in terms)))
         return np.asarray(np.asarray(found, dtype=np.int64)[inverse]).reshape(arrays[0].shape)
 
     def vanish(self, numbers: np.ndarray) -> None:
@@ -117,13 +111,9 @@ class Exponents:
     def _known(self, unknown: int) -> Expression:
         solution = self._solved.get(unknown)
         if solution is None:
-            return {unknown: Fraction(1)}
+            return {unknown: _ONE}
         if any(each in self._solved for each in solution):
-            total: Expression = {}
-            for each, factor in solution.items():
-                for free, part in self._known(each).items():
-                    total[free] = total.get(free, Fraction(0)) + factor * part
-            self._solved[unknown] = solution = {free: factor for free, factor in total.items() if factor}
+            self._solved[unknown] = solution = _sum((factor, self._known(each)) for each, factor in solution.items())
         return solution
 
     def _number(self, expression: Expression) -> int:
@@ -132,6 +122,16 @@ class Exponents:
             self._numbers[key] = len(self._table)
             self._table.append(expression)
         return self._numbers[key]
+
+
+def _sum(terms: Iterable[tuple[Fraction | int, Expression]]) -> Expression:
+    """Σ factor · expression; most factors are one, and fractions are slow."""
+    total: Expression = {}
+    for factor, expression in terms:
+        for unknown, each in expression.items():
+            part = each if factor == 1 else factor * each
+            total[unknown] = total[unknown] + part if unknown in total else part
+    return {unknown: each for unknown, each in total.items() if each}
 
 
 def _axes(array: np.ndarray) -> frozenset[int]:

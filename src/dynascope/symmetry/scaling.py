@@ -20,7 +20,7 @@ from dynascope.symmetry.loops import LONGEST, body_of, folded, scanned
 from dynascope.symmetry.scaling_rules import Rules
 from dynascope.symmetry.views import shape_of, view_of
 
-__all__ = ["Rescaling", "rescalings"]
+__all__ = ["Rescaling", "exact_and_relaxed", "rescalings"]
 
 _SMALL_PARAMETER = 4096  # elements that may each have an exponent of their own
 _STACKED = 200_000  # likewise of parameters of which a loop reads one layer after the other
@@ -54,11 +54,27 @@ def rescalings(program: ClosedJaxpr, parameters: int, *, exact: bool = True) -> 
         parameters: How many of them these are.
         exact: Whether the ε of a norm counts.
     """
+    return _read(program, parameters, exact=exact).found()
+
+
+def exact_and_relaxed(program: ClosedJaxpr, parameters: int) -> tuple[list[Rescaling], list[Rescaling]]:
+    """The rescalings where the ε of norms counts, and where it does not; of a program without one these are the same.
+
+    Args:
+        program: Its first arguments are the parameters.
+        parameters: How many of them these are.
+    """
+    reader = _read(program, parameters, exact=True)
+    exact = reader.found()
+    return exact, rescalings(program, parameters, exact=False) if reader.rules.met_epsilon else exact
+
+
+def _read(program: ClosedJaxpr, parameters: int, *, exact: bool) -> _Reader:
     trial = _Reader(Exponents(), exact=exact)
     trial.read(program, parameters)
     reader = _Reader(Exponents(), exact=exact, trial=trial.rules)
     reader.read(program, parameters)
-    return reader.found()
+    return reader
 
 
 class _Parameter:

@@ -55,6 +55,7 @@ class Rules:
         self.stacked: dict[int, set[int]] = {}
         self.loose: set[int] = set()
         self.chosen: set[tuple[int, Any]] = set()
+        self.met_epsilon = False
 
     def apply(self, equation: JaxprEqn, degrees: list[Degree]) -> list[Degree]:
         """The degrees of the results."""
@@ -114,10 +115,9 @@ class Rules:
         return [invariant(shape) for shape in shapes]
 
     def _without_epsilon(self, degrees: list[Degree]) -> list[Degree]:
-        if self.exact:
-            return degrees
         kept = [each for each in degrees if each.constant is None or not 0 < each.constant <= _SMALL]
-        return kept or degrees
+        self.met_epsilon |= 0 < len(kept) < len(degrees)
+        return degrees if self.exact else kept or degrees
 
     def _reduced(self, name: str, axes: Any, degree: Degree, shape: tuple[int, ...]) -> Degree:
         gone = (axes,) if isinstance(axes, int) else tuple(axes)

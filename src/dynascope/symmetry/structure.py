@@ -20,7 +20,7 @@ from dynascope.symmetry.families import families
 from dynascope.symmetry.loops import bodies
 from dynascope.symmetry.mixing import mixing_units
 from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
-from dynascope.symmetry.scaling import rescalings
+from dynascope.symmetry.scaling import exact_and_relaxed
 from dynascope.symmetry.translations import is_used, translations
 
 __all__ = ["BrokenSymmetry", "Structure", "structure"]
@@ -135,8 +135,8 @@ def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any
     program = traced(model, point)
     given = points(model, point, _POINTS, seed)
     gradients = list(projected_gradients(model, given, seed))
-    exact = families(rescalings(program, len(model.paths)), model.paths)
-    exact = [part for each in exact for part in mixing_units(each, model, given, gradients)]
+    found, relaxed = exact_and_relaxed(program, len(model.paths))
+    exact = [part for each in families(found, model.paths) for part in mixing_units(each, model, given, gradients)]
     exact += translations(program, model.paths, gradients)
     tolerance = max(_EXACT, 1e3 * _coarsest(program))
     symmetries, broken, rounding = [], [], 0.0
@@ -148,10 +148,9 @@ def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any
             rounding = max(rounding, float(defect.max(initial=0.0)))
         else:
             broken.append(BrokenSymmetry(each, defect, "gradients or values differ from what the program says"))
-    relaxed = families(rescalings(program, len(model.paths), exact=False), model.paths)
     known = {_key(each) for each in exact}
     here = list(projected_gradients(model, [point], seed))
-    for each in relaxed:
+    for each in families(relaxed, model.paths):
         if _key(each) not in known and each.kind == "scale":
             broken.append(BrokenSymmetry(each, defects(each, model, [point], here), "ε of a norm"))
     unused = tuple(path for number, path in enumerate(model.paths) if not is_used(program, number))

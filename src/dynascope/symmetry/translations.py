@@ -39,7 +39,7 @@ def translations(
         One symmetry for each parameter, or pair of parameters, and largest family of shifts.
     """
     found = []
-    cuts = _joint(_cuts(program.jaxpr))
+    walk, cuts = _Walk(program), _joint(_cuts(program.jaxpr))
     alone: dict[int, list[_Shift]] = {}
     for number, path in enumerate(paths):
         if not is_used(program, number):
@@ -47,14 +47,14 @@ def translations(
         shape = shape_of(program.jaxpr.invars[number])
         accepted = alone[number] = []
         for shift in _candidates(shape, cuts):
-            if not any(known.covers(shift) for known in accepted) and _is_unseen(program, number, shift):
+            if not any(known.covers(shift) for known in accepted) and _is_unseen(walk, number, shift):
                 accepted.append(shift)
                 found.append(_charge(path, shape, shift))
-    return found + _compensated(program, paths, alone, gradients, cuts.parts)
+    return found + _compensated(walk, paths, alone, gradients, cuts.parts)
 
 
 def _compensated(
-    program: ClosedJaxpr,
+    walk: _Walk,
     paths: Sequence[str],
     alone: dict[int, list[_Shift]],
     gradients: Sequence[tuple[np.ndarray, ...]],
@@ -64,6 +64,7 @@ def _compensated(
 
     Of axes that are cut somewhere also those of a part, as of the gates of a recurrent layer with two biases.
     """
+    program = walk.program
     slots = [
         (number, axis, length)
         for number in alone
@@ -82,7 +83,7 @@ def _compensated(
             partners = [
                 one for one in first if one[0] != slot[0] and _is_same(sums[one][..., within], sums[slot][..., within])
             ]
-            pairs = [_undoing(program, paths, one, slot, (start, limit)) for one in partners]
+            pairs = [_undoing(walk, paths, one, slot, (start, limit)) for one in partners]
             found += [pair for pair in pairs if pair is not None and not any(_holds(own, pair) for own in found)]
             if all(pair is None for pair in pairs):
                 first.append(slot)
@@ -90,12 +91,13 @@ def _compensated(
 
 
 def _undoing(
-    program: ClosedJaxpr, paths: Sequence[str], one: tuple[int, int], other: tuple[int, int], place: tuple[int, int]
+    walk: _Walk, paths: Sequence[str], one: tuple[int, int], other: tuple[int, int], place: tuple[int, int]
 ) -> Charge | None:
     """The shifts of a part of one axis of each of two parameters, if they undo each other."""
+    program = walk.program
     moved = {number: _even_but(program, number, axis, place) for number, axis in (one, other)}
     numbers = one[0], other[0]
-    if not _is_unseen(program, numbers[0], moved[numbers[0]], (numbers[1], moved[numbers[1]])):
+    if not _is_unseen(walk, numbers[0], moved[numbers[0]], (numbers[1], moved[numbers[1]])):
         return None
     parts = [_charge(paths[n], shape_of(program.jaxpr.invars[n]), moved[n]).parts[0] for n in numbers]
     signed = dataclasses.replace(parts[0], factor=-1.0), parts[1]
@@ -163,9 +165,8 @@ def _candidates(shape: tuple[int, ...], cuts: _Cuts) -> Iterator[_Shift]:
             yield _Shift(frozenset(even))
 
 
-def _is_unseen(program: ClosedJaxpr, number: int, shift: _Shift, undoing: tuple[int, _Shift] | None = None) -> bool:
-    walk = _Walk()
-    values = [walk.rules.plain(shape_of(each)) for each in program.jaxpr.invars]
+def _is_unseen(walk: _Walk, number: int, shift: _Shift, undoing: tuple[int, _Shift] | None = None) -> bool:
+    values = list(walk.entering)
     even: list[Evenness] = [axis in shift.even for axis in range(len(values[number].shape))]
     if shift.pieces is not None:
         even[shift.pieces[0]] = Pieces(0, shift.pieces[1])
@@ -175,7 +176,7 @@ def _is_unseen(program: ClosedJaxpr, number: int, shift: _Shift, undoing: tuple[
         same = entering(values[other], [axis in along.even for axis in range(len(values[other].shape))], along.region)
         values[other] = dataclasses.replace(same, shift={entry: -each for entry, each in same.shift.items()})
     try:
-        results = walk.run(program.jaxpr, program.consts, values)
+        results = walk.run(walk.program.jaxpr, walk.program.consts, values)
     except KeptError:
         return False
     return not any(each.shift for each in results)
@@ -255,20 +256,44 @@ def _joint(cuts: _Cuts) -> _Cuts:
 
 
 class _Walk:
-    def __init__(self) -> None:
-        self.rules = ShiftRules()
+    """A program along which shifts are followed; what it computes without them is known from the first time on."""
+
+    def __init__(self, program: ClosedJaxpr) -> None:
+        self.rules, self.program = ShiftRules(), program
+        self.entering = [self.rules.plain(shape_of(each)) for each in program.jaxpr.invars]
+        self._constants: dict[int, Value] = {}
+        self._unshifted: dict[tuple[int, ...], list[Value]] = {}
+        self._begins = True
+        self.run(program.jaxpr, program.consts, self.entering)
+        self._begins = False
 
     def run(self, jaxpr: Jaxpr, consts: Sequence[Any], values: Sequence[Value]) -> list[Value]:
         known = dict(zip(jaxpr.invars, values, strict=True))
-        known.update(zip(jaxpr.constvars, map(self.rules.constant, consts), strict=True))
+        known.update(zip(jaxpr.constvars, map(self._constant, consts), strict=True))
 
         def value(atom: Any) -> Value:
-            return self.rules.constant(atom.val) if isinstance(atom, Literal) else known[atom]
+            return self._constant(atom.val) if isinstance(atom, Literal) else known[atom]
 
         for equation in jaxpr.eqns:
-            results = self._equation(equation, [value(each) for each in equation.invars])
-            known.update(zip(equation.outvars, results, strict=True))
+            operands = [value(each) for each in equation.invars]
+            known.update(zip(equation.outvars, self._results(equation, operands), strict=True))
         return [value(each) for each in jaxpr.outvars]
+
+    def _constant(self, value: Any) -> Value:
+        if id(value) not in self._constants:
+            self._constants[id(value)] = self.rules.constant(value)
+        return self._constants[id(value)]
+
+    def _results(self, equation: JaxprEqn, values: list[Value]) -> list[Value]:
+        if any(each.shift for each in values):
+            return self._equation(equation, values)
+        key = id(equation), *(each.name for each in values)
+        results = self._unshifted.get(key)
+        if results is None:
+            results = self._equation(equation, values)
+            if self._begins:
+                self._unshifted[key] = results
+        return results
 
     def _equation(self, equation: JaxprEqn, values: list[Value]) -> list[Value]:
         if (body := body_of(equation)) is not None:
