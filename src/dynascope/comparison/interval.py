@@ -6,7 +6,7 @@ import functools
 import math
 
 import numpy as np
-from scipy import special, stats
+import scipy
 
 from dynascope.arguments import require
 
@@ -29,7 +29,7 @@ def student_half(variance: float, runs: int, confidence: float = 0.95) -> float:
         1.59
     """
     _require_probability(confidence)
-    return float(special.stdtrit(runs - 1, (1 + confidence) / 2)) * math.sqrt(variance / runs)
+    return float(scipy.special.stdtrit(runs - 1, (1 + confidence) / 2)) * math.sqrt(variance / runs)
 
 
 def median_interval(runs: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
@@ -63,7 +63,7 @@ def median_interval(runs: np.ndarray, confidence: float = 0.95) -> tuple[float, 
 @functools.lru_cache
 def _rank(runs: int, confidence: float) -> int:
     """The largest k, or zero if there is none."""
-    outside = 2 * stats.binom.cdf(np.arange(runs // 2), runs, 0.5)
+    outside = 2 * scipy.stats.binom.cdf(np.arange(runs // 2), runs, 0.5)
     return int(np.sum(outside <= 1 - confidence))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from jaxtyping import Float
-from scipy.optimize import isotonic_regression
 
 __all__ = ["WINDOW", "SteadyCurve", "steady_curve"]
 
@@ -69,7 +69,7 @@ def steady_curve(time: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"], r
     last = np.searchsorted(time, np.where(time <= rest, rest, time * (1 + WINDOW)), "right")
     last = np.maximum(last, first + 1)
     sums = np.append(0.0, np.cumsum(loss))
-    fit = isotonic_regression((sums[last] - sums[first]) / (last - first), increasing=False).x
+    fit = scipy.optimize.isotonic_regression((sums[last] - sums[first]) / (last - first), increasing=False).x
     squares = np.append(0.0, np.cumsum((loss - fit) ** 2))
     # Over all that is averaged, and the second half of the time: the noise of minibatches falls with the loss.
     end = np.where(time <= rest, last, np.arange(1, len(time) + 1))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 
 import numpy as np
+import scipy
 from jaxtyping import Float
-from scipy.interpolate import PchipInterpolator
 
 from dynascope.arguments import require, require_positive, shown
 from dynascope.tasks.task import Task
@@ -52,7 +52,7 @@ def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarra
     with np.errstate(over="ignore"):  # slopes below the range of numbers, whose inverse is averaged, are zero
         for name, values in record.items():
             if name not in ("time", "loss"):
-                result[name] = PchipInterpolator(record["time"], values, axis=0)(times)
+                result[name] = scipy.interpolate.PchipInterpolator(record["time"], values, axis=0)(times)
     return result
 
 
@@ -120,7 +120,7 @@ def loss_between(record: dict[str, np.ndarray], times: Float[np.ndarray, " point
     smooth = functools.reduce(lambda sum_, power: sum_ * share + power[piece], reversed(powers), np.zeros(len(times)))
     odd = (instant[:-1] | instant[1:])[piece]
     if odd.any():
-        smooth[odd] = PchipInterpolator(time, loss)(times[odd])
+        smooth[odd] = scipy.interpolate.PchipInterpolator(time, loss)(times[odd])
     # A polynomial may pass below the end of its step, which what follows must not be held to.
     return np.minimum.accumulate(np.clip(smooth, loss[1:][piece].clip(0), None))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import scipy
 from jaxtyping import Bool, Complex, Float, Int
 from numpy.typing import ArrayLike
-from scipy.special import elliprf
 
 from dynascope.arguments import require, require_array
 
@@ -234,6 +234,6 @@ def _time_to_infinity(powers: np.ndarray, aligned: np.ndarray) -> np.ndarray:
     # As a quotient, because the difference would lose its digits near the turning point.
     distance = np.real(aligned) ** 2 / np.prod(lowest[..., None] - others, axis=-1).real
     distance = np.where(np.isfinite(distance), distance, 0.0)
-    onward = elliprf(distance, *np.moveaxis(lowest[..., None] - others, -1, 0)).real
-    from_turn = elliprf(0.0, *np.moveaxis(turn[..., None] - others, -1, 0)).real
+    onward = scipy.special.elliprf(distance, *np.moveaxis(lowest[..., None] - others, -1, 0)).real
+    from_turn = scipy.special.elliprf(0.0, *np.moveaxis(turn[..., None] - others, -1, 0)).real
     return np.where(np.real(aligned) < 0, 2 * from_turn - onward, onward)
