@@ -18,7 +18,10 @@ __all__ = ["JointProfile", "Quantity"]
 # A number that follows from each law, and its derivatives by the five numbers of the law.
 Quantity = Callable[[Float[np.ndarray, "laws 5"]], tuple[Float[np.ndarray, " laws"], Float[np.ndarray, "laws 5"]]]
 
-_REACH = np.array([0.4, 0.7, 0.9, 1.0, 1.1, 1.3, 1.7, 2.5, 4.0, 8.0, 20.0])
+# How far from the estimate to look, in units of what an interval would be if the quantity were linear in the numbers.
+# The far ones are slow to fit, and few intervals end there.
+_NEAR = np.array([0.4, 0.7, 0.9, 1.0, 1.1, 1.3, 1.7, 2.5])
+_FAR = np.array([4.0, 8.0, 20.0])
 _STIFF = 10.0  # how much more stiffly a quantity is held than the losses hold it
 _ROUNDING = 1e-13  # an error that is none
 _FARTHEST = 30.0  # of a quantity from its estimate, all being logarithms, exponents or losses over their mean
@@ -63,28 +66,33 @@ class JointProfile:
         if error < _ROUNDING:
             return float(found), float(found)
         allowed, data = self.allowed(confidence), self._data
-        usual = min(allowed * error, _FARTHEST / _REACH[-1])
-        targets = found + usual * np.concatenate([-_REACH, _REACH])
+        usual = min(allowed * error, _FARTHEST / _FAR[-1])
         hold = _STIFF * math.sqrt(self._chance) * allowed / max(usual, 1e-300)
 
-        def residuals(laws: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            rest, slopes = joint_residuals(laws, data.n, data.d, data.y)
-            value, gradient = quantity(laws)
-            held = hold * (value - targets[places])[:, None]
-            return np.hstack([rest, held]), np.concatenate([slopes, hold * gradient[:, None]], axis=1)
+        def drawn(offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            """The values that the quantity comes to have, and what speaks against them."""
+            targets = found + usual * offsets
 
-        thresholds = np.append(np.full(data.y.size, self._threshold), np.inf)
-        starts = np.tile(self._law, (len(targets), 1))
-        laws, _ = descend(residuals, starts, LOWER, UPPER, threshold=thresholds, precision=1e-8)
-        rest, _ = joint_residuals(laws, data.n, data.d, data.y)
-        against = np.sqrt(np.maximum(huber(rest, self._threshold) - self._sum, 0) / self._chance)
-        values, half = quantity(laws)[0], len(_REACH)
-        return (
-            _end(found, values[:half], against[:half], allowed, -math.inf),
-            _end(found, values[half:], against[half:], allowed, math.inf),
-        )
+            def residuals(laws: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+                rest, slopes = joint_residuals(laws, data.n, data.d, data.y)
+                value, gradient = quantity(laws)
+                held = hold * (value - targets[places])[:, None]
+                return np.hstack([rest, held]), np.concatenate([slopes, hold * gradient[:, None]], axis=1)
 
+            thresholds = np.append(np.full(data.y.size, self._threshold), np.inf)
+            starts = np.tile(self._law, (len(targets), 1))
+            laws, _ = descend(residuals, starts, LOWER, UPPER, threshold=thresholds, precision=1e-8)
+            rest, _ = joint_residuals(laws, data.n, data.d, data.y)
+            against = np.sqrt(np.maximum(huber(rest, self._threshold) - self._sum, 0) / self._chance)
+            return quantity(laws)[0], against
 
-def _end(found: float, values: np.ndarray, against: np.ndarray, allowed: float, bound: float) -> float:
-    values, against = np.append(found, values), np.append(0.0, against)
-    return crossing(values, against, allowed) if against.max() > allowed else bound
+        def end(side: int, values: np.ndarray, against: np.ndarray) -> float:
+            if against.max() <= allowed:
+                values, against = map(np.append, (values, against), drawn(side * _FAR))
+            if against.max() <= allowed:
+                return side * math.inf
+            return crossing(np.append(found, values), np.append(0.0, against), allowed)
+
+        near = (each.reshape(2, -1) for each in drawn(np.concatenate([-_NEAR, _NEAR])))
+        low, high = zip(*near, strict=True)
+        return end(-1, *low), end(1, *high)
