@@ -16,7 +16,7 @@ from dynascope.prediction.theories.followed import POINTS, Curve, followed
 from dynascope.prediction.theories.theory import Theory
 from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory import balanced, deep_modes, line, neuron, wide
-from dynascope.theory.assumptions import BALANCED_LAYERS, ONE_OUTPUT
+from dynascope.theory.assumptions import BALANCED_LAYERS, ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.balanced.determinants import distance_kept
 from dynascope.theory.features import eigenspectrum, training_flow
 from dynascope.theory.modes import emergence_time, mode_strength, saturation_time
@@ -31,6 +31,19 @@ def _unexplained(case: Case) -> float:
     return max(case.task.target_power - float(np.sum(case.task.cross_moment.T * case.best_map)), 0.0) / 2
 
 
+def _white_rest(case: Case) -> float:
+    """The loss of the best linear map if the inputs are white."""
+    return max(case.task.target_power - float(np.sum(case.task.cross_moment**2)) / case.white_power, 0.0) / 2
+
+
+def _white_least(case: Case) -> float:
+    """The same if its rank is no larger than hidden layers allow."""
+    assert case.layers is not None
+    rank = min(layer.shape[1] for layer in case.layers[:-1])
+    missed = np.linalg.svd(case.task.cross_moment, compute_uv=False)[rank:]
+    return _white_rest(case) + float(missed @ missed) / case.white_power / 2
+
+
 def _balanced(case: Case, times: np.ndarray) -> Curve:
     """On inputs with E[x xᵀ] = s I, which is the flow of whitened ones in the time s t, with the target Σ/s."""
     first, second = _two(case)
@@ -39,8 +52,7 @@ def _balanced(case: Case, times: np.ndarray) -> Curve:
         warnings.simplefilter("ignore")  # how far the layers are from balance is told with the other assumptions
         found = balanced.gram(first, second, task.cross_moment.T / power, power * times, approximate=True)
     excess = np.sum((np.asarray(found.product) - task.cross_moment.T / power) ** 2, axis=(1, 2)) / 2
-    rest = max(task.target_power - float(np.sum(task.cross_moment**2)) / power, 0.0) / 2
-    return Curve(power * excess + rest, {"coefficient": (("time", "feature", "target"), found.product)})
+    return Curve(power * excess + _white_rest(case), {"coefficient": (("time", "feature", "target"), found.product)})
 
 
 def _isotropic(case: Case, times: np.ndarray) -> Curve:
@@ -59,14 +71,13 @@ def _deep_isotropic(case: Case, times: np.ndarray) -> Curve:
 
 
 def _deep_modes(case: Case, times: np.ndarray) -> Curve:
-    layers, task, power = case.layers, case.task, case.white_power
+    layers, power = case.layers, case.white_power
     assert layers is not None
     sizes, strengths = _modes(case)
     found = deep_modes.strength_at(power * times, sizes[:, None], strengths[:, None], depth=len(layers))
     strength = np.asarray(found.strength).T
     excess = np.sum((strength - sizes) ** 2, axis=1) / 2
-    rest = max(task.target_power - float(np.sum(task.cross_moment**2)) / power, 0.0) / 2
-    return Curve(power * excess + rest, {"mode_strength": (("time", "mode"), strength)})
+    return Curve(power * excess + _white_rest(case), {"mode_strength": (("time", "mode"), strength)})
 
 
 def _gaps(case: Case) -> list[float]:
@@ -86,10 +97,8 @@ def _neuron(case: Case, times: np.ndarray) -> Curve:
     power = case.white_power
     target = case.task.cross_moment[0] / power
     found = neuron.trajectory(float(second[0, 0]), first[:, 0], target, power * times)
-    rest = max(case.task.target_power - power * float(target @ target), 0.0) / 2
-    return Curve(
-        power * np.asarray(found.excess_loss) + rest, {"coefficient": (("time", "feature"), found.coefficients)}
-    )
+    loss = power * np.asarray(found.excess_loss) + _white_rest(case)
+    return Curve(loss, {"coefficient": (("time", "feature"), found.coefficients)})
 
 
 def _function_space(case: Case, times: np.ndarray) -> Curve:
@@ -232,13 +241,14 @@ def _largest(case: Case) -> float:
 
 
 def _curve(name: str, function: Any, at: Callable[[Case, np.ndarray], Curve], **given: Any) -> Theory:
+    least = _white_least if WHITE_INPUTS in function.domain.assumes else None
     usual = {
         "staircase": False,
         "operations": _products,
         "memory": _maps,
         "gives": f"the loss and {function.domain.gives}",
     }
-    return Theory.of(name, function, solve=followed(name, at, _kept_away), **{**usual, **given})
+    return Theory.of(name, function, solve=followed(name, at, _kept_away, least=least), **{**usual, **given})
 
 
 CURVES = (

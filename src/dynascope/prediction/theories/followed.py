@@ -32,7 +32,10 @@ class Curve(NamedTuple):
 
 
 def followed(
-    name: str, at: Callable[[Case, np.ndarray], Curve], why: Callable[[Case], str]
+    name: str,
+    at: Callable[[Case, np.ndarray], Curve],
+    why: Callable[[Case], str],
+    least: Callable[[Case], float] | None = None,
 ) -> Callable[[Case], xr.Dataset]:
     """The record of a curve that is exact, to the time at which the loss has come to rest.
 
@@ -40,12 +43,14 @@ def followed(
         name: Of the theory.
         at: The curve of a case at some times.
         why: Why the loss of a case ends above that of the best map; nothing if that is not known.
+        least: What the curve of a case may fall to, if that is not the loss of the best map.
     """
 
     def solve(case: Case) -> xr.Dataset:
         with jax.enable_x64(True):
             first = 1 / max(case.input_power[0], 1e-300)
-            times = settled_times(lambda times: np.asarray(at(case, times).loss), floor=case.floor, first=first)
+            floor = case.floor if least is None else least(case)
+            times = settled_times(lambda times: np.asarray(at(case, times).loss), floor=floor, first=first)
             found = at(case, times)
         start, end = float(found.loss[0]) - case.floor, float(found.loss[-1]) - case.floor
         told = (
