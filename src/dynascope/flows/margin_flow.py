@@ -254,8 +254,7 @@ def _log_time(problem: MarginProblem, path: Any, steps: np.ndarray, wanted: np.n
     parts = [np.linspace(a, b, _PARTS) for a, b in itertools.pairwise(steps)]
     grid = np.unique(np.concatenate([*parts, wanted]))
     level = np.sinh(grid)
-    paces = [problem.velocity(y, state)[-1] for y, state in zip(grid, path(grid).T, strict=True)]
-    pace = np.array(paces) / np.cosh(grid)
+    pace = problem.paces(grid, path(grid).T) / np.cosh(grid)
     bend = np.diff(pace) / np.diff(level)
     # ∫ exp(v)(a + bv) = exp(v)(a + bv − b), over exp of the upper end.
     parts = pace[1:] - bend - np.exp(level[:-1] - level[1:]) * (pace[:-1] - bend)

@@ -22,6 +22,7 @@ Loss = Literal["exponential", "cross_entropy"]
 
 _FAR = 30.0  # exp of minus it is rounding, of a softplus
 _MOST_RISE, _LEAST, _TURN = 0.05, 1e-3, 0.01  # of ν by an explicit step, and its length over that of the parameters
+_ROWS = 256  # points in one run of a program, which paths of all lengths share
 _COARSE = 1e-4  # of ν, by which it may rise however samples at the margin change places
 
 
@@ -54,6 +55,14 @@ class MarginProblem:
     def velocity(self, y: float, state: np.ndarray) -> np.ndarray:
         """d/dy of θ, of q − ν and of the normalised time."""
         return np.asarray(_velocity(self.model, self.shapes, self.loss, y, state, *self.fixed))
+
+    def paces(self, y: np.ndarray, states: np.ndarray) -> np.ndarray:
+        """The last of the velocities, of the normalised time, at many points."""
+        found = []
+        for start in range(0, len(y), _ROWS):
+            places = np.minimum(np.arange(start, start + _ROWS), len(y) - 1)
+            found.append(_paces(self.model, self.shapes, self.loss, y[places], states[places], *self.fixed))
+        return np.concatenate(found)[: len(y)]
 
     def jacobian(self, y: float, state: np.ndarray) -> np.ndarray:
         """Its derivative by the state."""
@@ -100,6 +109,11 @@ def _margins_of(model: Model, shapes: Any, theta: Any, frozen: Any, leaves: Any,
 @functools.partial(jit, static_argnums=(0, 1, 2), brief=None)
 def _velocity(model: Model, shapes: Any, loss: Loss, y: Any, state: Any, *fixed: Any) -> Any:
     return _rise(model, shapes, loss, y, state, *fixed)
+
+
+@functools.partial(jit, static_argnums=(0, 1, 2), brief=None)
+def _paces(model: Model, shapes: Any, loss: Loss, y: Any, states: Any, *fixed: Any) -> Any:
+    return jax.vmap(lambda *each: _rise(model, shapes, loss, *each, *fixed)[-1])(y, states)
 
 
 @functools.partial(jit, static_argnums=(0, 1, 2), brief=None)
@@ -152,6 +166,7 @@ def _descended(model: Model, shapes: Any, loss: Loss, theta: Any, wanted: Any, m
     return record["theta"], record["level"], record["time"], record["clock"], end["passed"], end["level"]
 
 
+@functools.partial(jit, static_argnums=(0, 1, 2))
 def _rise(model: Model, shapes: Any, loss: Loss, y: Any, state: Any, *fixed: Any) -> Any:
     """The weights of the samples are of q − ν as the state has it, which rounding of a large q does not reach."""
     size = sum(math.prod(shape) for shape in shapes)
