@@ -72,7 +72,7 @@ def growth_near_zero(
         (weights, inputs[: trainings.samples], means),
         ([part[:, -1:] for part in weights], inputs[batch], targets[batch]),
     ):
-        hessian = _hessians(chosen, x, y, trainings.units).mean(axis=1)
+        hessian = _hessians(chosen, x, y).mean(axis=1)
         found.append(-np.einsum("si,sij,sj->s", direction, hessian, direction) - trainings.weight_decay)
     return NearZero(np.log(norms[:, -1] / norms[:, -2]) / (each * learning_rate), *found)
 
@@ -84,18 +84,20 @@ def _nearly_vanished(network: MLP) -> MLP:
     return eqx.tree_at(lambda tree: tree.weights, network, (first, second))
 
 
-def _hessians(weights: Any, inputs: np.ndarray, targets: np.ndarray, units: int) -> np.ndarray:
+def _hessians(weights: Any, inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """∂²L/∂n² of networks (starts, networks, …), each as it is, on the same samples."""
     starts, networks = weights[0].shape[:2]
     flat = [part.reshape(-1, *part.shape[2:]) for part in weights]
-    count, zero = starts * networks, {"in": flat[0][0] * 0, "bias": flat[2][0] * 0, "out": flat[1][0] * 0}
+    own = {"in": flat[0][0, :, :1], "bias": flat[2][0, :1], "out": flat[1][0, :1]}
+    count, zero = starts * networks, {name: np.zeros_like(each) for name, each in own.items()}
     data = [np.broadcast_to(each, (count, *each.shape)) for each in (inputs, targets)]
-    group = UnitGroup(units, [("in", 1), ("bias", 0)], [("out", 0)])
+    group = UnitGroup(1, [("in", 1), ("bias", 0)], [("out", 0)])
     found = normal_hessians(_loss, zero, (*data, *flat), group, [0])[0]
     return found.reshape(starts, networks, *found.shape[1:]).astype(float)
 
 
 def _loss(change: Any, x: Any, y: Any, first: Any, second: Any, first_bias: Any, second_bias: Any) -> Any:
-    # What is changed are the weights of each network, so that all networks go through one program.
-    hidden = jax.nn.relu(x @ (first + change["in"]) + first_bias + change["bias"])
-    return jnp.mean(jnp.sum((hidden @ (second + change["out"]) + second_bias - y) ** 2, axis=1)) / 2
+    # What is changed are the weights of the first neuron of each network, so that all go through one program.
+    hidden = jax.nn.relu(x @ (first[:, :1] + change["in"]) + first_bias[:1] + change["bias"])
+    others = jax.nn.relu(x @ first[:, 1:] + first_bias[1:]) @ second[1:] + second_bias
+    return jnp.mean(jnp.sum((hidden @ (second[:1] + change["out"]) + others - y) ** 2, axis=1)) / 2
