@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import warnings
@@ -176,7 +177,7 @@ def _exported(found: Network, wide: bool) -> Any:
     try:
         with _quiet():
             exported = torch.export.export(_Exported(found.call), _arguments(found, wide), strict=False)
-            return exported.run_decompositions()
+            return exported.run_decompositions(_decompositions())
     except Exception as error:  # whatever a program does that has no graph
         raise InputError(
             f"torch.export.export cannot read the model: {type(error).__name__}: {_said(error)}",
@@ -184,6 +185,12 @@ def _exported(found: Network, wide: bool) -> Any:
             value=type(error).__name__,
             remedy="write what looks at values of tensors as operations on them, such as torch.where",
         ) from error
+
+
+@functools.cache
+def _decompositions() -> Any:
+    """PyTorch's own, of which the table takes as long to make as the rest of a small export."""
+    return torch.export.default_decompositions()
 
 
 def _said(error: Exception) -> str:
