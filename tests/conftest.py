@@ -11,8 +11,11 @@ import re
 import sys
 import types
 import typing
+from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Errors that are asked for go through JAX by the thousand, which would compare each frame with its folders.
+os.environ.setdefault("JAX_TRACEBACK_FILTERING", "off")
 if "PYTEST_XDIST_WORKER" in os.environ:
     # One thread each, since the tests run in as many processes as there are cores.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -98,9 +101,10 @@ def _with_sizes(checks):
 jaxtyping.jaxtyped = _checks_types
 jaxtyping.install_import_hook("dynascope", "beartype.tolerant")
 
-# Linux grants a process 65 530 memory maps, of which each program takes about twenty.
-_MOST_PROGRAMS = 2000
-_forgotten = 0
+# Linux grants a process so many memory maps, of which each program takes about twenty. A module makes some hundred
+# programs at most.
+_MOST_MAPS = 65_530 - 10_000
+_MANY_PROGRAMS = 1500  # from which on maps are counted
 
 # The same draws in every run, whose programs the next one finds; others with `--hypothesis-profile explore`.
 hypothesis.settings.register_profile("dynascope", max_examples=12, deadline=None, database=None, derandomize=True)
@@ -141,13 +145,18 @@ def pytest_sessionstart(session):
 def pytest_collection_modifyitems(items):
     """Begin with what takes longest in one piece, so that no process waits for it at the end.
 
-    Then come tests that count programs, which forget those of before: all later ones find what a function has compiled.
+    Then come tests that forget programs, to count them: the fewer there are the sooner, and later ones find theirs.
     """
+    forgetful = {
+        "test_its_first_call_compiles_at_most_two_programs",
+        "test_no_program_calls_python",
+        "test_a_study_finds_all_its_programs_when_it_runs_again",
+    }
 
     def place(item) -> int:
         if item.nodeid.startswith(("tests/test_style.py", "tests/prediction/test_calls.py")):
             return 0
-        return 1 if getattr(item, "originalname", "") == "test_its_first_call_compiles_at_most_two_programs" else 2
+        return 1 if getattr(item, "originalname", "") in forgetful else 2
 
     items.sort(key=place)
 
@@ -226,15 +235,19 @@ def unchecked_types():
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
+def _memory_maps() -> int:
+    with contextlib.suppress(OSError):
+        return Path("/proc/self/maps").read_bytes().count(b"\n")
+    return 0  # where there is no such bound
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _few_programs():
     """Forget compiled programs before there are too many for a process, which takes it some seconds."""
-    global _forgotten
     yield
-    if _programs["backend_compile_duration"] - _forgotten > _MOST_PROGRAMS:
+    if _programs["backend_compile_duration"] > _MANY_PROGRAMS and _memory_maps() > _MOST_MAPS:
         sys.modules["jax"].clear_caches()
         gc.collect()
-        _forgotten = _programs["backend_compile_duration"]
     # What a module leaves stays too, and is not gone through again.
     gc.collect(1)
     gc.freeze()
