@@ -216,17 +216,19 @@ def _integrate(
             jax.tree.map(lambda rate, part: jax.tree.map(lambda leaf: jnp.full_like(leaf, rate), part), rates, weights)
         )
 
-        def loss(vector: Any) -> Any:
+        @jax.jit  # traced once for all places where a solver asks
+        @jax.value_and_grad
+        def loss_and_gradient(vector: Any) -> Any:
             return objective.loss(restore(vector))
 
         by_weight = controller is diffrax.PIDController
         usual = numbers["relative_tolerance"] * jnp.sqrt(jnp.mean(start**2)) if by_weight else 0.0
-        first_loss, first_gradient = jax.value_and_grad(loss)(start)
+        first_loss, first_gradient = loss_and_gradient(start)
         broken = ~(jnp.isfinite(first_loss) & jnp.isfinite(first_gradient).all())
 
         def velocity(t: Any, vector: Any, arguments: Any) -> Any:
             # A member without a finite start stays where it is, rather than hold up the others.
-            return jnp.where(broken, 0, -speed * neuron_rates(vector) * jax.grad(loss)(vector))
+            return jnp.where(broken, 0, -speed * neuron_rates(vector) * loss_and_gradient(vector)[1])
 
         def neuron_rates(vector: Any) -> Any:
             if not normalised:
@@ -237,8 +239,8 @@ def _integrate(
             return ravel_pytree(eqx.filter(spread, eqx.is_inexact_array))[0]
 
         stops = {
-            "loss_target": lambda vector: loss(vector) < numbers["loss_target"],
-            "stationarity": lambda vector: jnp.linalg.norm(jax.grad(loss)(vector)) < numbers["stationarity"],
+            "loss_target": lambda vector: loss_and_gradient(vector)[0] < numbers["loss_target"],
+            "stationarity": lambda vector: jnp.linalg.norm(loss_and_gradient(vector)[1]) < numbers["stationarity"],
         }
         asked = {name: stop for name, stop in stops.items() if name in numbers}
         conditions = {name: lambda t, y, args, *, stop=stop, **_: stop(y) for name, stop in asked.items()}
