@@ -25,6 +25,7 @@ import beartype
 import hypothesis
 import jaxtyping
 import pytest
+from _pytest.runner import runtestprotocol
 
 if sys.version_info < (3, 12):
     # What a protocol asks for is looked up at each check, of `ArrayLike` eight times; later versions keep it too.
@@ -225,6 +226,23 @@ def pytest_xdist_make_scheduler(config, log):
             return module
 
     return ByModule(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    """Tell the process that reports how a test ended, and all else only where that is not well.
+
+    To pack and unpack the other three messages of each test took more time than most tests do.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ or item.config.option.durations is not None:
+        return None
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    well = all(report.passed for report in reports)
+    for report in reports:
+        if report.when == "call" or not well:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 @pytest.fixture
