@@ -38,8 +38,7 @@ FORMULA = re.compile(r"[=∝≤≥<>→·√½²Σ⟨^′']")
 
 def names_a_source(member: Member, seen: tuple[str, ...] = ()) -> bool:
     """Whether it cites a paper itself, or is made of a public function that does."""
-    domain = theory.domain.find_domains().get(member.name)
-    if re.search(r"arXiv|thesis|^References:", member.doc, re.MULTILINE) or (domain and domain.reference):
+    if re.search(r"arXiv|thesis|^References:", member.doc, re.MULTILINE):
         return True
     mentioned = {name.rpartition(".")[2] for name in re.findall(r"`([\w.]+)", member.doc)}
     others = [other for other in MEMBERS.values() if other.name.rpartition(".")[2] in mentioned]
