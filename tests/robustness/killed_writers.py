@@ -5,12 +5,15 @@ Prints how many kills came while a record was written, and what was wrong afterw
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import os
+import pickle
 import random
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +27,7 @@ from dynascope.record.store import load, save
 NAMES = ["a", "b", "c", "d"]
 
 
-def record(level: float):
+def record(level: float) -> xr.Dataset:
     """Equal numbers in several arrays, so that a mixture of two records shows."""
     return make_record({name: (["time"], np.full(500, level)) for name in NAMES}, {"time": np.arange(500.0)})
 
@@ -42,10 +45,20 @@ def in_a_process(run: Callable[[], None]) -> int:
     return child
 
 
-def writing(path: Path, begun: Path) -> None:
-    # Made once, so that most kills come while files are written.
-    records = [record(level) for level in (0.0, 1.0)]
-    made = [store._files(xr.DataTree(each)) for each in records]
+def files_of(records: list[xr.Dataset]) -> list[dict[str, bytes]]:
+    """What is written of each, made in another process, since it takes threads."""
+    with tempfile.TemporaryFile() as file:
+
+        def make() -> None:
+            pickle.dump([store._files(xr.DataTree(each)) for each in records], file)
+            file.flush()
+
+        os.waitpid(in_a_process(make), 0)
+        file.seek(0)
+        return pickle.load(file)
+
+
+def writing(path: Path, begun: Path, records: list[xr.Dataset], made: list[dict[str, bytes]]) -> None:
     for turn in itertools.cycle((0, 1)):
         store._files = lambda _, turn=turn: made[turn]
         save(records[turn], path)
@@ -66,10 +79,14 @@ def main(folder: str, kills: str, way: str) -> None:
     path, begun, draw = Path(folder, "record.zarr"), Path(folder, "begun"), random.Random(0)
     if way == "rename":
         whole_files.exchanged = lambda *_: False
+    # Made once, so that most kills come while files are written.
+    records = [record(level) for level in (0.0, 1.0)]
+    made = files_of(records)
+    gc.freeze()  # what is here, which no child has to copy
     amid = 0
     for _ in range(int(kills)):
         begun.unlink(missing_ok=True)
-        child = in_a_process(lambda: writing(path, begun))
+        child = in_a_process(lambda: writing(path, begun, records, made))
         while not begun.exists():
             time.sleep(0.001)
         time.sleep(draw.uniform(0, 0.1))
