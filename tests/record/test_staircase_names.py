@@ -14,16 +14,14 @@ OWN = [*(name for name in OWN if name.isidentifier()), staircase_names.ACCELERAT
 
 def spelled(path: Path) -> set[str]:
     """The names that the code of a file spells; documentation may."""
-    tree = ast.parse(path.read_text("utf-8"))
-    documentation = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
-    }
-    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return {node.value for node in texts if id(node) not in documentation and node.value in OWN}
+    documentation, found = set(), set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            if node.body and isinstance(node.body[0], ast.Expr):
+                documentation.add(id(node.body[0].value))
+        elif isinstance(node, ast.Constant) and node.value in OWN and id(node) not in documentation:
+            found.add(node.value)
+    return found
 
 
 def test_the_names_of_a_staircase_are_spelled_in_one_file():
