@@ -144,8 +144,12 @@ class FromTheEnd:
 
 
 def pytest_configure(config):
-    """Let every other process collect from the end, where bytecode is still to be made: it finds half of it done."""
-    if os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579":
+    """Let every other process collect from the end, where bytecode is still to be made: it finds half of it done.
+
+    Not where tests are asked for by name, which may be in any order.
+    """
+    odd = os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579"
+    if odd and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         config.pluginmanager.register(FromTheEnd())
 
 
