@@ -87,28 +87,34 @@ def processor_seconds(*arguments: str) -> float:
     return after.children_user + after.children_system - before.children_user - before.children_system
 
 
+@pytest.mark.slow
 def test_importing_dynascope_loads_nothing_heavy(loaded):
     assert loaded["dynascope"] == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_that_compute_nothing_load_nothing_heavy(loaded, command):
     assert loaded[command] == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", SLIPS)
 def test_a_slip_of_the_pen_is_answered_without_loading_anything_heavy(loaded, command):
     assert loaded[command] == set()
 
 
+@pytest.mark.slow
 def test_tasks_that_draw_samples_with_jax_do_not_load_it_before(loaded):
     assert "jax" not in loaded["tasks that draw samples with JAX when they are asked to"]
 
 
+@pytest.mark.slow
 def test_drawing_touches_neither_pyplot_nor_jax(loaded):
     assert loaded["drawing"] & {"matplotlib", "matplotlib.pyplot", "jax", "tkinter"} == {"matplotlib"}
 
 
+@pytest.mark.slow
 def test_modules_that_work_on_plain_arrays_do_not_load_jax(loaded):
     assert not loaded["plain arrays"] & {"jax", "equinox", "diffrax"}
 
@@ -119,12 +125,14 @@ def test_every_face_is_tested_here():
     assert faces == FACES
 
 
+@pytest.mark.slow
 def test_the_help_appears_at_once():
     # An eighth of what a computation loads; with JAX the help would take half of it.
     computing = processor_seconds("-c", "import jax, xarray, diffrax")
     assert 0 < processor_seconds("-m", "dynascope", "--help") < computing / 3
 
 
+@pytest.mark.slow
 def test_importing_everything_leaves_jax_in_single_precision(loaded):
     # The steps end with the look at its configuration.
     assert "jax" in loaded["everything"]

@@ -99,6 +99,7 @@ def test_the_contracts_name_every_room():
     assert rooms - {"dynascope.__init__", "dynascope.__main__"} == named
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(QUESTIONS)), ids=[room for room, _ in QUESTIONS])
 def test_a_room_needs_none_above_it_and_what_draws_records_nothing_of_where_they_came_from(complaints, number):
     if QUESTIONS[number][0] == "dynascope.torch" and not PYTORCH:
@@ -106,6 +107,7 @@ def test_a_room_needs_none_above_it_and_what_draws_records_nothing_of_where_they
     assert complaints[number] == ""
 
 
+@pytest.mark.slow
 def test_a_room_that_needs_one_above_it_is_found_out(complaints):
     assert "is above" in complaints[-1]
 

@@ -50,6 +50,7 @@ def test_rooms_imports_circles_arrows_up_and_long_files_are_found(structure, hou
     assert rooms["roof"].long_files == []
 
 
+@pytest.mark.slow
 def test_every_import_inside_a_function_says_why(structure):
     silent = []
     for path in structure.SOURCES.rglob("*.py"):
@@ -67,6 +68,7 @@ def test_every_import_inside_a_function_says_why(structure):
     assert silent == []
 
 
+@pytest.mark.slow
 def test_the_package_has_no_circle_no_arrow_up_and_few_imports_inside_functions(structure, capsys):
     structure.main()
     printed = capsys.readouterr().out

@@ -79,6 +79,7 @@ def interrupted(body: str, *, json: bool = False) -> tuple[int, str, str, float]
     return process.returncode, out, err, time.monotonic() - start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", [DEAF, LOST])
 def test_what_python_does_not_hear_is_left_within_a_second(body):
     code, out, err, seconds = interrupted(body)
@@ -86,23 +87,27 @@ def test_what_python_does_not_hear_is_left_within_a_second(body):
     assert seconds < 1.5  # on a machine that does other things too
 
 
+@pytest.mark.slow
 def test_for_a_machine_it_is_told_as_json():
     code, out, err, _ = interrupted(DEAF, json=True)
     assert (code, err) == (130, "")
     assert out.startswith('{"error": {"message": "interrupted."')
 
 
+@pytest.mark.slow
 def test_what_is_being_answered_is_not_cut_short():
     code, _, err, seconds = interrupted(ANSWERED)
     assert (code, err) == (130, "")
     assert seconds > 1
 
 
+@pytest.mark.slow
 def test_an_interrupt_that_became_another_error_is_still_one():
     code, out, _, _ = interrupted(TRANSLATED)
     assert (code, out) == (130, "interrupted.\n")
 
 
+@pytest.mark.slow
 def test_files_that_are_written_are_closed_first():
     code, out, _, seconds = interrupted(WRITING)
     # Python tells of it as soon as it can, which is before the file is closed; but nothing has ended the process.

@@ -246,6 +246,7 @@ def test_jumps_that_run_together_at_this_scale_are_not_missed_for_want_of_a_paus
     assert missed == [0, 1]
 
 
+@pytest.mark.slow
 def test_a_run_that_nearly_follows_the_curve_misses_no_jump_however_close_two_of_them_are():
     missed = []
     for apart in np.geomspace(0.5, 20, 60):

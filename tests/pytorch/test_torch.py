@@ -38,5 +38,6 @@ def test_without_pytorch_the_room_says_what_to_install():
     )
 
 
+@pytest.mark.slow
 def test_the_kernel_of_a_function_of_jax_does_not_load_pytorch():
     assert said(OTHERS) == "[[1.0, 0.0], [0.0, 1.0]] False"

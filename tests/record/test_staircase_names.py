@@ -24,6 +24,7 @@ def spelled(path: Path) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_names_of_a_staircase_are_spelled_in_one_file():
     assert "jump_time" in OWN
     assert "observed_loss_after" in OWN

@@ -493,6 +493,7 @@ def test_a_long_name_with_markup_stays_text():
     assert HOSTILE in "".join(outline.text)
 
 
+@pytest.mark.slow
 def test_the_page_of_a_large_tree_is_at_most_a_megabyte_and_a_half():
     time, modes = np.geomspace(1e-3, 1e3, 400), np.arange(1, 21)
     values = np.random.default_rng(0).normal(size=(8, 20, 400))

@@ -71,6 +71,7 @@ def told():
     process.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", HOSTILE, ids=lambda make: make.__name__)
 def test_a_hostile_file_is_refused_in_a_line_before_it_costs_anything(make, tmp_path, told, request):
     path = make(tmp_path)

@@ -43,6 +43,7 @@ def member(request) -> Member:
     return request.param
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_types")
 def test_a_mutated_argument_gives_a_right_answer_or_an_error_that_says_what_to_do(member, tmp_path, monkeypatch):
     assert member.calls, "the example does not call it"

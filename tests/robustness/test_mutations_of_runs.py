@@ -280,6 +280,7 @@ def chosen(name: str, argument: str, valid: Any, *, run: bool) -> Iterator[Mutan
             yield mutant
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_mutated_argument_of_a_run_gives_an_answer_or_an_error_that_says_what_to_do(name, tmp_path, monkeypatch):

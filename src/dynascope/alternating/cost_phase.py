@@ -94,7 +94,8 @@ def settle(
     def stop(here: Here) -> Array:
         norms = jnp.linalg.norm(here.state.reshape(shape), axis=1)
         lost = jnp.any(present & (norms < shrunk * jnp.max(norms)))
-        return (descent(here) < slowest) | lost | jax.lax.cond(coarse, lambda: False, lambda: bent(here))
+        turned: Array = jax.lax.cond(coarse, lambda: False, lambda: bent(here))
+        return (descent(here) < slowest) | lost | turned
 
     def bent(here: Here) -> Array:
         product = jax.jvp(jax.grad(loss), (here.state,), (here.slope,))[1]

@@ -222,6 +222,7 @@ class Narrow(nn.Module):
         return self.last(torch.relu(self.between(torch.relu(self.first(x)) @ self.turned)))
 
 
+@pytest.mark.slow
 def test_a_module_that_holds_narrow_tensors_is_read_in_their_precision_and_computed_in_64_bits():
     found = program(torch.compile(nn.DataParallel(Narrow())), torch.ones(2, 3))
     assert list(found.params) == ["between.bias", "first.bias", "first.weight", "last.bias"]

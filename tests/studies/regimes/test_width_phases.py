@@ -100,6 +100,7 @@ def test_relu_networks_on_digits_keep_their_kernel_where_theory_says():
     assert tree["observed"]["digits_keeps_kernel"].values.tolist() == [1, 0, 0, 1, 1, 0, 0, 1]
 
 
+@pytest.mark.slow
 def test_tolerances_are_what_the_exact_exponents_miss_and_shrink_with_the_width(sides):
     _, predicted = sides
     wide = dataclasses.replace(tiny, scaling_parameters=[256.0, 512.0, 1024.0]).predict()

@@ -22,6 +22,7 @@ def curve(alpha, skills=50_000):
     return times, training_loss(times, skill_frequencies(skills, alpha), **MODEL), window
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.floats(0.05, 2), st.floats(1e-3, 1e3), st.floats(0, 0.1))
 def test_a_power_law_is_found_whatever_the_known_constant(exponent, prefactor, floor):
