@@ -7,6 +7,7 @@ import functools
 import gc
 import inspect
 import itertools
+import math
 import os
 import re
 import sys
@@ -103,10 +104,8 @@ def _with_sizes(checks):
 jaxtyping.jaxtyped = _checks_types
 jaxtyping.install_import_hook("dynascope", "beartype.tolerant")
 
-# Linux grants a process so many memory maps, of which each program takes about twenty. A module makes some hundred
-# programs at most.
-_MOST_MAPS = 65_530 - 10_000
-_MANY_PROGRAMS = 1500  # from which on maps are counted
+_MANY_PROGRAMS = 1500  # from which on memory maps are counted, of which each takes about twenty-five
+_SPARE = 4000  # maps, as a module makes a hundred and fifty programs at most
 
 # The same draws in every run, whose programs the next one finds; others with `--hypothesis-profile explore`.
 hypothesis.settings.register_profile("dynascope", max_examples=12, deadline=None, database=None, derandomize=True)
@@ -280,17 +279,18 @@ def unchecked_types():
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
-def _memory_maps() -> int:
+def _spare_maps() -> float:
     with contextlib.suppress(OSError):
-        return Path("/proc/self/maps").read_bytes().count(b"\n")
-    return 0  # where there is no such bound
+        most = int(Path("/proc/sys/vm/max_map_count").read_text())
+        return most - Path("/proc/self/maps").read_bytes().count(b"\n")
+    return math.inf  # where there is no such bound
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_programs():
-    """Forget compiled programs before there are too many for a process, which takes it some seconds."""
+    """Forget compiled programs before a process has as many memory maps as Linux grants, which takes ten seconds."""
     yield
-    if _programs["backend_compile_duration"] > _MANY_PROGRAMS and _memory_maps() > _MOST_MAPS:
+    if _programs["backend_compile_duration"] > _MANY_PROGRAMS and _spare_maps() < _SPARE:
         sys.modules["jax"].clear_caches()
         gc.collect()
     # What a module leaves stays too, and is not gone through again.
