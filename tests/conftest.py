@@ -241,6 +241,8 @@ def pytest_xdist_make_scheduler(config, log):
     class ByModule(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             module, _, test = nodeid.partition("::")
+            if "torch" in module or "[torch." in test:
+                return "torch"  # which one process imports
             study = re.fullmatch(r"tests/studies/\w+/test_(\w+)\.py", module)
             if study:
                 return f"tests/studies/test_conformance.py[{study[1].replace('_', '-')}]"
