@@ -8,6 +8,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 MISSING = """
 import sys
 sys.modules[{name!r}] = None
