@@ -62,8 +62,8 @@ def read_rates(source: Any, steps: Float[np.ndarray, " n"]) -> float | Float[np.
     found = [names[name] for name in _RATES if name in names]
     if not found:
         return None
-    logged: pd.Series = source[found[0]]
-    rates = numbers("learning_rate", logged.to_numpy())
+    logged = np.asarray(source[found[0]])
+    rates = numbers("learning_rate", logged)
     if np.ptp(rates) == 0:
         return float(rates[0])
     lasts = np.diff(np.append(steps, steps[-1] + 1))
