@@ -48,6 +48,7 @@ def noisy(spread, seed=0):
     return losses() * np.exp(spread * draw - spread**2 / 2)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(list(LOSSES)), st.sampled_from([1, 2, 3]), st.floats(0.3, 3.0))
 def test_conventions_and_rates_leave_verdict_and_errors(loss, outputs, speed):
     ours = losses("squared", outputs=outputs)

@@ -43,6 +43,7 @@ def convolutions(draw):
     return placed(images + sizes[0], orders[0]), placed(filters + sizes[1], orders[1]), arguments
 
 
+@pytest.mark.slow
 @given(convolutions())
 def test_computes_the_same_with_axes_in_any_order(case):
     images, filters, arguments = case

@@ -57,6 +57,7 @@ def separable(seed, inputs):
             return z
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inputs", [2, 3, 4, 5])
 def test_linear_classifiers_end_in_the_max_margin_direction(inputs):
     for seed in range(2):

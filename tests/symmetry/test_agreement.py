@@ -11,6 +11,7 @@ from dynascope.errors import InputError
 from dynascope.symmetry import agreement, discover, structure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_program_and_the_gradients_show_the_same_charges(name):
     apply, params, inputs, charges = NETWORKS[name]
@@ -55,6 +56,7 @@ def test_weights_that_read_what_sums_to_zero_are_shifted_by_gradients_alone():
     assert found.together == found.numerical > found.structural
 
 
+@pytest.mark.slow
 def test_both_passes_see_that_a_norm_with_a_small_epsilon_has_no_scale():
     def apply(p, x):
         z = x @ p["W"]

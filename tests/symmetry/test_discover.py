@@ -31,6 +31,7 @@ REFERENCE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFERENCE)
 def test_ranks_are_those_of_the_ledger_level_by_level(name):
     apply, params, shape, ranks, laws = REFERENCE[name]
@@ -38,6 +39,7 @@ def test_ranks_are_those_of_the_ledger_level_by_level(name):
     assert (found.ranks, found.laws, found.charges) == (ranks, laws, laws)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["deep ReLU", "tied embedding"])
 def test_what_holds_only_where_a_unit_is_dead_is_no_law(name):
     # At most random points one of the second layer's units is dead for all inputs.

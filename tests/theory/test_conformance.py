@@ -175,6 +175,7 @@ INTEGRATED = {
 }
 
 
+@pytest.mark.slow
 def test_its_first_call_compiles_at_most_two_programs(member):
     if member.name in INTEGRATED:
         assert member.programs == 1 + 2

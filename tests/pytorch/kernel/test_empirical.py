@@ -207,6 +207,7 @@ def test_it_differentiates_also_where_gradients_are_off(switch):
     same(found, reference("an MLP"))
 
 
+@pytest.mark.slow
 def test_a_module_that_was_compiled_or_is_trained_in_parallel_is_read_as_it_was_written():
     module, x = networks.made("an MLP")
     for wrapped in (torch.compile(module), nn.DataParallel(module)):

@@ -250,6 +250,7 @@ def test_log_probabilities_of_a_module_are_a_function_of_it():
     assert read(found) == {("translation", 1, *paths("0.bias")), ("translation", 2, *paths("0.weight"))}
 
 
+@pytest.mark.slow
 def test_rows_that_are_summed_in_bags_mix_and_their_largest_do_not():
     class Bags(nn.Module):
         def __init__(self, mode):
