@@ -33,7 +33,8 @@ SLIPS = ["predict x --frob", "run frob --json", "run --help"]
 # One after the other in one interpreter, from what should load least to what may load most, so that what one step
 # loads is seen in all that come after it.
 STEPS = f"""
-import importlib, json, pkgutil, sys
+import gc, importlib, json, pkgutil, sys
+gc.disable()  # what is imported stays
 loaded = {{}}
 def note(step):
     loaded[step] = sorted({HEAVY!r} & sys.modules.keys())

@@ -24,7 +24,8 @@ DRAWING = ["dynascope.report", "dynascope.plot", "dynascope.comparison", "dynasc
 # Answers questions, each of them a room and others that cannot be imported meanwhile: imports every module of the room
 # and every public name of its faces, all of it anew, and says what went wrong.
 WITHOUT = """
-import importlib, json, pkgutil, sys, traceback
+import gc, importlib, json, pkgutil, sys, traceback
+gc.disable()  # what is imported stays
 
 class Blocked:
     rooms = []

@@ -20,6 +20,8 @@ from dynascope import theory
 MEMBERS = {name: member for name, member in members(theory).items() if not name.startswith("domain.")}
 # Answers all calls in a process with the settings that JAX has by itself, and then again in 64 bits.
 FRESH = """
+import gc
+gc.disable()  # most of what is made stays
 import itertools, pickle, sys
 from documented import Call, members, numbers
 from dynascope import theory
