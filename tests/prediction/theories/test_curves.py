@@ -7,6 +7,7 @@ import pytest
 from dynascope import compare, observe, predict
 from dynascope.networks import MLP, DeepLinear, DiagonalLinear, TwoLayer, balanced_linear
 from dynascope.tasks import Task
+from dynascope.theory import balanced
 
 DRAW = np.random.default_rng(3)
 X = DRAW.normal(size=(30, 3)) * [1.0, 1.4, 0.8]
@@ -68,6 +69,30 @@ def test_units_of_white_inputs_are_units_of_time():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("width", [1, 4])
+def test_on_inputs_that_are_nearly_white_a_curve_is_followed_until_its_own_loss_rests(width, monkeypatch):
+    gram, asked = balanced.gram, []
+
+    def witness(first, second, target, times, **options):
+        asked.append(times.max())
+        return gram(first, second, target, times, **options)
+
+    monkeypatch.setattr(balanced, "gram", witness)
+    white = TWO.whitened()
+    noise = np.random.default_rng(4).normal(size=(30, 2))
+    nearly = Task(white.inputs * [1.0, 1.1, 0.9], white.targets + noise)
+    predicted = predict(nearly, balanced_linear(3, width, 2), scale=0.1, theory="balanced")
+    # That of the best map of its rank if the inputs were white, which is not the loss of the data.
+    power = np.mean(nearly.inputs**2)
+    learned = np.linalg.svd(nearly.cross_moment, compute_uv=False)[:width]
+    least = (nearly.target_power - np.sum(learned**2) / power) / 2
+    loss = predicted["loss"].to_numpy()
+    # It ends where a thousandth of the fall is left.
+    assert loss[-1] == pytest.approx(least, abs=2e-3 * (loss[0] - least))
+    # Some hundred e-folds of the slowest mode, and not the million that never reach the loss of the data.
+    assert max(asked) * learned[-1] < 1000
+
+
 def test_a_map_that_cannot_be_reached_is_told():
     # The determinant of a balanced map keeps its sign, so that training ends at a saddle.
     task = Task([[1.0], [-1.0]], [[-1.0], [1.0]])
