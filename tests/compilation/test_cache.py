@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import zstandard
 
 from dynascope.compilation import cache, cache_directory, compile_cache
 from dynascope.studies import find_study
@@ -89,7 +90,7 @@ def test_the_second_run_finds_the_program(place, counted, capfd):
 
 def test_settings_are_what_they_were_before(place):
     before = [getattr(jax.config, name) for name in SETTINGS]
-    show, filters = warnings.showwarning, list(warnings.filters)
+    show, filters, packer = warnings.showwarning, list(warnings.filters), zstandard.ZstdCompressor
     within = []
 
     @compile_cache()
@@ -101,7 +102,7 @@ def test_settings_are_what_they_were_before(place):
         fail()
     assert within[0].startswith(str(place))
     assert [getattr(jax.config, name) for name in SETTINGS] == before
-    assert (warnings.showwarning, warnings.filters) == (show, filters)
+    assert (warnings.showwarning, warnings.filters, zstandard.ZstdCompressor) == (show, filters, packer)
 
 
 def test_after_it_programs_are_kept_no_more(place, counted):
@@ -184,6 +185,23 @@ def test_a_damaged_program_is_compiled_and_kept_anew(place, counted, capfd, dama
         assert compute(counted) == (1, 0)
 
 
+def test_a_bit_that_changed_anywhere_costs_time_only(place, counted, capfd):
+    compute(counted)
+    (entry,) = entries(place)
+    whole, draw = entry.read_bytes(), np.random.default_rng(0)
+    x, sound = np.ones((3, 3), np.float32), np.full((3, 3), 3 * np.sin(np.float32(1)))
+    # The last four are those of the checksum.
+    for place_of_bit in [*draw.integers(8 * len(whole), size=12), 8 * len(whole) - 1]:
+        damaged = np.frombuffer(whole, np.uint8).copy()
+        damaged[place_of_bit // 8] ^= 1 << (place_of_bit % 8)
+        entry.write_bytes(damaged.tobytes())
+        with nothing_said(capfd), compile_cache():
+            counted.clear()
+            np.testing.assert_allclose(jax.jit(lambda x: jnp.sin(x) @ x)(x), sound, rtol=1e-6)
+        assert counted["cache_hits"] == 0, place_of_bit
+        assert entries(place) == []
+
+
 def test_a_folder_in_the_place_of_a_program_costs_time_only(place, counted, capfd):
     compute(counted)
     (entry,) = entries(place)
@@ -223,6 +241,19 @@ def as_nobody():
     finally:
         if root:
             os.seteuid(0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder has no such rights there")
+def test_all_folders_that_are_made_are_for_their_owner_alone(counted, place, tmp_path, monkeypatch):
+    monkeypatch.setenv("DYNASCOPE_CACHE", str(tmp_path / "a" / "b"))
+    before = os.umask(0o002)
+    try:
+        compute(counted)
+    finally:
+        os.umask(before)
+    made = [path for path in tmp_path.rglob("*") if path.is_dir()]
+    assert len(made) == 4
+    assert {path.stat().st_mode & 0o777 for path in made} == {0o700}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder has no such rights there")

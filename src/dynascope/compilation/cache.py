@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import os
@@ -15,7 +16,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import zstandard
+
 from dynascope import __version__
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
 
 __all__ = ["cache_directory", "compile_cache"]
 
@@ -80,7 +86,10 @@ def compile_cache() -> Iterator[None]:
         return
     directory = root / "programs" / _kind()
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Those above it too, since whoever may write into one of them can put another in its place.
+        for folder in reversed((directory, *directory.parents)):
+            if not folder.is_dir():
+                folder.mkdir(mode=0o700, exist_ok=True)
     except OSError:
         yield
         return
@@ -95,7 +104,7 @@ def compile_cache() -> Iterator[None]:
     }
     before = {name: getattr(jax.config, name) for name in settings}
     kept = set(directory.glob(_PROGRAMS))
-    with _silently() as troubled:
+    with _silently() as troubled, _with_checksums():
         try:
             _set(settings)
             reset_cache()
@@ -137,6 +146,29 @@ def _processor() -> str:
             asked = ["sysctl", "-n", "machdep.cpu.brand_string"]
             return subprocess.run(asked, capture_output=True, text=True, check=False).stdout
     return platform.processor()
+
+
+@contextlib.contextmanager
+def _with_checksums() -> Iterator[None]:
+    """Pack programs with a checksum of what they are.
+
+    Without one, as JAX packs them, a bit that has changed on the disk is taken for part of the program: the process
+    crashes, or counts wrongly. Whoever unpacks looks at the checksum where there is one. With zlib there always is.
+    """
+    packer, name, option = zstandard, "ZstdCompressor", {"write_checksum": True}
+    if sys.version_info >= (3, 14):  # where JAX takes what comes with Python
+        packer, name, option = zstd, "compress", {"options": {zstd.CompressionParameter.checksum_flag: True}}
+    before = getattr(packer, name)
+
+    @functools.wraps(before)
+    def checked(*given: Any, **chosen: Any) -> Any:
+        return before(*given, **(chosen or option))
+
+    setattr(packer, name, checked)
+    try:
+        yield
+    finally:
+        setattr(packer, name, before)
 
 
 @contextlib.contextmanager
