@@ -3,7 +3,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dynascope.arguments import array_namespace, holds, require_axes, require_finite_values, require_real_values
+from dynascope.arguments import (
+    array_namespace,
+    holds,
+    require_axes,
+    require_finite_values,
+    require_labels,
+    require_real_values,
+)
 from dynascope.errors import InputError
 
 LIBRARIES = ["numpy", "jax.numpy", "torch"]
@@ -78,3 +85,35 @@ def test_numbers_of_another_kind_are_no_real_values(make, values):
 
 def test_values_that_jax_traces_are_not_seen():
     jax.jit(lambda x: require_real_values("weights", x) or x)(jnp.nan)
+
+
+def test_numbers_of_classes_pass(make):
+    require_labels("labels", make([2, 0]), 2)
+    require_labels("labels", make([2, 0]), 2, classes=3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "value", "remedy"),
+    [
+        ([0, 1, 1], (3,), r"give one label for each sample, of shape \(2,\)"),
+        ([[0], [1]], (2, 1), "give one label for each sample"),
+        ([0.0, 1.0], None, "give whole numbers, classes counted from 0"),
+        ([True, False], None, "give whole numbers"),
+        ([0, -1], (-1, 0), "count 3 classes from 0"),
+        ([3, 1], (1, 3), "count 3 classes from 0"),
+    ],
+)
+def test_what_numbers_no_class_of_a_sample_is_refused_by_name(make, labels, value, remedy):
+    with pytest.raises(InputError, match=rf"^targets (has|goes) .*: {remedy}") as caught:
+        require_labels("targets", make(labels), 2, classes=3)
+    assert caught.value.argument == "targets"
+    assert caught.value.value == (str(make(labels).dtype) if value is None else value)
+
+
+def test_labels_below_zero_are_refused_however_many_classes_there_are(make):
+    with pytest.raises(InputError, match="goes from -1 to 5: count classes from 0"):
+        require_labels("labels", make([5, -1]), 2)
+
+
+def test_labels_that_jax_traces_are_not_seen():
+    jax.jit(lambda x: require_labels("labels", x, 2, classes=3) or x)(np.array([-1, 7]))

@@ -173,7 +173,7 @@ def test_times_pass_unchanged(times):
         (1.0, {"single": False}, "shape"),
         ([0.0, 2.0, 1.0], {"increasing": True}, "does not increase"),
         ([0.0, 1.0, 1.0], {"increasing": True}, "does not increase"),
-        ([], {"increasing": True}, "does not increase"),
+        ([], {"increasing": True}, "has 0 numbers: give at least 1 that increase"),
     ],
 )
 def test_what_is_no_row_of_times_is_refused_by_name(times, options, problem):

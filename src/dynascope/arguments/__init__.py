@@ -10,6 +10,7 @@ from dynascope.arguments.array_libraries import (
     holds,
     require_axes,
     require_finite_values,
+    require_labels,
     require_real_values,
 )
 from dynascope.arguments.arrays import (
@@ -25,6 +26,7 @@ from dynascope.arguments.arrays import (
 )
 from dynascope.arguments.compiled import all_finite, in_one_shape, nan_outside, real_arrays, real_times, real_value
 from dynascope.arguments.kinds import checked, face
+from dynascope.arguments.known import require_bounds, require_increasing, require_whole_numbers
 from dynascope.arguments.memory import machine_memory, require_memory, require_room, require_unpacked, said_bytes
 from dynascope.arguments.numbers import (
     given,
@@ -34,6 +36,7 @@ from dynascope.arguments.numbers import (
     require_context,
     require_count,
     require_finite,
+    require_hyperparameters,
     require_integer,
     require_number,
     require_positive,
@@ -68,6 +71,7 @@ __all__ = [
     "require_array",
     "require_axes",
     "require_between",
+    "require_bounds",
     "require_broadcast",
     "require_choice",
     "require_context",
@@ -76,8 +80,11 @@ __all__ = [
     "require_finite",
     "require_finite_values",
     "require_function",
+    "require_hyperparameters",
+    "require_increasing",
     "require_integer",
     "require_known",
+    "require_labels",
     "require_memory",
     "require_number",
     "require_numbers",
@@ -88,6 +95,7 @@ __all__ = [
     "require_sizes",
     "require_times",
     "require_unpacked",
+    "require_whole_numbers",
     "said_bytes",
     "shown",
     "shown_error",

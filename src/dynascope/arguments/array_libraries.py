@@ -8,7 +8,14 @@ from typing import Any
 from dynascope.arguments.numbers import require
 from dynascope.errors import InputError
 
-__all__ = ["array_namespace", "holds", "require_axes", "require_finite_values", "require_real_values"]
+__all__ = [
+    "array_namespace",
+    "holds",
+    "require_axes",
+    "require_finite_values",
+    "require_labels",
+    "require_real_values",
+]
 
 
 def array_namespace(*arrays: Any) -> Any:
@@ -119,6 +126,51 @@ def require_real_values(name: str, values: Any) -> None:
         remedy="pass floating-point numbers",
     )
     require_finite_values(name, values)
+
+
+def require_labels(name: str, labels: Any, samples: int, *, classes: int | None = None) -> None:
+    """Raise `InputError` unless an array of any library holds the number of a class, from zero, for each sample.
+
+    Args:
+        name: Name of the argument, for the message.
+        labels: The array; its values are looked at where they are known.
+        samples: Number of samples.
+        classes: Number of classes, if it is known.
+
+    Raises:
+        InputError: No array of a known library, another shape, numbers that are not whole, or a class there is not.
+
+    Example:
+        >>> import numpy as np
+        >>> require_labels("labels", np.array([0, 3]), 2, classes=3)
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: labels goes from 0 to 3: count 3 classes from 0.
+    """
+    xp, shape = _namespace(labels, name), tuple(labels.shape)
+    require(
+        shape == (samples,),
+        f"{name} has shape {shape} and there are {samples} samples",
+        argument=name,
+        value=shape,
+        remedy=f"give one label for each sample, of shape ({samples},)",
+    )
+    require(
+        xp.isdtype(labels.dtype, "integral"),
+        f"{name} has values of type {labels.dtype}",
+        argument=name,
+        value=str(labels.dtype),
+        remedy="give whole numbers, classes counted from 0",
+    )
+    inside = labels >= 0 if classes is None else (labels >= 0) & (labels < classes)
+    if not holds(xp.all(inside)):
+        ends = int(xp.min(labels)), int(xp.max(labels))
+        raise InputError(
+            f"{name} goes from {ends[0]} to {ends[1]}",
+            argument=name,
+            value=ends,
+            remedy=f"count {f'{classes} classes' if classes else 'classes'} from 0",
+        )
 
 
 def _lies_here(array: Any) -> bool:

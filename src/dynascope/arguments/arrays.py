@@ -6,6 +6,7 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
+from dynascope.arguments.known import require_bounds, require_increasing
 from dynascope.arguments.numbers import require
 from dynascope.errors import InputError
 
@@ -205,18 +206,7 @@ def real_array(
             remedy="compile, map or differentiate this inside of jax.enable_x64(True)",
         )
     else:
-        numbers = np.asarray(known)
-        wrong = numbers[~(np.isfinite(numbers) & (numbers >= minimum) & (numbers > above) & (numbers < below))]
-        if wrong.size:
-            worst = float(wrong.ravel()[0])
-            bounds = (("not below", minimum), ("above", above), ("below", below))
-            limits = " and ".join(f"{words} {bound:g}" for words, bound in bounds if math.isfinite(bound))
-            raise InputError(
-                f"{name} has the value {worst:.6g}",
-                argument=name,
-                value=worst,
-                remedy=f"choose finite numbers {limits}".rstrip(),
-            )
+        require_bounds(name, np.asarray(known), minimum=minimum, above=above, below=below)
     if isinstance(known, jax.Array):
         return known if jax.numpy.issubdtype(known.dtype, np.floating) else known.astype(jax.numpy.result_type(float))
     # Numbers that are no array of a narrower type have 64 bits.
@@ -305,13 +295,7 @@ def require_times(
         remedy="give a row of times",
     )
     if increasing and not is_traced(known):
-        require(
-            known.size > 0 and bool(np.all(np.diff(np.asarray(known)) > 0)),
-            f"{name} does not increase",
-            argument=name,
-            value=known.shape,
-            remedy="give an increasing list",
-        )
+        require_increasing(name, np.atleast_1d(np.asarray(known)))
     return known
 
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import scipy
 
-from dynascope.arguments import require
+from dynascope.arguments import require_between
 
 __all__ = ["median_interval", "student_half"]
 
@@ -28,7 +28,7 @@ def student_half(variance: float, runs: int, confidence: float = 0.95) -> float:
         >>> round(student_half(1.0, 4), 2)  # two standard errors of 0.5 each would be 1
         1.59
     """
-    _require_probability(confidence)
+    require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
     return float(scipy.special.stdtrit(runs - 1, (1 + confidence) / 2)) * math.sqrt(variance / runs)
 
 
@@ -54,7 +54,7 @@ def median_interval(runs: np.ndarray, confidence: float = 0.95) -> tuple[float, 
         >>> median_interval(np.arange(5.0))
         (-inf, inf)
     """
-    _require_probability(confidence)
+    require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
     ordered = [-math.inf, *sorted(runs.tolist()), math.inf]
     rank = _rank(len(runs), confidence)
     return ordered[rank], ordered[-1 - rank]
@@ -65,13 +65,3 @@ def _rank(runs: int, confidence: float) -> int:
     """The largest k, or zero if there is none."""
     outside = 2 * scipy.stats.binom.cdf(np.arange(runs // 2), runs, 0.5)
     return int(np.sum(outside <= 1 - confidence))
-
-
-def _require_probability(confidence: float) -> None:
-    require(
-        0 < confidence < 1,
-        f"confidence is {confidence}",
-        argument="confidence",
-        value=confidence,
-        remedy="choose a probability above 0 and below 1, such as 0.95",
-    )

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array, require_between, require_choice
+from dynascope.arguments import require, require_array, require_between, require_choice, require_increasing
 from dynascope.comparison.curve_source import numbers, plain, read_curve, read_rates
 from dynascope.comparison.loss_convention import LOSSES, LossName
 from dynascope.record import describe, make_record
@@ -157,14 +157,7 @@ def _checked_places(places: Float[np.ndarray, " m"] | None, clock: str, length: 
         remedy="give one for each loss",
     )
     places = require_array("steps", places, (None,))
-    late = int(np.argmax(np.diff(places) <= 0))
-    require(
-        np.all(np.diff(places) > 0),
-        f"{clock} {places[late + 1]:g} follows {clock} {places[late]:g}",
-        argument="steps",
-        value=float(places[late + 1]),
-        remedy="sort the curve and drop what was logged twice",
-    )
+    require_increasing("steps", places, remedy="sort the curve and drop what was logged twice")
     require(
         places[0] >= 0,
         f"the curve begins at {clock} {places[0]:g}",

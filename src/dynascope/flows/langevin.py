@@ -19,11 +19,12 @@ from dynascope.arguments import (
     count_axes,
     require,
     require_array,
+    require_bounds,
     require_choice,
     require_covariance,
     require_function,
+    require_hyperparameters,
     require_integer,
-    require_number,
     require_positive,
     require_times,
 )
@@ -122,8 +123,7 @@ def langevin(
     require_integer(batch_size=batch_size, runs=runs)
     require_integer(least=0, most=2**32 - 1, seed=seed)
     require_positive(learning_rate=learning_rate, time_step=time_step)
-    require_number("momentum", momentum, least=0, below=1)
-    require_number("weight_decay", weight_decay, least=0)
+    require_hyperparameters(momentum=momentum, weight_decay=weight_decay)
     clock = np.asarray(require_times(times, increasing=True, single=False), np.float64)
     first = require_array("start", start, (None,) if count_axes(start) < 2 else (runs, None))
     size = first.shape[-1]
@@ -186,8 +186,7 @@ def _root_of(noise: ArrayLike, size: int) -> np.ndarray:
     """Σ^½, of shape (d,) where coordinates are independent."""
     if count_axes(noise) < 2:
         variances = require_array("noise", noise, (size,))
-        least = float(variances.min())
-        require(least >= 0, f"noise has {least:g}", argument="noise", value=least, remedy="give variances")
+        require_bounds("noise", variances, minimum=0)
         return np.sqrt(variances)
     covariance = require_array("noise", require_covariance("noise", noise), (size, size))
     values, directions = np.linalg.eigh(covariance)

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
-from dynascope.arguments import require, require_array, require_choice, require_number
+from dynascope.arguments import require, require_array, require_choice, require_increasing, require_number
 from dynascope.errors import DivergenceError
 from dynascope.flows.margin_problem import Loss, MarginProblem, signs_of
 from dynascope.symmetry.parameters import read
@@ -130,13 +130,7 @@ def margin_flow(
     require_number("relative_tolerance", relative_tolerance, above=0, below=1e-2)
     require_number("max_evaluations", max_evaluations, least=1)
     wanted = require_array("levels", levels, (None,))
-    require(
-        len(wanted) > 0 and bool((np.diff(wanted) > 0).all()),
-        f"levels is {wanted.tolist()}",
-        argument="levels",
-        value=wanted.tolist(),
-        remedy="give increasing numbers",
-    )
+    require_increasing("levels", wanted)
     model, (parameters, frozen, leaves) = read(apply, params, inputs)
     theta = np.concatenate([np.ravel(each) for each in parameters])
     signs = signs_of(model, parameters, frozen, leaves, labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, SupportsIndex
 
-from dynascope.arguments import array_namespace, checked, holds, require, require_integer, require_room
+from dynascope.arguments import array_namespace, checked, require, require_integer, require_labels, require_room
 from dynascope.probes.features.rows import finite_matrix
 
 __all__ = ["ClassMoments", "between_class_share", "class_moments"]
@@ -91,7 +91,7 @@ def class_moments(features: Any, labels: Any, *, classes: SupportsIndex) -> Clas
     h, _ = finite_matrix("features", features)
     classes = int(classes)
     require_room(3 * (len(h) + h.shape[1]) * classes, classes=classes)
-    _check_labels(xp, labels, len(h), classes)
+    require_labels("labels", labels, len(h), classes=classes)
     # Counted from ones rather than made anew, so that it lies on the device of the features.
     numbers = xp.cumulative_sum(xp.broadcast_to(xp.ones_like(h[0, :1]), (classes,)), axis=0) - 1
     members = xp.astype(xp.astype(labels, h.dtype)[:, None] == numbers, h.dtype)
@@ -116,19 +116,3 @@ def between_class_share(moments: ClassMoments) -> Any:
     xp = array_namespace(moments.means)
     between = xp.sum(moments.sizes[:, None] * moments.centred_means**2)
     return between / (between + xp.linalg.trace(moments.scatter))
-
-
-def _check_labels(xp: Any, labels: Any, samples: int, classes: int) -> None:
-    require(
-        tuple(labels.shape) == (samples,) and xp.isdtype(labels.dtype, "integral"),
-        f"labels have shape {tuple(labels.shape)} and type {labels.dtype}",
-        argument="labels",
-        value=tuple(labels.shape),
-        remedy=f"pass whole numbers of shape ({samples},)",
-    )
-    require(
-        holds(xp.all((labels >= 0) & (labels < classes))),
-        f"labels lie outside 0 to {classes - 1}",
-        argument="labels",
-        remedy="number the classes from zero",
-    )

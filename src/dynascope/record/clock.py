@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import require, require_between, require_positive
 
 __all__ = ["is_exponential", "other_scale", "time_unit"]
 
@@ -36,8 +36,7 @@ def time_unit(scale: float, *, degree: int = 2, normalised: bool = False) -> flo
         >>> round(time_unit(1e-3), 3), time_unit(0.01, degree=3), round(time_unit(0.01, degree=3, normalised=True), 3)
         (6.908, 100.0, 4.605)
     """
-    require_positive(scale=scale)
-    require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
+    require_between(0, 1, open_below=True, open_above=True, scale=scale)
     require(degree >= 2, f"degree is {degree}", argument="degree", value=degree, remedy="choose at least two")
     if is_exponential(degree=degree, normalised=normalised):
         return -math.log(scale)

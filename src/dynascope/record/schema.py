@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope import __version__
-from dynascope.arguments import require
+from dynascope.arguments import require, require_increasing
 from dynascope.errors import InputError
 from dynascope.record.dimensions import DIMENSIONS
 from dynascope.record.names import name_all
@@ -126,8 +126,7 @@ def validate_record(record: xr.Dataset) -> xr.Dataset:
                 remedy="it must not be negative",
             )
     if "time" in record.dims:
-        steps = np.diff(record["time"].to_numpy())
-        require(bool(np.all(steps > 0)), "time does not increase", argument="time", remedy="sort it and drop repeats")
+        require_increasing("time", record["time"].to_numpy(), fewest=0)
     for name in ("convention", "version"):
         require(name in record.attrs, f"the attribute {name!r} is missing", argument=name, remedy="use make_record")
     return record

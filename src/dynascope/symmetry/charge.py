@@ -23,7 +23,7 @@ from dynascope.symmetry.unit_products import (
     unit_sums,
 )
 
-__all__ = ["Charge", "Kind", "Part", "charges"]
+__all__ = ["Charge", "Kind", "Part", "charges", "checked_charge"]
 
 Kind = Literal["translation", "scale", "rescale", "matrix"]
 
@@ -315,7 +315,7 @@ def charges(params: Any, symmetries: Sequence[Charge]) -> Any:
         >>> charges([np.array([[1.0, 2.0]]), np.array([[3.0], [1.0]])], [Charge("rescale", hidden, 2)]).tolist()
         [8.0, -3.0]
     """
-    values = in_turn(symmetries, lambda each, theta: _charge(each).form(theta, theta), params)
+    values = in_turn(symmetries, lambda each, theta: checked_charge(each).form(theta, theta), params)
     known = all(isinstance(each, np.ndarray) for each in values)
     found = (np if known else jnp).concatenate(values) if values else np.zeros(0)
     if not is_traced(found):
@@ -323,7 +323,8 @@ def charges(params: Any, symmetries: Sequence[Charge]) -> Any:
     return found
 
 
-def _charge(value: Any) -> Charge:
+def checked_charge(value: Any) -> Charge:
+    """Return the value after checking that it is the charge of a symmetry."""
     require(
         isinstance(value, Charge),
         f"symmetries holds {shown(value)}",

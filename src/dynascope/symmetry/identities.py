@@ -22,7 +22,7 @@ from dynascope.arguments import (
 )
 from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
-from dynascope.symmetry.charge import Charge
+from dynascope.symmetry.charge import Charge, checked_charge
 from dynascope.symmetry.defects import lengths
 from dynascope.symmetry.parameters import arrays_by_path
 
@@ -88,7 +88,7 @@ def check_identities(
     require_seed(seed)
     symmetries = list(symmetries)
     for each in symmetries:
-        _require_charge(each)
+        checked_charge(each)
     wide = any(np.dtype(leaf.dtype) == np.float64 for leaf in arrays_by_path(params).values())
     with jax.enable_x64(wide):
         theta, g, curvatures = _derivatives(loss, params, symmetries, seed)
@@ -128,7 +128,7 @@ def orbit_directions(params: Any, symmetries: Sequence[Charge], *, at: str = "mi
     require_choice("at", at, ("minimum", "anywhere"))
     rows = []
     for charge in symmetries:
-        _require_charge(charge)
+        checked_charge(charge)
         if charge.kind != "translation" and at == "anywhere":
             continue
         units = np.eye(charge.units)
@@ -174,7 +174,7 @@ def rotation_charge(charge: Charge, params: Any, displacement: Any) -> Any:
         >>> rotation_charge(mixed, [w, a], [np.array([[0.1, 0.0]]), 0 * a]).tolist()
         [0.2]
     """
-    _require_charge(charge)
+    checked_charge(charge)
     require(
         charge.kind == "matrix",
         f"charge is of the kind {charge.kind!r}",
@@ -248,13 +248,3 @@ def _number(value: Any) -> Any:
         remedy="return one real number",
     )
     return value
-
-
-def _require_charge(value: Any) -> None:
-    require(
-        isinstance(value, Charge),
-        f"symmetries holds {shown(value)}",
-        argument="symmetries",
-        value=type(value).__name__,
-        remedy="give those that structure finds",
-    )

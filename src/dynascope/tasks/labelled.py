@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Float32, Float64, Integer
 
-from dynascope.arguments import require, require_known
+from dynascope.arguments import require, require_known, require_labels
 from dynascope.errors import InputError
 from dynascope.protocols import Network
 from dynascope.tasks.digest import data_digest
@@ -59,7 +59,7 @@ class Labelled:
     def __post_init__(self):
         inputs, labels = _array("inputs", self.inputs), _array("labels", self.labels)
         _check_inputs(inputs)
-        _check_labels(labels, len(inputs))
+        require_labels("labels", labels, len(inputs))
         values = {
             "inputs": inputs,
             "labels": labels,
@@ -202,27 +202,6 @@ def _check_inputs(inputs: np.ndarray) -> None:
         "inputs has values that are not finite",
         argument="inputs",
         remedy="drop or fill them first",
-    )
-
-
-def _check_labels(labels: np.ndarray, samples: int) -> None:
-    require(
-        labels.shape == (samples,),
-        f"labels has shape {labels.shape} and there are {samples} inputs",
-        argument="labels",
-        value=labels.shape,
-        remedy="give one label for each input",
-    )
-    require(
-        labels.dtype.kind in "iu",
-        f"labels has values of type {labels.dtype}",
-        argument="labels",
-        value=str(labels.dtype),
-        remedy="give whole numbers, classes counted from 0",
-    )
-    lowest = int(labels.min())
-    require(
-        lowest >= 0, f"labels goes down to {lowest}", argument="labels", value=lowest, remedy="count classes from 0"
     )
 
 

@@ -7,16 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.arguments import (
-    array_namespace,
-    checked,
-    require,
-    require_axes,
-    require_real_values,
-    require_sizes,
-)
+from dynascope.arguments import array_namespace, checked, require, require_axes, require_real_values, require_sizes
 
-__all__ = ["displacements", "step_correlation"]
+__all__ = ["count_checkpoints", "displacements", "step_correlation"]
 
 
 @checked
@@ -42,7 +35,7 @@ def displacements(path: Any) -> dict[str, tuple[tuple[str, ...], Any]]:
         >>> print(found["global_displacement"][1], found["local_displacement"][1])
         [ 0. 25.  9.] [25. 16.]
     """
-    count = _checkpoints(path)
+    count = count_checkpoints(path)
     xp = array_namespace(path)
     away, moves = path - path[:1, :], path[1:, :] - path[:-1, :]
     far = xp.sum(away * away, axis=1)
@@ -74,7 +67,7 @@ def step_correlation(path: Any, lags: Sequence[int] | np.ndarray) -> dict[str, t
         >>> step_correlation(np.array([[0.0], [1.0], [3.0], [6.0]]), [0, 1])["step_correlation"][1].round(4)
         array([4.6667, 4.    ])
     """
-    count = _checkpoints(path)
+    count = count_checkpoints(path)
     chosen = require_sizes("lags", lags, fewest=1, least=0, remedy="give whole numbers from zero on")
     require(
         max(chosen) < count - 1,
@@ -90,7 +83,12 @@ def step_correlation(path: Any, lags: Sequence[int] | np.ndarray) -> dict[str, t
     return {"step_correlation": (("lag",), means)}
 
 
-def _checkpoints(path: Any) -> int:
+def count_checkpoints(path: Any) -> int:
+    """The number of rows of weights along a path, at least two.
+
+    Raises:
+        InputError: No rows of weights, values that are not finite, or one row alone.
+    """
     count, _ = require_axes("path", path, 2)
     require_real_values("path", path)
     require(

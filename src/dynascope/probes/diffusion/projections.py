@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynascope.arguments import array_namespace, checked, require, require_axes, require_real_values
+from dynascope.probes.diffusion.displacement import count_checkpoints
 
 __all__ = ["direction_moments"]
 
@@ -34,13 +35,9 @@ def direction_moments(path: Any, directions: Any) -> dict[str, tuple[tuple[str, 
         >>> print(found["position_variance"][1].round(4), found["share"][1].round(4))
         [0.6667 2.    ] [0.25 0.75]
     """
-    count, size = require_axes("path", path, 2)
+    count, size = count_checkpoints(path), path.shape[1]
     _, other = require_axes("directions", directions, 2)
-    for name, each in {"path": path, "directions": directions}.items():
-        require_real_values(name, each)
-    require(
-        count >= 2, "path has one checkpoint", argument="path", value=count, remedy="give the weights of two or more"
-    )
+    require_real_values("directions", directions)
     require(
         size == other,
         f"directions have {other} entries, and weights {size}",

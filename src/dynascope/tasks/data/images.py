@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float32, Int, UInt8
 
-from dynascope.arguments import require, require_choice, require_integer, require_seed
+from dynascope.arguments import require, require_choice, require_integer, require_labels, require_seed
 from dynascope.tasks.data.channel_statistics import channel_statistics
 from dynascope.tasks.data.cifar_files import find_cifar, read_cifar, read_cifar_names
 from dynascope.tasks.data.idx_files import find_idx, is_idx, read_idx
@@ -67,27 +67,13 @@ class Images:
             remedy="pass an array (samples, height, width, channels) of uint8 or float32",
         )
         require(
-            self.labels.shape == shape[:1] and self.labels.dtype.kind in "iu",
-            f"{shape[0]} images have labels of shape {self.labels.shape}",
-            argument="labels",
-            value=self.labels.shape,
-            remedy="pass one whole number for each image",
-        )
-        require(
             len(self.class_names) >= 2,
             f"there is one class only among {shape[0]} images",
             argument="class_names",
             value=len(self.class_names),
             remedy="give at least two",
         )
-        lowest, highest = int(self.labels.min()), int(self.labels.max())
-        require(
-            lowest >= 0 and highest < len(self.class_names),
-            f"labels go from {lowest} to {highest} and there are {len(self.class_names)} classes",
-            argument="labels",
-            value=(lowest, highest),
-            remedy="count classes from 0, and name each",
-        )
+        require_labels("labels", self.labels, shape[0], classes=len(self.class_names))
         require(
             self.test is None or (self.test.pixels.shape[1:], self.test.class_names) == (shape[1:], self.class_names),
             f"training images have shape {shape[1:]} and test images have "

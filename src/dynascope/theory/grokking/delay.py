@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_count
+from dynascope.arguments import require_array, require_count, require_increasing
 
 __all__ = ["GrokkingDelay", "grokking_delay"]
 
@@ -97,15 +97,8 @@ def grokking_delay(
     """
     steps = require_array("steps", steps, (None,))
     require_count(hold=hold)
-    require(
-        len(steps) >= max(2, hold),
-        f"there are {len(steps)} records",
-        argument="steps",
-        value=len(steps),
-        remedy="give at least two, and at least hold",
-    )
+    require_increasing("steps", steps, fewest=max(2, hold))
     intervals = np.diff(steps)
-    require(bool(np.all(intervals > 0)), "steps do not increase", argument="steps", remedy="sort them and drop repeats")
     reached = []
     for name, curve, threshold in (("train", train, train_threshold), ("test", test, test_threshold)):
         values = require_array(name, curve, (len(steps),))

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
-from dynascope.arguments import count_axes, require, require_array, require_integer
+from dynascope.arguments import count_axes, require, require_array, require_integer, require_whole_numbers
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 from dynascope.theory.margins.linear_programme import linprog
@@ -89,13 +89,7 @@ def max_margin(data: ArrayLike, factors: ArrayLike = 1) -> MaxMargin:
     inputs = z.shape[1]
     require(z.size > 0, f"data has shape {z.shape}", argument="data", value=z.shape, remedy="give one sample or more")
     counts = require_array("factors", factors, (inputs,) if count_axes(factors) else ())
-    require(
-        bool(((counts >= 1) & (counts == np.floor(counts))).all()),
-        f"factors holds {counts.min()}",
-        argument="factors",
-        value=float(counts.min()),
-        remedy="give the whole number of weights whose product multiplies each input",
-    )
+    require_whole_numbers("factors", counts, least=1)
     counts = np.broadcast_to(counts, inputs)
     sizes = np.abs(z).max(axis=1)
     require(
@@ -173,13 +167,7 @@ def class_differences(features: ArrayLike, labels: ArrayLike, classes: int) -> F
     h = require_array("features", features, (None, None))
     y = require_array("labels", labels, (len(h),))
     require_integer(least=2, classes=classes)
-    require(
-        bool(((y >= 0) & (y < classes) & (y == np.floor(y))).all()),
-        "labels holds a number of no class",
-        argument="labels",
-        value=float(y.max(initial=0.0)),
-        remedy=f"give whole numbers from 0 to {classes - 1}",
-    )
+    require_whole_numbers("labels", y, most=classes - 1)
     unit = np.eye(classes)
     rows = [
         np.kron(unit[own] - unit[other], row)

@@ -9,7 +9,15 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import exp1, gamma, gammaincc
 
-from dynascope.arguments import count_axes, require, require_array, require_integer, require_number
+from dynascope.arguments import (
+    count_axes,
+    require,
+    require_array,
+    require_bounds,
+    require_hyperparameters,
+    require_integer,
+    require_number,
+)
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 
@@ -71,8 +79,7 @@ def anomalous_exponent(power: ArrayLike) -> Float[np.ndarray, "*powers"]:
         [1.  0.5]
     """
     p = require_array("power", power, (None,) * min(1, count_axes(power)))
-    least = float(p.min(initial=np.inf))
-    require(least > 0, f"power is {least:g}", argument="power", value=least, remedy="give positive numbers")
+    require_bounds("power", p, above=0)
     with np.errstate(all="ignore"):
         return np.asarray(np.minimum(1.0, 1 / p))
 
@@ -109,8 +116,7 @@ def power_law_displacement(times: ArrayLike, *, power: float, modes: int) -> Flo
         [ 5.104  55.4499]
     """
     tau = require_array("times", times, (None,) * min(1, count_axes(times)))
-    least = float(tau.min(initial=0.0))
-    require(least >= 0, f"times has {least:g}", argument="times", value=least, remedy="give times from zero on")
+    require_bounds("times", tau, minimum=0)
     p, d = _checked(power, modes)
     with np.errstate(all="ignore"):
         y = np.asarray(tau * d**-p)
@@ -163,8 +169,7 @@ def diffusion_window(
         (0.5, 223, 12)
     """
     p, d = _checked(power, modes)
-    require_number("learning_rate", learning_rate, above=0)
-    require_number("momentum", momentum, least=0, below=1)
+    require_hyperparameters(learning_rate=learning_rate, momentum=momentum)
     require_number("largest_curvature", largest_curvature, above=0)
     require_number("tolerance", tolerance, above=0, most=0.5)
     edge = 2 * (1 + momentum) / learning_rate

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import require
 from dynascope.theory.domain import covers
+from dynascope.theory.noise.linear_recursion import whole_steps
 from dynascope.theory.noise.quadratic_loss import NoisySteps, checked_steps
-from dynascope.theory.noise.step_powers import StepPowers, powers_along, require_whole
+from dynascope.theory.noise.step_powers import StepPowers, powers_along
 
 __all__ = [
     "displacement_exponent",
@@ -82,7 +83,7 @@ def stationary_displacement(
         samples=samples,
     )
     not_upwards(modes)
-    return _summed(modes, require_whole("steps", steps), _displaced)
+    return _summed(modes, whole_steps("steps", steps).astype(float), _displaced)
 
 
 @covers(network=_NETWORK, data=_DATA, start=_START, gives="how long steps of SGD remember", reference=_REFERENCE)
@@ -134,7 +135,7 @@ def velocity_correlation(
         samples=samples,
     )
     not_upwards(modes)
-    return _summed(modes, require_whole("steps", steps), _correlated)
+    return _summed(modes, whole_steps("steps", steps).astype(float), _correlated)
 
 
 @covers(network=_NETWORK, data=_DATA, start=_START, gives="the exponent of the diffusion of SGD", reference=_REFERENCE)
@@ -199,7 +200,7 @@ def window_steps(first: int, last: int) -> Float[np.ndarray, " steps"]:
     Raises:
         InputError: The window has fewer than two steps.
     """
-    begin, end = (float(require_whole(name, each)) for name, each in {"first": first, "last": last}.items())
+    begin, end = (float(whole_steps(name, each)) for name, each in {"first": first, "last": last}.items())
     require(begin >= 1, f"first is {begin:g}", argument="first", value=begin, remedy="begin at step 1 or later")
     require(
         end > begin,

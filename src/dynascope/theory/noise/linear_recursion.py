@@ -8,11 +8,11 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array
+from dynascope.arguments import count_axes, require_array, require_whole_numbers
 
 __all__ = ["moments_step_by_step", "powers_and_sums", "step_matrix", "whole_steps"]
 
-_MOST = 2.0**53  # the whole numbers that are exact as floating-point numbers
+_MOST = 2**53  # the whole numbers that are exact as floating-point numbers
 
 
 def step_matrix(curvature: np.ndarray, rate: float, momentum: float) -> Float[np.ndarray, "*modes 2 2"]:
@@ -29,14 +29,7 @@ def whole_steps(name: str, steps: ArrayLike) -> np.ndarray:
         InputError: They are negative, broken, or beyond 2⁵³.
     """
     k = require_array(name, steps, (None,) * min(1, count_axes(steps)))
-    wrong = k[(k < 0) | (k != np.floor(k)) | (k > _MOST)]
-    require(
-        wrong.size == 0,
-        f"{name} has {wrong[0] if wrong.size else 0:g}",
-        argument=name,
-        value=float(wrong[0]) if wrong.size else 0.0,
-        remedy="give whole numbers from 0 to 2⁵³",
-    )
+    require_whole_numbers(name, k, most=_MOST)
     return np.asarray(k.astype(np.int64))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_number
+from dynascope.arguments import count_axes, require_array, require_bounds, require_hyperparameters
 from dynascope.theory.domain import covers
 
 __all__ = ["Oscillation", "oscillation"]
@@ -69,11 +69,8 @@ def oscillation(
         [False  True] [0.9948 0.9487] [0.     0.3218]
     """
     rho = require_array("curvature", curvature, (None,) * min(1, count_axes(curvature)))
-    least = float(rho.min(initial=0.0))
-    require(least >= 0, f"curvature has {least:g}", argument="curvature", value=least, remedy="give minima")
-    require_number("learning_rate", learning_rate, above=0)
-    require_number("momentum", momentum, least=0, below=1)
-    require_number("weight_decay", weight_decay, least=0)
+    require_bounds("curvature", rho, minimum=0)
+    require_hyperparameters(learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay)
     rate, root = float(learning_rate), float(np.sqrt(momentum))
     with np.errstate(all="ignore"):
         x = rate * (rho + weight_decay)

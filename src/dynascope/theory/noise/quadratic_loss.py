@@ -9,7 +9,15 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_integer, require_number
+from dynascope.arguments import (
+    count_axes,
+    require,
+    require_array,
+    require_bounds,
+    require_hyperparameters,
+    require_integer,
+    require_number,
+)
 from dynascope.theory.domain import covers
 
 __all__ = ["NoisySteps", "QuadraticLoss", "checked_regression", "checked_steps", "quadratic_loss", "share_of_noise"]
@@ -178,11 +186,8 @@ def checked_steps(
         value=spread.shape,
         remedy="give one number, or one for each mode",
     )
-    least = float(spread.min(initial=np.inf))
-    require(least >= 0, f"noise has {least:g}", argument="noise", value=least, remedy="give variances")
-    require_number("learning_rate", learning_rate, above=0)
-    require_number("momentum", momentum, least=0, below=1)
-    require_number("weight_decay", weight_decay, least=0)
+    require_bounds("noise", spread, minimum=0)
+    require_hyperparameters(learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay)
     share = share_of_noise(batch_size, samples)
     steep = np.asarray(rho + weight_decay)
     return NoisySteps(steep, np.broadcast_to(spread * share, rho.shape), float(learning_rate), float(momentum))

@@ -8,7 +8,14 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_integer, require_number, require_seed
+from dynascope.arguments import (
+    require,
+    require_array,
+    require_hyperparameters,
+    require_integer,
+    require_number,
+    require_seed,
+)
 from dynascope.theory.domain import covers
 
 __all__ = [
@@ -134,9 +141,7 @@ def step_matrices(
     """
     h = require_array("hessians", hessians, (None, None, None))
     h = require_array("hessians", h, (None, h.shape[1], h.shape[1]))
-    require_number("learning_rate", learning_rate, above=0)
-    require_number("momentum", momentum, least=0, below=1)
-    require_number("weight_decay", weight_decay, least=0)
+    require_hyperparameters(learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay)
     one = np.eye(h.shape[1])
     with np.errstate(all="ignore"):
         pulled = learning_rate * (h + weight_decay * one)
@@ -180,8 +185,7 @@ def heavy_ball_collapse_exponent(
     """
     require_number("curvature", curvature)
     require_number("curvature_deviation", curvature_deviation, least=0)
-    require_number("learning_rate", learning_rate, above=0)
-    require_number("momentum", momentum, least=0, below=1)
+    require_hyperparameters(learning_rate=learning_rate, momentum=momentum)
     damped = 1 - momentum
     excursion = np.float64(learning_rate) * curvature_deviation / np.sqrt(1 - momentum**2) / damped
     require(

@@ -8,13 +8,13 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_number
+from dynascope.arguments import count_axes, require, require_array, require_hyperparameters
 from dynascope.theory.domain import covers
+from dynascope.theory.noise.linear_recursion import whole_steps
 
-__all__ = ["StepPowers", "require_whole", "step_powers"]
+__all__ = ["StepPowers", "step_powers"]
 
 _FEW = 32  # steps that are taken one by one, where the closed form of the sum would lose digits
-_MOST = 2.0**53  # the whole numbers that are exact as floating-point numbers
 
 
 class StepPowers(NamedTuple):
@@ -69,8 +69,8 @@ def step_powers(steepness: ArrayLike, steps: ArrayLike, *, momentum: float = 0.0
          [1.75 0.5 ]]
     """
     x = require_array("steepness", steepness, (None,) * min(1, count_axes(steepness)))
-    require_number("momentum", momentum, least=0, below=1)
-    k = require_whole("steps", steps)
+    require_hyperparameters(momentum=momentum)
+    k = whole_steps("steps", steps).astype(float)
     least, most = float(x.min(initial=0.0)), float(x.max(initial=0.0))
     require(
         least >= 0 and most < 2 * (1 + momentum),
@@ -82,24 +82,6 @@ def step_powers(steepness: ArrayLike, steps: ArrayLike, *, momentum: float = 0.0
     parts = powers_along(np.atleast_1d(x), np.atleast_1d(k), float(momentum))
     shape = k.shape + x.shape
     return StepPowers(*(part.reshape(shape) for part in parts))
-
-
-def require_whole(name: str, steps: ArrayLike) -> Float[np.ndarray, "*steps"]:
-    """Numbers of steps, one or a row, as floating-point numbers that are whole.
-
-    Raises:
-        InputError: They are negative, broken, or beyond 2⁵³.
-    """
-    k = require_array(name, steps, (None,) * min(1, count_axes(steps)))
-    wrong = k[(k < 0) | (k != np.floor(k)) | (k > _MOST)]
-    require(
-        wrong.size == 0,
-        f"{name} has {wrong.flat[0] if wrong.size else 0:g}",
-        argument=name,
-        value=float(wrong.flat[0]) if wrong.size else 0.0,
-        remedy="give whole numbers from 0 to 2⁵³",
-    )
-    return k
 
 
 def powers_along(x: np.ndarray, k: np.ndarray, beta: float) -> StepPowers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array, require_positive
+from dynascope.arguments import require, require_array, require_between
 from dynascope.record.staircase import Staircase
 from dynascope.theory.assumptions import LARGE_OUTPUT_WEIGHTS, ONE_OUTPUT, ORTHOGONAL_SAMPLES, SMALL_START
 from dynascope.theory.domain import covers
@@ -78,8 +78,7 @@ def orthogonal_staircase(
         (array([1., 2.]), array([1.0625, 0.0625, 0. ]), ('the positive targets', 'the negative targets'))
     """
     x, y = checked_data(inputs, targets, "targets")
-    require_positive(scale=scale)
-    require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
+    require_between(0, 1, open_below=True, open_above=True, scale=scale)
     _require_orthogonal(x)
     require(
         (first is None) == (second is None),

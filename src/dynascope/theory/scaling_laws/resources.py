@@ -9,7 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import betaincc, gamma, poch, zeta
 
-from dynascope.arguments import require, require_array, require_numbers, require_positive
+from dynascope.arguments import require, require_array, require_number, require_numbers, require_positive
 from dynascope.theory.domain import covers
 from dynascope.theory.scaling_laws.skill_model import exact_integral, skill_model
 
@@ -136,13 +136,7 @@ def data_law(
     # Training is over, so that how long it took for a given start is of no account: any R₀ in the domain will do.
     require_positive(target_scale=target_scale)
     model = skill_model(exponent, target_scale=target_scale, initial_strength=target_scale / 2)
-    require(
-        0 <= start < target_scale,
-        f"initial_strength is {start} and target_scale is {target_scale}",
-        argument="initial_strength",
-        value=start,
-        remedy="choose initial_strength from zero and below target_scale",
-    )
+    require_number("initial_strength", start, least=0, below=target_scale, named={"below": "target_scale"})
     beta, power = model.beta, model.normalisation ** (1 / (exponent + 1))
     lost = np.square(float(target_scale - start)) / 2 * power / (exponent + 1) * gamma(beta) / poch(samples + 1, beta)
     if neurons is None:

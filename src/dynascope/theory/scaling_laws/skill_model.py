@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import zeta
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import require_number, require_positive
 from dynascope.theory.scaling_laws.integral import skill_integral
 
 __all__ = ["SkillModel", "exact_integral", "skill_model"]
@@ -52,13 +52,7 @@ def skill_model(
     require_positive(
         exponent=exponent, target_scale=target_scale, initial_strength=initial_strength, learning_rate=learning_rate
     )
-    require(
-        initial_strength < target_scale,
-        f"initial_strength is {initial_strength} and target_scale is {target_scale}",
-        argument="initial_strength",
-        value=initial_strength,
-        remedy="choose initial_strength below target_scale",
-    )
+    require_number("initial_strength", initial_strength, below=target_scale, named={"below": "target_scale"})
     total = zeta(exponent + 1)
     if skills is not None:
         require_positive(skills=skills)

@@ -16,7 +16,15 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, xlog1py
 from scipy.stats import binom
 
-from dynascope.arguments import checked, require, require_array, require_count, require_positive
+from dynascope.arguments import (
+    checked,
+    require,
+    require_array,
+    require_count,
+    require_number,
+    require_positive,
+    require_whole_numbers,
+)
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 
@@ -174,13 +182,7 @@ def expected_loss(
     model = _checked(frequencies, target_scale, initial_strength, learning_rate, neurons)
     times = _checked_times(times)
     samples = require_array("samples", samples, (None,))
-    require(
-        bool(np.all((samples >= 1) & (samples == np.floor(samples)))),
-        "samples holds a number that is not positive and whole",
-        argument="samples",
-        value=samples.tolist(),
-        remedy="give sizes of training sets",
-    )
+    require_whole_numbers("samples", samples, least=1)
     finite = times[np.isfinite(times)]
     left = np.empty((len(times), len(samples)))
     for column, size in enumerate(samples):
@@ -259,13 +261,7 @@ def _checked(
         remedy="give positive numbers with a sum of at most one",
     )
     require_positive(target_scale=target_scale, initial_strength=initial_strength, learning_rate=learning_rate)
-    require(
-        initial_strength < target_scale,
-        f"initial_strength is {initial_strength} and target_scale is {target_scale}",
-        argument="initial_strength",
-        value=initial_strength,
-        remedy="choose initial_strength below target_scale",
-    )
+    require_number("initial_strength", initial_strength, below=target_scale, named={"below": "target_scale"})
     if neurons is not None:
         require_count(least=0, neurons=neurons)
     held = len(array) if neurons is None else min(int(neurons), len(array))

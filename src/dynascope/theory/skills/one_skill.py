@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array
+from dynascope.arguments import count_axes, require, require_array, require_increasing, require_numbers
 
 __all__ = ["checked_curves"]
 
@@ -22,14 +22,8 @@ def checked_curves(
     Raises:
         InputError: Amounts that do not increase, another shape, or strengths that are not shares of the greatest one.
     """
-    amounts = require_array(name, amounts, (None,))
-    require(
-        bool(len(amounts) >= 2 and amounts[0] >= 0 and np.all(np.diff(amounts) > 0)),
-        f"{name} does not increase from zero or above",
-        argument=name,
-        value=amounts.tolist(),
-        remedy="give at least two numbers in increasing order, none negative",
-    )
+    amounts = require_numbers(name, amounts, minimum=0, dimensions=1)
+    require_increasing(name, amounts, fewest=2)
     shape = (len(amounts),) if count_axes(strength) <= 1 else (None, len(amounts))
     runs = np.atleast_2d(require_array("strength", strength, shape))
     require(len(runs) > 0, "there are no runs", argument="strength", value=0, remedy="give at least one")

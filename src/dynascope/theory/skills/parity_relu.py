@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from dynascope.arguments import in_units, require, require_array, require_positive, require_times
+from dynascope.arguments import in_units, require, require_array, require_bounds, require_positive, require_times
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 
@@ -334,12 +334,5 @@ def _state(weights: TiedWeights) -> Float[np.ndarray, "*batch 4"]:
     """The four parameters along the last axis."""
     fields = [require_array("weights", value, (None,) * np.ndim(value)) for value in weights]
     state = np.stack(np.broadcast_arrays(*fields), axis=-1)
-    lowest = state[..., :3].min(initial=0.0)
-    require(
-        lowest >= 0,
-        f"weights holds a square of {lowest:g}",
-        argument="weights",
-        value=float(lowest),
-        remedy="give A, B and G, which are squares",
-    )
+    require_bounds("weights", state[..., :3], minimum=0)
     return state

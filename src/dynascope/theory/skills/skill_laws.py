@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 from scipy.stats import binom
 
-from dynascope.arguments import require, require_array, require_numbers, require_positive
+from dynascope.arguments import require, require_array, require_numbers, require_positive, require_whole_numbers
 from dynascope.theory.domain import covers
 from dynascope.theory.skills.training_set import Definition, from_fraction, skill_strength
 
@@ -150,14 +150,8 @@ def data_emergence(
         [[0.75 0.25]
          [1.   0.75]]
     """
-    samples, frequencies = require_numbers("samples", samples, minimum=0, dimensions=1), _frequencies(frequencies)
-    require(
-        bool(np.all((samples >= 1) & (samples == np.floor(samples)))),
-        "samples holds a number that is not positive and whole",
-        argument="samples",
-        value=samples.tolist(),
-        remedy="give sizes of training sets",
-    )
+    samples, frequencies = require_numbers("samples", samples, dimensions=1), _frequencies(frequencies)
+    require_whole_numbers("samples", samples, least=1)
     require_positive(needed=needed)
     counts = np.arange(math.ceil(needed))
     strength = skill_strength(counts, needed, definition=definition, finite_size=finite_size)

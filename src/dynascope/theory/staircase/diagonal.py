@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array, require_positive
+from dynascope.arguments import require, require_array, require_between
 from dynascope.record.staircase import Staircase
 from dynascope.theory.assumptions import EQUAL_WEIGHTS, ONE_OUTPUT, SEPARATED_TIMES, SMALL_START
 from dynascope.theory.domain import covers
@@ -92,8 +92,7 @@ def diagonal_problem(
     """The checked inputs and targets of a diagonal network, and the names of the inputs."""
     x = require_array("inputs", inputs, (None, None))
     y = require_array("targets", targets, (len(x),))
-    require_positive(scale=scale)
-    require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
+    require_between(0, 1, open_below=True, open_above=True, scale=scale)
     given = [f"x{i + 1}" for i in range(x.shape[1])] if names is None else list(names)
     require(
         len(given) == x.shape[1],

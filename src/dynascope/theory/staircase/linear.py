@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array, require_positive
+from dynascope.arguments import require, require_array, require_between, require_positive
 from dynascope.record.staircase import Staircase
 from dynascope.theory.assumptions import ENOUGH_NEURONS, SEPARATED_TIMES, SMALL_START
 from dynascope.theory.domain import covers
@@ -101,8 +101,8 @@ def linear_staircase(
     """
     cross = require_array("cross_moment", cross_moment, (None, None))
     moment = require_array("input_moment", input_moment, (cross.shape[1], cross.shape[1]))
-    require_positive(target_power=target_power, scale=scale)
-    require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
+    require_positive(target_power=target_power)
+    require_between(0, 1, open_below=True, open_above=True, scale=scale)
     problem = _on_the_range(cross, moment)
     neurons = _neurons(first, second, problem)
     jumps = None if neurons is None else _independent_neurons(neurons)

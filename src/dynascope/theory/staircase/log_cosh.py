@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import require, require_between
 
 __all__ = ["accumulated_utility", "activation_phase", "later_utility", "log_cosh", "signed_phase"]
 
@@ -125,6 +125,5 @@ def activation_phase(scale: float) -> float:
         >>> float(round(activation_phase(1e-4) / np.log(1e4), 9)), round(activation_phase(1e-300), 6)
         (1.037628749, 691.122101)
     """
-    require_positive(scale=scale)
-    require(scale < 1, f"scale is {scale}", argument="scale", value=scale, remedy="choose a number below one")
+    require_between(0, 1, open_below=True, open_above=True, scale=scale)
     return float(signed_phase(-np.log(scale))) / 2

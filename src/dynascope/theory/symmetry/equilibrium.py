@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_choice, require_number
+from dynascope.arguments import require, require_choice, require_hyperparameters, require_numbers
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 
@@ -60,8 +60,7 @@ def equilibrium_squared_norm(
         >>> print(equilibrium_squared_norm(199.0, learning_rate=0.2, weight_decay=0.02, closure="white").round(6))
         31.575212
     """
-    g = require_array("squared_gradient", squared_gradient, (None,) * count_axes(squared_gradient))
-    _require_not_negative("squared_gradient", g)
+    g = require_numbers("squared_gradient", squared_gradient, minimum=0)
     rate, decay, beta = _checked(learning_rate, weight_decay, momentum)
     require_choice("closure", closure, _CLOSURES)
     with np.errstate(all="ignore"):
@@ -109,8 +108,7 @@ def equilibrium_squared_norm_from_steps(
         >>> print(equilibrium_squared_norm_from_steps(0.004, learning_rate=0.2, weight_decay=0.02).round(6))
         0.5
     """
-    d = require_array("squared_displacement", squared_displacement, (None,) * count_axes(squared_displacement))
-    _require_not_negative("squared_displacement", d)
+    d = require_numbers("squared_displacement", squared_displacement, minimum=0)
     rate, decay, beta = _checked(learning_rate, weight_decay, momentum)
     with np.errstate(all="ignore"):
         return np.asarray((1 + beta) / 2 * (d / rate / decay))
@@ -183,9 +181,7 @@ def equilibration_steps(*, learning_rate: float, weight_decay: float, momentum: 
 
 
 def _checked(learning_rate: float, weight_decay: float, momentum: float) -> tuple[float, float, float]:
-    require_number("learning_rate", learning_rate, above=0)
-    require_number("momentum", momentum, least=0, below=1)
-    require_number("weight_decay", weight_decay, least=0)
+    require_hyperparameters(learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay)
     require(
         weight_decay > 0,
         "without weight decay there is no equilibrium: the norm grows forever",
@@ -194,8 +190,3 @@ def _checked(learning_rate: float, weight_decay: float, momentum: float) -> tupl
         remedy="choose a positive number, or follow the growth with squared_norm_path",
     )
     return float(learning_rate), float(weight_decay), float(momentum)
-
-
-def _require_not_negative(name: str, values: np.ndarray) -> None:
-    least = values.min(initial=0.0)
-    require(least >= 0, f"{name} has {least:g}", argument=name, value=float(least), remedy="give squares of norms")

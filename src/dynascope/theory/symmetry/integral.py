@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_number, require_times
+from dynascope.arguments import count_axes, require, require_array, require_hyperparameters, require_times
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.kernels import damped_kernels
@@ -148,9 +148,7 @@ def oscillator(learning_rate: float, weight_decay: float, momentum: float, *, de
     Raises:
         InputError: A number out of range.
     """
-    require_number("learning_rate", learning_rate, above=0)
-    require_number("weight_decay", weight_decay, least=0)
-    require_number("momentum", momentum, least=0, below=1)
+    require_hyperparameters(learning_rate=learning_rate, weight_decay=weight_decay, momentum=momentum)
     with np.errstate(all="ignore"):
         slowness = float(learning_rate) * (1 + momentum)
         damping = np.float64(1 - momentum) / slowness

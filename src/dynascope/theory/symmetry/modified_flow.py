@@ -10,7 +10,14 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_number
+from dynascope.arguments import (
+    count_axes,
+    require,
+    require_array,
+    require_bounds,
+    require_hyperparameters,
+    require_numbers,
+)
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 
@@ -148,9 +155,7 @@ def modified_flow_ratio(
         >>> print(modified_flow_ratio(5.0, learning_rate=0.01, momentum=0.5).round(6))
         0.2
     """
-    bends = require_array("curvature", curvature, (None,) * count_axes(curvature))
-    for bend in bends.ravel():
-        require_number("curvature", float(bend), least=0)
+    bends = require_numbers("curvature", curvature, minimum=0)
     rate, beta, decay = _checked(learning_rate, momentum, weight_decay)
     with np.errstate(all="ignore"):
         return np.asarray(rate / (1 - beta) ** 2 * (bends + decay))
@@ -182,14 +187,8 @@ def convergence_orders(learning_rates: ArrayLike, errors: ArrayLike) -> Float[np
     """
     rates = require_array("learning_rates", learning_rates, (None,))
     found = require_array("errors", errors, (len(rates),) + (None,) * max(0, count_axes(errors) - 1))
-    for name, values in {"learning_rates": rates, "errors": found}.items():
-        require(
-            bool(np.all(values > 0)),
-            f"{name} has {values.min(initial=0.0):g}",
-            argument=name,
-            value=float(values.min(initial=0.0)),
-            remedy="give positive numbers",
-        )
+    require_bounds("learning_rates", rates, above=0)
+    require_bounds("errors", found, above=0)
     steps = np.diff(np.log(rates))
     require(
         len(steps) > 0 and bool(np.all(steps != 0)),
@@ -202,9 +201,7 @@ def convergence_orders(learning_rates: ArrayLike, errors: ArrayLike) -> Float[np
 
 
 def _checked(learning_rate: float, momentum: float, weight_decay: float) -> tuple[float, float, float]:
-    require_number("learning_rate", learning_rate, above=0)
-    require_number("momentum", momentum, least=0, below=1)
-    require_number("weight_decay", weight_decay, least=0)
+    require_hyperparameters(learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay)
     return float(learning_rate), float(momentum), float(weight_decay)
 
 

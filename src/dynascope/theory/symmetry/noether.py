@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require_array, require_number
+from dynascope.arguments import count_axes, require_array, require_hyperparameters
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.recorded import initial_charge, recorded_series, require_steps
@@ -80,7 +80,7 @@ def noether_charge_rate(
     speeds, overlaps = (
         require_array(name, value, p.shape) for name, value in {"kinetic": kinetic, "overlap": overlap}.items()
     )
-    _require_hyperparameters(learning_rate, weight_decay, momentum)
+    require_hyperparameters(learning_rate=learning_rate, weight_decay=weight_decay, momentum=momentum)
     with np.errstate(all="ignore"):
         mass = float(learning_rate) * (1 + momentum) / 2
         parts = (
@@ -139,7 +139,7 @@ def noether_charge(
     q = recorded_series("displacements", displacements)
     overlap = recorded_series("overlaps", overlaps, like=q)
     start = initial_charge("initial", initial, q.shape[1:])
-    _require_hyperparameters(learning_rate, weight_decay, momentum)
+    require_hyperparameters(learning_rate=learning_rate, weight_decay=weight_decay, momentum=momentum)
     require_steps(steps, len(q))
     path = np.empty((len(q) + 1, *q.shape[1:]))
     path[0] = start
@@ -147,9 +147,3 @@ def noether_charge(
         for k, now in enumerate(q):
             path[k + 1] = momentum * path[k] - learning_rate * weight_decay * overlap[k] + now
     return path
-
-
-def _require_hyperparameters(learning_rate: float, weight_decay: float, momentum: float) -> None:
-    require_number("learning_rate", learning_rate, above=0)
-    require_number("weight_decay", weight_decay, least=0)
-    require_number("momentum", momentum, least=0, below=1)

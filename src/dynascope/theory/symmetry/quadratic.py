@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_between, require_number
+from dynascope.arguments import require, require_between, require_hyperparameters
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.recorded import initial_charge, recorded_series, require_steps
 
@@ -65,7 +65,7 @@ def quadratic_charge(
     q = recorded_series("displacements", displacements)
     start = initial_charge("initial", initial, q.shape[1:])
     rate, decay = _plain(learning_rate, weight_decay)
-    require_number("momentum", momentum, least=0, below=1)
+    require_hyperparameters(momentum=momentum)
     require_between(0, 1, dampening=dampening)
     require_steps(steps, len(q))
     path = np.empty((len(q) + 1, *q.shape[1:]))
@@ -121,7 +121,7 @@ def quadratic_charge_from_gradients(
     g = recorded_series("gradients", gradients)
     start = initial_charge("initial", initial, g.shape[1:])
     rate, decay = _plain(learning_rate, weight_decay)
-    require_number("momentum", momentum, least=0, below=1)
+    require_hyperparameters(momentum=momentum)
     require(
         momentum == 0,
         f"momentum is {momentum:g}, and norms of gradients tell the charge of plain descent only",
@@ -139,6 +139,5 @@ def quadratic_charge_from_gradients(
 
 
 def _plain(learning_rate: float, weight_decay: float) -> tuple[float, float]:
-    require_number("learning_rate", learning_rate, above=0)
-    require_number("weight_decay", weight_decay, least=0)
+    require_hyperparameters(learning_rate=learning_rate, weight_decay=weight_decay)
     return float(learning_rate), float(weight_decay)

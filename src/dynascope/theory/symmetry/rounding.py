@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_choice, require_integer, require_number
+from dynascope.arguments import require, require_bounds, require_choice, require_hyperparameters, require_integer
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.recorded import recorded_series
 
@@ -95,10 +95,9 @@ def rounding_level(
         value=size.shape,
         remedy="give one more than steps: before the first, and after each",
     )
-    for name, values in {"sizes": size, "displacements": steps}.items():
-        least = values.min(initial=0.0)
-        require(least >= 0, f"{name} has {least:g}", argument=name, value=float(least), remedy="give sums of sizes")
-    require_number("momentum", momentum, least=0, below=1)
+    require_bounds("sizes", size, minimum=0)
+    require_bounds("displacements", steps, minimum=0)
+    require_hyperparameters(momentum=momentum)
     require_choice("dtype", dtype, _ROUNDOFF)
     require_choice("recorded", recorded, _ROUNDOFF)
     require_choice("degree", degree, (1, 2))

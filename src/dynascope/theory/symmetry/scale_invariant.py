@@ -8,7 +8,15 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_number
+from dynascope.arguments import (
+    count_axes,
+    require,
+    require_array,
+    require_bounds,
+    require_hyperparameters,
+    require_number,
+    require_numbers,
+)
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.recorded import initial_charge, recorded_series
@@ -136,8 +144,8 @@ def squared_norm_path(
     """
     g = recorded_series("squared_gradients", squared_gradients)
     start = initial_charge("initial", initial, g.shape[1:])
-    _require_sign("initial", start, above=True)
-    _require_sign("squared_gradients", g, above=False)
+    require_bounds("initial", start, above=0)
+    require_bounds("squared_gradients", g, minimum=0)
     rate, decay, beta = _hyperparameters(learning_rate, weight_decay, momentum)
     path = np.empty((len(g) + 1, *g.shape[1:]))
     path[0] = start
@@ -181,8 +189,7 @@ def effective_learning_rate(
         >>> print(effective_learning_rate([1.0, 4.0], learning_rate=0.1, momentum=0.5))
         [0.2  0.05]
     """
-    r = require_array("squared_norm", squared_norm, (None,) * count_axes(squared_norm))
-    _require_sign("squared_norm", r, above=True)
+    r = require_numbers("squared_norm", squared_norm, above=0)
     rate, _, beta = _hyperparameters(learning_rate, 0.0, momentum)
     with np.errstate(all="ignore"):
         return np.asarray(rate / (1 - beta) / r)
@@ -229,18 +236,5 @@ def implicit_rmsprop(*, learning_rate: float, weight_decay: float, momentum: flo
 
 
 def _hyperparameters(learning_rate: float, weight_decay: float, momentum: float) -> tuple[float, float, float]:
-    require_number("learning_rate", learning_rate, above=0)
-    require_number("weight_decay", weight_decay, least=0)
-    require_number("momentum", momentum, least=0, below=1)
+    require_hyperparameters(learning_rate=learning_rate, weight_decay=weight_decay, momentum=momentum)
     return float(learning_rate), float(weight_decay), float(momentum)
-
-
-def _require_sign(name: str, values: np.ndarray, *, above: bool) -> None:
-    least = values.min(initial=np.inf)
-    require(
-        bool(least > 0 or (not above and least == 0)),
-        f"{name} has {least:g}",
-        argument=name,
-        value=float(least),
-        remedy="give squares of norms" + " that are not zero" * above,
-    )

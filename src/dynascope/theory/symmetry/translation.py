@@ -6,7 +6,14 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_between, require_number
+from dynascope.arguments import (
+    count_axes,
+    require,
+    require_array,
+    require_between,
+    require_hyperparameters,
+    require_whole_numbers,
+)
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.recorded import per_step, require_optimizer
 
@@ -59,17 +66,9 @@ def translation_charge(
         [1.         0.64385662]
     """
     counts = require_array("steps", steps, (None,) * count_axes(steps))
-    require(
-        bool(np.all((counts >= 0) & (counts == np.floor(counts)))),
-        "steps holds numbers that count no steps",
-        argument="steps",
-        value=float(counts.min(initial=0.0)),
-        remedy="give whole numbers from zero",
-    )
+    require_whole_numbers("steps", counts)
     start = require_array("initial", initial, (None,) * count_axes(initial))
-    require_number("learning_rate", learning_rate, above=0)
-    require_number("weight_decay", weight_decay, least=0)
-    require_number("momentum", momentum, least=0, below=1)
+    require_hyperparameters(learning_rate=learning_rate, weight_decay=weight_decay, momentum=momentum)
     require_between(0, 1, dampening=dampening)
     with np.errstate(all="ignore"):
         first = learning_rate * weight_decay

@@ -1,0 +1,118 @@
+"""Checks of arrays of numbers that are known: within bounds, whole, and in order."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from dynascope.arguments.numbers import require
+from dynascope.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["require_bounds", "require_increasing", "require_whole_numbers"]
+
+
+def require_bounds(
+    name: str, values: np.ndarray, *, minimum: float = -math.inf, above: float = -math.inf, below: float = math.inf
+) -> None:
+    """Raise `InputError` unless all numbers of an array are finite and within the bounds.
+
+    Args:
+        name: Name of the argument, for the message.
+        values: Numbers of any shape.
+        minimum: Smallest value allowed.
+        above: Number that every value must exceed.
+        below: Number that every value must stay under.
+
+    Raises:
+        InputError: A number that is not.
+
+    Example:
+        >>> import numpy as np
+        >>> require_bounds("noise", np.array([1.0, -0.5]), minimum=0)
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: noise has the value -0.5: choose finite numbers not below 0.
+    """
+    wrong = values[~((abs(values) < math.inf) & (values >= minimum) & (values > above) & (values < below))]
+    if wrong.size:
+        worst = float(wrong.ravel()[0])
+        bounds = (("not below", minimum), ("above", above), ("below", below))
+        limits = " and ".join(f"{words} {bound:g}" for words, bound in bounds if math.isfinite(bound))
+        raise InputError(
+            f"{name} has the value {worst:.6g}",
+            argument=name,
+            value=worst,
+            remedy=f"choose finite numbers {limits}".rstrip(),
+        )
+
+
+def require_whole_numbers(name: str, values: np.ndarray, *, least: int = 0, most: int | None = None) -> None:
+    """Raise `InputError` unless all numbers of an array are whole and within the bounds.
+
+    Args:
+        name: Name of the argument, for the message.
+        values: Finite numbers of any shape.
+        least: The smallest that each may be.
+        most: The largest, if any.
+
+    Raises:
+        InputError: A number that is not.
+
+    Example:
+        >>> import numpy as np
+        >>> require_whole_numbers("samples", np.array([10.0, 0.5]), least=1)
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: samples has 0.5: give whole numbers of at least 1.
+    """
+    wrong = (values < least) | (values % 1 != 0)
+    wrong = values[wrong if most is None else wrong | (values > most)].ravel()
+    require(
+        wrong.size == 0,
+        f"{name} has {wrong[0] if wrong.size else 0:g}",
+        argument=name,
+        value=float(wrong[0]) if wrong.size else None,
+        remedy=f"give whole numbers {f'of at least {least}' if most is None else f'from {least} to {most}'}",
+    )
+
+
+def require_increasing(
+    name: str, values: np.ndarray, *, fewest: int = 1, remedy: str = "sort the numbers and drop repeats"
+) -> None:
+    """Raise `InputError` unless each number of a row is larger than the one before.
+
+    Args:
+        name: Name of the argument, for the message.
+        values: Finite numbers, shape (n,).
+        fewest: Fewest of them.
+        remedy: What to do instead, for the message.
+
+    Raises:
+        InputError: Too few of them, or one that is not larger.
+
+    Example:
+        >>> import numpy as np
+        >>> require_increasing("levels", np.array([1.0, 3.0, 2.0]))
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: levels does not increase, as 2 follows 3: sort the numbers and drop repeats.
+    """
+    require(
+        len(values) >= fewest,
+        f"{name} has {len(values)} numbers",
+        argument=name,
+        value=len(values),
+        remedy=f"give at least {fewest} that increase",
+    )
+    late = (~(values[1:] > values[:-1])).nonzero()[0]  # NaN is larger than nothing
+    before, after = values[late[0] : late[0] + 2] if late.size else (0.0, 0.0)
+    require(
+        not late.size,
+        f"{name} does not increase, as {after:g} follows {before:g}",
+        argument=name,
+        value=float(after),
+        remedy=remedy,
+    )
