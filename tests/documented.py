@@ -38,6 +38,11 @@ def _count(event: str, _: float, **__: Any) -> None:
 jax.monitoring.register_event_duration_secs_listener(_count)
 
 
+def programs_so_far() -> int:
+    """How many programs this process has compiled."""
+    return _compiled
+
+
 @functools.cache
 def _ask_the_compiler() -> None:
     """Options that it does not know are found out by the first program of a process, which is then counted twice."""

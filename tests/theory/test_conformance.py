@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
-from documented import Call, Member, is_floating, is_numeric, is_record, is_row, members, numbers
+from documented import Call, Member, is_floating, is_numeric, is_record, is_row, members, numbers, programs_so_far
 
 from dynascope import theory
 from dynascope.compilation import jit
@@ -377,8 +377,11 @@ def lost_at(member: Member, call: Call, name: str, exponent: int) -> str:
 
 
 @pytest.mark.slow
-def test_scaled_input_gives_a_finite_answer_or_an_error(member, call):
+def test_scaled_input_gives_a_finite_answer_or_an_error_by_the_programs_there_are(member, call):
+    member(call)
+    before = programs_so_far()
     floating = [name for name, value in member.arguments(call).items() if is_floating(value) and np.any(value)]
     lost = (lost_at(member, call, name, exponent) for name in floating for exponent in (-160, -20, 20, 160))
     found = list(filter(None, lost))
     assert not found, "\n".join(found)
+    assert programs_so_far() == before

@@ -276,3 +276,20 @@ def test_steps_that_are_given_ask_for_times_that_increase():
     assert caught.value.argument == "times"
     found = jit(lambda times: product(FIRST, SECOND, MAP, times, steps=2))(times)
     assert np.isnan(found).all(axis=(1, 2)).tolist() == [False, True, True]
+
+
+def test_one_program_crosses_times_of_any_length_and_order():
+    compiled, times = [], np.array([0.0, 1.0, 0.5])
+
+    def count(event, *_, **__):
+        if event == "/jax/core/compile/backend_compile_duration":
+            compiled.append(event)
+
+    gram(FIRST, SECOND, MAP, times)
+    jax.monitoring.register_event_duration_secs_listener(count)
+    try:
+        for longer in (4, 8, 16, 100, 1000):
+            gram(FIRST, SECOND, MAP, longer * times[::-1])
+    finally:
+        jax.monitoring.unregister_event_duration_listener(count)
+    assert compiled == []

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from dynascope.arguments import require
 
-__all__ = ["drift_matrix", "plan_steps", "propagate"]
+__all__ = ["Steps", "drift_matrix", "plan_steps", "propagate"]
 
 # max |f| Δ of a step. The Cholesky factor below loses half the digits of exp(2 max |f| Δ).
 _PHASE = 4.0
-_FEWEST_STEPS, _MOST_STEPS = 16, 1_000_000
+_MOST_STEPS = 1_000_000
 _CLOSE = 1e-3  # differences of eigenvalues times Δ below which a divided difference is taken as a derivative
 
 
@@ -35,13 +35,24 @@ def drift_matrix(target_map: Any, balance: Any, numbers: Any = jnp) -> Any:
     return numbers.concatenate(rows, axis=-2)
 
 
-def plan_steps(
-    speed: float, times: Float[np.ndarray, " times"]
-) -> tuple[Float[np.ndarray, " steps"], Int[np.ndarray, " times"]]:
-    """Steps that cross the times, and after how many of them each time is reached.
+class Steps(NamedTuple):
+    """How times are crossed: from each to the next, as they increase, by equal steps.
 
-    Their number is a power of two from 16 on, so that other times seldom ask for another program; the last have no
-    length.
+    Attributes:
+        lengths: Δ of the steps to each time, shape (times,).
+        counts: How many there are, shape (times,); None where they are equally many, which a program has to know.
+        ranks: Which of these stretches ends at a time, as they were given, shape (times,).
+    """
+
+    lengths: Any
+    counts: Any
+    ranks: Any
+
+
+def plan_steps(speed: float, times: Float[np.ndarray, " times"]) -> Steps:
+    """Steps that are short enough, of which none is made where times are equal.
+
+    Their numbers are values, so that one program crosses all times.
 
     Args:
         speed: Largest |eigenvalue| of F, over all members of an ensemble.
@@ -51,32 +62,27 @@ def plan_steps(
         InputError: The times need more than a million steps.
 
     Example:
-        >>> steps, places = plan_steps(4.0, np.array([1.5, 0.0, 1.0]))
-        >>> len(steps), steps[:3].tolist(), places.tolist()
-        (16, [1.0, 0.5, 0.0], [2, 0, 1])
+        >>> steps = plan_steps(4.0, np.array([1.5, 0.0, 1.0]))
+        >>> steps.lengths.tolist(), steps.counts.tolist(), steps.ranks.tolist()
+        ([0.0, 1.0, 0.5], [0, 1, 1], [2, 0, 1])
     """
     order = np.argsort(times, kind="stable")
     gaps = np.diff(times[order], prepend=0.0)
-    counts = np.ceil(gaps * speed / _PHASE).astype(int) if speed > 0 else (gaps > 0).astype(int)
+    counts = np.ceil(gaps * speed / _PHASE) if speed > 0 else (gaps > 0).astype(float)
     counts = np.where(gaps > 0, np.maximum(counts, 1), 0)
-    total = int(counts.sum())
     require(
-        total <= _MOST_STEPS,
+        counts.sum() <= _MOST_STEPS,
         f"the times up to {times.max():g} span {times.max() * speed:.3g} e-folds",
         argument="times",
         value=float(times.max()),
         remedy="choose earlier times, or ask balanced_limit for what remains in the end",
     )
-    steps = np.zeros(1 << max(total - 1, _FEWEST_STEPS - 1).bit_length())
-    steps[:total] = np.repeat(gaps / np.maximum(counts, 1), counts)
-    places = np.empty(len(times), int)
-    places[order] = np.cumsum(counts)
-    return steps, places
+    return Steps(gaps / np.maximum(counts, 1), counts.astype(int), np.argsort(order))
 
 
 def propagate(
-    factor: Float[Array, "size width"], drift: Float[Array, "size size"], steps: Float[Array, " steps"]
-) -> Float[Array, "steps_and_one size width"]:
+    factor: Float[Array, "size width"], drift: Float[Array, "size size"], lengths: Float[Array, " times"], counts: Any
+) -> Float[Array, "times size width"]:
     """Follow Q' = F Q − ½ Q Qᵀ Q up to a rotation of its columns, which leaves Q Qᵀ alone.
 
     Each step is exact: with M = ∫₀^Δ exp(2Fs) ds and L Lᵀ = I + Qᵀ M Q, the factor becomes exp(FΔ) Q L⁻ᵀ. The columns
@@ -85,22 +91,29 @@ def propagate(
     Args:
         factor: Q(0).
         drift: F, symmetric.
-        steps: Δ of each step; none where it is zero.
+        lengths: Δ of the steps of each stretch; where it is zero nothing moves.
+        counts: How many steps each stretch has, or one number for all, which can be differentiated backwards.
 
     Returns:
-        Q at the start and after each step.
+        Q after each stretch.
     """
     values, vectors = jax.lax.stop_gradient(jnp.linalg.eigh(drift))
 
-    def step(q: Array, duration: Array) -> tuple[Array, Array]:
-        moving = duration > 0
-        growth, integral = _step_matrices(drift, jnp.where(moving, duration, 1.0), values, vectors)
-        root = jnp.linalg.cholesky(jnp.eye(q.shape[1], dtype=q.dtype) + q.T @ integral @ q)
-        ahead = jax.scipy.linalg.solve_triangular(root, (growth @ q).T, lower=True).T
-        q = jnp.where(moving, ahead, q)
+    def stretch(q: Array, part: tuple[Array, Array | None]) -> tuple[Array, Array]:
+        length, count = part
+        moving = length > 0
+        growth, integral = _step_matrices(drift, jnp.where(moving, length, 1.0), values, vectors)
+
+        def step(_: Any, q: Array) -> Array:
+            root = jnp.linalg.cholesky(jnp.eye(q.shape[1], dtype=q.dtype) + q.T @ integral @ q)
+            ahead = jax.scipy.linalg.solve_triangular(root, (growth @ q).T, lower=True).T
+            return jnp.where(moving, ahead, q)
+
+        q = jax.lax.fori_loop(0, counts if count is None else count, step, q)
         return q, q
 
-    return jnp.concatenate([factor[None], jax.lax.scan(step, factor, steps)[1]])
+    each = None if isinstance(counts, int) else counts
+    return jax.lax.scan(stretch, factor, (lengths, each))[1]
 
 
 @jax.custom_jvp

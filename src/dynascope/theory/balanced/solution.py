@@ -25,7 +25,7 @@ from dynascope.theory.balanced.balance import (
     require_balanced,
 )
 from dynascope.theory.balanced.determinants import warn_of_opposite_determinants
-from dynascope.theory.balanced.propagation import drift_matrix, plan_steps, propagate
+from dynascope.theory.balanced.propagation import Steps, drift_matrix, plan_steps, propagate
 from dynascope.theory.domain import covers
 
 __all__ = ["BalancedGram", "covers_balanced", "gram", "product", "unit_rate_layers"]
@@ -100,8 +100,8 @@ def gram(
         approximate: Whether to take weights that are not λ-balanced as if they were, with the mean λ; `balance.error`
             of the result says how far they are, and so does a warning.
         steps: Number of steps from each time to the next, in each of which max|f|·√(η₁η₂)·Δ should stay below 4, f
-            being the eigenvalues of F; times must then increase. Found from the values if not given, as a power of two
-            from 16 on in all, for each of which one program is compiled; needed where values are traced by JAX.
+            being the eigenvalues of F; times must then increase. Found from the values if not given, by one program for
+            all of them; needed where values are traced by JAX.
 
     Raises:
         InputError: Shapes that do not fit, values that are not finite, t < 0, a rate that is not positive, weights that
@@ -142,12 +142,12 @@ def gram(
         rates = network.rates
         drift = drift_matrix(np.asarray(target_map), balance.value, np)
         speed = np.abs(np.linalg.eigvalsh(drift)).max(axis=-1) * np.sqrt(rates.first) * np.sqrt(rates.second)
-        durations, places = plan_steps(float(np.max(speed)), np.asarray(times))
+        plan = plan_steps(float(np.max(speed)), np.asarray(times))
     else:
-        durations, places = _given_steps(times, steps)
+        plan = _given_steps(times, steps)
     # Of the weights as they were given: those of a training in 32 bits are balanced to theirs.
     rounding = np.inf if approximate else balance_rounding(np.result_type(network.first.dtype, network.second.dtype))
-    return _solve(network, target_map, times, durations, places, rounding)
+    return _solve(network, target_map, times, plan, rounding, same=steps)
 
 
 @covers_balanced(gives="the function at any time")
@@ -188,7 +188,7 @@ def unit_rate_layers(network: TwoLayers) -> tuple[Array, Array]:
     return ratio * network.first, network.second / ratio
 
 
-def _given_steps(times: Any, steps: int) -> tuple[Any, np.ndarray]:
+def _given_steps(times: Any, steps: int) -> Steps:
     """As `plan_steps`, for a number of steps from each time to the next; steps of no length where times decrease."""
     require_count(steps=steps)
     numbers = jnp if is_traced(times) else np
@@ -200,16 +200,16 @@ def _given_steps(times: Any, steps: int) -> tuple[Any, np.ndarray]:
         value=times.shape,
         remedy="sort them, or leave steps out",
     )
-    return numbers.repeat(gaps / steps, steps), steps * np.arange(1, len(times) + 1)
+    return Steps(gaps / steps, None, np.arange(len(times)))
 
 
-@float64_jit
+@functools.partial(float64_jit, static_argnames="same")
 def _solve(
-    network: TwoLayers, target_map: Array, times: Array, durations: Array, places: Array, rounding: Array
+    network: TwoLayers, target_map: Array, times: Array, plan: Steps, rounding: Array, *, same: int | None
 ) -> BalancedGram:
-    def solve(inner, outer, clock, ratio, target_map, balance, durations, places):
-        start = jnp.concatenate([inner, outer.T])
-        factors = propagate(start, drift_matrix(target_map, balance), clock * durations)[places]
+    def solve(inner, outer, clock, ratio, target_map, balance):
+        start, drift = jnp.concatenate([inner, outer.T]), drift_matrix(target_map, balance)
+        factors = propagate(start, drift, clock * plan.lengths, plan.counts if same is None else same)[plan.ranks]
         inner, outer = factors[:, : len(inner)], factors[:, len(inner) :]
 
         def products(one, other):
@@ -219,17 +219,15 @@ def _solve(
 
     network = jax.tree.map(jnp.asarray, network)
     balance, rates = balance_of(network), network.rates
-    found = jnp.vectorize(solve, signature="(d,h),(h,c),(),(),(d,c),(),(s),(t)->(t,d,d),(t,d,c),(t,c,c)")(
+    found = jnp.vectorize(solve, signature="(d,h),(h,c),(),(),(d,c),()->(t,d,d),(t,d,c),(t,c,c)")(
         *unit_rate_layers(network),
         rates.clock,
         jnp.sqrt(rates.first / rates.second),
         target_map,
         balance.value,
-        durations,
-        places,
     )
     valid = network.valid & jnp.all(jnp.isfinite(target_map), axis=(-2, -1)) & (balance.error <= rounding)
-    ordered = jnp.cumsum(~(durations >= 0))[places - 1] == 0
+    ordered = jnp.cumsum(~(plan.lengths >= 0))[plan.ranks] == 0
     inside = valid[..., None] & jnp.isfinite(times) & (times >= 0) & ordered
     first, product, second = nan_outside(inside, found, leading=True)
     return BalancedGram(first, product, second, balance)
