@@ -92,7 +92,7 @@ def hamming_distance(flips: NeuronCounts) -> dict[str, tuple[tuple[str, ...], An
     Near one half for patterns that have nothing to do with each other, when neurons are active on half of the samples.
     Some publications sum over the neurons of a layer instead: multiply by their number.
 
-    Cost: a few operations for each neuron.
+    Cost: a few operations for each neuron, and memory for as many numbers.
 
     Args:
         flips: From `count_flips`, over all batches.
@@ -153,7 +153,7 @@ def activity(active: NeuronCounts) -> dict[str, tuple[tuple[str, ...], Any]]:
     A ReLU neuron that is dead on the training samples gets no gradient; one that is always on is linear on them. Both
     are statements about the samples seen, so the fractions fall with their number.
 
-    Cost: a few operations for each neuron.
+    Cost: a few operations for each neuron, and memory for as many numbers.
 
     Args:
         active: From `count_active`, over all batches.

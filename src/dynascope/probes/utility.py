@@ -166,7 +166,7 @@ def utility_spectrum(
     `alternating.predict_next_activation` follows it. The real norm grows exactly as d‖θ‖/dt = ‖θ‖^(κ−1) κÛ at every
     moment of gradient flow, whatever its size.
 
-    Cost: about 30 operations for each neuron.
+    Cost: about 30 operations for each neuron, and memory for a dozen numbers each.
 
     Args:
         utility: From `two_layer_utility` or `output_utility`, over the samples that the loss averages.

@@ -64,7 +64,8 @@ def data_alignment(
     right singular vectors of E[x yᵀ] ("correlation", what a linear network learns first), or the strongest directions
     of E[x xᵀ] and of E[y yᵀ] ("data"). Moments are about zero: centre the data for covariances.
 
-    Cost: 2ndc operations, or 2n(d² + c²) for "data", and the decompositions of the two layers and of the moments.
+    Cost: 2ndc operations, or 2n(d² + c²) for "data", and the decompositions of the two layers and of the moments, which
+    `layer_alignment` states; memory for a copy of the data besides.
 
     Args:
         weights: W_1 … W_L, L ≥ 1, as for `layer_alignment`.

@@ -50,7 +50,9 @@ def displacements(path: Any) -> dict[str, tuple[tuple[str, ...], Any]]:
 def step_correlation(path: Any, lags: Sequence[int] | np.ndarray) -> dict[str, tuple[tuple[str, ...], Any]]:
     """The mean over j of ⟨d_{j+k}, d_j⟩ with the steps d_j = θ_{j+1} − θ_j, for each lag k.
 
-    It is η² times `theory.noise.velocity_correlation` where weights are at rest. Cost: 2nd operations for each lag.
+    It is η² times `theory.noise.velocity_correlation` where weights are at rest.
+
+    Cost: 2nd operations for each lag, in memory for nd numbers for each and once more.
 
     Args:
         path: θ_k after every step, shape (n, d).

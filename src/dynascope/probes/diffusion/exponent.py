@@ -52,7 +52,7 @@ def fit_exponent(
     Simulated runs of diffusion in one to fifty dimensions were within the interval of 95 % in 93 to 96 of a hundred,
     from five runs on. What a window that is no power law means for c is `bend`, not the interval.
 
-    Cost: 10 operations for each number.
+    Cost: about 10 operations for each displacement in the window, and memory for five numbers each.
 
     Args:
         steps: The recorded steps k, whole numbers, as many as there are displacements of a run.

@@ -15,7 +15,9 @@ def direction_moments(path: Any, directions: Any) -> dict[str, tuple[tuple[str, 
     """Coordinates a = ⟨θ − mean θ, q⟩ of a path along directions, and their variances, which a thermometer forecasts.
 
     Steps that follow each other are not independent: a path needs many times `theory.noise.thermometer`'s
-    `relaxation_steps` for its variance to be that of the stationary law. Cost: 2ndk operations.
+    `relaxation_steps` for its variance to be that of the stationary law.
+
+    Cost: 2ndk operations, in memory for 3nd + 3nk numbers.
 
     Args:
         path: θ of each checkpoint, shape (n, d) with n ≥ 2.

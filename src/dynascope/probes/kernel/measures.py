@@ -112,7 +112,9 @@ def target_alignment(kernel: Any, targets: Any, *, centred: bool = False) -> Any
     """⟨K, YYᵀ⟩/(‖K‖‖YYᵀ‖): how much of the kernel points along the targets.
 
     Computed as Σ_c y_cᵀ K y_c and ‖YᵀY‖, so that no second n × n matrix is formed without centring. Use the centred
-    form, of HKH and HYYᵀH with H = I − 11ᵀ/n, for imbalanced labels. Cost: 2n²c operations.
+    form, of HKH and HYYᵀH with H = I − 11ᵀ/n, for imbalanced labels.
+
+    Cost: 2n²c operations, and memory for a copy of the kernel, or for two where it is centred.
 
     Args:
         kernel: K, shape (n, n). Both arrays are of one library.
