@@ -131,6 +131,7 @@ def test_arrays_of_every_library_give_the_same_numbers(member, library):
 # What collects numbers from batches, by the arguments that have one row for each sample.
 STREAMED = {
     "activation_patterns.count_active": ("preactivations",),
+    "activation_patterns.count_flips": ("before", "after"),
     "diffusion.gradient_noise": ("batch_gradients",),
     "features.feature_moments": ("features", "outputs"),
     "neural_collapse.class_moments": ("features", "labels"),
