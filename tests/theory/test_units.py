@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,7 +34,8 @@ def scaled(value: Any, unit: Any, changes: dict[str, int]) -> Any:
     if value is None:
         return None
     if isinstance(unit, Mapping):
-        return value._replace(**{name: scaled(getattr(value, name), part, changes) for name, part in unit.items()})
+        parts = {name: scaled(getattr(value, name), part, changes) for name, part in unit.items()}
+        return dataclasses.replace(value, **parts) if dataclasses.is_dataclass(value) else value._replace(**parts)
     if isinstance(unit, tuple):
         parts = [scaled(each, part, changes) for each, part in zip(value, unit, strict=True)]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)

@@ -36,6 +36,20 @@ def strength_and_slopes(depth):
     return jit(jax.vmap(jax.value_and_grad(lambda values: strength_at(*values, depth=depth).strength)))
 
 
+@every_depth
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1.0, 1e150])
+def test_a_strength_beyond_the_start_or_the_limit_is_never_reached_however_small_all_are(depth, size):
+    size = size if depth < 3 else size**0.5
+    strength, target, start = size * np.array([[3.0, 0.5, -1.0, 3.0], [2.0, 2.0, 1.0, 1.0], [1.0, 1.0, 2.0, 2.0]])
+    with jax.enable_x64(True):
+        alone = time_to_strength(strength, target, start, depth=depth, unreachable="infinity")
+        traced = jit(lambda *mode: time_to_strength(*mode, depth=depth))(strength, target, start)
+        with pytest.raises(InputError, match="never has strength"):
+            time_to_strength(strength, target, start, depth=depth)
+    np.testing.assert_array_equal(alone, np.inf)
+    np.testing.assert_array_equal(traced, np.inf)
+
+
 @functools.cache
 def time_and_slopes(depth):
     """The time and its derivatives for rows of a strength, a target and a start."""

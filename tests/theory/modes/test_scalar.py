@@ -226,6 +226,24 @@ def test_a_bad_setting_is_refused_by_name(argument, setting):
         assert refusal.value.argument == argument
 
 
+@pytest.mark.parametrize("factor", [0.0, -1.0, np.inf, np.nan])
+def test_a_factor_outside_the_domain_leaves_no_number_that_it_changes_where_it_is_traced(factor):
+    knobs = jit(lambda c: equivalent_scalings(GOLDEN, c))(factor)
+    for name, changed in {"target": [0], "output": [4], "input": [0, 3], "weights": [1, 2]}.items():
+        setting, clock = knobs[name]
+        assert np.isnan(clock)
+        for place, part in enumerate(setting):
+            assert np.all(np.isnan(part)) == (place in changed)
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_a_part_of_a_setting_that_is_infinite_is_none_in_any_scaling_where_it_is_traced(place):
+    name = Setting._fields[place]
+    scaled = jit(lambda part: equivalent_scalings(GOLDEN._replace(**{name: part}), 2.0))(np.inf * np.abs(GOLDEN[place]))
+    for setting, _ in scaled.values():
+        assert np.all(np.isnan(setting[place]))
+
+
 def test_other_bad_input_is_refused_by_name():
     for argument, call in (
         ("times", lambda: trajectory(GOLDEN, -1.0)),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import time
 
 import numpy as np
@@ -39,6 +40,31 @@ def test_shallow_spectra_diffuse_as_usual():
     spectrum = np.arange(1.0, MODES + 1) ** -0.5
     found = displacement_exponent(spectrum, spectrum, first=window.first, last=window.last, learning_rate=0.01)
     assert abs(found - 1) < 0.02
+
+
+@pytest.mark.parametrize("power", [4.0, 8.0, 12.0, 15.0, 300.0])
+def test_steep_spectra_keep_to_the_exponent_in_the_window_though_their_modes_rest_one_by_one(power):
+    spectrum = np.arange(1.0, 1001) ** -power
+    for momentum in (0.0, 0.9):
+        settings = {"learning_rate": 0.01, "momentum": momentum}
+        window = diffusion_window(power=power, modes=1000, **settings)
+        ends = np.geomspace(window.first, window.last, 9).astype(int).tolist()
+        for first, last in itertools.pairwise(ends):
+            found = displacement_exponent(spectrum, spectrum, first=first, last=last, **settings)
+            assert abs(found - 1 / power) < 0.02
+
+
+@pytest.mark.parametrize("modes", [1000, MODES, 2**62])
+@pytest.mark.parametrize("power", [30.0, 70.0])
+def test_where_modes_rest_too_far_apart_there_is_no_window(power, modes):
+    with pytest.raises(InputError, match="the slope keeps nowhere to") as caught:
+        diffusion_window(power=power, modes=modes, learning_rate=0.01)
+    assert caught.value.argument == "modes"
+
+
+def test_of_more_modes_than_can_be_counted_in_floating_point_numbers_there_is_a_window():
+    window = diffusion_window(power=300.0, modes=2**62, learning_rate=0.01)
+    assert (window.exponent, window.last) == (1 / 300, 2**50)
 
 
 def test_outside_of_the_window_the_slope_is_another():

@@ -82,6 +82,17 @@ def test_a_single_input_has_two_directions():
     np.testing.assert_allclose(np.sort(found.rates[found.signs == -1]), [-1.0, -0.5])
 
 
+@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize("exponents", [(-1000, 0), (1000, 0), (0, -1000), (0, 1000), (-600, 600), (600, -600)])
+def test_inputs_and_residuals_of_any_size_have_the_same_directions(dimension, exponents):
+    x, r = drawn(7, dimension)
+    one = extremal_directions(x, r, starts=20)
+    other = extremal_directions(np.ldexp(x, exponents[0]), np.ldexp(r, exponents[1]), starts=20)
+    assert other.kinds == one.kinds
+    np.testing.assert_allclose(other.directions, one.directions, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(np.ldexp(other.rates, -sum(exponents)), one.rates, rtol=1e-9, atol=1e-12)
+
+
 def test_the_same_seed_gives_the_same_list():
     x, r = drawn(1, 3)
     one, other = (extremal_directions(x, r, starts=30, seed=4) for _ in range(2))

@@ -152,6 +152,21 @@ def test_a_path_that_starts_at_the_end_stays_there(seed, sign):
 X, R, START = np.eye(2), np.array([1.0, -1.0]), np.array([1.0, 1.0])
 
 
+@pytest.mark.parametrize("exponents", [(-1000, 0, 0), (1000, 0, 0), (0, -1000, 0), (0, 1000, 0), (0, 0, -1000)])
+def test_inputs_residuals_and_starts_of_any_size_have_the_same_path(exponents):
+    x, r, start = *drawn(7, 3)[:2], np.array([1.0, 1.0, -0.5])
+    one = alignment_path(x, r, start)
+    other = alignment_path(*(np.ldexp(part, each) for part, each in zip((x, r, start), exponents, strict=True)))
+    pace = exponents[0] + exponents[1]
+    assert other.kind == one.kind != "dead"
+    np.testing.assert_allclose(other.corners, one.corners, rtol=1e-9)
+    np.testing.assert_allclose(np.ldexp(other.times, pace), one.times, rtol=1e-9)
+    np.testing.assert_allclose(np.ldexp(other.rate, -pace), one.rate, rtol=1e-9)
+    times = np.array([0.0, 0.3, 3.0])
+    for found, expected in zip(other.at(np.ldexp(times, -pace)), one.at(times), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("argument", "call"),
     [

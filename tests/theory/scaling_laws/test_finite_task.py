@@ -13,6 +13,14 @@ def test_window_in_its_units():
     np.testing.assert_allclose([low, high], [10 * np.log(99) / growth, 0.05 * 1000**1.5 / growth])
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
+def test_a_window_of_targets_and_rates_of_any_size(scale):
+    one = time_window(0.5, 1000, target_scale=2.0, initial_strength=0.02, learning_rate=0.1)
+    sizes = {"target_scale": 2 * scale, "initial_strength": 0.02 * scale}
+    np.testing.assert_allclose(time_window(0.5, 1000, learning_rate=0.1 / scale, **sizes), one)
+    np.testing.assert_allclose(np.multiply(scale, time_window(0.5, 1000, learning_rate=0.1, **sizes)), one)
+
+
 def test_missing_loss_is_that_of_the_skills_beyond_the_last():
     # A half of the last skill, and the normalisation of a finite task.
     found, law = missing_loss(0.6, 10_000, target_scale=3.0), parameter_law(10_000, 0.6, target_scale=3.0)
@@ -25,6 +33,8 @@ def test_missing_loss_is_that_of_the_skills_beyond_the_last():
         ("skills", lambda: time_window(0.6, 50, target_scale=1.0, initial_strength=0.01)),
         ("skills", lambda: time_window(0.6, 0, target_scale=1.0, initial_strength=0.01)),
         ("initial_strength", lambda: time_window(0.6, 50, target_scale=1.0, initial_strength=0.6)),
+        ("exponent", lambda: time_window(1e5, 50_000, target_scale=1.0, initial_strength=0.01)),
+        ("skills", lambda: time_window(0.6, 1e300, target_scale=1.0, initial_strength=0.01)),
         ("exponent", lambda: missing_loss(0.0, 50, target_scale=1.0)),
         ("skills", lambda: missing_loss(0.6, -2, target_scale=1.0)),
     ],

@@ -105,6 +105,18 @@ def test_two_runs_that_differ_do_not_tell_a_rate_and_say_so():
     assert found.half_step_interval[0] < found.half_step < found.half_step_interval[1] < np.inf
 
 
+@pytest.mark.parametrize("decades", [-300, -160, -40, 40, 160, 300])
+def test_steps_in_any_unit_give_the_same_calibration_in_it(decades):
+    runs, unit = noisy(3, 4), 10.0**decades
+    one, other = calibrate(STEPS, runs, **RUN), calibrate(STEPS * unit, runs, **RUN)
+    for name in ("rate", "rate_error", "rate_interval"):
+        np.testing.assert_allclose(np.multiply(getattr(other, name), unit), getattr(one, name), rtol=1e-9)
+    for name in ("half_step", "half_step_error", "half_step_interval"):
+        np.testing.assert_allclose(np.divide(getattr(other, name), unit), getattr(one, name), rtol=1e-9)
+    for name in ("offset", "offset_error", "offset_interval", "initial_strength"):
+        np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-9)
+
+
 def test_strengths_above_one_are_refused_but_for_noise():
     clean = time_emergence(STEPS, [1.0], rate=0.045, offset=8.0, **RUN)[:, 0]
     for strength in (5 * clean, 1.1 * clean):

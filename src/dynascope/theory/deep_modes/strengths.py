@@ -93,7 +93,7 @@ def time_to_strength(
 
     Args:
         strength: s, between s₀ and its limit.
-        target: σ.
+        target: σ; below 1e-77 of s₀ (in double precision) it counts as zero.
         initial_strength: s₀.
         depth: L ≥ 1, the number of layers.
         unreachable: "raise", or "infinity" to return ∞ for a strength that is never visited. For values traced by JAX,
@@ -260,7 +260,8 @@ def _visited(layers: int, strength: Array, target: Array, start: Array) -> Array
     if layers > 1:
         start, target, strength = _mirrored(start, target, strength)
         target = jnp.where(start == 0, 0, jnp.maximum(target, 0))
-    return (strength - start) * (target - strength) >= 0
+    # By comparisons, as the product of small differences vanishes.
+    return ((start <= strength) & (strength <= target)) | ((target <= strength) & (strength <= start))
 
 
 def _time(layers: int, strength: Array, target: Array, start: Array) -> Array:

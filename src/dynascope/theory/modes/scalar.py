@@ -307,14 +307,14 @@ def _checked(setting: Setting, learning_rate: ArrayLike) -> list[Any]:
 
 
 @float64_jit
-def _scalings(target: Array, a: Array, b: Array, power: Array, divisor: Array, c: Array) -> tuple[Scaling, ...]:
+def _scalings(*arguments: Array) -> tuple[Scaling, ...]:
+    target, a, b, power, divisor, c = (nan_outside(jnp.isfinite(each), each) for each in arguments)
     power, c, divisor = nan_outside(power > 0, power), nan_outside(c > 0, c), nan_outside(divisor != 0, divisor)
-    root = jnp.sqrt(c)[..., None]
     return (
-        Scaling(Setting(c * target, a, b, power, divisor), jnp.ones_like(c)),
+        Scaling(Setting(c * target, a, b, power, divisor), jnp.where(c > 0, 1, c)),
         Scaling(Setting(target, a, b, power, c * divisor), 1 / c**2),
         Scaling(Setting(c * target, a, b, power / c**2, divisor), 1 / c**2),
-        Scaling(Setting(target, a / root, b / root, power, divisor), 1 / c),
+        Scaling(Setting(target, *(each / jnp.sqrt(c)[..., None] for each in (a, b)), power, divisor), 1 / c),
     )
 
 

@@ -30,6 +30,10 @@ _NETWORK, _DATA, _START = (
 )
 _REFERENCE = "arXiv:2107.09133"
 _GRID = 20  # points of a window in a factor of ten
+_OVERFLOWS = 700.0  # logarithm of what is hardly a number
+_SMOOTH = 3.0  # powers up to which the first modes differ so little that their sum is the closed form
+_FEW = 20  # modes over the power, beyond which neighbours differ little for any
+_NEGLIGIBLE = 1e17  # over the time: curvature at which a mode does not move
 
 
 class DiffusionWindow(NamedTuple):
@@ -146,7 +150,8 @@ def diffusion_window(
 
     Half of the tolerance is for the slope, d log E‖Δ‖²/d log τ = τ^{1/p} Γ(1 − 1/p, y)/(p E‖Δ‖²), which bounds τ to
     1 ≪ τ ≪ dᵖ in numbers, and the other half for momentum, which is forgotten from step 2/((1 − β)·tolerance) on. In
-    the window `displacement_exponent` of the same modes, which sums them exactly, is within the tolerance.
+    the window `displacement_exponent` of the same modes, which sums them exactly, is within the tolerance. Where p > 3
+    the first modes come to rest one by one, and are summed so.
 
     Args:
         power: p > 0, at least 0.05.
@@ -180,10 +185,16 @@ def diffusion_window(
         # Shallow spectra have most of their modes far from rest at τ = 1, and before.
         begin = 1.0 if p >= 1 else 1e-3
         earliest = max(begin, unit * max(1.0, 2 / (1 - momentum) / tolerance * (momentum > 0)))
-        latest = max(earliest, min(d**p, 2.0**50 * unit))
+        resting = d**p if p * np.log(d) < _OVERFLOWS else np.inf
+        latest = max(earliest, min(resting, 2.0**50 * unit))
         tau = np.geomspace(earliest, latest, 2 + int(_GRID * np.log10(latest / earliest)))
-        slope = tau ** (1 / p) * _upper_gamma(1 - 1 / p, np.asarray(tau * d**-p)) / p
-        slope = slope / power_law_displacement(tau, power=p, modes=d)
+        rise, total = _rise(tau, p, d), power_law_displacement(tau, power=p, modes=d)
+        if p > _SMOOTH:
+            few = int(min(d, np.ceil(_FEW * p), np.ceil((_NEGLIGIBLE * latest) ** (1 / p))))
+            x = tau[:, None] * np.arange(1.0, few + 1) ** -p
+            rise += np.sum(x * np.exp(-x), axis=1) - _rise(tau, p, few)
+            total -= np.sum(np.expm1(-x), axis=1) + power_law_displacement(tau, power=p, modes=few)
+        slope = rise / total
         low, high = _longest(np.abs(slope - exponent) <= tolerance / 2)
     first, last = np.ceil(tau[low] / unit), np.floor(tau[high] / unit)
     require(
@@ -194,6 +205,11 @@ def diffusion_window(
         remedy="choose more modes, a power that is further from one, less momentum, or a larger tolerance",
     )
     return DiffusionWindow(exponent, int(first), int(last), float(first * unit), float(last * unit))
+
+
+def _rise(tau: np.ndarray, p: float, d: int) -> np.ndarray:
+    """The slope d E‖Δ‖²/d log τ of `power_law_displacement`, but for half of the last mode."""
+    return tau ** (1 / p) * _upper_gamma(1 - 1 / p, np.asarray(tau * d**-p)) / p
 
 
 def _checked(power: float, modes: int) -> tuple[float, int]:

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_positive, require_seed
+from dynascope.arguments import in_units, require, require_positive, require_seed
 from dynascope.theory.assumptions import ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.relu_alignment.path import FrozenDrift, checked_data, follow
@@ -64,6 +64,7 @@ class ExtremalDirections:
     exact=False,
     assumes=(ONE_OUTPUT, SMALL_START),
 )
+@in_units("residuals", "inputs", inputs="x", residuals="y", gives={"rates": "x y"})
 def extremal_directions(
     inputs: Float[np.ndarray, "n d"],
     residuals: Float[np.ndarray, " n"] | Float[np.ndarray, "n 1"],

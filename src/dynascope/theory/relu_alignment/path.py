@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from jaxtyping import Float
 
-from dynascope.arguments import count_axes, require, require_array, require_choice, require_times
+from dynascope.arguments import count_axes, in_units, require, require_array, require_choice, require_times
 from dynascope.theory.assumptions import ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
 
@@ -57,7 +57,9 @@ class AlignmentPath:
         require_times(times)
         piece = np.searchsorted(self.times, times, side="right") - 1
         corner, drift = self.corners[piece], self.drifts[piece]
-        speed = np.linalg.norm(drift, axis=1)
+        # A power of two, so that no square vanishes or is too large, and nothing is rounded.
+        unit = np.exp2(np.frexp(np.abs(drift).max(axis=1, initial=0.0))[1] - 1)
+        speed = unit * np.linalg.norm(drift / unit[:, None], axis=1)
         along = drift / np.where(speed > 0, speed, 1.0)[:, None]
         cosine = np.clip(np.sum(corner * along, axis=1), -1.0, 1.0)
         phase = speed * (times - self.times[piece])
@@ -82,6 +84,15 @@ class AlignmentPath:
     reference="arXiv:1803.08367",
     exact=False,
     assumes=(ONE_OUTPUT, SMALL_START),
+)
+@in_units(
+    "residuals",
+    "inputs",
+    "start",
+    inputs="x",
+    residuals="y",
+    start="w",
+    gives={"times": "x^-1 y^-1", "drifts": "x y", "rate": "x y"},
 )
 def alignment_path(
     inputs: Float[np.ndarray, "n d"],

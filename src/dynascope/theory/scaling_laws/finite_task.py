@@ -14,6 +14,7 @@ __all__ = ["learning_folds", "missing_loss", "smooth_steps", "time_window"]
 _GENTLE = 4.0  # ln c below which skills are learned, and losses rise, no faster
 
 
+@in_units("target_scale", "learning_rate", target_scale="s", initial_strength="s", learning_rate="h", gives="s^-1 h^-1")
 def time_window(
     exponent: float,
     skills: float,
@@ -57,7 +58,9 @@ def time_window(
         value=initial_strength,
         remedy="start below half of target_scale, where skills emerge at a time",
     )
-    low, high = 10 * math.log(model.contrast) / model.rate, 0.05 * float(np.power(skills, exponent + 1.0)) / model.rate
+    with np.errstate(over="ignore"):
+        last = float(np.power(skills, exponent + 1.0))
+    low, high = 10 * math.log(model.contrast) / model.rate, 0.05 * last / model.rate
     require(
         low < high,
         f"the law of {skills} skills ends at {high:.3g} and begins at {low:.3g}",

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import expit, stdtrit
 
-from dynascope.arguments import require, require_array, require_between, require_positive
+from dynascope.arguments import in_units, require, require_array, require_between, require_positive
 from dynascope.theory.skills.one_skill import checked_curves
 
 __all__ = ["Calibration", "calibrate"]
@@ -55,6 +55,17 @@ class Calibration(NamedTuple):
     runs: int
 
 
+@in_units(
+    "steps",
+    "learning_rate",
+    "target_scale",
+    steps="t",
+    learning_rate="h",
+    target_scale="s",
+    gives=dict.fromkeys(("rate", "rate_error", "rate_interval"), "t^-1 h^-1 s^-1")
+    | dict.fromkeys(("half_step", "half_step_error", "half_step_interval"), "t"),
+    infinite=True,
+)
 def calibrate(
     steps: ArrayLike,
     strength: ArrayLike,
