@@ -29,9 +29,9 @@ class AttentionModes:
     """The directions that carry data, strongest first.
 
     Attributes:
-        variances: Positive eigenvalues λ of Σ, decreasing.
-        gains: γ = (1 + 1/N) λ + tr Σ/N of each, the inverse of what P becomes along it.
-        axes: Unit eigenvectors as columns, each with a positive largest entry.
+        variances: Positive eigenvalues λ of Σ, decreasing, shape (m,).
+        gains: γ = (1 + 1/N) λ + tr Σ/N of each, the inverse of what P becomes along it, shape (m,).
+        axes: Unit eigenvectors as columns, each with a positive largest entry, shape (d, m).
         trace: tr Σ.
     """
 
@@ -56,7 +56,7 @@ def attention_modes(covariance: ArrayLike, context_length: float) -> AttentionMo
     λ + (λ + tr Σ)/N; the loss and the levels of `attention_levels` follow from both.
 
     Args:
-        covariance: Σ, shape (d, d), or the d variances of independent inputs.
+        covariance: Σ, symmetric and positive semi-definite, shape (d, d), or the d variances of independent inputs.
         context_length: N ≥ 1; ∞ is allowed.
 
     Raises:
@@ -85,12 +85,12 @@ def attention_levels(covariance: ArrayLike, context_length: float, heads: int | 
         L_m = ½ [tr Σ − Σ_{j≤m} λ_j²/γ_j].
 
     Args:
-        covariance: Σ, shape (d, d), or the d variances of independent inputs.
+        covariance: Σ, symmetric and positive semi-definite, shape (d, d), or the d variances of independent inputs.
         context_length: N ≥ 1; ∞ is allowed.
         heads: Number of heads, each of which learns one mode; None for enough.
 
     Returns:
-        L_0 … L_J, with J the smaller of the number of heads and of positive eigenvalues.
+        L_0 … L_J, shape (J + 1,), with J the smaller of the number of heads and of positive eigenvalues.
 
     Raises:
         InputError: N is below one, or Σ is not symmetric, positive semi-definite and non-zero.
@@ -140,8 +140,11 @@ def attention_utility(
     """U = E⟨f_h, r⟩ = v kᵀM q of each head, how fast it would lower the loss; at unit norm at most ‖M‖/(3√3).
 
     Args:
-        neurons: The heads, rows (v | k | q).
-        correlation: M, see `context_correlation`.
+        neurons: The heads, rows (v | k | q), shape (H, 2d + 1).
+        correlation: M, shape (d, d), see `context_correlation`.
+
+    Returns:
+        U, shape (H,).
 
     Raises:
         InputError: Values that are not finite, or shapes that do not fit.

@@ -58,7 +58,7 @@ def linear_attention_staircase(
     In the homogeneity-normalised flow all heads align first, and the jumps are at t = √3/λ_j² · log(1/α) + O(1).
 
     Args:
-        covariance: Σ, shape (d, d), or the d variances of independent inputs.
+        covariance: Σ, symmetric and positive semi-definite, shape (d, d), or the d variances of independent inputs.
         context_length: N ≥ 1; ∞ is allowed.
         scale: α, factor on the initial weights, below one.
         neurons: The initial heads at unit scale, rows (v | k | q), shape (H, 2d + 1). Without them the time of a jump

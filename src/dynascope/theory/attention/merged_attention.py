@@ -41,12 +41,12 @@ def merged_attention_staircase(
 ) -> Staircase:
     """Predict the single drop of linear attention with merged keys and queries on in-context regression.
 
-    Each head (v, K) has degree 2, with the utility v⟨K, Σ²⟩, whose only maximum has K ∝ Σ². So all heads grow along one
-    direction, at the rate ‖Σ²‖_F, and learn all modes at once: t = log(1/α)/‖Σ²‖_F + O(1). From there on they move as a
-    single head w' = ⟨Q, M⟩, Q' = w M, whose passage of half the drop gives the constant.
+    Each head (v, K) has degree 2, with the utility v⟨K, Σ²⟩, whose only maximum has K ∝ Σ². So under gradient flow all
+    heads grow along one direction, at the rate ‖Σ²‖_F, and learn all modes at once: t = log(1/α)/‖Σ²‖_F + O(1). From
+    there on they move as a single head w' = ⟨Q, M⟩, Q' = w M, whose passage of half the drop gives the constant.
 
     Args:
-        covariance: Σ, shape (d, d), or the d variances of independent inputs.
+        covariance: Σ, symmetric and positive semi-definite, shape (d, d), or the d variances of independent inputs.
         context_length: N ≥ 1; ∞ is allowed.
         scale: α, factor on the initial weights, below one.
         neurons: The initial heads at unit scale, rows (v | K row by row), shape (H, d² + 1). Without them, one head

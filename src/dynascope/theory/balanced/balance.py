@@ -105,10 +105,10 @@ def layer_balance(
     more, with λ < 0 as many inputs.
 
     Args:
-        first: W₁, for f(x) = x W₁ W₂.
-        second: W₂.
-        first_rate: η₁ > 0.
-        second_rate: η₂ > 0.
+        first: W₁, shape (..., d, h), for f(x) = x W₁ W₂.
+        second: W₂, shape (..., h, c).
+        first_rate: η₁ > 0, or one for each member.
+        second_rate: η₂ > 0, or one for each member.
 
     Raises:
         InputError: Layers that do not fit together, values that are not finite, or a rate that is not positive. Where

@@ -41,9 +41,12 @@ def loss(
         second: As in `gram`.
         target_map: As in `gram`.
         times: As in `gram`.
-        target_power: E‖y‖², or one for each member; without it the second term, the loss that no linear map avoids, is
-            left out.
+        target_power: E‖y‖² ≥ ‖Σ‖², or one for each member; without it the second term, the loss that no linear map
+            avoids, is left out.
         options: Further arguments of `gram`.
+
+    Returns:
+        L, shape (..., times).
 
     Raises:
         InputError: E‖y‖² below ‖Σ‖², or as `gram`. Where JAX traces them, such values give NaN.
@@ -95,7 +98,7 @@ def ntk(
         options: Further arguments of `gram`.
 
     Returns:
-        K between all outputs at all points; row o·n + i is output o at point i.
+        K between all outputs at all points, shape (..., times, n c, n c); row o·n + i is output o at point i.
 
     Raises:
         InputError: As `gram`, or inputs that do not fit the map.

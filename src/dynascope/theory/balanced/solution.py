@@ -170,6 +170,9 @@ def product(
         times: As in `gram`.
         options: Further arguments of `gram`.
 
+    Returns:
+        W₁ W₂, shape (..., times, d, c).
+
     Raises:
         InputError: As `gram`. Where JAX traces them, such values give NaN.
 

@@ -15,7 +15,7 @@ __all__ = ["InitialisationExponents", "initialisation_exponents"]
 
 
 class InitialisationExponents(NamedTuple):
-    """How a deep linear network of width w scales at the start, each quantity as a power of w, in NumPy arrays.
+    """How a deep linear network of width w scales at the start, by powers of w in NumPy arrays of the shape of γ.
 
     Attributes:
         output_variance: Of the variance of an output, L − 1 − γL.
@@ -50,7 +50,7 @@ def initialisation_exponents(depth: int, gamma: Real[ArrayLike, ...]) -> Initial
 
     Args:
         depth: L ≥ 2.
-        gamma: γ.
+        gamma: γ, of any shape.
 
     Raises:
         InputError: γ that is not finite, or a depth that is no whole number from two.

@@ -39,8 +39,11 @@ def escape_time(
 
     Args:
         target: σ ≠ 0.
-        initial_strength: s₀, of the sign of σ and smaller.
+        initial_strength: s₀ ≠ 0, of the sign of σ and smaller.
         depth: L ≥ 2; a single layer has no saddle.
+
+    Returns:
+        Gradient-flow times of the broadcast shape.
 
     Raises:
         InputError: A start that is not between zero and its target, shapes that do not fit, or a depth that is no

@@ -40,7 +40,7 @@ _REFERENCE = "arXiv:1312.6120"
 
 
 class DeepModeStrength(NamedTuple):
-    """A mode at some times.
+    """A mode at some times, each number of the broadcast shape.
 
     Attributes:
         strength: s.
@@ -52,7 +52,7 @@ class DeepModeStrength(NamedTuple):
 
 
 class DeepModeLimit(NamedTuple):
-    """Where a mode goes as t → ∞, in NumPy arrays.
+    """Where a mode goes as t → ∞, in NumPy arrays of the broadcast shape.
 
     Attributes:
         strength: σ, or 0 where it is trapped.
@@ -100,7 +100,7 @@ def time_to_strength(
             which are not known, it is always "infinity", and NaN for values that are not finite.
 
     Returns:
-        Times of the broadcast shape: 0 at s₀, ∞ at the limit.
+        Gradient-flow times of the broadcast shape: 0 at s₀, ∞ at the limit.
 
     Raises:
         InputError: A strength that is never visited (from s₀ = 0 with L ≥ 2 any other), values that are not finite, or
@@ -181,7 +181,8 @@ def strength_at(
 def limit(target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], *, depth: int) -> DeepModeLimit:
     """Where a mode goes: to σ, unless zero is between, where it is trapped for L ≥ 2.
 
-    These are the resting points of the flow that `time_to_strength` integrates.
+    It is s∞ = σ, but s∞ = 0 where L ≥ 2 and σ s₀ ≤ 0: the resting points of the flow that `time_to_strength`
+    integrates. Both strengths broadcast.
 
     Args:
         target: σ.

@@ -32,7 +32,7 @@ _NEAR_THRESHOLD = 10.0  # overfitting coefficient beyond which single draws scat
 
 
 class KernelRegression(NamedTuple):
-    """What kernel regression on n random samples learns, in the mean over the samples.
+    """What kernel regression on n random samples learns, in their mean; of shape (...) where no other is told.
 
     Attributes:
         effective_ridge: κ.

@@ -135,10 +135,10 @@ def benign_setup(*, tail_intensity: float | None = None) -> OverfittingSetup:
     """The set-up of figure 1.3: n = 100, p = 2000, d = 5, the target sin(2πx) in the first of √2 sin(2πkx).
 
     Args:
-        tail_intensity: r, for a comparison with the printed one; 1/(p − d) if not given.
+        tail_intensity: r > 0, for a comparison with the printed one; 1/(p − d) if not given.
 
     Raises:
-        InputError: r is negative or not finite.
+        InputError: r is not positive or not finite.
 
     References:
         Nam, DPhil thesis (2024), figure 1.3.
@@ -152,10 +152,10 @@ def benign_setup(*, tail_intensity: float | None = None) -> OverfittingSetup:
 
 
 def malignant_setup(*, tail_intensity: float | None = None) -> OverfittingSetup:
-    """The set-up of figure 1.5: as `benign_setup`, with the target in the tenth mode, sin(20πx).
+    """The set-up of figure 1.5: as `benign_setup`, with the target f* = sin(20πx) in the tenth mode.
 
     Args:
-        tail_intensity: r; 1/(p − d) if not given.
+        tail_intensity: r > 0; 1/(p − d) if not given.
 
     Raises:
         InputError: As `benign_setup`.
@@ -181,11 +181,11 @@ def malignant_setup(*, tail_intensity: float | None = None) -> OverfittingSetup:
 def overfitting_error(setup: OverfittingSetup) -> Overfitting:
     """Learnabilities, errors and rates of a model that interpolates noise.
 
-    Errors are those of `kernel_regression_error` with the spectrum (1 with multiplicity d, r with p − d) and no ridge.
-    The tail adds r(p − d)/n to every eigenvalue of K/n, so that training has two phases, at rates of order one and
-    r(p − d)/n, if r ≪ n/(p − d). With r = 1/(p − d): κ ≈ 1/n, L ≈ 1 − 1/n for strong modes, and the window
-    1 ≪ η t ≪ n. The value printed in the source, r = n/(p − d), gives κ ≈ 1, L ≈ ½, and no window. In the window the
-    model is a regression on d modes: clean mse = (σ² + ‖f⊥‖²) n/(n − d) − σ².
+    Errors, such as E(f̂ − f*)², are those of `kernel_regression_error` with the spectrum (1 with multiplicity d, r with
+    p − d) and no ridge. The tail adds r(p − d)/n to every eigenvalue of K/n, so that training has two phases, at rates
+    of order one and r(p − d)/n, if r ≪ n/(p − d). With r = 1/(p − d): κ ≈ 1/n, L ≈ 1 − 1/n for strong modes, and the
+    window 1 ≪ η t ≪ n. The value printed in the source, r = n/(p − d), gives κ ≈ 1, L ≈ ½, and no window. In the window
+    the model is a regression on d modes: clean mse = (σ² + ‖f⊥‖²) n/(n − d) − σ².
 
     Args:
         setup: The spectrum, the samples and the target.

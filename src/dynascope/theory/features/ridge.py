@@ -134,6 +134,9 @@ def learnability(
         ridge: δ ≥ 0.
         multiplicity: m_k ≥ 0.
 
+    Returns:
+        L_k, shape (..., k).
+
     Raises:
         InputError: As `effective_ridge`.
 

@@ -163,7 +163,7 @@ def mode_flow(
     number of samples see `training_flow`. Values traced by JAX that are outside the domain give NaN.
 
     Args:
-        times: t ≥ 0, of any shape.
+        times: Gradient-flow times t ≥ 0, of any shape.
         intensity: ρ_k ≥ 0, shape (k,).
         target_coefficients: c_k = ⟨e_k|f*⟩, shape (k,).
         initial_coefficients: c_k⁰, shape (k,) or a number.

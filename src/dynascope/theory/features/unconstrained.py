@@ -89,7 +89,7 @@ def class_modes(class_sizes: npt.ArrayLike, *, bias: bool = False) -> ClassModes
     with a bias, if this is the mean of the targets; it then stays so.
 
     Args:
-        class_sizes: n_c, whole numbers, at least two classes.
+        class_sizes: n_c, whole numbers, shape (C,), at least two classes.
         bias: Whether the outputs have a bias, which fits the mean of the targets.
 
     Raises:
@@ -152,8 +152,8 @@ def collapse_trajectory(
     sizes. Values traced by JAX that are outside the domain give NaN.
 
     Args:
-        times: t ≥ 0, any shape.
-        class_sizes: n_c, whole numbers.
+        times: Gradient-flow times t ≥ 0, any shape.
+        class_sizes: n_c, whole numbers, shape (C,), as of `class_modes`.
         initial_features: a₀ > 0, the singular values of H, one for all modes or one for each, strongest first. Among
             modes of equal strength use equal starts: their basis is arbitrary.
         initial_classifier: b₀ ≥ 0, the singular values of W, likewise.
@@ -215,7 +215,7 @@ def collapse_end(
     the domain give NaN.
 
     Args:
-        class_sizes: n_c, whole numbers.
+        class_sizes: n_c, whole numbers, shape (C,), as of `class_modes`.
         initial_features: a₀ ≥ 0 of an aligned start, as in `collapse_trajectory`; zero, with b₀, for the limit of
             small starts of any kind.
         initial_classifier: b₀ ≥ 0.

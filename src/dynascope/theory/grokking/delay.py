@@ -73,9 +73,9 @@ def grokking_delay(
     therefore returned with it.
 
     Args:
-        steps: Steps or times of the records, increasing.
-        train: Training accuracy, or any other score that rises, such as 1 − relative error.
-        test: The same on test samples.
+        steps: Steps or times of the records, increasing, shape (records,).
+        train: Training accuracy, or any other score that rises, such as 1 − relative error, shape (records,).
+        test: The same on test samples, shape (records,).
         train_threshold: Threshold of the training curve.
         test_threshold: Threshold of the test curve.
         hold: Number of records, from 1.

@@ -55,9 +55,9 @@ def interpolant_path(inputs: ArrayLike, targets: ArrayLike, products: ArrayLike)
     The cost is about three solves of n equations for each product, and eight for each decade of b passed.
 
     Args:
-        inputs: X, one sample a row; of any rank.
-        targets: y, in the range of X, as always where the rows are independent.
-        products: b > 0, the products u_i v_i of the weights, in any order; down to 1e-40 of the largest
+        inputs: X, one sample a row, shape (n, d); of any rank.
+        targets: y, shape (n,), in the range of X, as always where the rows are independent.
+        products: b > 0, shape (m,), the products u_i v_i of the weights, in any order; down to 1e-40 of the largest
             coefficient of the interpolant of least ℓ2 norm.
 
     Returns:

@@ -27,8 +27,8 @@ class LateCurve(NamedTuple):
         products: b(t) = u_i v_i, shape (times,).
         coefficients: w(t) = u² − v², the interpolant and its lag, shape (times, d).
         test_error: E(x·w − y)²/E y² on the test samples, shape (times,).
-        interpolant_error: The same without the lag, the limit λ → 0 at the same b.
-        loss: Leading order in λ of 1/(2n) ‖X w − y‖², which is of order λ².
+        interpolant_error: The same without the lag, the limit λ → 0 at the same b, shape (times,).
+        loss: Leading order in λ of 1/(2n) ‖X w − y‖², which is of order λ², shape (times,).
         lag: ‖w − w(b)‖/‖w(b)‖, shape (times,); the curve holds where it is small.
     """
 
@@ -55,7 +55,7 @@ def weight_product(times: ArrayLike, *, scale: float, weight_decay: float) -> Fl
     ½λ(‖u‖² + ‖v‖²): what the loss adds to ln u it takes from ln v.
 
     Args:
-        times: Gradient-flow times t ≥ 0.
+        times: Gradient-flow times t ≥ 0, shape (times,).
         scale: α > 0.
         weight_decay: λ > 0.
 
@@ -120,11 +120,11 @@ def late_curve(
     coefficients as their targets, give the error over all inputs of covariance one.
 
     Args:
-        inputs: X, training samples in rows.
-        targets: y, in the range of X.
+        inputs: X, training samples in rows, shape (n, d).
+        targets: y, shape (n,), in the range of X.
         test_inputs: Test samples in rows.
-        test_targets: Their targets, not all zero.
-        times: Gradient-flow times t ≥ 0.
+        test_targets: Their targets, one for each, not all zero.
+        times: Gradient-flow times t ≥ 0, shape (times,).
         scale: α > 0.
         weight_decay: λ > 0.
 

@@ -63,10 +63,10 @@ def critical_point(
     `late_curve`, in proportion to λ, and the speed 2λ|de/d ln b| of the error make for a delay τ in which λ cancels.
 
     Args:
-        inputs: X, training samples in rows.
-        targets: y, in the range of X.
+        inputs: X, training samples in rows, shape (n, d).
+        targets: y, shape (n,), in the range of X.
         test_inputs: Test samples in rows; the unit vectors stand for all inputs of covariance one.
-        test_targets: Their targets, not all zero.
+        test_targets: Their targets, one for each, not all zero.
         threshold: Relative test error, above 0.
 
     Returns:
@@ -137,7 +137,7 @@ def grokking_time(
         lag: τ, from `critical_point`; zero for the leading order in λ.
 
     Returns:
-        Gradient-flow time, up to what vanishes with λ if the lag is given.
+        Gradient-flow time of the broadcast shape, up to what vanishes with λ if the lag is given.
 
     Raises:
         InputError: An argument is not positive, the lag not finite, or shapes do not broadcast.

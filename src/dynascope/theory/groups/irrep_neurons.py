@@ -39,9 +39,9 @@ def neurons_near_irreps(
         group: The group of n elements.
         encoding: x, shape (n,), of mean zero.
         sequence_length: k, from 2.
-        neurons: Number of neurons; the irreps are dealt out in turn.
-        leakage: Norm of the part in each other irrep relative to that in the neuron's own.
-        seed: Seed of the draw.
+        neurons: Number of neurons, at least one for each irrep; these are dealt out in turn.
+        leakage: Norm of the part in each other irrep relative to that in the neuron's own, from 0 to 1.
+        seed: Seed of the draw, from zero.
 
     Returns:
         One row for each neuron, (u_1, …, u_k, w): shape (neurons, (k + 1) n), as `TwoLayer.with_neurons` takes them.

@@ -38,6 +38,8 @@ class LineData(NamedTuple):
 def line_data(inputs: ArrayLike, targets: ArrayLike) -> LineData:
     """Read the line, and what there is to learn along it, off samples.
 
+    Of inputs x = a n and targets y these are E[a²], S = E[a y]/E[a²] and E[(y − S a)²], means over the samples.
+
     Args:
         inputs: Samples in rows, shape (n, d), all on one line through the origin; such as `task.inputs`.
         targets: One target for each sample, shape (n, 1) or (n,); such as `task.targets`.

@@ -41,8 +41,8 @@ class Trajectory(NamedTuple):
         first: W(t), shape (..., times, d, h).
         second: u(t), shape (..., times, h).
         strength: θ(t) = γ Σ uᵢ (n·wᵢ), the slope of the network along the line, shape (..., times).
-        residual: S − θ, computed without cancellation.
-        loss: p E(f − y)² = p (E[a²] (S − θ)² + what no linear network can learn).
+        residual: S − θ, computed without cancellation, shape (..., times).
+        loss: p E(f − y)² = p (E[a²] (S − θ)² + what no linear network can learn), shape (..., times).
     """
 
     first: Float[AnyArray, "... inputs width"]
@@ -53,7 +53,7 @@ class Trajectory(NamedTuple):
 
 
 class TimeScale(NamedTuple):
-    """How fast the network approaches its end: 1/t_c² = target_rate² + initial_rate².
+    """How fast the network approaches its end, 1/t_c² = target_rate² + initial_rate², each of shape (...).
 
     Attributes:
         time: t_c; ∞ where both rates vanish, and the approach is a power law.
@@ -72,7 +72,7 @@ class TimeScale(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """The network as t → ∞, in NumPy arrays.
+    """The network as t → ∞, in NumPy arrays of shape (...) where no other is told.
 
     Attributes:
         first: W, shape (..., d, h).
@@ -179,7 +179,7 @@ def time_scale(
     second_rate: Real[ArrayLike, ...] = 1.0,
     prefactor: Real[ArrayLike, ...] = 0.5,
 ) -> TimeScale:
-    """The time scale t_c of learning, 1/t_c² = (4 p E[a²] γ)² η₁ η₂ (S² + 4 γ² P Q).
+    """The time scale t_c of learning by gradient flow, 1/t_c² = (4 p E[a²] γ)² η₁ η₂ (S² + 4 γ² P Q).
 
     The distance to the end falls as exp(−t/t_c) at late times. The first term is target × learning rate, the second
     start × input; see `trajectory` for P and Q. A start near a saddle may dwell there for many t_c before.

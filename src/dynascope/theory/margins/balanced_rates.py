@@ -39,7 +39,8 @@ def balanced_rates(
     margin needs pulls the layer above it to its own rate: three layers with a second bias have 1/4, 1/4, 1/2.
 
     Args:
-        rates: One λ that solves the Euler identity Σ λ_i θ_i ∂f/∂θ_i = f, shape (elements,).
+        rates: One λ that solves the Euler identity Σ λ_i θ_i ∂f/∂θ_i = f, with λ + Σ c_k s_k ≥ 0 for some c, shape
+            (elements,).
         generators: s_k with Σ s_i θ_i ∂f/∂θ_i = 0, shape (generators, elements); none for unique rates.
         discarded: Numbers of elements whose share of the margin vanishes, so that they stay behind their rates and
             charges are balanced without them.

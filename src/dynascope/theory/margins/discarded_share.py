@@ -33,6 +33,9 @@ def discarded_share(margin: ArrayLike, *, weight: float = 0.0, factor: float = 0
         weight: a₀.
         factor: u₀ = v₀, not zero.
 
+    Returns:
+        a/q, of the shape of the margin.
+
     Raises:
         InputError: A number that is not finite, a factor of zero, or a margin of zero or below that of the start.
 

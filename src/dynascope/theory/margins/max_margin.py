@@ -32,7 +32,8 @@ class MaxMargin(NamedTuple):
         value: P, what the penalised block costs: ½ Σ θ² over the parameters of the largest rate.
         multipliers: α ≥ 0 of the samples, zero of all but the support vectors, shape (samples,).
         rate: λ of the penalised block.
-        discarded: Which inputs are read through products of a higher rate that the margin does not need.
+        discarded: Which inputs are read through products of a higher rate that the margin does not need, shape
+            (inputs,).
         unique: Whether no other weights solve the problem. Where others do, it does not say which of them training
             finds.
         euclidean_margin: 1/‖β‖, how far inputs may move before the first of them is misclassified.
@@ -65,8 +66,9 @@ def max_margin(data: ArrayLike, factors: ArrayLike = 1) -> MaxMargin:
     gradient flow approach the solution as 1/q.
 
     Args:
-        data: z_i = y_i x_i with labels y = ±1, shape (samples, inputs); of several classes `class_differences`.
-        factors: k_j ≥ 1 of each input, whole; one number for all.
+        data: z_i = y_i x_i with labels y = ±1, shape (samples, inputs), with z_i · β > 0 for some β; of several classes
+            `class_differences`.
+        factors: k_j ≥ 1 of each input, whole, shape (inputs,); one number for all.
 
     Raises:
         InputError: Shapes that do not fit, data that are not separable, or a penalised product of three factors or

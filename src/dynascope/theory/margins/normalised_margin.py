@@ -21,8 +21,8 @@ class MarginShares(NamedTuple):
     """How much each block of parameters contributes to the margins.
 
     Attributes:
-        rates: λ of each block, from the largest.
-        shares: Share of the margin that comes from the block, blocks last; they sum to one.
+        rates: λ of each block, from the largest, shape (blocks,).
+        shares: Share of the margin that comes from the block, shape (..., blocks); they sum to one.
     """
 
     rates: Float[np.ndarray, " blocks"]
@@ -40,6 +40,9 @@ def seminorm(parameters: ArrayLike, rates: ArrayLike) -> Float[np.ndarray, ...]:
     Args:
         parameters: θ as a row, or many of them, shape (..., elements).
         rates: λ ≥ 0 of each element, shape (elements,), as of `quasi_homogeneity`.
+
+    Returns:
+        ‖θ‖_Λ, shape (...).
 
     Raises:
         InputError: Shapes that do not fit, or rates that are negative or all zero.
@@ -64,7 +67,8 @@ def normalised_margin(margins: ArrayLike, parameters: ArrayLike, rates: ArrayLik
     It follows from ‖Λθ‖² ≤ λ_max ‖θ‖_Λ² and q_i ≥ log(1/L).
 
     Args:
-        margins: q_i = y_i f(x_i) of all samples, or of all samples and other classes, shape (..., samples).
+        margins: q_i = y_i f(x_i) of all samples, or of all samples and other classes, shape (..., samples), with
+            Σ exp(−q_i) < 1.
         parameters: θ, shape (..., elements).
         rates: λ ≥ 0 of each element, shape (elements,).
 

@@ -114,8 +114,8 @@ def quasi_homogeneity(
             others are balanced without them.
         per: "element" for a rate of each number, up to 400 of them; "array" for one of each array; None for the first
             where it can be.
-        tolerance: Up to which relative residual the identity is taken to hold.
-        seed: Seed of the random points.
+        tolerance: Up to which relative residual the identity is taken to hold, between 0 and 1.
+        seed: Seed of the random points, from zero.
 
     Raises:
         InputError: The network is not quasi-homogeneous, `apply` cannot be called, no such path, too many elements,

@@ -41,7 +41,7 @@ def log_time(
         start: ν_0 > 0, from where time counts; late times hardly depend on it.
 
     Returns:
-        log t, which floating-point numbers hold where they do not hold t itself.
+        log t, of the shape of the margin, which floating-point numbers hold where they do not hold t itself.
 
     Raises:
         InputError: A number out of range, or margins at or below the start.
@@ -82,10 +82,13 @@ def margin_at_time(
     """ν(t) = log(1/L) at the time t of which the logarithm is given: the inverse of `log_time`.
 
     Args:
-        log_times: log t, of any shape, whose times may be beyond the floating-point numbers.
+        log_times: log t of gradient-flow times, of any shape, which may be beyond the floating-point numbers.
         largest_rate: λ_max > 0, at most 1.
         value: P > 0 of the max-margin problem.
         start: ν_0 > 0.
+
+    Returns:
+        ν, of the shape of the times.
 
     Raises:
         InputError: A number out of range.
@@ -135,6 +138,9 @@ def normalised_time(
         largest_rate: λ_max > 0, at most 1.
         value: P > 0 of the max-margin problem.
         start: ν_0 > 0.
+
+    Returns:
+        S, of the shape of the margin.
 
     Raises:
         InputError: A number out of range, or margins below the start.

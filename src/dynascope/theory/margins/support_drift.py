@@ -35,11 +35,12 @@ def support_drift(data: ArrayLike, factors: ArrayLike = 1) -> Float[np.ndarray, 
     which the integral is finite. Derived here.
 
     Args:
-        data: z_i = y_i x_i, shape (samples, inputs).
+        data: z_i = y_i x_i, shape (samples, inputs), with z_i · β > 0 for some β.
         factors: Of each input, as `max_margin` takes them, some of them one.
 
     Returns:
-        C; zero where all are single weights, or support vectors are as many as inputs.
+        C, shape (inputs,), in units of one over the data; zero where all are single weights, or support vectors are as
+        many as inputs.
 
     Raises:
         InputError: Data that are not separable, a block that is discarded, weights that the problem leaves open or does

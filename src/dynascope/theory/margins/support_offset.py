@@ -33,11 +33,11 @@ def support_offset(data: ArrayLike, factors: ArrayLike = 1) -> Float[np.ndarray,
     as log ν, as `support_drift` says. Of products alone support vectors must be as many as inputs.
 
     Args:
-        data: z_i = y_i x_i, shape (samples, inputs).
+        data: z_i = y_i x_i, shape (samples, inputs), with z_i · β > 0 for some β.
         factors: Of each input, as `max_margin` takes them.
 
     Returns:
-        r, in the span of the support vectors.
+        r, shape (inputs,), in the span of the support vectors.
 
     Raises:
         InputError: Data that are not separable, whose support vectors are not independent, or of products alone fewer

@@ -25,7 +25,7 @@ _SERIES_BELOW = 0.2
 
 
 class GrowthFactor(NamedTuple):
-    """The growth factor at some times, with what follows from it.
+    """The growth factor at some times, with what follows from it, each of the broadcast shape.
 
     Attributes:
         log_growth: ln g, finite even where g itself leaves the floating-point range.
@@ -159,8 +159,8 @@ def growth_limit(
 
     Args:
         target: S, as in `growth_factor`.
-        growing: C.
-        shrinking: D.
+        growing: C ≥ 0.
+        shrinking: D ≥ 0.
         log_scale: ln σ.
 
     Returns:

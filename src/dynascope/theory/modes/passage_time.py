@@ -57,7 +57,7 @@ def time_to_reach(
             JAX, which are not known, it is always "infinity", and NaN for parameters outside the domain.
 
     Returns:
-        Times of the broadcast shape: 0 at the starting strength, ∞ at the limit.
+        Gradient-flow times of the broadcast shape: 0 at the starting strength, ∞ at the limit.
 
     Raises:
         InputError: A strength that is never visited, or as `growth_factor`.

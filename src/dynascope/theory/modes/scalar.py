@@ -56,12 +56,12 @@ class Setting(NamedTuple):
 
 
 class Trajectory(NamedTuple):
-    """The network at some times.
+    """The network at some times, of shape (..., times) where no other is told.
 
     Attributes:
         output_weights: a(t), shape (..., times, neurons).
         input_weights: b(t), shape (..., times, neurons).
-        strength: θ = Σ aᵢ bᵢ/Z, shape (..., times).
+        strength: θ = Σ aᵢ bᵢ/Z.
         residual: S − θ, computed without cancellation.
         loss: ½ E[x²] (S − θ)².
         log_growth: ln γ.
@@ -76,7 +76,7 @@ class Trajectory(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """The network as t → ∞, in NumPy arrays.
+    """The network as t → ∞, in NumPy arrays of shape (...) where no other is told.
 
     Attributes:
         output_weights: a, shape (..., neurons).

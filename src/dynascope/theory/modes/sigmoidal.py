@@ -54,7 +54,7 @@ _covers = functools.partial(
 
 
 class ModeStrength(NamedTuple):
-    """A mode at some times.
+    """A mode at some times, each number of the broadcast shape.
 
     Attributes:
         output_weight: a.
@@ -140,7 +140,7 @@ def linear_mode_strength(
 ) -> Float[AnyArray, ...]:
     """The same mode in a one-layer model that starts at zero: R = S (1 − exp(−η λ t)).
 
-    Values traced by JAX that are outside the domain give NaN.
+    All arguments broadcast. Values traced by JAX that are outside the domain give NaN.
 
     Args:
         times: Gradient-flow times t ≥ 0.
@@ -195,8 +195,8 @@ def emergence_time(
         fraction: ε, between 0 and 1.
 
     Returns:
-        Times of the broadcast shape. 0 marks a mode that starts with R₀/S ≥ ε; ∞ one that never emerges, because it
-        starts exactly on the path into the saddle at zero.
+        Gradient-flow times of the broadcast shape. 0 marks a mode that starts with R₀/S ≥ ε; ∞ one that never emerges,
+        because it starts exactly on the path into the saddle at zero.
 
     Raises:
         InputError: S = 0, ε not between 0 and 1, or as `mode_strength`.
@@ -241,8 +241,8 @@ def saturation_time(
         fraction: ε, between 0 and ½.
 
     Returns:
-        Durations of the broadcast shape, counted from the start where the mode has emerged already; 0 marks a mode
-        that starts saturated, ∞ one that never emerges.
+        Gradient-flow times of the broadcast shape, counted from the start where the mode has emerged already; 0 marks a
+        mode that starts saturated, ∞ one that never emerges.
 
     Raises:
         InputError: S = 0, ε not between 0 and ½, or as `mode_strength`.

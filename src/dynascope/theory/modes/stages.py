@@ -47,12 +47,12 @@ def stage_threshold(
     For two balanced modes with the same S and R₀ and the input powers λ > λ′, the saturation time of the first equals
     the gap between the emergences at ε* = 1/[1 + (S/R₀ − 1)^q], q = (λ − λ′)/(λ + λ′); learning is stage-like for
     ε > ε*. (The thesis prints q as a factor instead of an exponent, with the opposite sign.) Values traced by JAX that
-    are outside the domain give NaN.
+    are outside the domain give NaN. All arguments broadcast.
 
     Args:
         target: S > 0 of both modes.
         initial_strength: R₀ of both modes, between 0 and S.
-        input_power: λ of the mode learned first.
+        input_power: λ > 0 of the mode learned first.
         next_input_power: λ′ of the mode learned next, between 0 and λ.
 
     Raises:
@@ -90,7 +90,8 @@ def is_stage_like(
 ) -> Bool[AnyArray, ...]:
     """Whether each mode saturates, at 1 − ε, before the next one emerges, at ε; for any targets and starts.
 
-    Values traced by JAX that are outside the domain give False, as truth values have no NaN.
+    Mode k does if τ_k + Δ_k < τ_{k+1}, with τ of `emergence_time` and Δ of `saturation_time`.
+    All arguments broadcast. Values traced by JAX that are outside the domain give False, as truth values have no NaN.
 
     Args:
         target: S ≠ 0 of the modes, in the order in which they are learned along the last axis.

@@ -52,6 +52,9 @@ def utility(neurons: ArrayLike, encoding: ArrayLike) -> Float[np.ndarray, " neur
         neurons: Rows [u | v | w] of f_i = w (u·x_a + v·x_b)², shape (neurons, 3p).
         encoding: x, shape (p,), of zero mean.
 
+    Returns:
+        U, shape (neurons,).
+
     Raises:
         InputError: Arrays that are not finite or do not fit, p below three, or an encoding that is zero or has a mean.
 
@@ -76,6 +79,9 @@ def maximal_utilities(encoding: ArrayLike) -> Float[np.ndarray, " frequencies"]:
 
     Args:
         encoding: x, shape (p,), of zero mean.
+
+    Returns:
+        U*_ξ, shape (⌊p/2⌋,).
 
     Raises:
         InputError: As `utility`.
@@ -103,6 +109,9 @@ def maximiser(
         encoding: x, shape (p,), of zero mean.
         frequency: ξ, from 1 to p/2, with x̂[ξ] ≠ 0.
         phases: (s_u, s_v), in radians.
+
+    Returns:
+        The neuron, shape (3p,).
 
     Raises:
         InputError: As `utility`, or a frequency that the encoding does not contain.

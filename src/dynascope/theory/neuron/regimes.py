@@ -81,8 +81,8 @@ def escape_time(
         weight_rate: η_w > 0.
 
     Returns:
-        Times of the broadcast shape. 0 marks a start without delay: upstream, balanced, or already aligned; ∞ one
-        that never leaves the saddle.
+        Gradient-flow times of the broadcast shape. 0 marks a start without delay: upstream, balanced, or already
+        aligned; ∞ one that never leaves the saddle.
 
     Raises:
         InputError: A target of zero, or as `trajectory`. Where JAX traces them, such values give NaN.
@@ -136,9 +136,9 @@ def regime(
         target: β*, shape (d,) or (..., d).
         output_rate: η_a > 0.
         weight_rate: η_w > 0.
-        change_threshold: Largest relative change of the kernel that still counts as lazy.
-        delay_threshold: Largest ratio of the fit time to the escape time that counts as a delay.
-        imbalance_threshold: Smallest −λ/‖β*‖ that counts as far downstream.
+        change_threshold: Largest relative change of the kernel that still counts as lazy, positive.
+        delay_threshold: Largest ratio of the fit time to the escape time that counts as a delay, positive.
+        imbalance_threshold: Smallest −λ/‖β*‖ that counts as far downstream, positive.
 
     Returns:
         `Regime`.

@@ -72,6 +72,9 @@ def anomalous_exponent(power: ArrayLike) -> Float[np.ndarray, "*powers"]:
     Args:
         power: p > 0, one number or a row.
 
+    Returns:
+        c, of the shape of the powers.
+
     Raises:
         InputError: A power that is not positive.
 
@@ -105,9 +108,12 @@ def power_law_displacement(times: ArrayLike, *, power: float, modes: int) -> Flo
     ends; for p ≤ 3 it misses less than 4 % from τ = 1 on, 0.5 % from τ = 10 on, and 10⁻⁴ from τ = 100 on.
 
     Args:
-        times: τ ≥ 0, one number or a row; meant from one on.
+        times: τ ≥ 0, numbers of steps times ηρ₁/(1 − β), one number or a row; meant from one on.
         power: p > 0, at least 0.05.
         modes: d, the number of modes.
+
+    Returns:
+        The sum, of the shape of the times.
 
     Raises:
         InputError: A number out of range.

@@ -38,8 +38,8 @@ def attracting_learning_rates(
         probabilities: Of each, shape (batches,); equal ones if left out.
 
     Returns:
-        The lower and upper ends of the intervals in increasing order; none where no curvature is positive. A lower end
-        of zero says that small rates attract.
+        The lower and upper ends of the intervals, shape (intervals, 2), in increasing order; none where no curvature is
+        positive. A lower end of zero says that small rates attract.
 
     Raises:
         InputError: Values that are not finite, or probabilities that are negative or do not add up to one.

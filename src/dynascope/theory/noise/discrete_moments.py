@@ -46,11 +46,11 @@ def discrete_moments(
     Args:
         steps: Numbers k ≥ 0 of steps, one or a row.
         curvature: ρ of each mode, one number or a row; negative where the loss curves downwards.
-        noise: s ≥ 0, the variance over samples of the gradient along each mode.
+        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
         learning_rate: η > 0, with η (ρ + λ) < 2(1 + β).
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
-        batch_size: S, the samples of a batch.
+        batch_size: S ≥ 1, the samples of a batch.
         samples: N, if no batch has a sample twice, whose noise is less by (N − S)/(N − 1); None with replacement.
         position: a₀, the distance from the centre μ = (H + λ)⁻¹ H θ* along each mode at the start.
         velocity: b₀, the last displacement over η at the start, zero of an optimiser that has made no step.
@@ -110,15 +110,16 @@ def discrete_stationary_moments(
 ) -> ModeMoments:
     """Var a = ηs(1 + β)/(S h (1 − β)(2(1 + β) − ηh)), Var b = 2s/(S(1 − β)(2(1 + β) − ηh)), Cov = η/2 Var b.
 
-    What `discrete_moments` tend to. The variances in continuous time are less by the factor 1 − ηh/(2(1 + β)).
+    What `discrete_moments` tend to after many steps. The variances in continuous time are less by the factor 1 −
+    ηh/(2(1 + β)).
 
     Args:
         curvature: ρ of each mode, one number or a row, with h = ρ + λ > 0.
-        noise: s ≥ 0, the variance over samples of the gradient along each mode.
+        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
         learning_rate: η > 0, with ηh < 2(1 + β).
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
-        batch_size: S, the samples of a batch.
+        batch_size: S ≥ 1, the samples of a batch.
         samples: N, if no batch has a sample twice, whose noise is less by (N − S)/(N − 1); None with replacement.
 
     Returns:

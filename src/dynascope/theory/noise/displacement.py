@@ -53,13 +53,16 @@ def stationary_displacement(
 
     Args:
         curvature: ρ of each mode, one number or a row; with weight decay none below zero.
-        noise: s ≥ 0, the variance over samples of the gradient along each mode.
+        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
         steps: k ≥ 0, whole, one number or a row.
         learning_rate: η > 0.
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
-        batch_size: S, samples in a step.
+        batch_size: S ≥ 1, samples in a step.
         samples: N, where a batch has no sample twice, so that its noise is less by (N − S)/(N − 1); or None.
+
+    Returns:
+        One number for each number of steps, of their shape.
 
     Raises:
         InputError: A setting out of range, a rate at which steps diverge, or a mode that curves downwards.
@@ -107,13 +110,16 @@ def velocity_correlation(
 
     Args:
         curvature: ρ of each mode, one number or a row; with weight decay none below zero.
-        noise: s ≥ 0, the variance over samples of the gradient along each mode.
+        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
         steps: The lags k ≥ 0, whole, one number or a row.
         learning_rate: η > 0.
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
-        batch_size: S, samples in a step.
+        batch_size: S ≥ 1, samples in a step.
         samples: N, where a batch has no sample twice, so that its noise is less by (N − S)/(N − 1); or None.
+
+    Returns:
+        One number for each lag, of the shape of the steps.
 
     Raises:
         InputError: A setting out of range, a rate at which steps diverge, or a mode that curves downwards.
@@ -160,13 +166,13 @@ def displacement_exponent(
 
     Args:
         curvature: ρ of each mode, one number or a row; with weight decay none below zero.
-        noise: s ≥ 0, the variance over samples of the gradient along each mode; not all zero.
+        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode; not all zero.
         first: First step of the window, a positive integer.
-        last: Last step of it, a larger integer.
+        last: Last step of it, above the first.
         learning_rate: η > 0.
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
-        batch_size: S, samples in a step.
+        batch_size: S ≥ 1, samples in a step.
         samples: N, where a batch has no sample twice, so that its noise is less by (N − S)/(N − 1); or None.
 
     Raises:

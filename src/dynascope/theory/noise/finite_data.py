@@ -27,12 +27,12 @@ class WeightMoments(NamedTuple):
 
     Attributes:
         position: E θ, shape (..., d).
-        velocity: E v, of the last displacement over the learning rate.
+        velocity: E v, of the last displacement over the learning rate, shape (..., d).
         position_covariance: Cov(θ, θ), shape (..., d, d).
-        covariance: Cov(θ, v).
-        velocity_covariance: Cov(v, v).
-        loss: ½ E(xᵀθ − y)², the expected loss without decay. The noise of a step grows with it, and is additive only
-            while it is nearly that at the centre.
+        covariance: Cov(θ, v), shape (..., d, d).
+        velocity_covariance: Cov(v, v), shape (..., d, d).
+        loss: ½ E(xᵀθ − y)², shape (...), the expected loss without decay. The noise of a step grows with it, and is
+            additive only while it is nearly that at the centre.
     """
 
     position: Float[np.ndarray, "*steps d"]
@@ -79,7 +79,7 @@ def finite_data_moments(
         learning_rate: η > 0, with η (ρ + λ) < 2(1 + β) for all eigenvalues ρ of XᵀX/N.
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
-        batch_size: S, the samples of a batch.
+        batch_size: S ≥ 1, the samples of a batch.
         replacement: Whether each sample of a batch is drawn from all; if not, no batch has a sample twice, but each
             is drawn from all samples again, unlike in epochs, whose batches know of each other.
         start: θ_0, shape (d,); zero if not given.
@@ -133,7 +133,7 @@ def finite_data_stationary_moments(
         learning_rate: η > 0, with η (ρ + λ) < 2(1 + β) for all eigenvalues ρ of XᵀX/N.
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0, above zero where directions of the weights occur in no sample.
-        batch_size: S, the samples of a batch.
+        batch_size: S ≥ 1, the samples of a batch.
         replacement: Whether each sample of a batch is drawn from all; if not, no batch has a sample twice.
 
     Returns:

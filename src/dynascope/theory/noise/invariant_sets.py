@@ -64,8 +64,8 @@ def sign_set(
 
     Args:
         vanishing: Numbers of the units, from zero.
-        units: h, how many there are.
-        weights: How many weights a unit has, incoming and outgoing, biases too.
+        units: h ≥ 1, how many there are.
+        weights: How many weights a unit has, incoming and outgoing, biases too, at least one.
         activation: σ, of which σ(0) = 0 is checked; ReLU, tanh and GELU have it.
 
     Returns:
@@ -105,8 +105,8 @@ def permutation_set(clusters: list[list[int]], *, units: int, weights: int) -> I
 
     Args:
         clusters: For each cluster the numbers of its units, from zero; a unit is in one of them at most.
-        units: h, how many there are.
-        weights: How many weights a unit has, incoming and outgoing, biases too.
+        units: h ≥ 1, how many there are.
+        weights: How many weights a unit has, incoming and outgoing, biases too, at least one.
 
     Returns:
         The set, of as many dimensions as there are clusters and single units, times the weights of one.

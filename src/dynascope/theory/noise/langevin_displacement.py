@@ -63,12 +63,12 @@ def langevin_displacement(
 
     Args:
         curvature: ρ of each mode, one number or a row; with weight decay none below zero.
-        noise: s ≥ 0, the variance over samples of the gradient along each mode.
+        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
         times: t ≥ 0, one number or a row, in sums of learning rates.
         learning_rate: η > 0.
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
-        batch_size: S, samples in a step.
+        batch_size: S ≥ 1, samples in a step.
         samples: N, where a batch has no sample twice, so that its noise is less by (N − S)/(N − 1); or None.
 
     Raises:

@@ -70,11 +70,12 @@ def langevin_moments(
     Args:
         times: t = ηk ≥ 0, one or a row.
         curvature: ρ of each mode, one number or a row; negative where the loss curves downwards.
-        noise: s ≥ 0, the variance over samples of the gradient along each mode, which is σ²ρ of a linear regression.
+        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode, which is σ²ρ of a linear
+            regression.
         learning_rate: η > 0.
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
-        batch_size: S, the samples of a batch.
+        batch_size: S ≥ 1, the samples of a batch.
         samples: N, if no batch has a sample twice, whose noise is less by (N − S)/(N − 1); None with replacement.
         position: a₀, the distance from the centre μ = (H + λ)⁻¹ H θ* along each mode at the start.
         velocity: b₀, the last displacement over η at the start.

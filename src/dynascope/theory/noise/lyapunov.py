@@ -62,11 +62,11 @@ def stationary_covariance(
 
     Args:
         hessian: H, symmetric, of shape (d, d), with H + λ positive definite.
-        noise: Σ, the covariance over samples of their gradients, of shape (d, d).
+        noise: Σ, the covariance over samples of their gradients, positive semi-definite, of shape (d, d).
         learning_rate: η > 0, with ηh < 2(1 + β).
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
-        batch_size: S, the samples of a batch.
+        batch_size: S ≥ 1, the samples of a batch.
         samples: N, if no batch has a sample twice, whose noise is less by (N − S)/(N − 1); None with replacement.
         time: "discrete" for steps, or "continuous".
 

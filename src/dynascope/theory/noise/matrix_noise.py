@@ -34,8 +34,8 @@ def matrix_noise_exponent(inputs: int, outputs: int, *, learning_rate: float, no
     in low dimension: noise that is isotropic in many dimensions repels.
 
     Args:
-        inputs: n, with which outputs can be exchanged.
-        outputs: m.
+        inputs: n ≥ 1, with which outputs can be exchanged.
+        outputs: m ≥ 1.
         learning_rate: η > 0.
         noise_variance: ς² ≥ 0 of an entry of Z, over the batch size of that of a sample.
 

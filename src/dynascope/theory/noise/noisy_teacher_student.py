@@ -24,12 +24,12 @@ _NETWORK, _DATA, _REFERENCE = "linear, two layers, one mode", "labels with noise
 
 
 class NoisyStudentPath(NamedTuple):
-    """Both weights before the first step and after each.
+    """Both weights before the first step and after each, shape (steps + 1, ...).
 
     Attributes:
         first: u.
         second: v.
-        errors: z = s − uv + ε of every step.
+        errors: z = s − uv + ε of every step, shape (steps, ...).
     """
 
     first: Float[np.ndarray, "steps ..."]
@@ -58,6 +58,9 @@ def noisy_student_strength(
         noise_variance: ς² ≥ 0 of the label of a batch, over the batch size of that of a sample of unit input; of the
             same shape or one number.
         learning_rate: η > 0.
+
+    Returns:
+        E[uv], of the broadcast shape.
 
     Raises:
         InputError: A number out of range, or shapes that do not fit.
@@ -92,6 +95,9 @@ def noisy_student_exponent(
         strength: s of the teacher, of any shape.
         noise_variance: ς² > 0 of the label of a batch, of the same shape or one number.
         learning_rate: η > 0.
+
+    Returns:
+        Λ, of the broadcast shape.
 
     Raises:
         InputError: A number out of range, or shapes that do not fit.
@@ -164,7 +170,7 @@ def noisy_imbalance(imbalance: ArrayLike, errors: ArrayLike, *, learning_rate: f
         learning_rate: η > 0.
 
     Returns:
-        The imbalance before the first step and after each.
+        The imbalance before the first step and after each, shape (steps + 1, ...).
 
     Raises:
         InputError: A number out of range, or shapes that do not fit.

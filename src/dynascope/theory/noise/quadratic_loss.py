@@ -167,7 +167,7 @@ def checked_steps(
 
     Args:
         curvature: ρ of each mode, one number or a row.
-        noise: s ≥ 0, the variance over samples of the gradient along each mode.
+        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
         learning_rate: η > 0.
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.

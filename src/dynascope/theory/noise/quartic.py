@@ -24,7 +24,7 @@ class QuarticLaw(NamedTuple):
         shape: μ/ζ² − ½.
         scale: ζ².
         mean_square: E θ² = μ − ζ²/2.
-        cumulative: P(θ² ≤ x) at the squares that were asked for.
+        cumulative: P(θ² ≤ x) at the squares that were asked for, of their shape.
     """
 
     shape: float
@@ -128,7 +128,10 @@ def quartic_path(
         increments: ΔW, Gaussian of variance Δ, shape (..., steps).
         growth: μ.
         noise: ζ ≥ 0.
-        duration: Δ > 0, the time of an interval.
+        duration: Δ > 0, the time of an interval; a step of descent takes η.
+
+    Returns:
+        θ_t, shape (..., steps).
 
     Raises:
         InputError: A number out of range, or shapes that do not fit.

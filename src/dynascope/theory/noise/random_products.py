@@ -62,8 +62,8 @@ def random_product_exponent(matrices: ArrayLike, *, factors: int = 2000, seed: i
 
     Args:
         matrices: M of the batches, shape (batches, k, k).
-        factors: Factors of each product, 10 or more.
-        seed: Seed of the draw.
+        factors: Factors of each product, at least 10.
+        seed: Seed of the draw, from zero.
 
     Returns:
         The exponent, −∞ where a product is zero, and its standard error.
@@ -127,7 +127,7 @@ def step_matrices(
         weight_decay: λ ≥ 0, which is added to gradients.
 
     Returns:
-        Matrices of size k, or 2k with momentum.
+        Matrices, shape (batches, k, k), or (batches, 2k, 2k) with momentum.
 
     Raises:
         InputError: A number out of range, or Hessians that are not square or not finite.

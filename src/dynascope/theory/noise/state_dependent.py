@@ -49,7 +49,7 @@ def gaussian_input_moments(
         learning_rate: η > 0, with η (ρ + λ) < 2(1 + β) for all eigenvalues ρ of H.
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
-        batch_size: S, the samples of a batch.
+        batch_size: S ≥ 1, the samples of a batch.
         start: θ_0, shape (d,); zero if not given.
         velocity: v_0, shape (d,); zero if not given, as of an optimiser that has made no step.
 

@@ -49,11 +49,11 @@ def langevin_stationary_moments(
 
     Args:
         curvature: ρ of each mode, one number or a row, with h = ρ + λ > 0.
-        noise: s ≥ 0, the variance over samples of the gradient along each mode.
+        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
         learning_rate: η > 0, with ηh < 2(1 + β).
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
-        batch_size: S, the samples of a batch.
+        batch_size: S ≥ 1, the samples of a batch.
         samples: N, if no batch has a sample twice, whose noise is less by (N − S)/(N − 1); None with replacement.
 
     Returns:
@@ -186,11 +186,11 @@ def stationary_law(
         position: a, the distance from the centre μ along each mode, shape (..., modes); (...) for a single mode.
         velocity: b, the last displacement over η, of a shape that fits.
         curvature: ρ of each mode, one number or a row, with ρ + λ > 0.
-        noise: s > 0, the variance over samples of the gradient along each mode.
+        noise: s > 0, likewise, the variance over samples of the gradient along each mode.
         learning_rate: η > 0, with η (ρ + λ) < 2(1 + β).
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
-        batch_size: S, the samples of a batch.
+        batch_size: S ≥ 1, the samples of a batch.
         samples: N, if no batch has a sample twice, whose noise is less by (N − S)/(N − 1); None with replacement.
 
     Raises:

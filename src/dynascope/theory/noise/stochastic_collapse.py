@@ -80,6 +80,9 @@ def gaussian_collapse_exponent(
         deviation: s > 0 of the curvature of a batch, of the same shape or one number.
         learning_rate: η > 0.
 
+    Returns:
+        Λ, of the broadcast shape.
+
     Raises:
         InputError: A number out of range, or shapes that do not fit.
 
@@ -116,10 +119,10 @@ def collapse_rate(
         curvature: L″, the mean of the curvatures h of the samples, of any shape.
         curvature_variance: Var(h) ≥ 0 over samples, of the same shape or one number.
         learning_rate: η > 0, the time of a step.
-        batch_size: S, samples in a step, drawn with replacement.
+        batch_size: S ≥ 1, samples in a step, drawn with replacement.
 
     Returns:
-        The mean growth of the logarithm of the distance for each unit of time.
+        The mean growth of the logarithm of the distance for each unit of time, of the broadcast shape.
 
     Raises:
         InputError: A number out of range, or shapes that do not fit.

@@ -17,7 +17,7 @@ __all__ = ["Thermometer", "thermometer"]
 
 
 class Thermometer(NamedTuple):
-    """The noise of a trained network along directions of its Hessian.
+    """The noise of a trained network along directions of its Hessian, each of their shape but for the last two.
 
     Attributes:
         stationary: Whether there is a stationary law along a direction: the loss with decay curves upwards, and steps
@@ -72,12 +72,12 @@ def thermometer(
     Args:
         curvature: ρ of each direction, of either sign, one number or a row; `probes.diffusion.top_curvatures` measures
             them.
-        noise: s ≥ 0, the variance over samples of the gradient along each direction; `probes.diffusion.gradient_noise`
-            measures it.
+        noise: s ≥ 0, likewise, the variance over samples of the gradient along each direction;
+            `probes.diffusion.gradient_noise` measures it.
         learning_rate: η > 0.
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
-        batch_size: S, samples in a step.
+        batch_size: S ≥ 1, samples in a step.
         samples: N, where a batch has no sample twice, so that its noise is less by (N − S)/(N − 1); or None.
 
     Raises:

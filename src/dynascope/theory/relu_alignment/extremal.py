@@ -91,7 +91,7 @@ def extremal_directions(
         inputs: x, shape (n, d); append a column of ones for a bias.
         residuals: r, shape (n,) or (n, 1); the targets, for a network that starts small.
         starts: Number of random initial directions for each sign, where d is not 2.
-        seed: Seed of these.
+        seed: Seed of these, from zero.
 
     Returns:
         The directions, for a > 0 and then for a < 0, the most frequented first (in the plane by angle).

@@ -114,7 +114,7 @@ def alignment_path(
         inputs: x, shape (n, d); append a column of ones for a bias.
         residuals: r, shape (n,) or (n, 1); the targets, for a network that starts small.
         start: Initial direction of w, of any length but zero, shape (d,).
-        sign: Sign of the output weight a, 1 or −1; a balanced neuron keeps it.
+        sign: Sign of the output weight a, either 1 or −1; a balanced neuron keeps it.
 
     Returns:
         The path, for all times.

@@ -43,7 +43,7 @@ def angle_within_arc(start: ArrayLike, drift: Float[np.ndarray, " 2"], times: Ar
     Args:
         start: φ(0) in radian, any shape.
         drift: F, shape (2,).
-        times: t ≥ 0, of a shape that broadcasts with that of the start.
+        times: Gradient-flow times t ≥ 0, of a shape that broadcasts with that of the start.
 
     Returns:
         φ(t), within π of φ(0), of the common shape.

@@ -85,11 +85,11 @@ def compute_optimum(
 
     Args:
         compute: C > 0, of any shape.
-        exponent: α.
-        target_scale: S.
+        exponent: α > 0.
+        target_scale: S > 0.
         initial_strength: R₀, between 0 and S.
-        learning_rate: η.
-        skills: n_s, of which no model has learned the last; without limit if not given.
+        learning_rate: η > 0.
+        skills: n_s > 0, of which no model has learned the last; without limit if not given.
 
     Returns:
         `ComputeOptimum`; its loss is that of large C, to 2e-4 at C = 1e9.
@@ -158,10 +158,10 @@ def plan(
         time: a and t, from `fit` or a `PowerLaw`.
         parameters: b and n.
         joint: In place of both, from `fit_joint` or a `JointLaw`.
-        contrast: c = S/R₀ − 1 of skills that emerge, exp(offset) of `emergence.calibrate`.
-        cost: Compute of one step and one parameter, such as 6 times the batch size in FLOPs.
-        floor: Loss that no resource removes, which is less than the `floor` of a fit to a slice; a joint law has its
-            own.
+        contrast: c = S/R₀ − 1 > 0 of skills that emerge, exp(offset) of `emergence.calibrate`.
+        cost: Compute of one step and one parameter, positive, such as 6 times the batch size in FLOPs.
+        floor: Loss ≥ 0 that no resource removes, which is less than the `floor` of a fit to a slice; a joint law has
+            its own.
 
     Returns:
         `Plan`, each of its arrays of the shape of the compute.

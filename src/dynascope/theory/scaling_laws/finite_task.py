@@ -30,11 +30,11 @@ def time_window(
     are learned, at ln c k^(α+1)/(2 η S A); begin there if that is later.
 
     Args:
-        exponent: α.
-        skills: n_s.
-        target_scale: S.
+        exponent: α > 0.
+        skills: n_s > 0.
+        target_scale: S > 0.
         initial_strength: R₀, between 0 and ½ S.
-        learning_rate: η.
+        learning_rate: η > 0.
 
     Raises:
         InputError: A number out of range, or too few skills for a window.
@@ -75,13 +75,13 @@ def time_window(
 def missing_loss(exponent: float, skills: float, *, target_scale: float) -> float:
     """The loss L_C = S² A n_s^−α/(2α) of the rare skills that a task of n_s skills lacks.
 
-    A task with finitely many skills falls faster than its power law; L + L_C follows it, as long as the last skills
-    have not begun to be learned. Give it to `fit` as `missing`.
+    The loss is ½ E(f − y)². A task with finitely many skills falls faster than its power law; L + L_C follows it, as
+    long as the last skills have not begun to be learned. Give it to `fit` as `missing`.
 
     Args:
-        exponent: α.
-        skills: n_s.
-        target_scale: S, or better S − R₀, as skills that have not begun have their strength R₀ at the start.
+        exponent: α > 0.
+        skills: n_s > 0.
+        target_scale: S > 0, or better S − R₀, as skills that have not begun have their strength R₀ at the start.
 
     Raises:
         InputError: A number out of range.

@@ -107,11 +107,11 @@ def fit(
 ) -> PowerLawFit:
     """Fit a power law above a floor to losses against time, samples, parameters or compute.
 
-    Least squares of ln(L + missing), on at most 20 points in a decade. Losses of several runs are averaged before their
-    logarithm is taken, as the mean of a logarithm is not that of the law. The floor is fitted with the rest, in the
-    window that was given or on all points: a loss that bends for other reasons than its floor, as at the start of
-    training, has to be left out. The further the loss is from its floor, the less it tells of it, which the intervals
-    say.
+    The law is L − floor + missing = prefactor · x^−exponent. Least squares of ln(L + missing), on at most 20 points in
+    a decade. Losses of several runs are averaged before their logarithm is taken, as the mean of a logarithm is not
+    that of the law. The floor is fitted with the rest, in the window that was given or on all points: a loss that bends
+    for other reasons than its floor, as at the start of training, has to be left out. The further the loss is from its
+    floor, the less it tells of it, which the intervals say.
 
     With a floor that is known it is a straight line of ln(L − floor + missing) over ln x, and the window is found if it
     is not given: the widest one, in ln x, in which the local exponents, between thirds or decades of it, differ by less
@@ -123,15 +123,15 @@ def fit(
     a share of the loss above a floor that is known; with several runs if these are independent, whatever their points.
 
     Args:
-        losses: L, shape (points,) or (runs, points), where runs differ by their seeds alone. The losses of models of
-            different size are no such runs: `fit_joint` takes them.
+        losses: L > 0, shape (points,) or (runs, points), where runs differ by their seeds alone. The losses of models
+            of different size are no such runs: `fit_joint` takes them.
         resource: x > 0, increasing, shape (points,).
         window: Least and greatest resource to fit; found automatically if not given.
         floor: Loss that stays however much there is of the resource, such as that of absent neurons or label noise, if
             it is known; zero for none. Left out, it is fitted. It holds all that the other resources leave, as they
             were in these runs, and is not the floor of the task.
-        missing: Loss of the rare part of an infinite task that the finite one lacks, `missing_loss`.
-        confidence: Of the intervals.
+        missing: Loss ≥ 0 of the rare part of an infinite task that the finite one lacks, `missing_loss`.
+        confidence: Of the intervals, between 0 and 1.
 
     Returns:
         `PowerLawFit`, which `plan` takes.

@@ -165,8 +165,8 @@ def fit_joint(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike, *, conf
         parameters: N > 0, of the shape of the losses or one that fits; with losses in a table of shape (sizes,
             amounts) its rows.
         data: D > 0, samples or tokens; likewise its columns.
-        losses: L > 0, of at least eight runs; several seeds of one N and D are as many runs.
-        confidence: Of the intervals.
+        losses: L > 0, of at least eight runs, of any shape; several seeds of one N and D are as many runs.
+        confidence: Of the intervals, between 0 and 1.
 
     Returns:
         `JointLawFit`, which `plan` takes.

@@ -62,10 +62,10 @@ def power_laws(
 
     Args:
         exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).
-        target_scale: S.
+        target_scale: S > 0.
         initial_strength: R₀, between 0 and S.
-        learning_rate: η.
-        skills: n_s; without limit if not given.
+        learning_rate: η > 0.
+        skills: n_s > 0; without limit if not given.
 
     Raises:
         InputError: A number out of range.

@@ -46,12 +46,15 @@ def time_law(
 
     Args:
         times: T > 0, of any shape.
-        exponent: α.
-        target_scale: S.
+        exponent: α > 0.
+        target_scale: S > 0.
         initial_strength: R₀, between 0 and S.
-        learning_rate: η.
-        neurons: N; without limit, or n_s, if not given.
+        learning_rate: η > 0.
+        neurons: N > 0; without limit, or n_s, if not given.
         skills: n_s ≥ N; without limit if not given.
+
+    Returns:
+        L, of the shape of the times.
 
     Raises:
         InputError: A number out of range.
@@ -116,10 +119,13 @@ def data_law(
 
     Args:
         samples: D > 0, of any shape.
-        exponent: α.
-        target_scale: S.
+        exponent: α > 0.
+        target_scale: S > 0.
         initial_strength: R₀, from 0 and below S.
-        neurons: N; without limit if not given.
+        neurons: N > 0; without limit if not given.
+
+    Returns:
+        L, of the shape of the samples.
 
     Raises:
         InputError: A number out of range.
@@ -162,9 +168,12 @@ def parameter_law(
 
     Args:
         neurons: N > 0, of any shape; with N ≥ n_s nothing is left.
-        exponent: α.
-        target_scale: S.
-        skills: n_s; without limit if not given.
+        exponent: α > 0.
+        target_scale: S > 0.
+        skills: n_s > 0; without limit if not given.
+
+    Returns:
+        L, of the shape of the neurons.
 
     Raises:
         InputError: A number out of range.

@@ -90,12 +90,12 @@ def calibrate(
     the rate is comparable between runs.
 
     Args:
-        steps: T, increasing, shape (steps,).
+        steps: T ≥ 0, increasing, shape (steps,).
         strength: R/S at these steps, shape (steps,) or (runs, steps); at most one, but for noise.
-        learning_rate: η of the runs.
-        target_scale: S of the runs.
+        learning_rate: η > 0 of the runs.
+        target_scale: S > 0 of the runs.
         window: The values of R/S between which to fit.
-        confidence: Of the intervals.
+        confidence: Of the intervals, between 0 and 1.
 
     Raises:
         InputError: Fewer than three points of a run in the window, a strength that does not grow there, starts half

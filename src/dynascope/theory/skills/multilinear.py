@@ -60,12 +60,16 @@ def skill_strengths(
 
     Args:
         times: T ≥ 0, shape (times,), in steps of gradient descent at the learning rate η; ∞ is allowed.
-        frequencies: P(k), shape (skills,), from the most frequent skill; see `tasks.skill_frequencies` for a power law.
-        target_scale: S.
+        frequencies: P(k) > 0, shape (skills,), from the most frequent skill; see `tasks.skill_frequencies` for a power
+            law.
+        target_scale: S > 0.
         initial_strength: R₀ = a_k(0) b_k(0), with equal layers, between 0 and S.
-        learning_rate: η.
+        learning_rate: η > 0.
         counts: d_k ≥ 0, samples of each skill in the training set, shape (skills,); fresh samples if not given.
-        neurons: N, the number of skills that the model has; all if not given.
+        neurons: N ≥ 0, the number of skills that the model has; all if not given.
+
+    Returns:
+        R_k, shape (times, skills).
 
     Raises:
         InputError: A number out of range, or shapes that do not fit.
@@ -109,12 +113,15 @@ def training_loss(
 
     Args:
         times: As in `skill_strengths`; ∞ is allowed.
-        frequencies: P(k).
-        target_scale: S.
-        initial_strength: R₀.
-        learning_rate: η.
-        counts: d_k of the training set.
-        neurons: N.
+        frequencies: P(k) > 0, shape (skills,).
+        target_scale: S > 0.
+        initial_strength: R₀, between 0 and S.
+        learning_rate: η > 0.
+        counts: d_k ≥ 0 of the training set, shape (skills,).
+        neurons: N ≥ 0, the number of skills that the model has.
+
+    Returns:
+        L, shape (times,).
 
     Raises:
         InputError: As `skill_strengths`.
@@ -157,13 +164,13 @@ def expected_loss(
     scale on which u changes: the sum of an analytic function is then its integral up to terms of exp(−2π²/0.6).
 
     Args:
-        times: T ≥ 0, shape (times,); ∞ is allowed.
+        times: T ≥ 0, shape (times,), in steps as in `skill_strengths`; ∞ is allowed.
         samples: D, positive whole numbers, shape (samples,).
-        frequencies: P(k).
-        target_scale: S.
-        initial_strength: R₀.
-        learning_rate: η.
-        neurons: N.
+        frequencies: P(k) > 0, shape (skills,).
+        target_scale: S > 0.
+        initial_strength: R₀, between 0 and S.
+        learning_rate: η > 0.
+        neurons: N ≥ 0, the number of skills that the model has.
 
     Returns:
         E L, shape (times, samples).

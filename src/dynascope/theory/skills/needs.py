@@ -50,11 +50,11 @@ def calibrate_data(
     Where half strength is passed, D_c = 2 D_½ in correlation and 4/3 D_½ in loss.
 
     Args:
-        samples: D of each run, increasing, shape (sizes,).
+        samples: D ≥ 0 of each run, increasing, shape (sizes,).
         strength: R/S after training, shape (sizes,) or (runs, sizes), measured by the same definition: as E[g f]/S, or
             as 1 − √(2 L)/S.
         definition: "correlation" or "loss_equivalent".
-        confidence: Of the interval of several runs.
+        confidence: Of the interval of several runs, between 0 and 1.
 
     Raises:
         InputError: A strength that does not pass ½, or numbers out of range.
@@ -78,11 +78,13 @@ def calibrate_parameters(
 ) -> Need:
     """N_c, the neurons that a network needs for a skill, from runs on one skill.
 
+    Where half strength is passed, N_c = 2 N_½ in correlation and 4/3 N_½ in loss.
+
     Args:
-        neurons: N of each run, increasing, shape (widths,).
-        strength: R/S after training, shape (widths,) or (runs, widths).
+        neurons: N ≥ 0 of each run, increasing, shape (widths,).
+        strength: R/S after training, as E[g f]/S or as 1 − √(2 L)/S, shape (widths,) or (runs, widths).
         definition: "correlation" or "loss_equivalent".
-        confidence: Of the interval of several runs.
+        confidence: Of the interval of several runs, between 0 and 1.
 
     Raises:
         InputError: A strength that does not pass ½, or numbers out of range.

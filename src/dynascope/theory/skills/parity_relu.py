@@ -54,7 +54,7 @@ class TiedWeights(NamedTuple):
 
 @in_units()
 def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
-    """The outputs f = −2 A (u)₊ + B (u + 1)₊ + G (−u − 1)₊ + c, with u = x₂ − x₁ − x₃, on the eight `INPUTS`.
+    """The outputs f = −2 A (u)₊ + B (u + 1)₊ + G (−u − 1)₊ + c, with u = x₂ − x₁ − x₃, on all `INPUTS`, shape (..., 8).
 
     Args:
         weights: A, B, G and c.
@@ -75,7 +75,7 @@ def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
 
 @in_units()
 def loss(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch"]:
-    """L = 1/16 Σ (f − Y)² over the eight inputs, with Y = S (−1)^(x₁ + x₂ + x₃).
+    """L = 1/16 Σ (f − Y)² over the eight inputs, with Y = S (−1)^(x₁ + x₂ + x₃), shape (...).
 
     Args:
         weights: A, B, G and c.
@@ -157,7 +157,7 @@ def fixed_point(target_scale: float) -> TiedWeights:
 
 @in_units()
 def mode_strengths(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch 3"]:
-    """The strength E[Y f_q]/S² of each neuron: A/4S, B/8S and G/8S, which end at ½, ¼ and ¼.
+    """The strengths E[Y f_q]/S² = A/4S, B/8S and G/8S of the neurons, which end at ½, ¼ and ¼, shape (..., 3).
 
     The bias has none, as parities sum to zero, so that they add up to the strength of the skill.
 
@@ -228,7 +228,7 @@ def integrated_path(
 def half_saturation_times(
     start: TiedWeights, *, target_scale: float, learning_rate: float = 1.0
 ) -> Float[np.ndarray, " neurons"]:
-    """The times at which A, B and G first reach S, half of where they end, on the `integrated_path`.
+    """The first times with A(t) = S, B(t) = S and G(t) = S, half of where they end, on the `integrated_path`.
 
     Args:
         start: The parameters at t = 0, with A, B and G positive and below S.
@@ -236,7 +236,7 @@ def half_saturation_times(
         learning_rate: η > 0.
 
     Returns:
-        Three gradient-flow times.
+        Three gradient-flow times, shape (3,).
 
     Raises:
         InputError: A number out of range, a neuron that starts above half its strength, or one that never reaches it.

@@ -45,11 +45,11 @@ def time_emergence(
 
     Args:
         steps: T ≥ 0, shape (steps,).
-        frequencies: P(k), shape (skills,).
+        frequencies: P(k) > 0, shape (skills,).
         offset: ln c = ln(S/R(0) − 1).
-        learning_rate: η, as it was given to `calibrate`.
-        target_scale: S, likewise.
-        rate: r, usually between 0 and 1 where η and S are given.
+        learning_rate: η > 0, as it was given to `calibrate`.
+        target_scale: S > 0, likewise.
+        rate: r > 0, usually between 0 and 1 where η and S are given.
 
     Returns:
         R_k/S, shape (steps, skills).
@@ -91,11 +91,14 @@ def half_strength_steps(
     """The step T_k = ln c/(2 η S r P(k)) at which each skill has half its strength; it grows as k^(α+1).
 
     Args:
-        frequencies: P(k), shape (skills,).
+        frequencies: P(k) > 0, shape (skills,).
         offset: ln c > 0, as in `time_emergence`.
-        learning_rate: η, as it was given to `calibrate`.
-        target_scale: S, likewise.
-        rate: r.
+        learning_rate: η > 0, as it was given to `calibrate`.
+        target_scale: S > 0, likewise.
+        rate: r > 0.
+
+    Returns:
+        T_k, shape (skills,).
 
     Raises:
         InputError: A number out of range; an offset that is not positive belongs to a skill that starts half learned.
@@ -131,7 +134,7 @@ def data_emergence(
 
     Args:
         samples: D, positive whole numbers, shape (samples,).
-        frequencies: P(k), shape (skills,).
+        frequencies: P(k) > 0, shape (skills,).
         needed: D_c, the samples of a skill that a network needs, taken from one skill by `calibrate_data`.
         definition: "correlation" or "loss_equivalent", the one with which D_c was calibrated.
         finite_size: As in `skill_strength`.
@@ -187,7 +190,7 @@ def parameter_emergence(
 
     Args:
         neurons: N ≥ 0, shape (widths,).
-        skills: n_s.
+        skills: n_s ≥ 1.
         needed: N_c, taken from one skill by `calibrate_parameters`.
         definition: "correlation" or "loss_equivalent".
 

@@ -89,6 +89,9 @@ def finite_size_fraction(counts: ArrayLike, needed: float) -> Float[np.ndarray, 
         counts: d ≥ 0, of any shape.
         needed: D_c, at least one.
 
+    Returns:
+        φ, of the shape of the counts.
+
     Raises:
         InputError: A number out of range.
 

@@ -71,8 +71,9 @@ def linear_staircase(
 
     Args:
         cross_moment: Σyx = E[y xᵀ], shape (c, d).
-        input_moment: Σxx = E[x xᵀ], shape (d, d); may be singular, the theory then works on its range.
-        target_power: tr Σyy = E‖y‖².
+        input_moment: Σxx = E[x xᵀ], positive semi-definite, shape (d, d); may be singular, the theory then works on its
+            range.
+        target_power: tr Σyy = E‖y‖² > 0.
         scale: Factor α < 1 on the initial weights.
         first: W₁ at scale one, shape (d, width).
         second: W₂ at scale one, shape (width, c).

@@ -30,11 +30,11 @@ def utility_polynomial(activation: ArrayLike, link: ArrayLike) -> Float[np.ndarr
     E[a σ(⟨w, x⟩) g(⟨w*, x⟩)] = a Φ(m), where m = ⟨w, w*⟩ is the overlap.
 
     Args:
-        activation: c_k, the Hermite coefficients of σ = Σ c_k He_k (probabilists' polynomials).
-        link: g_k, those of g. The shorter list is continued by zeros.
+        activation: c_k, the Hermite coefficients of σ = Σ c_k He_k (probabilists' polynomials), shape (orders,).
+        link: g_k, likewise those of g. The shorter list is continued by zeros.
 
     Returns:
-        The coefficients of m^0, m^1, …, up to the last order in both.
+        The coefficients of m^0, m^1, …, up to the last order in both, shape (orders,).
 
     Raises:
         InputError: A list is empty or not finite.
@@ -51,10 +51,10 @@ def utility_polynomial(activation: ArrayLike, link: ArrayLike) -> Float[np.ndarr
 
 
 def information_exponent(coefficients: ArrayLike) -> int:
-    """k*, the first order k ≥ 1 whose coefficient is not zero, of a link or of a `utility_polynomial`.
+    """k* = min {k ≥ 1: c_k ≠ 0}, the first order whose coefficient is not zero, of a link or of a `utility_polynomial`.
 
     Args:
-        coefficients: Of the orders 0, 1, …, shape (orders,).
+        coefficients: c_k, of the orders 0, 1, …, shape (orders,), from 1 on not all zero.
 
     Raises:
         InputError: There is none.
@@ -82,7 +82,7 @@ def overlap_time(utility: ArrayLike, initial: float, final: float) -> float:
     to a given overlap is O(1) for k* = 1, O(log d) for k* = 2 and O(d^(k*/2 − 1)) for k* ≥ 3.
 
     Args:
-        utility: Coefficients of Φ (see `utility_polynomial`).
+        utility: Coefficients of Φ, shape (orders,) (see `utility_polynomial`).
         initial: m₀ > 0.
         final: m, above m₀ and below one.
 
@@ -143,7 +143,7 @@ def quadratic_index_staircase(strengths: ArrayLike, *, scale: float) -> Staircas
     plateaus, is log(1/α). So the order is that of the strengths; the other directions grow too, and never arrive.
 
     Args:
-        strengths: g_r, in any order; equal ones are learned in one jump.
+        strengths: g_r > 0, shape (directions,), in any order; equal ones are learned in one jump.
         scale: α, the norm of a neuron at the start in order of magnitude, below one.
 
     Returns:

@@ -50,6 +50,9 @@ def equilibrium_squared_norm(
         momentum: β ≥ 0, below one.
         closure: "coherent" or "white".
 
+    Returns:
+        r̄, of the shape of ‖ĝ‖².
+
     Raises:
         InputError: A number out of range, such as decay of zero; or, of white gradients, ηλ ≥ 2(1 + β).
 
@@ -97,6 +100,9 @@ def equilibrium_squared_norm_from_steps(
         learning_rate: η > 0.
         weight_decay: λ > 0, without which the norm grows forever.
         momentum: β ≥ 0, below one.
+
+    Returns:
+        r̄, of the shape of E‖d‖².
 
     Raises:
         InputError: A number out of range, such as decay of zero.

@@ -28,7 +28,7 @@ def gradient_flow_charge(
         times: Gradient-flow times t ≥ 0, one or a row.
         initial: Q(0), of any shape.
         weight_decay: λ ≥ 0, the same for all weights of the charge.
-        degree: 1 of sums of weights, which translations conserve, and 2 of squares.
+        degree: Either 1 of sums of weights, which translations conserve, or 2 of squares.
 
     Returns:
         The charges, the axis of the times first.

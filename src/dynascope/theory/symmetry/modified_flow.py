@@ -110,6 +110,9 @@ def shifted_start(
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
 
+    Returns:
+        The start of the flow, of the shape of θ_0.
+
     Raises:
         InputError: A number out of range, or shapes that do not fit.
 
@@ -145,6 +148,9 @@ def modified_flow_ratio(
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
 
+    Returns:
+        The ratio, of the shape of the curvatures.
+
     Raises:
         InputError: A number out of range.
 
@@ -174,6 +180,9 @@ def convergence_orders(learning_rates: ArrayLike, errors: ArrayLike) -> Float[np
     Args:
         learning_rates: η > 0, at least two, no two neighbours equal, shape (rates,).
         errors: e > 0 of each, at one time ηk of all of them, shape (rates, ...).
+
+    Returns:
+        p, shape (rates − 1, ...).
 
     Raises:
         InputError: A number out of range, or another number of errors.

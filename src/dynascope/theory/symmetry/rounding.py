@@ -69,10 +69,10 @@ def rounding_level(
         momentum: β ≥ 0, below one.
         dtype: Of the weights: "float64", "float32", "float16" or "bfloat16".
         recorded: Of the recorded charges and steps, one of the same.
-        degree: 1 of sums of weights and 2 of squares.
-        weight_roundings: w, how often a step rounds a weight: 1, or 3 with decoupled decay, which rounds the factor
+        degree: Either 1 of sums of weights or 2 of squares.
+        weight_roundings: w ≥ 1, how often a step rounds a weight: 1, or 3 with decoupled decay, which rounds the factor
             1 − ηλ and the product too.
-        gradient_roundings: m, how many terms the longest sum of the backward pass has, such as samples × positions.
+        gradient_roundings: m ≥ 1, how many terms the longest sum of the backward pass has, such as samples × positions.
 
     Raises:
         InputError: A number out of range, or shapes that do not fit.

@@ -59,10 +59,10 @@ def unit_gradient(weights: ArrayLike, gradient: ArrayLike) -> Float[np.ndarray, 
 
     Args:
         weights: θ of one block, of any shape, not all zero.
-        gradient: g of the loss without weight decay, in the same shape.
+        gradient: g of the loss without weight decay, in the same shape, with ⟨g, θ⟩ = 0.
 
     Returns:
-        ĝ, in the shape of the weights.
+        ĝ, in the shape of the weights and in the units of the loss.
 
     Raises:
         InputError: Weights that are zero, shapes that do not fit, or |⟨g, θ⟩| > 10⁻³ ‖g‖‖θ‖, as of weights that are not
@@ -178,6 +178,9 @@ def effective_learning_rate(
         squared_norm: r > 0, of any shape.
         learning_rate: η > 0.
         momentum: β ≥ 0, below one.
+
+    Returns:
+        The rate, of the shape of r.
 
     Raises:
         InputError: A number out of range.

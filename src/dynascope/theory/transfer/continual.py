@@ -79,7 +79,7 @@ def forgetting(
         second: W₂ at the switch, shape (..., h, c), with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I for some λ of each member.
         old_map: A = E[x yᵀ] of the old task, shape (d, c); inputs have E[x xᵀ] = I.
         new_map: B of the new task, shape (d, c).
-        times: Gradient-flow times t ≥ 0 since the switch.
+        times: Gradient-flow times t ≥ 0 since the switch, shape (times,).
         options: Further arguments of `balanced.gram`: rates of the layers, `approximate`, `steps`.
 
     Raises:
@@ -121,8 +121,11 @@ def lazy_forgetting(
     Args:
         old_map: A, shape (d, c).
         new_map: B, shape (d, c).
-        times: Gradient-flow times t ≥ 0 since the switch.
+        times: Gradient-flow times t ≥ 0 since the switch, shape (times,).
         balance: λ, of a network as wide as it has outputs for λ > 0, or inputs for λ < 0.
+
+    Returns:
+        The error on the old map, shape (times,).
 
     Raises:
         InputError: Maps of different shapes, values that are not finite, or t < 0. Where JAX traces them, such values

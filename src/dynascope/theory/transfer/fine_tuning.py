@@ -63,14 +63,15 @@ def joint_transfer(
     """A λ-balanced network that gets new outputs, with weights zero, and trains on old and new targets together.
 
     Columns of zeros do not change W₂ W₂ᵀ, so the enlarged network is λ-balanced with the same λ, and follows the exact
-    solution of `balanced.product` with the enlarged map (A, C).
+    solution of `balanced.product` with the enlarged map (A, C). The errors are ½‖W₁W₂ − A‖² over the old
+    outputs and ½‖W₁W₂ − C‖² over the new ones.
 
     Args:
         first: W₁, shape (..., d, h), for f(x) = x W₁ W₂.
         second: W₂ of the old outputs, shape (..., h, c), with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
         old_map: A = E[x yᵀ] of the old targets, shape (d, c); inputs have E[x xᵀ] = I.
         new_map: C of the new targets, shape (d, k).
-        times: Gradient-flow times t ≥ 0 since the new outputs were added.
+        times: Gradient-flow times t ≥ 0 since the new outputs were added, shape (times,).
         options: Further arguments of `balanced.gram`: rates of the layers, `approximate`, `steps`.
 
     Raises:

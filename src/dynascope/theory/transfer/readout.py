@@ -104,7 +104,7 @@ def transfer_error(
     Args:
         first: W₁, shape (d, h), such as that of a network that has converged on another task.
         new_map: c, shape (d, k): the new targets are y = x c, for inputs with E[x xᵀ] = I.
-        times: Gradient-flow times t ≥ 0.
+        times: Gradient-flow times t ≥ 0, shape (times,).
         second_rate: η > 0, learning rate of the readout.
 
     Returns:

@@ -30,7 +30,7 @@ _DOMAIN: dict[str, Any] = {
 
 
 class Reversal(NamedTuple):
-    """A mode on its way from s to −s.
+    """A mode on its way from s to −s, each number of the broadcast shape.
 
     Attributes:
         strength: θ, from s at the start to −s (to 0 for λ = 0).

@@ -47,6 +47,9 @@ def conserved_matrix(
         first_rate: η₁ > 0.
         second_rate: η₂ > 0.
 
+    Returns:
+        Δ, shape (..., h, h).
+
     Raises:
         InputError: Layers that do not fit together, values that are not finite, or a rate that is not positive. Where
             JAX traces them, such values give NaN.
@@ -77,6 +80,9 @@ def conserved_matrices(
     Args:
         weights: W₁, …, W_L, each of shape (width in, width out).
         rates: η₁, …, η_L, all one if not given.
+
+    Returns:
+        Δ_ℓ, each of shape (h, h) for the h neurons between its two layers.
 
     Raises:
         InputError: Fewer than two layers, another number of rates, or as `conserved_matrix`.
@@ -141,7 +147,7 @@ def preconditioner_matrix(
         second_rate: η₂ > 0.
 
     Returns:
-        M; row o·d + i belongs to β[i, o], so that vec stacks the columns of β.
+        M, shape (..., d c, d c); row o·d + i belongs to β[i, o], so that vec stacks the columns of β.
 
     Raises:
         InputError: As `conserved_matrix`.
@@ -187,6 +193,9 @@ def single_output_preconditioner(
         imbalances: δ_i, shape (..., h).
         first_rate: η₁ > 0, of the weights w_i.
         second_rate: η₂ > 0, of the output weights a_i.
+
+    Returns:
+        M, shape (..., d, d).
 
     Raises:
         InputError: As `neuron.preconditioner`. Where JAX traces them, such values give NaN.

@@ -40,6 +40,9 @@ def layer_spectra(singular_value: ArrayLike, gaps: ArrayLike) -> Float[AnyArray,
         singular_value: s ≥ 0, any shape.
         gaps: γ₁, …, γ_{L−1}, shape (L − 1,).
 
+    Returns:
+        x_ℓ, shape (..., L), in the units of the gaps.
+
     Raises:
         InputError: s < 0, values that are not finite, or gaps that are no list. Where JAX traces them, such values give
             NaN.
@@ -56,13 +59,16 @@ def layer_spectra(singular_value: ArrayLike, gaps: ArrayLike) -> Float[AnyArray,
 
 @covers(data="any", gives="how fast one aligned mode moves", **_COVERED)
 def deep_isotropic_rate(singular_value: ArrayLike, gaps: ArrayLike) -> Float[AnyArray, ...]:
-    """Σ_ℓ Π_{k≠ℓ} x_k, the rate of an aligned mode: ds/dt = (σ − s) Σ_ℓ Π_{k≠ℓ} x_k for whitened inputs.
+    """Σ_ℓ Π_{k≠ℓ} x_k, the rate of an aligned mode: gradient flow has ds/dt = (σ − s) Σ_ℓ Π_{k≠ℓ} x_k on white inputs.
 
     It can be compiled and differentiated.
 
     Args:
-        singular_value: s ≥ 0.
-        gaps: γ₁, …, γ_{L−1}.
+        singular_value: s ≥ 0, any shape.
+        gaps: γ₁, …, γ_{L−1}, shape (L − 1,).
+
+    Returns:
+        The rate, of the shape of s.
 
     Raises:
         InputError: As `layer_spectra`.
@@ -90,11 +96,11 @@ def deep_isotropic_flow(
     It can be compiled and differentiated, also where singular values are equal or zero.
 
     Args:
-        times: Gradient-flow times t ≥ 0, increasing.
+        times: Gradient-flow times t ≥ 0, increasing, shape (times,).
         inputs: X, shape (n, h).
         targets: Y, shape (n, h).
         coefficients: W(0), square, shape (h, h).
-        gaps: γ₁, …, γ_{L−1}.
+        gaps: γ₁, …, γ_{L−1}, shape (L − 1,).
 
     Returns:
         `MapPath`, over the times.

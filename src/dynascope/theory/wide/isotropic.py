@@ -108,11 +108,11 @@ def isotropic_preconditioner(
     Args:
         coefficients: β, shape (..., d, c).
         imbalance: δ.
-        width: h, the number of hidden neurons.
+        width: h ≥ 1, the number of hidden neurons.
         rate: κ = √(η₁ η₂) > 0.
 
     Returns:
-        M; row o·d + i belongs to β[i, o].
+        M, shape (..., d c, d c); row o·d + i belongs to β[i, o].
 
     Raises:
         InputError: A δ and a width for which the function does not tell M: δ > 0 and h ≠ c, or δ < 0 and h ≠ d; or
@@ -157,12 +157,12 @@ def isotropic_flow(
     differentiated, also where singular values are equal.
 
     Args:
-        times: Gradient-flow times t ≥ 0, increasing.
+        times: Gradient-flow times t ≥ 0, increasing, shape (times,).
         inputs: X, shape (n, d).
         targets: Y, shape (n, c).
         coefficients: β(0) = W₁ W₂, shape (d, c); not zero if δ = 0, which is a resting point.
         imbalance: δ, of Δ = η₁ W₂W₂ᵀ − η₂ W₁ᵀW₁ = δ I.
-        width: h, the number of hidden neurons.
+        width: h ≥ 1, the number of hidden neurons.
         rate: κ = √(η₁ η₂) > 0.
 
     Returns:
