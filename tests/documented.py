@@ -235,6 +235,17 @@ def numbers(result: Any) -> Iterator[np.ndarray]:
         yield from numbers(result.detach().numpy())
 
 
+def spoiled(value: Any, bad: Any) -> Any:
+    """The argument with its first number replaced."""
+    if is_row(value):
+        return [spoiled(value[0], bad), *value[1:]]
+    if np.ndim(value) == 0:
+        return bad
+    array = np.array(value, dtype=float if isinstance(bad, float) else object)
+    array.flat[0] = bad
+    return array if isinstance(bad, float) else array.tolist()
+
+
 @contextlib.contextmanager
 def _no_longer_than(seconds: int) -> Iterator[None]:
     def give_up(*_: Any) -> None:

@@ -10,7 +10,18 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
-from documented import Call, Member, is_floating, is_numeric, is_record, is_row, members, numbers, programs_so_far
+from documented import (
+    Call,
+    Member,
+    is_floating,
+    is_numeric,
+    is_record,
+    is_row,
+    members,
+    numbers,
+    programs_so_far,
+    spoiled,
+)
 
 from dynascope import theory
 from dynascope.compilation import jit
@@ -31,74 +42,7 @@ def call(member) -> Call:
     return member.calls[0]
 
 
-# What it says.
-
-FORMULA = re.compile(r"[=∝≤≥<>→·√½²Σ⟨^′']")
-
-
-def names_a_source(member: Member, seen: tuple[str, ...] = ()) -> bool:
-    """Whether it cites a paper itself, or is made of a public function that does."""
-    if re.search(r"arXiv|thesis|^References:", member.doc, re.MULTILINE):
-        return True
-    mentioned = {name.rpartition(".")[2] for name in re.findall(r"`([\w.]+)", member.doc)}
-    others = [other for other in MEMBERS.values() if other.name.rpartition(".")[2] in mentioned]
-    return any(names_a_source(other, (*seen, member.name)) for other in others if other.name not in seen)
-
-
-def test_its_summary_is_one_sentence(member):
-    summary = member.doc.partition("\n\n")[0]
-    assert "\n" not in summary
-    assert summary.endswith(".")
-    assert len(summary.split()) >= 4
-
-
-def test_its_docstring_has_a_formula_or_says_how_it_computes(member):
-    said = member.sections[""] + member.sections.get("Returns", "")
-    assert FORMULA.search(said) or len(member.sections[""].split()) >= 12
-
-
-def test_its_docstring_explains_every_parameter_and_no_other(member):
-    parameters = [name for name in member.signature.parameters if not name.startswith("_")]
-    assert list(member.explained) == parameters
-
-
-def test_its_docstring_says_what_it_returns(member):
-    first = member.doc.split()[0]
-    # A summary that is a noun phrase or a formula says what comes back; one that is an order does not.
-    order = first.isalpha() and first.isascii() and first.istitle() and len(first) > 1
-    assert "Returns" in member.sections or not order or first in NOUN_PHRASE
-
-
-NOUN_PHRASE = {"A", "An", "The", "Each", "Exponents", "How", "Neurons", "Rate", "What", "When", "Where", "Whether"}
-
-
-def test_its_docstring_says_what_it_refuses(member, call):
-    # The exponents of a parametrisation, say, were checked when they were made.
-    checked = member.signature.parameters.keys() - {name for name, value in call.arguments.items() if is_record(value)}
-    assert "Raises" in member.sections or not checked
-
-
-def test_its_docstring_names_a_source(member):
-    assert names_a_source(member)
-
-
-def test_its_example_calls_it(member):
-    assert member.calls
-
-
 # What it refuses.
-
-
-def spoiled(value: Any, bad: Any) -> Any:
-    """The argument with its first number replaced."""
-    if is_row(value):
-        return [spoiled(value[0], bad), *value[1:]]
-    if np.ndim(value) == 0:
-        return bad
-    array = np.array(value, dtype=float if isinstance(bad, float) else object)
-    array.flat[0] = bad
-    return array if isinstance(bad, float) else array.tolist()
-
 
 RAGGED = [[1.0], [1.0, 2.0]]
 
