@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from dynascope.arguments import (
     is_traced,
+    known_times,
     real_array,
     require_array,
     require_broadcast,
@@ -180,6 +181,17 @@ def test_what_is_no_row_of_times_is_refused_by_name(times, options, problem):
     with pytest.raises(InputError, match=problem) as caught:
         require_times(times, name="saved", **options)
     assert caught.value.argument == "saved"
+
+
+def test_known_times_are_checked_and_have_64_bits_whatever_jax_has():
+    with jax.enable_x64(False):
+        found = known_times(jnp.array([0, 2]), increasing=True)
+    assert isinstance(found, np.ndarray)
+    assert (found.dtype, found.tolist()) == (np.float64, [0.0, 2.0])
+    with pytest.raises(InputError, match="saved does not increase"):
+        known_times([2.0, 1.0], name="saved", increasing=True)
+    with pytest.raises(InputError, match="saved is traced by JAX: call this outside"):
+        jax.jit(lambda times: known_times(times, name="saved"))(1.0)
 
 
 @hypothesis.given(arrays.mutually_broadcastable_shapes(num_shapes=3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Sequence
@@ -292,6 +293,18 @@ def test_outside_its_domain_it_gives_nan_where_it_is_traced(function):
         if not all(lost):
             plausible.append(name)
     assert plausible == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("unchecked_types")
+def test_values_that_jax_traces_are_taken_or_refused(member, call):
+    def answered(changed: dict[str, Any]) -> None:
+        member(call._replace(wide=True), **changed)
+
+    arguments = traced(call, records=True)
+    if arguments:
+        with jax.enable_x64(True), contextlib.suppress(InputError):
+            jax.eval_shape(answered, arguments)
 
 
 # What it does with numbers of any size.

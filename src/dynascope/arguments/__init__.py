@@ -16,6 +16,7 @@ from dynascope.arguments.array_libraries import (
 from dynascope.arguments.arrays import (
     count_axes,
     is_traced,
+    known_times,
     real_array,
     require_array,
     require_broadcast,
@@ -60,6 +61,7 @@ __all__ = [
     "in_one_shape",
     "in_units",
     "is_traced",
+    "known_times",
     "machine_memory",
     "nan_outside",
     "real_array",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "count_axes",
     "is_traced",
+    "known_times",
     "real_array",
     "require_array",
     "require_broadcast",
@@ -297,6 +298,21 @@ def require_times(
     if increasing and not is_traced(known):
         require_increasing(name, np.atleast_1d(np.asarray(known)))
     return known
+
+
+def known_times(times: Any, *, name: str = "times", **options: Any) -> np.ndarray:
+    """The times as a float64 array, whatever the precision of JAX, after the checks of `require_times`.
+
+    Raises:
+        InputError: As `require_times`, or times that JAX traces.
+
+    Example:
+        >>> known_times([0, 1]).tolist()
+        [0.0, 1.0]
+    """
+    numbers = require_numbers(name, times)
+    require_times(numbers, name=name, **options)
+    return numbers
 
 
 def require_broadcast(**shapes: tuple[int, ...]) -> tuple[int, ...]:

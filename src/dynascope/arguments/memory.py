@@ -83,7 +83,7 @@ def require_room(numbers: int, *, each: int = 8, **sizes: Any) -> None:
     name = max(sizes, key=lambda argument: sizes[argument])
     require(
         needed <= limit,
-        f"{name} is {sizes[name]}, for which arrays of {needed / 1e9:.2g} GB would be needed",
+        f"{name} is {sizes[name]}, for which arrays of {needed / 10**9:.2g} GB would be needed",
         argument=name,
         value=sizes[name],
         remedy=f"choose a smaller one: a quarter of the memory of this machine is {limit / 1e9:.2g} GB",

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import (
     count_axes,
+    known_times,
     require,
     require_array,
     require_bounds,
@@ -26,7 +27,6 @@ from dynascope.arguments import (
     require_hyperparameters,
     require_integer,
     require_positive,
-    require_times,
 )
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
@@ -124,7 +124,7 @@ def langevin(
     require_integer(least=0, most=2**32 - 1, seed=seed)
     require_positive(learning_rate=learning_rate, time_step=time_step)
     require_hyperparameters(momentum=momentum, weight_decay=weight_decay)
-    clock = np.asarray(require_times(times, increasing=True, single=False), np.float64)
+    clock = known_times(times, increasing=True, single=False)
     first = require_array("start", start, (None,) if count_axes(start) < 2 else (runs, None))
     size = first.shape[-1]
     require(size > 0, "start is empty", argument="start", value=first.shape, remedy="give at least one weight")

@@ -83,6 +83,7 @@ def read(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> 
     )
     leaves, inputs = jax.tree.flatten(example_inputs)
     for leaf in leaves:
+        _require_number("example_inputs", leaf)
         array = np.asarray(leaf) if isinstance(leaf, np.ndarray | np.generic | jax.Array | bool | int | float) else None
         require(
             array is not None
@@ -93,7 +94,6 @@ def read(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> 
             value=type(leaf).__name__,
             remedy="give arrays as apply takes them",
         )
-        _require_number("example_inputs", leaf)
         require_finite_values("example_inputs", _wide(np.asarray(leaf)))
     model = Model(apply, structure, tuple(places), inputs, tuple(paths))
     point = tuple(parameters), tuple(frozen), tuple(_wide(np.asarray(leaf)) for leaf in leaves)

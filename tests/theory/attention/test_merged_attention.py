@@ -52,6 +52,16 @@ def test_merged_attention_of_one_mode_follows_its_logistic_equation():
     np.testing.assert_allclose(steps.times, [exact], rtol=1e-8)
 
 
+@pytest.mark.parametrize("size", [1e-74, 1e-30, 1e30, 1e74])
+def test_covariances_of_any_size_have_the_same_drop_from_the_same_start(size):
+    one = merged_attention_staircase(VARIANCES, 20, scale=1e-5)
+    # What the heads become is smaller by a root of the size, and so is the same start nearer to it.
+    other = merged_attention_staircase(size * VARIANCES, 20, scale=1e-5)
+    rate = np.linalg.norm(VARIANCES**2)
+    np.testing.assert_allclose(other.times * size * size, one.times - np.log(size) / (2 * rate), rtol=1e-8)
+    np.testing.assert_allclose(other.levels / size, one.levels, rtol=1e-12)
+
+
 GOOD = {"covariance": [1.0, 0.5], "context_length": 10, "scale": 1e-3}
 
 
@@ -61,6 +71,7 @@ GOOD = {"covariance": [1.0, 0.5], "context_length": 10, "scale": 1e-3}
         ({"context_length": 0.5}, "context_length"),
         ({"covariance": [1.0, -0.5]}, "covariance"),
         ({"covariance": [0.0, 0.0]}, "covariance"),
+        ({"covariance": [1e80, 1e80]}, "covariance"),
         ({"scale": 1.0}, "scale"),
         ({"scale": 0.0}, "scale"),
         ({"scale": np.nan}, "scale"),

@@ -156,6 +156,8 @@ def test_a_discarded_block_has_no_offset():
         (lambda: support_offset([[1.0, 0.0], [1.0, 0.0]]), "data"),
         (lambda: support_offset([[1.0, 0.5]], 2), "data"),
         (lambda: simplex_margin(1), "classes"),
+        (lambda: class_differences([[1.0]], [0], 10**6), "classes"),
+        (lambda: simplex_margin(10**6), "classes"),
     ],
 )
 def test_bad_input_is_refused_by_name(call, argument):

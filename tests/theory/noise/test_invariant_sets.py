@@ -74,6 +74,8 @@ def sigmoid(z):
         (lambda: permutation_set([[0, 1], [1, 2]], units=3, weights=2), "clusters"),
         (lambda: permutation_set([[0]], units=3, weights=2), "clusters"),
         (lambda: permutation_set([], units=3, weights=2), "clusters"),
+        (lambda: sign_set([0], units=10**6, weights=2), "units"),
+        (lambda: permutation_set([[0, 1]], units=3, weights=10**6), "weights"),
         (lambda: SETS["sign"].distance(np.ones((2, 2))), "units"),
     ],
 )

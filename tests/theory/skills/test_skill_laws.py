@@ -141,6 +141,8 @@ def test_with_certain_samples_the_data_law_is_that_of_one_training_set():
         (lambda: parameter_emergence([-1], 2, 3.0), "neurons"),
         (lambda: parameter_emergence([1], 2, 0.0), "needed"),
         (lambda: parameter_emergence([1], 0, 1.0), "skills"),
+        (lambda: data_emergence([3], [0.5], 1e300), "needed"),
+        (lambda: parameter_emergence([1], 10**12, 1.0), "skills"),
     ],
 )
 def test_bad_input_is_named(call, argument):

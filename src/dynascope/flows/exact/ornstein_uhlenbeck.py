@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require_array, require_integer, require_seed, require_times
+from dynascope.arguments import count_axes, known_times, require_array, require_integer, require_seed
 from dynascope.flows.langevin import LangevinRuns
 from dynascope.theory.noise import langevin_moments
 
@@ -57,7 +57,7 @@ def ornstein_uhlenbeck(
         >>> print(np.allclose(found.position[-1].var(axis=0), 0.005, rtol=0.2))
         True
     """
-    clock = np.asarray(require_times(times, increasing=True, single=False), np.float64)
+    clock = known_times(times, increasing=True, single=False)
     require_integer(runs=runs)
     require_seed(seed)
     random = np.random.default_rng(seed)

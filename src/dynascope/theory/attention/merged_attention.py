@@ -7,7 +7,7 @@ import scipy
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import in_units, require, require_answer, require_array
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
@@ -68,7 +68,8 @@ def merged_attention_staircase(
     """
     modes = attention_modes(covariance, context_length)
     unit = time_unit(scale)
-    rate = float(np.linalg.norm(modes.variances**2))
+    with np.errstate(over="ignore"):
+        rate = require_answer(float(np.linalg.norm(modes.variances**2)), {"covariance": covariance})
     size, warnings = 1.0, ()
     if neurons is None:
         warnings = ("The initial heads are not given: the time is that of one aligned head.",)
@@ -100,24 +101,30 @@ def merged_attention_staircase(
 
 def _merged_passage(modes: AttentionModes, rate: float) -> float:
     """Time from unit size, had the growth been free, to half the drop, for one head (w, Q) in the eigenbasis."""
-    start = _SMALL / np.sqrt(modes.gains[0])
-    drops = modes.variances**2 / modes.gains
+    return _half_drop(modes.variances, modes.gains, rate) + np.log(_SMALL / np.sqrt(modes.gains[0])) / rate
+
+
+@in_units("variances", "gains", variances="v", gains="g", rate="v^2", gives="v^-2")
+def _half_drop(variances: np.ndarray, gains: np.ndarray, rate: float) -> float:
+    """Time to half the drop of a head that starts small, along the modes."""
+    start = _SMALL / np.sqrt(gains[0])
+    drops = variances**2 / gains
 
     def velocity(_: float, state: np.ndarray) -> np.ndarray:
-        left = modes.variances**2 * (1 - modes.gains * state[0] * state[1:])
+        left = variances**2 * (1 - gains * state[0] * state[1:])
         return np.concatenate([[state[1:] @ left], state[0] * left])
 
     def above_half(_: float, state: np.ndarray) -> float:
-        return drops @ (1 - modes.gains * state[0] * state[1:]) ** 2 - drops.sum() / 2
+        return drops @ (1 - gains * state[0] * state[1:]) ** 2 - drops.sum() / 2
 
     above_half.terminal = True
     solution = scipy.integrate.solve_ivp(
         velocity,
         (0.0, 1e9 / rate),
-        start * np.concatenate([[1.0], modes.variances**2 / rate]),
+        start * np.concatenate([[1.0], variances**2 / rate]),
         method="LSODA",
         rtol=1e-10,
         atol=1e-10 * start,
         events=above_half,
     )
-    return float(solution.t_events[0][0]) + np.log(start) / rate
+    return float(solution.t_events[0][0])

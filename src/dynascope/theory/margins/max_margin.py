@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
-from dynascope.arguments import count_axes, require, require_array, require_integer, require_whole_numbers
+from dynascope.arguments import count_axes, require, require_array, require_integer, require_room, require_whole_numbers
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 from dynascope.theory.margins.linear_programme import linprog
@@ -170,6 +170,7 @@ def class_differences(features: ArrayLike, labels: ArrayLike, classes: int) -> F
     y = require_array("labels", labels, (len(h),))
     require_integer(least=2, classes=classes)
     require_whole_numbers("labels", y, most=classes - 1)
+    require_room(len(h) * (classes - 1) * classes * h.shape[1] + classes**2, classes=classes)
     unit = np.eye(classes)
     rows = [
         np.kron(unit[own] - unit[other], row)

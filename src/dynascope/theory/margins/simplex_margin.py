@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require_integer
+from dynascope.arguments import require_integer, require_room
 from dynascope.theory.domain import covers
 
 __all__ = ["SimplexMargin", "simplex_margin"]
@@ -59,5 +59,6 @@ def simplex_margin(classes: int) -> SimplexMargin:
         1.125 [ 1.     -0.3333 -0.3333 -0.3333] 0.75
     """
     require_integer(least=2, classes=classes)
+    require_room(2 * classes**2, classes=classes)
     gram = (classes * np.eye(classes) - 1) / (classes - 1)
     return SimplexMargin((classes - 1) ** 2 / (2 * classes), gram, (classes - 1) / classes, classes - 1)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_integer
+from dynascope.arguments import require, require_array, require_integer, require_room
 from dynascope.theory.domain import covers
 
 __all__ = ["InvariantSet", "permutation_set", "sign_set"]
@@ -93,6 +93,7 @@ def sign_set(
             value=at_zero,
             remedy="take permutation_set, which is invariant whatever the activation",
         )
+    require_room((units * weights) ** 2, units=units, weights=weights)
     normal = np.eye(units * weights).reshape(units, weights, -1)[chosen].reshape(len(chosen) * weights, -1)
     return InvariantSet(normal, (units - len(chosen)) * weights)
 
@@ -123,6 +124,7 @@ def permutation_set(clusters: list[list[int]], *, units: int, weights: int) -> I
         (2, [3.0, 7.0, 3.0])
     """
     _require_sizes(units, weights)
+    require_room(sum(map(len, clusters)) * units * weights**2, units=units, weights=weights)
     rows: list[np.ndarray] = []
     seen: list[int] = []
     for cluster in clusters:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require_times
+from dynascope.arguments import known_times
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.displacement import not_upwards
@@ -92,7 +92,7 @@ def langevin_displacement(
         samples=samples,
     )
     not_upwards(modes)
-    clock = np.asarray(require_times(times), np.float64)
+    clock = known_times(times)
     squared, rate, correlation = (np.zeros(clock.shape) for _ in range(3))
     with np.errstate(all="ignore"):
         gamma = modes.damping

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_times
+from dynascope.arguments import count_axes, known_times, require, require_array
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.mode_response import mode_response
@@ -97,7 +97,7 @@ def langevin_moments(
         >>> print(found.position.round(9), found.position_variance.round(9))
         0.254434241 0.008840182
     """
-    clock = np.asarray(require_times(times), np.float64)
+    clock = known_times(times)
     steps = checked_steps(
         curvature,
         noise,

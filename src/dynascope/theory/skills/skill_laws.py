@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 from scipy.stats import binom
 
-from dynascope.arguments import require, require_array, require_numbers, require_positive, require_whole_numbers
+from dynascope.arguments import (
+    require,
+    require_array,
+    require_numbers,
+    require_positive,
+    require_room,
+    require_whole_numbers,
+)
 from dynascope.theory.domain import covers
 from dynascope.theory.skills.training_set import Definition, from_fraction, skill_strength
 
@@ -156,6 +163,7 @@ def data_emergence(
     samples, frequencies = require_numbers("samples", samples, dimensions=1), _frequencies(frequencies)
     require_whole_numbers("samples", samples, least=1)
     require_positive(needed=needed)
+    require_room(2 * math.ceil(needed) * (len(frequencies) + 1), needed=needed)
     counts = np.arange(math.ceil(needed))
     strength = skill_strength(counts, needed, definition=definition, finite_size=finite_size)
 
@@ -210,6 +218,7 @@ def parameter_emergence(
     """
     neurons = require_numbers("neurons", neurons, minimum=0, dimensions=1)
     require_positive(skills=skills, needed=needed)
+    require_room(3 * len(neurons) * math.ceil(skills), skills=skills)
     return from_fraction(np.clip(np.subtract.outer(neurons / needed, np.arange(skills)), 0.0, 1.0), definition)
 
 

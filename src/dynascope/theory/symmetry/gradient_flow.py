@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require_array, require_choice, require_number, require_times
+from dynascope.arguments import count_axes, known_times, require_array, require_choice, require_number
 from dynascope.theory.domain import covers
 
 __all__ = ["gradient_flow_charge"]
@@ -43,7 +43,7 @@ def gradient_flow_charge(
         >>> print(gradient_flow_charge([0.0, 5.0], 2.0, weight_decay=0.1).round(6))
         [2.       0.735759]
     """
-    clock = np.asarray(require_times(times), np.float64)
+    clock = known_times(times)
     start = require_array("initial", initial, (None,) * count_axes(initial))
     require_number("weight_decay", weight_decay, least=0)
     require_choice("degree", degree, (1, 2))

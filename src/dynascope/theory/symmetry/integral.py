@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_hyperparameters, require_times
+from dynascope.arguments import count_axes, known_times, require, require_array, require_hyperparameters
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.kernels import damped_kernels
@@ -58,7 +58,7 @@ def translation_integral(
         >>> print(translation_integral([0.0, 5.0], 1.0, learning_rate=0.1, weight_decay=0.01, momentum=0.9).round(4))
         [1.     0.6474]
     """
-    clock = np.asarray(require_times(times), np.float64)
+    clock = known_times(times)
     start = require_array("initial", initial, (None,) * count_axes(initial))
     damping, frequency = oscillator(learning_rate, weight_decay, momentum, degree=1)
     position = damped_kernels(clock, damping=damping, frequency=frequency).position

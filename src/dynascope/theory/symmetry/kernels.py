@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require_number, require_times
+from dynascope.arguments import known_times, require_number
 from dynascope.theory.domain import covers
 
 __all__ = ["DampedKernels", "damped_kernels"]
@@ -63,7 +63,7 @@ def damped_kernels(times: ArrayLike, *, damping: float, frequency: float) -> Dam
         >>> print(kernels.position.round(6), kernels.velocity.round(6))
         [0.844195 0.135888] [0.496585 0.150987]
     """
-    clock = np.asarray(require_times(times), np.float64)
+    clock = known_times(times)
     require_number("damping", damping, least=0)
     require_number("frequency", frequency, least=0)
     with np.errstate(all="ignore"):
