@@ -105,22 +105,31 @@ def test_its_docstring_has_a_formula_unless_it_computes_by_none(member):
 # In which shapes.
 
 SHAPE = re.compile(
-    r"\bshapes?\b|broadcast|\b(in|a|one sample a) row\b|\bin rows\b|\brows [([]|\b(axis|axes)\b"
+    r"\bshapes?\b|broadcast|\b(in|a|one sample a) row\b|\bin rows\b|\brows [([]|\b(axis|axes)\b|, a number\b"
     r"|\bone (number )?for (all|each|every)\b|\(\w+, \w+\)",
     re.IGNORECASE,
 )
 
 
-def explanation(member: Member, name: str) -> str:
-    """What it says of a parameter, with what that refers to: the parameter before it or that of another function."""
-    said = member.explained[name]
-    if re.search(r"\blike(wise)?\b", said):
-        names = list(member.explained)
-        said += explanation(member, names[names.index(name) - 1])
-    if re.search(r"\bas\b", said, re.IGNORECASE):
-        others = [other for other in mentioned(said) if other is not member and name in other.explained]
-        said += "".join(explanation(other, name) for other in others)
-    return said
+def explanation(member: Member, name: str, seen: tuple[Member, ...] = ()) -> str:
+    """What it says of a parameter, with what that refers to: a parameter before it, or that of another function."""
+    said, names = member.explained[name], list(member.explained)
+    if re.search(r"\blikewise\b", said):
+        # A choice among words is not what the next number is like.
+        before = [other for other in names[: names.index(name)] if '"' not in member.explained[other]]
+        said += explanation(member, before[-1], seen)
+    if name.endswith("rate"):
+        said += "".join(re.findall("rates broadcast", member.sections["Args"]))
+    referring = (said if re.search(r"\bas\b", said, re.IGNORECASE) else "") + member.sections.get("Raises", "")
+    seen = (*seen, member)
+    others = [other for other in mentioned(referring) if other not in seen and name in other.explained]
+    return said + "".join(explanation(other, name, seen) for other in others)
+
+
+def takes_arrays(member: Member, name: str) -> bool:
+    """Whether its annotation promises that, and not a number alone."""
+    annotation = str(member.signature.parameters[name].annotation)
+    return "Array" in annotation and "[ArrayLike, '']" not in annotation
 
 
 def described(record: Any) -> dict[str, str]:
@@ -146,14 +155,9 @@ def silent_parts(result: Any) -> list[str]:
     ]
 
 
-def test_its_docstring_states_the_shape_of_every_array_that_it_takes(member, call):
-    silent = [
-        name
-        for name, value in member.arguments(call).items()
-        if (is_row(value) or (is_numeric(value) and np.ndim(value)))
-        and "Array" in str(member.signature.parameters[name].annotation)
-        and not SHAPE.search(explanation(member, name))
-    ]
+def test_its_docstring_states_the_shape_of_every_array_that_it_takes(member):
+    arrays = [name for name in member.explained if takes_arrays(member, name)]
+    silent = [name for name in arrays if not SHAPE.search(explanation(member, name))]
     assert "broadcast" in member.sections[""] + member.sections.get("Returns", "") or silent == []
 
 

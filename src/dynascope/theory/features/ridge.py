@@ -125,8 +125,8 @@ def learnability(
 ) -> Float[AnyArray, "... k"]:
     """L_k = ρ_k/(ρ_k + κ): 1 for a mode that n samples determine, 0 for one that they do not show.
 
-    The learnabilities share n samples: Σ_k m_k L_k = n − δ/κ, or the number of modes if that is less. Values traced by
-    JAX that are outside the domain give NaN.
+    The learnabilities share n samples: Σ_k m_k L_k = n − δ/κ, or the number of modes if that is less. All arguments
+    broadcast. Values traced by JAX that are outside the domain give NaN.
 
     Args:
         intensity: ρ_k ≥ 0, shape (..., k).

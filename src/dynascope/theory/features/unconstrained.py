@@ -157,8 +157,8 @@ def collapse_trajectory(
         initial_features: a₀ > 0, the singular values of H, one for all modes or one for each, strongest first. Among
             modes of equal strength use equal starts: their basis is arbitrary.
         initial_classifier: b₀ ≥ 0, the singular values of W, likewise.
-        feature_rate: η_H > 0.
-        classifier_rate: η_W > 0.
+        feature_rate: η_H > 0, a number.
+        classifier_rate: η_W > 0, a number.
         bias: Whether there is a bias, which starts at the mean of the targets.
 
     Raises:

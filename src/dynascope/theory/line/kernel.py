@@ -57,7 +57,7 @@ def tangent_kernel(
         second: u, shape (..., h).
         inputs: x, shape (n, d); they need not lie on a line.
         other_inputs: x', shape (m, d); by default the same.
-        multiplier: γ > 0.
+        multiplier: γ > 0; it and the rates broadcast with the kernel, shape (..., 1, 1).
         first_rate: η₁ > 0.
         second_rate: η₂ > 0.
 

@@ -133,10 +133,10 @@ def trajectory(
         second: u₀, shape (..., h).
         data: The line and the slope S to be learned, as of `line_data`.
         times: Gradient-flow times t ≥ 0, shape (times,), or a single one.
-        multiplier: γ > 0; a sign goes into u.
-        first_rate: η₁ > 0, learning rate of W.
-        second_rate: η₂ > 0, learning rate of u.
-        prefactor: p > 0 of the loss p E(f − y)²; ½ in this library.
+        multiplier: γ > 0, shape (...); a sign goes into u.
+        first_rate: η₁ > 0, learning rate of W, shape (...).
+        second_rate: η₂ > 0, learning rate of u, shape (...).
+        prefactor: p > 0 of the loss p E(f − y)², shape (...); ½ in this library.
 
     Returns:
         `Trajectory`; the axis of times follows the leading axes, and is missing for a single time.

@@ -32,8 +32,8 @@ class MaxMargin(NamedTuple):
         value: P, what the penalised block costs: ½ Σ θ² over the parameters of the largest rate.
         multipliers: α ≥ 0 of the samples, zero of all but the support vectors, shape (samples,).
         rate: λ of the penalised block.
-        discarded: Which inputs are read through products of a higher rate that the margin does not need, shape
-            (inputs,).
+        discarded: Numbers of the inputs that are read through products of a higher rate that the margin does not need,
+            in a row.
         unique: Whether no other weights solve the problem. Where others do, it does not say which of them training
             finds.
         euclidean_margin: 1/‖β‖, how far inputs may move before the first of them is misclassified.

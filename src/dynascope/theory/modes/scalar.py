@@ -168,7 +168,7 @@ def trajectory(
     Args:
         setting: Network, data and start.
         times: Gradient-flow times t ≥ 0, shape (times,), or a single one.
-        learning_rate: η > 0, the same for both layers.
+        learning_rate: η > 0, shape (...), the same for both layers.
 
     Returns:
         `Trajectory`; the axis of times follows the leading axes, and is missing for a single time.
@@ -251,7 +251,7 @@ def equivalent_scalings(setting: Setting, factor: Real[ArrayLike, ...]) -> dict[
 
     Args:
         setting: Network, data and start.
-        factor: c > 0; above one learning becomes richer, below one lazier.
+        factor: c > 0, shape (...); above one learning becomes richer, below one lazier.
 
     Returns:
         A `Scaling` for each of "target", "output", "input" and "weights".

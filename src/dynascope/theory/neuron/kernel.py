@@ -71,9 +71,9 @@ def kernel_change(
         initial_output: a of the first state, shape (...).
         initial_weights: w of the first state, shape (..., d). Against a `trajectory` give it a dimension for the
             times, such as `initial_weights[..., None, :]` with `initial_output[..., None]`.
-        output: a of the second state.
+        output: a of the second state, shape (...).
         weights: w of the second state, shape (..., d).
-        output_rate: η_a > 0.
+        output_rate: η_a > 0; the rates broadcast with both states.
         weight_rate: η_w > 0.
 
     Returns:

@@ -151,7 +151,7 @@ def trajectory(
         initial_weights: w(0), shape (..., d).
         target: β* = E[x y], shape (d,) or (..., d), also zero.
         times: Gradient-flow times t ≥ 0, shape (times,), in any order, or a single one.
-        output_rate: η_a > 0, learning rate of a; it and η_w broadcast with the leading dimensions.
+        output_rate: η_a > 0, learning rate of a; the rates broadcast with the leading dimensions.
         weight_rate: η_w > 0, learning rate of w.
 
     Returns:

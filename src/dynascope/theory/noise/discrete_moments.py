@@ -52,8 +52,8 @@ def discrete_moments(
         weight_decay: λ ≥ 0.
         batch_size: S ≥ 1, the samples of a batch.
         samples: N, if no batch has a sample twice, whose noise is less by (N − S)/(N − 1); None with replacement.
-        position: a₀, the distance from the centre μ = (H + λ)⁻¹ H θ* along each mode at the start.
-        velocity: b₀, the last displacement over η at the start, zero of an optimiser that has made no step.
+        position: a₀, one number or one for each mode, the distance from the centre μ = (H + λ)⁻¹ H θ* at the start.
+        velocity: b₀, likewise, the last displacement over η at the start, zero of an optimiser that has made no step.
 
     Returns:
         Moments of the shape of the steps followed by that of the modes.

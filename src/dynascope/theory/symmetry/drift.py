@@ -46,7 +46,7 @@ def charge_drift(
         initial: r_0 = θᵀGθ at the start, one number for each charge.
         crossed: θ_kᵀ G d_{k+1} of every step, with the weights before it, shape (steps, ...).
         displacements: d_{k+1}ᵀ G d_{k+1} of every step, in the same shape.
-        steps: Numbers of the recorded steps, to be sure that none is missing.
+        steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
 
     Raises:
         InputError: Values that are not finite, shapes that do not fit, or missing steps.

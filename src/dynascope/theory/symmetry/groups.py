@@ -56,7 +56,7 @@ def grouped_charge(
         dampening: κ ≥ 0, at most one, likewise; as in `scheduled_charge`.
         updates: w_AᵀGw_A at every step, which Nesterov's steps need, in the shape of the buffers.
         crossed: w_AᵀGv_A at every step, likewise.
-        steps: Numbers of the recorded steps, to be sure that none is missing.
+        steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
 
     Returns:
         Q before the first step and after each, shape (steps + 1, ...).

@@ -97,8 +97,8 @@ def charge_integral(
         learning_rate: η > 0.
         weight_decay: λ ≥ 0, the same for all weights of the charge.
         momentum: β ≥ 0, below one.
-        velocity: r'_0, like the initial charge; zero from rest, and without momentum.
-        steps: Numbers of the recorded steps, to be sure that none is missing.
+        velocity: r'_0, one number for each charge; zero from rest, and without momentum.
+        steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
 
     Returns:
         The charges before the first step and after each, shape (steps + 1, ...).

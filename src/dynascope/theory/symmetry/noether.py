@@ -121,7 +121,7 @@ def noether_charge(
         weight_decay: λ ≥ 0, the same for all weights of the charge.
         momentum: β ≥ 0, below one.
         initial: J_0, one number for each charge; zero from rest.
-        steps: Numbers of the recorded steps, to be sure that none is missing.
+        steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
 
     Returns:
         The charges before the first step and after each, shape (steps + 1, ...).

@@ -47,7 +47,7 @@ def quadratic_charge(
         momentum: β ≥ 0, below one.
         dampening: c ≥ 0 of PyTorch, at most one, which multiplies gradients by 1 − c after the first step; without
             momentum it does nothing.
-        steps: Numbers of the recorded steps, to be sure that none is missing.
+        steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
 
     Returns:
         The charges before the first step and after each, shape (steps + 1, ...).
@@ -103,7 +103,7 @@ def quadratic_charge_from_gradients(
         learning_rate: η > 0.
         weight_decay: λ ≥ 0, the same for all weights of the charge.
         momentum: β, which must be zero: with momentum, the displacements are needed.
-        steps: Numbers of the recorded steps, to be sure that none is missing.
+        steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
 
     Returns:
         The charges before the first step and after each, shape (steps + 1, ...).

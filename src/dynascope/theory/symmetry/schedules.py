@@ -60,7 +60,7 @@ def scheduled_charge(
         dampening: κ ≥ 0, at most one, likewise; as in PyTorch not at the first step, nor where there is no momentum.
         updates: wᵀGw at every step, which Nesterov's steps need, in the shape of the buffers.
         crossed: wᵀGv at every step, likewise.
-        steps: Numbers of the recorded steps, to be sure that none is missing.
+        steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
 
     Returns:
         The charges before the first step and after each, shape (steps + 1, ...).

@@ -44,8 +44,8 @@ def conserved_matrix(
     Args:
         first: W₁, shape (..., d, h).
         second: W₂, shape (..., h, c).
-        first_rate: η₁ > 0.
-        second_rate: η₂ > 0.
+        first_rate: η₁ > 0, or one for each member.
+        second_rate: η₂ > 0, or one for each member.
 
     Returns:
         Δ, shape (..., h, h).

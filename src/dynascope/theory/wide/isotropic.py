@@ -107,9 +107,9 @@ def isotropic_preconditioner(
 
     Args:
         coefficients: β, shape (..., d, c).
-        imbalance: δ.
+        imbalance: δ, a number.
         width: h ≥ 1, the number of hidden neurons.
-        rate: κ = √(η₁ η₂) > 0.
+        rate: κ = √(η₁ η₂) > 0, a number.
 
     Returns:
         M, shape (..., d c, d c); row o·d + i belongs to β[i, o].
@@ -161,9 +161,9 @@ def isotropic_flow(
         inputs: X, shape (n, d).
         targets: Y, shape (n, c).
         coefficients: β(0) = W₁ W₂, shape (d, c); not zero if δ = 0, which is a resting point.
-        imbalance: δ, of Δ = η₁ W₂W₂ᵀ − η₂ W₁ᵀW₁ = δ I.
+        imbalance: δ, a number, of Δ = η₁ W₂W₂ᵀ − η₂ W₁ᵀW₁ = δ I.
         width: h ≥ 1, the number of hidden neurons.
-        rate: κ = √(η₁ η₂) > 0.
+        rate: κ = √(η₁ η₂) > 0, a number.
 
     Returns:
         `MapPath`, over the times.
