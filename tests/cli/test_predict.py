@@ -223,3 +223,17 @@ def test_the_weights_of_ones_own_run_are_taken_in_place_of_a_scale(tmp_path):
     assert not any("initial weights of your run are not known" in warning for warning in answer["warnings"])
     code, _, err = predict(*given, "--width", 9)
     assert (code, "width is 9, and the weights are those of start.npz" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "argument", "said"),
+    [
+        (("--network", "diagonal"), "network", "network is 'diagonal': choose 'relu', 'quadratic' or 'linear'"),
+        (("--network", "relu"), "weights", "nowhere.npz does not exist: name an .npz file"),
+    ],
+)
+def test_weights_that_no_file_holds_are_refused_by_the_option(data, tmp_path, options, argument, said):
+    code, out, _ = predict(data, *options, "--weights", tmp_path / "nowhere.npz", "--json", "--out", tmp_path)
+    told = json.loads(out)["error"]
+    assert (code, told["argument"]) == (2, argument)
+    assert said in told["message"]

@@ -5,7 +5,7 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.networks import weights_from_file
-from dynascope.tasks import Task
+from dynascope.tasks import Expectation, Task
 
 DRAW = np.random.default_rng(0)
 FIRST, SECOND = DRAW.normal(size=(3, 7)), DRAW.normal(size=(7, 2))
@@ -41,5 +41,19 @@ def test_other_files_are_refused_and_nothing_in_them_is_run(tmp_path):
     for name, said in (("start.pt", "pickles are not read"), ("nowhere.npz", "does not exist")):
         with pytest.raises(InputError, match=said):
             weights_from_file(tmp_path / name, "relu", TASK)
-    with pytest.raises(InputError, match="network is 'diagonal'"):
-        weights_from_file(tmp_path / "start.pt", "diagonal", TASK)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize(
+    ("changes", "argument", "said"),
+    [
+        ({"kind": "diagonal"}, "kind", "kind is 'diagonal': choose 'relu', 'quadratic' or 'linear'"),
+        ({"task": Expectation(lambda network: 0.0)}, "task", "the task has no samples"),
+        ({"path": "nowhere.npz"}, "path", "nowhere.npz does not exist"),
+    ],
+)
+def test_an_argument_of_another_kind_is_refused_by_its_own_name(tmp_path, changes, argument, said):
+    np.savez(tmp_path / "start.npz", W1=FIRST, W2=SECOND)
+    with pytest.raises(InputError, match=said) as caught:
+        weights_from_file(**{"path": tmp_path / "start.npz", "kind": "relu", "task": TASK} | changes)
+    assert caught.value.argument == argument

@@ -9,6 +9,7 @@ from typing import Any, Literal
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import networks
 from dynascope.arguments import require
+from dynascope.errors import InputError
 from dynascope.record.clock import is_exponential
 
 __all__ = ["UserWeights"]
@@ -53,7 +54,19 @@ class UserWeights:
                 value=getattr(self, name),
                 remedy="leave one of them out",
             )
-        return networks.at_unit_scale(networks.weights_from_file(self.weights, self.network, task))
+        if self.network in ("diagonal", "attention"):
+            raise InputError(
+                f"network is {self.network!r}",
+                argument="network",
+                value=self.network,
+                remedy="choose 'relu', 'quadratic' or 'linear', whose weights are W1 and W2",
+            )
+        try:
+            return networks.at_unit_scale(networks.weights_from_file(self.weights, self.network, task))
+        except InputError as error:
+            if error.argument == "path":
+                error.argument = "weights"  # as the option is called
+            raise
 
     def lines_of_start(self) -> list[str]:
         """What makes the network in Python."""

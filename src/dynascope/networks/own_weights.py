@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Literal, get_args
 
 import equinox as eqx
 import numpy as np
@@ -16,12 +16,12 @@ from dynascope.tasks.data.packed_arrays import read_archive
 
 __all__ = ["weights_from_file"]
 
-_KINDS = ("relu", "quadratic", "linear")
+_Kind = Literal["relu", "quadratic", "linear"]
 _NAMES = ("W1", "W2")
 _SAVED = 'np.savez("weights.npz", W1=model[0].weight.detach().numpy(), W2=model[2].weight.detach().numpy())'
 
 
-def weights_from_file(path: str | Path, kind: str, task: Any) -> TwoLayer:
+def weights_from_file(path: str | Path, kind: _Kind, task: Dimensioned) -> TwoLayer:
     """A two-layer network with the weights of a file.
 
     Args:
@@ -43,7 +43,7 @@ def weights_from_file(path: str | Path, kind: str, task: Any) -> TwoLayer:
         ...     weights_from_file(f"{folder}/start.npz", "relu", task).first.shape
         (3, 7)
     """
-    require_choice("network", kind, _KINDS)
+    require_choice("kind", kind, get_args(_Kind))
     require(isinstance(task, Dimensioned), "the task has no samples", argument="task", remedy="give a Task")
     found = _read(Path(path))
     first, second = (require_array(name, found[name], (None, None)) for name in _NAMES)
@@ -53,7 +53,7 @@ def weights_from_file(path: str | Path, kind: str, task: Any) -> TwoLayer:
     require(
         (len(first), second.shape[1]) == (inputs, outputs) and first.shape[1] == len(second),
         f"W1 has shape {first.shape} and W2 has shape {second.shape}, with {inputs} inputs and {outputs} outputs",
-        argument="weights",
+        argument="path",
         value=(first.shape, second.shape),
         remedy=f"give W1 of shape ({inputs}, width) and W2 of shape (width, {outputs}), or both transposed",
     )
@@ -62,7 +62,7 @@ def weights_from_file(path: str | Path, kind: str, task: Any) -> TwoLayer:
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
-    require(path.is_file(), f"{path} does not exist", argument="weights", value=str(path), remedy="name an .npz file")
+    require(path.is_file(), f"{path} does not exist", argument="path", value=str(path), remedy="name an .npz file")
     try:
         found, names = read_archive(path, _NAMES)
     except InputError:
@@ -70,7 +70,7 @@ def _read(path: Path) -> dict[str, np.ndarray]:
     except Exception:  # damaged files raise a dozen types, most of them undocumented
         raise InputError(
             f"{path.name} is no .npz archive of arrays, and pickles are not read, as they can run code",
-            argument="weights",
+            argument="path",
             value=str(path),
             remedy=f"save the weights by {_SAVED}",
         ) from None
@@ -79,7 +79,7 @@ def _read(path: Path) -> dict[str, np.ndarray]:
     require(
         not missing,
         f"{path.name} has no {' and no '.join(missing)}" + (f", but {', '.join(others)}" if others else ""),
-        argument="weights",
+        argument="path",
         value=others,
         remedy=f"save the weights by {_SAVED}",
     )
