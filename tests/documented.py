@@ -84,14 +84,15 @@ class Member:
     @property
     def sections(self) -> dict[str, str]:
         """The parts of the docstring under their titles; what comes before them under none."""
-        title = r"^(Args|Returns|Raises|Warns|References|Note|Example):\n"
+        title = r"^(Args|Attributes|Returns|Raises|Warns|References|Note|Example):\n"
         parts = re.split(title, self.doc, flags=re.MULTILINE)
         return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
 
     @property
     def explained(self) -> dict[str, str]:
-        """What the docstring says of each parameter."""
-        entries = re.split(r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*):", self.sections.get("Args", ""), flags=re.MULTILINE)
+        """What the docstring says of each parameter, or of each attribute of a class."""
+        told = self.sections.get("Attributes", "") + self.sections.get("Args", "")
+        entries = re.split(r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*):", told, flags=re.MULTILINE)
         return {
             name.strip("* "): " ".join(text.split())
             for names, text in zip(entries[1::2], entries[2::2], strict=True)

@@ -1,7 +1,11 @@
-"""The reference and the faces of the rooms say the same: what is public is documented, and nothing else is."""
+"""The reference and the faces of the rooms say the same: what is public is documented, and nothing else is.
+
+What is public says by its annotations what a task or a network must offer, and which names of a kind there are.
+"""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -10,9 +14,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from documented import Member
 
 import dynascope
 from dynascope.studies import find_studies
@@ -31,6 +36,23 @@ IMPORTED = [room for room in ROOMS if room != "torch" or importlib.util.find_spe
 SUBJECTS = sorted(path.parent.name for path in SOURCES.glob("theory/*/__init__.pyi"))
 PLACES = [("index.md", f"reference/{room}" + "/index" * (room == "theory")) for room in ROOMS]
 PLACES += [("reference/theory/index.md", subject) for subject in SUBJECTS]
+QUOTED = r'"[^"]+"'
+EXAMPLES = re.compile(rf"such as {QUOTED}( or {QUOTED})?|({QUOTED}, )+…")
+# Where the names in quotes are not all that there are.
+OPEN = {
+    "groups.named_groups.find_group(name)": "groups of every order, and products of them",
+    "networks.two_layer.homogeneous_activation(kind)": "every slope and every power has a name",
+    "theory.symmetry.predict_charges.predict_charges(optimizer)": "those without a law too, however they are written",
+}
+
+
+class Parameter(NamedTuple):
+    """A parameter of something public: where it is, its name, the alternatives of its annotation, and what is said."""
+
+    place: str
+    name: str
+    alternatives: list[str]
+    explained: str
 
 
 def offered(module: ModuleType) -> Iterator[tuple[str, Any]]:
@@ -135,3 +157,58 @@ def test_every_fence_of_a_page_is_closed():
         if opened:
             unclosed.append(str(page.relative_to(DOCS)))
     assert unclosed == []
+
+
+def parameters_of(path: str, value: Any) -> Iterator[Parameter]:
+    """The parameters of a function, or of a class and its methods."""
+    member = Member(path.removeprefix("dynascope."), value, [])
+    for name, each in member.signature.parameters.items():
+        place = f"{member.name}({name})"
+        yield Parameter(place, name, alternatives(each.annotation), member.explained.get(name, ""))
+    for part, method in vars(value).items() if inspect.isclass(value) else ():
+        function = getattr(method, "__func__", method)
+        if inspect.isfunction(function) and (part == "__call__" or not part.startswith("_")):
+            yield from parameters_of(f"{path}.{part}", function)
+
+
+def alternatives(annotation: Any) -> list[str]:
+    """The parts of an annotation between which "|" stands; nothing of one that is not there."""
+
+    def parts(tree: ast.expr) -> list[str]:
+        return [*parts(tree.left), *parts(tree.right)] if isinstance(tree, ast.BinOp) else [ast.unparse(tree)]
+
+    if annotation is inspect.Parameter.empty:
+        return [""]
+    return parts(ast.parse(getattr(annotation, "__forward_arg__", annotation), mode="eval").body)
+
+
+@pytest.fixture(scope="module")
+def parameters(public) -> list[Parameter]:
+    return [each for path, value in public.items() if is_definition(value) for each in parameters_of(path, value)]
+
+
+def test_tasks_and_networks_are_of_a_protocol_or_a_class(parameters):
+    taught = [each for each in parameters if re.fullmatch(r"(\w+_)?(task|network|module|model)s?", each.name)]
+    assert len(taught) > 50
+    # A task may be a pair of inputs and targets, and a model a tree of arrays.
+    rows = r"(Sequence|Collection|Iterable|list|tuple)\[Any\b.*"
+    assert [
+        each.place
+        for each in taught
+        for written in each.alternatives
+        if written in ("", "Any") or (each.name.endswith(("network", "s")) and re.fullmatch(rows, written))
+    ] == []
+
+
+def test_names_of_which_all_are_told_are_literals(parameters):
+    of_text = r"str|(Sequence|Collection|Iterable|list|tuple)\[str\b.*"
+    listed = [
+        each.place
+        for each in parameters
+        for written in each.alternatives
+        # The fields of a study hold their names themselves.
+        if not each.place.startswith("studies.")
+        and re.fullmatch(of_text, written)
+        and len(re.findall(QUOTED, EXAMPLES.sub("", each.explained))) > 1
+    ]
+    assert sorted(listed) == sorted(OPEN)

@@ -103,7 +103,7 @@ def observe(
     task = as_task(task)
     if isinstance(network, str):
         network = network_for(network, task, seed=seed)
-    own = own_network(network)
+    own = own_network(network) if isinstance(network, Network) else None
     if own is not None:
         network, size = at_unit_scale(own)
         scale = np.multiply(scale, size)
@@ -130,7 +130,7 @@ def _followed(
     task: Any, network: Any, scale: Any, duration: float, probes: Sequence[Probe], options: dict[str, Any]
 ) -> xr.Dataset:
     """Gradient flow in the variables that suit the network."""
-    single = np.ndim(scale) == 0 and not isinstance(network, list | tuple)
+    single = np.ndim(scale) == 0 and isinstance(network, Network)
     normalised = bool(options.get("normalised"))
     if single and not probes and not {*options} - {"normalised"}:
         factor, layers = float(np.asarray(scale)), linear_layers(network)

@@ -69,7 +69,7 @@ class OneHiddenLayer(Network, Protocol):
 class Average(Protocol):
     """A loss that is averaged over data or over a distribution."""
 
-    def loss(self, network: Any, /) -> Any:
+    def loss(self, network: Network, /) -> Any:
         """L = ½ E‖f(x) − y‖² of a network, or of the kind of networks that the average is known for."""
         ...
 

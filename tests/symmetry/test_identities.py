@@ -162,6 +162,7 @@ def test_momentum_shrinks_the_rotation_charge_in_every_step(momentum, decay):
             before = after
 
 
+@pytest.mark.usefixtures("unchecked_types")
 def test_what_is_no_loss_is_refused():
     found = structure_of("ReLU").symmetries
     with pytest.raises(InputError, match="one real number"):

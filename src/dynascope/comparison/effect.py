@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array
+from dynascope.comparison.claim import Outcome
 from dynascope.comparison.interval import median_interval, student_half
 
 __all__ = ["Effect", "Hypothesis", "report_effects", "report_runs"]
@@ -34,7 +35,7 @@ class Effect(NamedTuple):
     high: float
     size: float
     sign: int
-    holds: str
+    holds: Outcome
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +132,7 @@ class Hypothesis:
         sign = 1 if low > 0 else -1 if high < 0 else 0
         return Effect(float(np.median(trends)), low, high, np.nan, sign, self._told(sign))
 
-    def _told(self, sign: int) -> str:
+    def _told(self, sign: int) -> Outcome:
         if sign == 0:
             return "undecided"
         return "holds" if sign == self.direction else "does not hold"

@@ -49,7 +49,7 @@ class MarginPath:
     level: Float[np.ndarray, " levels"]
     margins: Float[np.ndarray, "levels samples"]
     parameters: Float[np.ndarray, "levels elements"]
-    solver: str
+    solver: Literal["implicit", "explicit"]
     normalised_time: Float[np.ndarray, " levels"]
     log_time: Float[np.ndarray, " levels"]
     paths: dict[str, tuple[int, ...]]
@@ -160,7 +160,7 @@ def margin_flow(
 
 
 # Margins, parameters, the solver and both clocks at the levels.
-_Followed = tuple[np.ndarray, np.ndarray, str, np.ndarray, np.ndarray]
+_Followed = tuple[np.ndarray, np.ndarray, Literal["implicit", "explicit"], np.ndarray, np.ndarray]
 
 
 class _LostError(Exception):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -15,6 +14,7 @@ from jaxtyping import Float
 from dynascope.arguments import require_between, require_positive, require_room, require_seed, require_sizes
 from dynascope.networks.mlp import MLP
 from dynascope.networks.two_layer import TwoLayer
+from dynascope.protocols import Network
 
 __all__ = ["DeepLinear", "linear_layers", "product_layers"]
 
@@ -76,7 +76,7 @@ class DeepLinear(eqx.Module):
         return x
 
 
-def linear_layers(network: Any) -> tuple[np.ndarray, np.ndarray] | None:
+def linear_layers(network: Network) -> tuple[np.ndarray, np.ndarray] | None:
     """(W₁, W₂), in float64, if the network is f(x) = x W₁ W₂; None for any other.
 
     Args:
@@ -93,9 +93,12 @@ def linear_layers(network: Any) -> tuple[np.ndarray, np.ndarray] | None:
     return None if layers is None or len(layers) != 2 else (layers[0], layers[1])
 
 
-def product_layers(network: Any) -> tuple[np.ndarray, ...] | None:
+def product_layers(network: Network) -> tuple[np.ndarray, ...] | None:
     """W₁, …, W_L, in float64, if the network is a `DeepLinear`, or an `MLP` that is the same; None for any other."""
-    plain = isinstance(network, MLP) and network.parametrisation == "standard" and not network.biases
-    if isinstance(network, DeepLinear) or (plain and (network.activation == "linear" or len(network.weights) == 1)):
-        return tuple(np.asarray(weight, np.float64) for weight in network.weights)
-    return None
+    if isinstance(network, MLP):
+        nonlinear = network.activation != "linear" and len(network.weights) > 1
+        if nonlinear or network.biases or network.parametrisation != "standard":
+            return None
+    elif not isinstance(network, DeepLinear):
+        return None
+    return tuple(np.asarray(weight, np.float64) for weight in network.weights)

@@ -17,6 +17,7 @@ from dynascope.errors import InputError
 from dynascope.networks.deep_linear import DeepLinear
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.two_layer import HomogeneousActivation, TwoLayer
+from dynascope.protocols import Network
 
 __all__ = ["at_unit_scale", "own_network"]
 
@@ -53,7 +54,7 @@ class _Layer:
     apply: Callable[[np.ndarray], np.ndarray] | None = None
 
 
-def own_network(module: Any) -> TwoLayer | DeepLinear | None:
+def own_network(module: Network) -> TwoLayer | DeepLinear | None:
     """A network of PyTorch or equinox with its weights as they are; None for any other.
 
     Known are a `torch.nn.Sequential`, an `equinox.nn.Sequential` and an `equinox.nn.MLP` of two linear layers without
@@ -116,7 +117,7 @@ def own_network(module: Any) -> TwoLayer | DeepLinear | None:
     )
 
 
-def at_unit_scale(network: Any) -> tuple[TwoLayer | DiagonalLinear | DeepLinear, float]:
+def at_unit_scale(network: Network) -> tuple[TwoLayer | DiagonalLinear | DeepLinear, float]:
     """The network with weights as large as those of a drawn one, and the factor on them that gives its own.
 
     That is their norm over the root mean square norm of weights that are drawn: √(d + c) for `TwoLayer`, and

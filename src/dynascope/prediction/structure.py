@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import equinox as eqx
 import jax
@@ -14,7 +14,7 @@ from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
 from dynascope.networks.own_module import own_network
 from dynascope.prediction.own_inputs import wanted_by
-from dynascope.protocols import SumOfNeurons
+from dynascope.protocols import Network, SumOfNeurons
 from dynascope.tasks.task import Task
 
 __all__ = [
@@ -107,7 +107,7 @@ def is_module(network: Any) -> bool:
     return isinstance(network, eqx.Module) or _is_torch(network)
 
 
-def is_foreign(network: Any) -> bool:
+def is_foreign(network: Any) -> TypeGuard[Network]:
     """Whether it is such a module, and neither of this package nor a sum of neurons of one's own."""
     return is_module(network) and _is_of_samples(network) and not isinstance(network, SumOfNeurons)
 
@@ -115,7 +115,8 @@ def is_foreign(network: Any) -> bool:
 def unread(network: Any) -> str:
     """Why a module of one's own is not one of those that theories read; nothing if it is, or is none."""
     try:
-        own_network(network)
+        if isinstance(network, Network):
+            own_network(network)
     except InputError as error:
         return str(error)
     return ""

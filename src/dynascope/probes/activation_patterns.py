@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class NeuronCounts:
 
     layers: tuple[Any, ...]
     samples: int
-    event: str
+    event: Literal["active", "flip"]
 
     def __add__(self, other: NeuronCounts) -> NeuronCounts:
         """The counts over both batches, of the same neurons."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -9,6 +10,7 @@ import xarray as xr
 
 from dynascope.comparison.limits import exact
 from dynascope.observation import Probe, observe
+from dynascope.protocols import Network
 from dynascope.studies.stated import StatedStudy, Values
 
 __all__ = ["CurvesStudy", "exact"]
@@ -31,6 +33,6 @@ class CurvesStudy(StatedStudy):
             found = self.trained()
             return found if isinstance(found, xr.Dataset) else self.record(found)
 
-    def followed(self, networks: Any, *probes: Probe, **options: Any) -> xr.Dataset:
+    def followed(self, networks: Network | Sequence[Network], *probes: Probe, **options: Any) -> xr.Dataset:
         """Networks, or one, trained on the task of the study by gradient flow and recorded at its times."""
         return observe(self._task, networks, duration=self._times[-1], save=self._times, probes=list(probes), **options)

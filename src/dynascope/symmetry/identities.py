@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import equinox as eqx
 import jax
@@ -27,6 +27,8 @@ from dynascope.symmetry.defects import lengths
 from dynascope.symmetry.parameters import arrays_by_path
 
 __all__ = ["Identities", "check_identities", "orbit_directions", "rotation_charge"]
+
+_Place = Literal["minimum", "anywhere"]
 
 _ROUNDINGS = 1e4  # units of rounding that a sum over the elements of a unit and a derivative may be off
 
@@ -97,7 +99,7 @@ def check_identities(
     return [_checked(charge, theta, g, *each) for charge, each in zip(symmetries, curvatures, strict=True)]
 
 
-def orbit_directions(params: Any, symmetries: Sequence[Charge], *, at: str = "minimum") -> np.ndarray:
+def orbit_directions(params: Any, symmetries: Sequence[Charge], *, at: _Place = "minimum") -> np.ndarray:
     """Directions in which the loss is flat: where the gradient vanishes, the Hessian's null directions along orbits.
 
     Minima of a loss with symmetries are orbits of these: H ξ = −(∂ξ)ᵀ g is zero for every ξ where g is. Of
@@ -125,7 +127,7 @@ def orbit_directions(params: Any, symmetries: Sequence[Charge], *, at: str = "mi
         >>> np.abs(orbit_directions({"b": np.zeros(2)}, [shift], at="anywhere")).round(3).tolist()
         [[0.707, 0.707]]
     """
-    require_choice("at", at, ("minimum", "anywhere"))
+    require_choice("at", at, get_args(_Place))
     rows = []
     for charge in symmetries:
         checked_charge(charge)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-__all__ = ["RULES", "StepRule", "step_rule"]
+__all__ = ["RULES", "Rule", "StepRule", "step_rule"]
 
-RULES = ("heavy_ball", "nesterov", "decoupled")
+Rule = Literal["heavy_ball", "nesterov", "decoupled"]
+RULES: tuple[Rule, ...] = get_args(Rule)
 
 _FITS = 1e-2  # of what is to be explained, a rule leaves less than this
 _ROUNDINGS = 4  # times the level of rounding is left where two numbers that it concerns are subtracted

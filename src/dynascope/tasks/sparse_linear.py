@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from dynascope.protocols import Network
+
 __all__ = ["DecayedLoss", "SparseLinear", "sparse_linear"]
 
 
@@ -42,7 +44,7 @@ class DecayedLoss(eqx.Module):
     targets: Any
     weight_decay: Any
 
-    def loss(self, network: Any) -> Any:
+    def loss(self, network: Network) -> Any:
         """The loss, with the decay of all weights."""
         missed = network(self.inputs)[:, 0] - self.targets
         size = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(network))

@@ -376,6 +376,7 @@ def test_small_steps_never_increase_the_loss(seed, rate):
     assert np.all(np.diff(loss) <= 1e-15)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("options", "argument"),
     [

@@ -254,6 +254,7 @@ def test_what_is_no_function_of_parameters_and_inputs_is_refused(function, said)
         program(function, torch.ones(2, 3), torch.eye(3))
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

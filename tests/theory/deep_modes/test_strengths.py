@@ -221,6 +221,7 @@ def test_arguments_broadcast_and_compile():
     np.testing.assert_allclose(together, np.stack(alone, axis=1), rtol=1e-13)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("argument", "call"),
     [

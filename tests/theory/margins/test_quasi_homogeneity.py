@@ -142,6 +142,7 @@ def test_elements_of_one_array_may_have_rates_of_their_own():
         quasi_homogeneity(apply, np.ones(3), X, per="array")
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("changes", "argument"),
     [

@@ -104,6 +104,7 @@ def test_strengths_off_the_path_are_refused(strength, target, growing, shrinking
     assert jit(time_to_reach)(strength, target, growing, shrinking, 1.0) == np.inf
 
 
+@pytest.mark.usefixtures("unchecked_types")
 def test_unknown_way_to_treat_the_unreachable_is_refused():
     with pytest.raises(InputError) as refusal:
         time_to_reach(0.5, 1.0, 0.5, 0.2, 1.0, unreachable="ignore")

@@ -51,6 +51,7 @@ def test_noise_that_commutes_gives_the_moments_of_modes():
         np.testing.assert_allclose(turn.T @ part @ turn, np.diag(expected), rtol=0, atol=1e-14)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("changes", "argument"),
     [

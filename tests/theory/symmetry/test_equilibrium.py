@@ -102,6 +102,7 @@ def test_the_steps_of_a_constant_slope_tell_the_same_angle():
     assert equilibrium_squared_norm_from_steps(angle**2 * 3.0, **chosen) == pytest.approx(3.0, rel=1e-13)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("call", "argument"),
     [

@@ -85,6 +85,7 @@ def test_equal_rates_and_decays_give_the_law_of_one_group(seed, optimizer):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(run.weights).max() ** 2)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("changes", "argument"),
     [

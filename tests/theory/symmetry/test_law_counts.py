@@ -109,6 +109,7 @@ def test_heads_that_share_keys_share_laws():
     assert attention_laws(1, 4) == 2 * two_layer_linear_laws(1, 1, 4).exact
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("call", "argument"),
     [

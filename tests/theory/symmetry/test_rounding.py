@@ -218,6 +218,7 @@ def test_the_law_itself_is_rounded_less_than_the_levels_say():
     assert abs(float(charge - exact[-1])) <= level.warning[-1]
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("changes", "argument"),
     [

@@ -78,6 +78,7 @@ def test_at_constant_rates_it_is_the_law_of_displacements():
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("changes", "argument"),
     [
@@ -103,6 +104,7 @@ def test_bad_input_is_refused_by_name(changes, argument):
     assert caught.value.argument == argument
 
 
+@pytest.mark.usefixtures("unchecked_types")
 def test_a_law_of_adam_is_refused_with_what_to_do_instead():
     with pytest.raises(InputError, match="charge_drift"):
         scheduled_charge(1.0, [1.0], learning_rate=0.1, optimizer="adam")

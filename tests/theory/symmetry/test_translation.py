@@ -81,6 +81,7 @@ def test_a_trillion_steps_of_tiny_decay_end_at_the_exponential():
     assert translation_charge(1e12, 1.0, learning_rate=1.0) == 1
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("call", "argument"),
     [

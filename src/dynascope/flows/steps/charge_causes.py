@@ -18,7 +18,7 @@ from dynascope.flows.steps.step_statistics import Latest, Recursion, StepStatist
 from dynascope.symmetry import Charge
 from dynascope.symmetry.followed import parameter_paths
 from dynascope.symmetry.parameters import arrays_by_path
-from dynascope.symmetry.step_rules import RULES
+from dynascope.symmetry.step_rules import RULES, Rule
 from dynascope.theory.symmetry.rounding import SUMMED
 
 __all__ = ["are_sums", "by_part", "cause_statistics", "momentum_buffer"]
@@ -26,7 +26,7 @@ __all__ = ["are_sums", "by_part", "cause_statistics", "momentum_buffer"]
 _LAST_BITS = 4  # roundings of an update, and of the weights that it is read from
 
 
-def cause_statistics(groups: ChargeGroups, optimizer: str, gradient_roundings: int) -> dict[str, StepStatistic]:
+def cause_statistics(groups: ChargeGroups, optimizer: Rule, gradient_roundings: int) -> dict[str, StepStatistic]:
     """What `symmetry.audit` reads of the step that led to each recorded one, for each part A of each charge.
 
     A part is what the symmetry does to one parameter. With the gradient g of the loss, as it was before anything
@@ -114,7 +114,7 @@ class _Parts:
     """The parts of symmetries, and the rule by which they are said to move. Equal ones find their program."""
 
     groups: ChargeGroups
-    optimizer: str
+    optimizer: Rule
     gradient_roundings: int
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from dynascope.flows.steps.step_statistics import Recursion
 from dynascope.symmetry import Charge, charges
 from dynascope.symmetry.followed import require_symmetries
 from dynascope.symmetry.in_turn import in_turn
-from dynascope.symmetry.step_rules import RULES
+from dynascope.symmetry.step_rules import RULES, Rule
 from dynascope.theory.symmetry.rounding import DEVIATIONS, SUMMED
 
 __all__ = ["charge_statistics"]
@@ -28,7 +28,7 @@ __all__ = ["charge_statistics"]
 def charge_statistics(
     symmetries: Sequence[Charge],
     *,
-    optimizer: Literal["heavy_ball", "nesterov", "decoupled"] = "heavy_ball",
+    optimizer: Rule = "heavy_ball",
     momentum: float | Mapping[str, float] = 0.0,
     weight_decay: float | Mapping[str, float] = 0.0,
     rates: float | Mapping[str, float] = 1.0,
@@ -126,7 +126,7 @@ class _Law:
     """The law of an optimiser, one step after the other. Equal laws are equal objects, which find their program."""
 
     groups: ChargeGroups
-    optimizer: str
+    optimizer: Rule
     gradient_roundings: int
 
     @property

@@ -42,7 +42,7 @@ def descend(
     loss: LossName | Callable[[Any, Any], Any] = "squared",
     label_smoothing: float = 0.0,
     over_outputs: Literal["sum", "mean"] = "sum",
-    optimizer: str | optax.GradientTransformation | optax.MultiSteps | Callable[[Any], Any] = "sgd",
+    optimizer: Literal["sgd"] | optax.GradientTransformation | optax.MultiSteps | Callable[[Any], Any] = "sgd",
     batch_size: int | None = None,
     micro_batch_size: int | None = None,
     batches: Literal["shared", "independent"] = "shared",

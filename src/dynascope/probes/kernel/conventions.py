@@ -30,7 +30,7 @@ class NeuralTangentKernel(NamedTuple):
 
     values: Any
     dimensions: tuple[str, ...]
-    contraction: str
+    contraction: Contraction | Literal["pseudo"]
     algorithm: str
     normalisation: str
     parametrisation: str

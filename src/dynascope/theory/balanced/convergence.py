@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -54,7 +54,7 @@ class BalancedLimit(NamedTuple):
     product: Float[np.ndarray, "inputs outputs"]
     second: Float[np.ndarray, "outputs outputs"]
     loss: float
-    status: str
+    status: Literal["converges", "power law", "saddle", "static"]
     reachability: float
     decay_rates: Float[np.ndarray, " modes"]
     sharpness: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -79,7 +79,7 @@ def time_to_strength(
     initial_strength: Real[ArrayLike, ...],
     *,
     depth: int,
-    unreachable: str = "raise",
+    unreachable: Literal["raise", "infinity"] = "raise",
 ) -> Float[AnyArray, ...]:
     """The time that a mode takes from s₀ to s: ds/dt = L s^(2−2/L) (σ − s) inverted in closed form.
 

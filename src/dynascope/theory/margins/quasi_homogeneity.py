@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import count_axes, require, require_array, require_number, require_seed
+from dynascope.arguments import count_axes, require, require_array, require_choice, require_number, require_seed
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.symmetry.parameters import Model, Point, points, read
@@ -20,6 +20,8 @@ from dynascope.theory.domain import covers
 from dynascope.theory.margins.balanced_rates import balanced_rates
 
 __all__ = ["QuasiHomogeneity", "quasi_homogeneity"]
+
+_Grain = Literal["element", "array"]
 
 _MOST = 400  # unknowns; the time goes with their cube
 _MORE, _SPARE = 1.3, 24  # so many times the unknowns, and so many more, are the equations
@@ -44,7 +46,7 @@ class QuasiHomogeneity:
     minimum_norm: dict[str, np.ndarray]
     vector: Float[np.ndarray, " elements"]
     generators: Float[np.ndarray, "generators unknowns"]
-    per: str
+    per: _Grain
     residual: float
 
     @property
@@ -90,7 +92,7 @@ def quasi_homogeneity(
     example_inputs: Any,
     *,
     discarded: Sequence[str] = (),
-    per: str | None = None,
+    per: _Grain | None = None,
     tolerance: float = 1e-6,
     seed: int = 0,
 ) -> QuasiHomogeneity:
@@ -140,13 +142,7 @@ def quasi_homogeneity(
     model, point = read(apply, params, example_inputs)
     sizes = [each.size for each in point[0]]
     kind = per or ("element" if sum(sizes) <= _MOST else "array")
-    require(
-        kind in ("element", "array"),
-        f"per is {per!r}",
-        argument="per",
-        value=per,
-        remedy='choose "element" or "array"',
-    )
+    require_choice("per", kind, get_args(_Grain))
     require(
         kind == "array" or sum(sizes) <= _MOST,
         f"params has {sum(sizes)} numbers, and {_MOST} are the most for a rate of each",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +38,7 @@ def time_to_reach(
     rate: Real[ArrayLike, ...],
     *,
     log_scale: Real[ArrayLike, ...] = 0.0,
-    unreachable: str = "raise",
+    unreachable: Literal["raise", "infinity"] = "raise",
 ) -> Float[AnyArray, ...]:
     """The time at which the strength θ = C g − D/g of `growth_factor` has a given value.
 

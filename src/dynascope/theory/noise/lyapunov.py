@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -15,7 +15,7 @@ from dynascope.theory.noise.quadratic_loss import checked_steps, share_of_noise
 __all__ = ["StationaryCovariance", "stationary_covariance", "symmetric_matrix"]
 
 _ROUNDING = 1e-10  # relative asymmetry of a Hessian that counts as rounding
-_TIMES = ("discrete", "continuous")
+_Time = Literal["discrete", "continuous"]
 
 
 class StationaryCovariance(NamedTuple):
@@ -48,7 +48,7 @@ def stationary_covariance(
     weight_decay: float = 0.0,
     batch_size: int = 1,
     samples: int | None = None,
-    time: str = "discrete",
+    time: _Time = "discrete",
 ) -> StationaryCovariance:
     """P = M P Mᵀ + N (Σ/S) Nᵀ of steps, or A P + P Aᵀ + D = 0 of continuous time, solved for each pair of modes.
 
@@ -82,7 +82,7 @@ def stationary_covariance(
         [[0.027778 0.017857]
          [0.017857 0.052632]]
     """
-    require_choice("time", time, _TIMES)
+    require_choice("time", time, get_args(_Time))
     h = symmetric_matrix("hessian", hessian)
     spread = require_covariance("noise", noise)
     require(

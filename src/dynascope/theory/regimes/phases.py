@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from dynascope.arguments import real_array, require, require_positive
 from dynascope.errors import InputError
@@ -134,7 +134,7 @@ class Phase(NamedTuple):
         start_dominates: Condition (30), T₁ < T₂.
     """
 
-    name: str
+    name: Literal["kernel", "learning", "frozen", "unstable"]
     target_exponent: float
     start_exponent: float
     speed_exponent: float

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from dynascope.arguments import in_units, require, require_positive, require_seed
 from dynascope.theory.assumptions import ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
-from dynascope.theory.relu_alignment.path import FrozenDrift, checked_data, follow
+from dynascope.theory.relu_alignment.path import ExtremalKind, FrozenDrift, checked_data, follow
 from dynascope.theory.relu_alignment.plane import attractors_in_plane
 
 __all__ = ["ExtremalDirections", "extremal_directions"]
@@ -37,7 +37,7 @@ class ExtremalDirections:
 
     signs: Float[np.ndarray, " k"]
     directions: Float[np.ndarray, "k d"]
-    kinds: tuple[str, ...]
+    kinds: tuple[ExtremalKind, ...]
     rates: Float[np.ndarray, " k"]
     shares: Float[np.ndarray, " k"]
     basins: Float[np.ndarray, "k 2"] | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -12,7 +13,9 @@ from dynascope.arguments import count_axes, in_units, require, require_array, re
 from dynascope.theory.assumptions import ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
 
-__all__ = ["AlignmentPath", "FrozenDrift", "alignment_path", "checked_data", "follow"]
+__all__ = ["AlignmentPath", "ExtremalKind", "FrozenDrift", "alignment_path", "checked_data", "follow"]
+
+ExtremalKind = Literal["interior", "kink", "semi-stable", "dead"]
 
 # A velocity below this fraction of the sum of its terms' sizes is the round-off of a zero.
 _ROUND_OFF = 1e-12
@@ -41,7 +44,7 @@ class AlignmentPath:
     growths: Float[np.ndarray, " pieces"]
     drifts: Float[np.ndarray, "pieces d"]
     end: Float[np.ndarray, " d"]
-    kind: str
+    kind: ExtremalKind
     rate: float
 
     def at(self, times: Float[np.ndarray, " time"]) -> tuple[Float[np.ndarray, "time d"], Float[np.ndarray, " time"]]:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_units, require, require_array, require_broadcast, require_numbers
-from dynascope.theory.relu_alignment.path import FrozenDrift
+from dynascope.theory.relu_alignment.path import ExtremalKind, FrozenDrift
 
 __all__ = ["PlaneAttractor", "angle_within_arc", "attractors_in_plane"]
 
@@ -28,7 +28,7 @@ class PlaneAttractor(NamedTuple):
     """
 
     angle: float
-    kind: str
+    kind: ExtremalKind
     start: float
     end: float
 

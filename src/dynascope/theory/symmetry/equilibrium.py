@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
@@ -18,7 +20,7 @@ __all__ = [
 ]
 
 _NETWORK, _DATA, _REFERENCE = "any, scale-invariant weights", "any", "arXiv:2105.02716"
-_CLOSURES = ("coherent", "white")
+_Closure = Literal["coherent", "white"]
 
 
 @covers(
@@ -36,7 +38,7 @@ def equilibrium_squared_norm(
     learning_rate: float,
     weight_decay: float,
     momentum: float = 0.0,
-    closure: str = "coherent",
+    closure: _Closure = "coherent",
 ) -> Float[np.ndarray, "*shape"]:
     """r̄ = ‖θ‖² with r̄² = η(1 + β)/(2λ(1 − β)²) ‖ĝ‖², or η ‖ĝ‖²/(λ(1 − β)(2 − ηλ/(1 + β))) of white gradients.
 
@@ -65,7 +67,7 @@ def equilibrium_squared_norm(
     """
     g = require_numbers("squared_gradient", squared_gradient, minimum=0)
     rate, decay, beta = _checked(learning_rate, weight_decay, momentum)
-    require_choice("closure", closure, _CLOSURES)
+    require_choice("closure", closure, get_args(_Closure))
     with np.errstate(all="ignore"):
         if closure == "coherent":
             factor = (1 + beta) / (2 * (1 - beta) ** 2)

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array
+from dynascope.symmetry.step_rules import Rule
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.recorded import per_step, recorded_series, require_optimizer, require_steps
 from dynascope.theory.symmetry.schedules import follow, nesterov_series
@@ -31,7 +32,7 @@ def grouped_charge(
     learning_rate: ArrayLike,
     weight_decay: ArrayLike = 0.0,
     schedule: ArrayLike = 1.0,
-    optimizer: str = "heavy_ball",
+    optimizer: Rule = "heavy_ball",
     momentum: ArrayLike = 0.0,
     dampening: ArrayLike = 0.0,
     updates: ArrayLike | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from dynascope.arguments import require, require_choice, require_integer, require_sizes
 from dynascope.theory.domain import covers
@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 _COUNT, _NOETHER = "arXiv:2307.00144", "arXiv:2012.04728"
-_NORMALIZATIONS = ("batch", "layer", "rms")
+_Normalization = Literal["batch", "layer", "rms"]
 
 
 class LawCount(NamedTuple):
@@ -140,7 +140,9 @@ def softmax_laws(fan_in: int, *, bias: bool = True) -> int:
     gives="how many conservation laws the weights before a normalization have",
     reference=_NOETHER,
 )
-def normalization_laws(kind: str, channels: int, fan_in: int, *, bias: bool = True, gain: bool = False) -> int:
+def normalization_laws(
+    kind: _Normalization, channels: int, fan_in: int, *, bias: bool = True, gain: bool = False
+) -> int:
     """Laws of weights W (channels, fan-in) and biases b before a normalization at ε = 0.
 
     Batch norm has one for each channel, ‖w_c‖², and one for its bias, which does not move at all. Layer norm has
@@ -167,7 +169,7 @@ def normalization_laws(kind: str, channels: int, fan_in: int, *, bias: bool = Tr
         >>> normalization_laws("batch", 3, 5), normalization_laws("layer", 3, 5), normalization_laws("rms", 3, 5)
         (6, 7, 1)
     """
-    require_choice("kind", kind, _NORMALIZATIONS)
+    require_choice("kind", kind, get_args(_Normalization))
     require_integer(channels=channels)
     require_integer(fan_in=fan_in)
     require_choice("bias", bias, (True, False))

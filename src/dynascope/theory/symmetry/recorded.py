@@ -9,10 +9,10 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import count_axes, given, require, require_array, require_choice, require_number
+from dynascope.symmetry.step_rules import RULES
 
 __all__ = [
     "NEUTRAL",
-    "OPTIMISERS",
     "initial_charge",
     "per_step",
     "recorded_series",
@@ -20,7 +20,6 @@ __all__ = [
     "require_steps",
 ]
 
-OPTIMISERS = ("heavy_ball", "nesterov", "decoupled")
 # Optimisers that divide by statistics of each weight, under which no charge of a rotation or a scale has a law.
 NEUTRAL = ("adam", "adamw", "adagrad", "rmsprop", "nadam", "radam", "adadelta", "adamax", "lion", "soap", "shampoo")
 
@@ -106,4 +105,4 @@ def require_optimizer(optimizer: Any) -> None:
         value=optimizer,
         remedy="split what was measured with charge_drift",
     )
-    require_choice("optimizer", optimizer, OPTIMISERS)
+    require_choice("optimizer", optimizer, RULES)

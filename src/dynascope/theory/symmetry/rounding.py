@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -14,7 +14,13 @@ from dynascope.theory.symmetry.recorded import recorded_series
 
 __all__ = ["DEVIATIONS", "SUMMED", "RoundingLevel", "rounding_level"]
 
-_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+_Precision = Literal["float64", "float32", "float16", "bfloat16"]
+_ROUNDOFF: dict[_Precision, float] = {
+    "float64": 2.0**-53,
+    "float32": 2.0**-24,
+    "float16": 2.0**-11,
+    "bfloat16": 2.0**-8,
+}
 DEVIATIONS = 3  # times the root of the sum of squares, of which a charge of one weight alone has a deviation of 0.6
 SUMMED = 32  # roundings of a sum of squares that is added by pairs or in blocks, of at most 2³² terms
 
@@ -44,8 +50,8 @@ def rounding_level(
     displacements: ArrayLike,
     *,
     momentum: float = 0.0,
-    dtype: str = "float32",
-    recorded: str = "float64",
+    dtype: _Precision = "float32",
+    recorded: _Precision = "float64",
     degree: int = 2,
     weight_roundings: int = 1,
     gradient_roundings: int = 128,

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require
+from dynascope.symmetry.step_rules import Rule
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.recorded import (
     initial_charge,
@@ -32,7 +33,7 @@ def scheduled_charge(
     buffers: ArrayLike,
     *,
     learning_rate: ArrayLike,
-    optimizer: str = "heavy_ball",
+    optimizer: Rule = "heavy_ball",
     weight_decay: ArrayLike = 0.0,
     momentum: ArrayLike = 0.0,
     dampening: ArrayLike = 0.0,
@@ -87,7 +88,7 @@ def scheduled_charge(
 
 
 def nesterov_series(
-    optimizer: str, buffers: np.ndarray, updates: ArrayLike | None, crossed: ArrayLike | None
+    optimizer: Rule, buffers: np.ndarray, updates: ArrayLike | None, crossed: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """wᵀGw and wᵀGv at every step; for other optimisers, whose update is the buffer, those of the buffer.
 
@@ -108,7 +109,7 @@ def nesterov_series(
 
 
 def follow(
-    optimizer: str,
+    optimizer: Rule,
     start: np.ndarray,
     series: tuple[np.ndarray, np.ndarray, np.ndarray],
     rates: np.ndarray,

@@ -14,6 +14,7 @@ from dynascope.arguments import (
     require_hyperparameters,
     require_whole_numbers,
 )
+from dynascope.symmetry.step_rules import Rule
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.recorded import per_step, require_optimizer
 
@@ -88,7 +89,7 @@ def scheduled_translation(
     initial: ArrayLike,
     learning_rate: ArrayLike,
     *,
-    optimizer: str = "heavy_ball",
+    optimizer: Rule = "heavy_ball",
     weight_decay: ArrayLike = 0.0,
     momentum: ArrayLike = 0.0,
     dampening: ArrayLike = 0.0,
@@ -137,7 +138,7 @@ def scheduled_translation(
 
 
 def hyperparameters(
-    count: int, weight_decay: ArrayLike, momentum: ArrayLike, dampening: ArrayLike, optimizer: str
+    count: int, weight_decay: ArrayLike, momentum: ArrayLike, dampening: ArrayLike, optimizer: Rule
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """λ, β and the share 1 − c that is kept of the gradient, at each step.
 

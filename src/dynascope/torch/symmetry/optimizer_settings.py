@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
 from dynascope.arguments import require, require_choice
-from dynascope.symmetry.step_rules import RULES
+from dynascope.symmetry.step_rules import RULES, Rule
 
-__all__ = ["OptimizerSettings", "Rule"]
+__all__ = ["OptimizerSettings"]
 
-Rule = Literal["heavy_ball", "nesterov", "decoupled"]
 _EQUAL = 1e-9  # of ratios of rates, which schedules keep up to rounding
 
 

@@ -47,7 +47,7 @@ class Program(NamedTuple):
     inputs: Any
 
 
-def program(model: Any, example_inputs: Any, params: Any = None) -> Program:
+def program(model: torch.nn.Module | Callable[[Any, Any], Any], example_inputs: Any, params: Any = None) -> Program:
     """The program of a module or function of PyTorch as a function of JAX.
 
     `torch.export` reads the program for inputs of these shapes, in training mode or not as the module stands, and the

@@ -1,8 +1,12 @@
 """Symmetries of a module or function of PyTorch found in its program, and held against its gradients."""
+# pyright: reportMissingImports=false
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import torch
 
 from dynascope.arguments import require_seed
 from dynascope.symmetry import Structure
@@ -12,7 +16,9 @@ from dynascope.torch.symmetry.program import program
 __all__ = ["structure"]
 
 
-def structure(model: Any, example_inputs: Any, params: Any = None, *, seed: int = 0) -> Structure:
+def structure(
+    model: torch.nn.Module | Callable[[Any, Any], Any], example_inputs: Any, params: Any = None, *, seed: int = 0
+) -> Structure:
     """The symmetries of a module or function of PyTorch and the charges that they conserve, read off its program.
 
     The result is that of `dynascope.symmetry.structure` for the `program` of the model: functional calls, wiring, tied

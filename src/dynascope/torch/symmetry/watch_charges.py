@@ -15,15 +15,16 @@ from dynascope.arguments import require, require_choice, require_integer, shown
 from dynascope.record import make_record
 from dynascope.symmetry import Charge, charges
 from dynascope.symmetry.followed import parameter_paths, require_symmetries
+from dynascope.symmetry.step_rules import Rule
 from dynascope.torch.modules import plain
 from dynascope.torch.symmetry.followed_law import FollowedLaw
-from dynascope.torch.symmetry.optimizer_settings import OptimizerSettings, Rule
+from dynascope.torch.symmetry.optimizer_settings import OptimizerSettings
 
 __all__ = ["WatchedCharges", "watch_charges"]
 
 
 def watch_charges(
-    model: Any,
+    model: torch.nn.Module | torch.Tensor | Mapping[Any, Any] | Sequence[Any],
     optimizer: torch.optim.Optimizer,
     symmetries: Sequence[Charge],
     *,
