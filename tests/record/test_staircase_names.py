@@ -11,7 +11,15 @@ from dynascope.record import staircase_names
 SOURCES = Path(dynascope.__file__).parent
 # What can only mean a staircase; words such as "learned" or "slope" have other uses.
 OWN = [name for name in vars(staircase_names).values() if isinstance(name, str) and ("jump" in name or "loss_" in name)]
-OWN = [*(name for name in OWN if name.isidentifier()), staircase_names.ACCELERATED_TIME]
+OWN = [
+    *(name for name in OWN if name.isidentifier()),
+    staircase_names.ACCELERATED_TIME,
+    staircase_names.INITIAL_LOSS,
+    staircase_names.SETTLING_TIME,
+    staircase_names.UNSTABLE_RATE,
+    staircase_names.UNCLEAR,
+    staircase_names.NOT_DUE,
+]
 
 
 def spelled(path: Path) -> set[str]:

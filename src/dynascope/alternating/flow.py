@@ -20,13 +20,14 @@ from dynascope.flows.blocks import working_memory
 from dynascope.flows.objective import Objective
 from dynascope.protocols import Average, Learnable, SumOfNeurons
 from dynascope.record import Staircase, make_record, staircase_record
+from dynascope.record import staircase_names as names
 from dynascope.theory.domain import warn_of_large_scale
 from dynascope.theory.papers import ALTERNATING
 
 __all__ = ["alternating_flow"]
 
 _MEMORY = 2**30  # bytes that the intermediate results of a batch may take
-_OF_EACH = ("initial_loss", "stopped", "complete")  # attributes of a member that are variables of an ensemble
+_OF_EACH = (names.INITIAL_LOSS, "stopped", "complete")  # attributes of a member that are variables of an ensemble
 
 
 def alternating_flow(
@@ -176,8 +177,8 @@ def _record(run: Alternation, stopped: str) -> xr.Dataset:
         learned=tuple(map(_told, jumps)),
         slow=("",) * len(jumps),
         features={
-            "growth_rate": (("jump",), np.array([jump[0].growth for jump in jumps])),
-            "unstable_rate": (("jump",), np.array([jump[-1].unstable_rate for jump in jumps])),
+            names.GROWTH_RATE: (("jump",), np.array([jump[0].growth for jump in jumps])),
+            names.UNSTABLE_RATE: (("jump",), np.array([jump[-1].unstable_rate for jump in jumps])),
             "direction": (("jump", "weight"), np.array([e[0].direction for e in jumps]).reshape(len(jumps), weights)),
             "activated": (("jump", "neuron"), marked("activated")),
             "returned": (("jump", "neuron"), marked("returned")),

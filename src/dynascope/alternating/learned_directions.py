@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
+from dynascope.record import staircase_names as names
+
 __all__ = ["with_overlaps"]
 
 
@@ -27,7 +29,7 @@ def with_overlaps(predicted: xr.Dataset, directions: np.ndarray, strengths: Sequ
         # A neuron that came along with an earlier jump still has most of its weight in the direction learned then.
         left = [index for index in every if index not in found] or every
         found.append(max(left, key=sizes.__getitem__))
-    nearest, neurons = np.array(strengths)[found], predicted["learned"].to_numpy()
+    nearest, neurons = np.array(strengths)[found], predicted[names.LEARNED].to_numpy()
     learned = [f"direction of strength {strength:g} ({each})" for strength, each in zip(nearest, neurons, strict=True)]
     return predicted.assign(
         learned=(("jump",), np.array(learned, dtype=str)),

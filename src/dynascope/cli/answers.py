@@ -41,7 +41,7 @@ def prediction_answer(
     view = records.TreeView.of(tree)
     staircase, predicted = view.staircase, view.predicted
     assert predicted is not None
-    told = ("theory", "theory_name", "theory_choice", "network", "scale", "convention", "initial_loss")
+    told = ("theory", "theory_name", "theory_choice", "network", "scale", "convention", names.INITIAL_LOSS)
     rows = [] if staircase is None else staircase.rows
     answer = {
         **{name: predicted.attrs[name] for name in told if name in predicted.attrs},
@@ -127,7 +127,7 @@ def _check(rows: Sequence[Jump], staircase: StaircaseView | None, attributes: Ma
     """What the check found; a theory that gives the loss over time has no jumps to be seen."""
     unit = math.nan if staircase is None else staircase.unit()
     jumps = [_seen(jump.number, jump.seen, unit) for jump in rows if jump.seen is not None]
-    judged = sum(jump["status"] == "judged" for jump in jumps)
+    judged = sum(jump["status"] == names.JUDGED for jump in jumps)
     found = {name: json.loads(attributes[name]) for name in ("agreement", "checks")}
     return {"jumps": jumps, "judged": judged, "of": len(jumps), **found, "verdict": attributes["verdict"]}
 

@@ -17,6 +17,7 @@ from rich.table import Table
 from dynascope import record
 from dynascope.cli.width import page_width
 from dynascope.comparison import verdict
+from dynascope.record import staircase_names as names
 from dynascope.record.staircase_view import counted_words
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def print_staircase(tree: Tree) -> None:
 
 def print_heading(attributes: Mapping[Any, Any]) -> None:
     """By which theory something was predicted, and where its loss begins."""
-    _console().print(f"Theory: {attributes['theory']}; initial loss {attributes['initial_loss']:.6g}", markup=False)
+    _console().print(f"Theory: {attributes['theory']}; initial loss {attributes[names.INITIAL_LOSS]:.6g}", markup=False)
     if "theory_choice" in attributes:
         print_text(f"{attributes['theory_choice']} `dynascope which` tells more.")
 
@@ -196,7 +197,7 @@ def _staircase_row(jump: Jump) -> list[str]:
     if seen is None:
         return [*cells, _number(jump.loss_after)]
     cells += [
-        "not due" if seen.status == "not due" else _number(seen.time),
+        names.NOT_DUE if seen.status == names.NOT_DUE else _number(seen.time),
         "–" if math.isnan(seen.time_error) else f"{100 * seen.time_error:+.1f} %",
     ]
     cells += [_number(jump.loss_after), _number(seen.loss_after)]

@@ -186,7 +186,7 @@ def compare(
         for name, error in errors.items()
     }
     checked = {name: found.pop(name) for name in list(found) if name in checks}
-    if is_staircase(predicted) and not (residual[names.STATUS] == "judged").any():
+    if is_staircase(predicted) and not (residual[names.STATUS] == names.JUDGED).any():
         # Where no jump is judged, that nothing is wrong with them supports nothing.
         found = {
             name: each._replace(error=np.nan) if each.agrees and name != names.CURVE else each

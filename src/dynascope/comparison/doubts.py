@@ -8,6 +8,7 @@ import numpy as np
 
 from dynascope.comparison.steady_curve import WINDOW, SteadyCurve
 from dynascope.record import StaircaseView
+from dynascope.record import staircase_names as names
 from dynascope.record.numbers import number
 from dynascope.record.steps_seen import crossing_times
 
@@ -81,7 +82,7 @@ def doubts_of(
         f"from such a start theory tells times to {100 * allowed:.0f} % only, and twice the learning rate would pass"
     )
     against = [
-        (staircase.slow, ["slow"] * len(drops)),
+        (staircase.slow, [names.SLOW] * len(drops)),
         (below, ["the curve begins below it"] * len(drops)),
         (blur > allowed / 2, [f"{each} tell the time" for each in rarely]),
         (closeness < _APART * gaps, [f"{each} tell neighbours apart" for each in rarely]),

@@ -106,7 +106,7 @@ def compare_staircases(
         time_errors=time_error,
         levels=np.append(loss[:1], seen_after),
         level_errors=level_error,
-        status=np.where(slow, "slow", np.where(judged, "judged", "not due")).tolist(),
+        status=np.where(slow, names.SLOW, np.where(judged, names.JUDGED, names.NOT_DUE)).tolist(),
         slopes=slope,
         slope_errors=slope_error,
     )

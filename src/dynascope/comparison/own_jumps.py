@@ -16,9 +16,8 @@ from dynascope.record import StaircaseView
 from dynascope.record import staircase_names as names
 from dynascope.record.staircase import with_slow_jumps, with_tolerances
 
-__all__ = ["UNCLEAR", "compare_own_staircase"]
+__all__ = ["compare_own_staircase"]
 
-UNCLEAR = "unclear"
 _SETTLED = 0.25  # share of its time for which the last plateau is to be seen
 
 
@@ -79,8 +78,8 @@ def compare_own_staircase(
         told = curve_tells(steady, predicted, predicted.attrs[f"{names.CURVE}_tolerance"])
         errors[names.CURVE] = compare_curve(steady, predicted) if told else np.nan
     unclear = np.array([bool(each) for each in doubts.reasons], dtype=bool) & ~staircase.slow
-    status = np.where(unclear, UNCLEAR, residual[names.STATUS].to_numpy())
-    residual = residual.assign({names.STATUS: ("jump", status.astype(str))})
+    status = np.where(unclear, names.UNCLEAR, residual[names.STATUS].to_numpy())
+    residual, judged = residual.assign({names.STATUS: ("jump", status.astype(str))}), status == names.JUDGED
     seen = np.isfinite(doubts.found)
     for name in (names.OBSERVED_JUMP_TIME, names.TIME_ERROR):
         residual[name] = residual[name].where(seen)
@@ -94,7 +93,7 @@ def compare_own_staircase(
         *json.loads(predicted.attrs.get("warnings", "[]")),
         *told_of_jumps(np.where(unclear, doubts.reasons, "").tolist()),
         *told_of_curve(observed, predicted, curve, errors[names.INITIAL_LOSS], late),
-        *told_of_times(staircase.times[status == "judged"] / doubts.found[status == "judged"], doubts.allowed),
+        *told_of_times(staircase.times[judged] / doubts.found[judged], doubts.allowed),
     ]
     predicted = predicted.assign_attrs(warnings=json.dumps(said, ensure_ascii=False))
     why = tolerance[1] + doubts.added

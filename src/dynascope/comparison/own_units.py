@@ -16,7 +16,7 @@ from dynascope.record.names import TIME
 
 __all__ = ["in_units_of", "is_own", "require_convention", "with_clock_of"]
 
-_RATES = ("growth_rate", "unstable_rate")
+_RATES = (names.GROWTH_RATE, names.UNSTABLE_RATE)
 
 
 def is_own(observed: xr.Dataset) -> bool:

@@ -12,6 +12,7 @@ from dynascope.comparison.doubts import FIRST
 from dynascope.comparison.loss_convention import LOSSES, ratio_names
 from dynascope.comparison.steady_curve import SteadyCurve
 from dynascope.record import StaircaseView
+from dynascope.record import staircase_names as names
 from dynascope.record.numbers import number
 
 __all__ = ["fastest_growth", "told_of_curve", "told_of_jumps", "told_of_times"]
@@ -86,5 +87,5 @@ def fastest_growth(staircase: StaircaseView) -> float:
     record = staircase.record
     if not staircase.exponential or not len(staircase.times):
         return 0.0
-    rates = record["growth_rate"].to_numpy() if "growth_rate" in record else 1 / staircase.accelerated_times
+    rates = record[names.GROWTH_RATE].to_numpy() if names.GROWTH_RATE in record else 1 / staircase.accelerated_times
     return float(np.nanmax(np.where(np.isfinite(rates), rates, np.nan), initial=0.0))

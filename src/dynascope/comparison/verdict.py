@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dynascope.record import StaircaseView, TreeView, describe
+from dynascope.record import staircase_names as names
 from dynascope.record.numbers import number
 
 __all__ = ["HEADINGS", "Row", "quantity_rows", "reasons_of", "verdict_sentence"]
@@ -175,8 +176,8 @@ def _of_jumps(staircase: StaircaseView) -> str:
     rows = [row for row in staircase.rows if math.isfinite(row.time)]
     kinds = [row.status for row in rows]
     seen = [row.seen for row in rows if row.seen is not None and math.isfinite(row.seen.time)]
-    errors = [each.time_error for each in seen if each.status == "judged" and math.isfinite(each.time_error)]
-    judged, left = kinds.count("judged"), len(kinds) - kinds.count("judged")
+    errors = [each.time_error for each in seen if each.status == names.JUDGED and math.isfinite(each.time_error)]
+    judged, left = kinds.count(names.JUDGED), len(kinds) - kinds.count(names.JUDGED)
     if not rows:
         return ""
     if left:
@@ -201,9 +202,9 @@ def _of_jumps(staircase: StaircaseView) -> str:
 def _left_out(kinds: Sequence[str]) -> str:
     """Why jumps are not judged."""
     reasons = (
-        (kinds.count("slow"), "known only roughly"),
-        (kinds.count("unclear"), "not clear from this curve"),
-        (kinds.count("not due"), "not due when the run ended"),
+        (kinds.count(names.SLOW), "known only roughly"),
+        (kinds.count(names.UNCLEAR), "not clear from this curve"),
+        (kinds.count(names.NOT_DUE), "not due when the run ended"),
     )
     return f" ({', '.join(f'{_count(number)} {why}' for number, why in reasons if number)})"
 

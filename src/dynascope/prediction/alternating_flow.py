@@ -15,6 +15,7 @@ from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.record import StaircaseView, is_exponential, other_scale, time_unit
 from dynascope.record.staircase import slopes_between, with_slow_jumps, with_tolerances
+from dynascope.record.staircase_names import GROWTH_RATE
 from dynascope.theory.assumptions import SMALL_START
 
 __all__ = ["MAX_STEPS", "expected_time_error", "predict_by_alternation"]
@@ -104,7 +105,7 @@ def expected_time_error(network: SumOfNeurons, scale: float, *, normalised: bool
 def _with_short_plateaus_marked(record: xr.Dataset) -> xr.Dataset:
     """Mark the jumps before which the active neurons have no time to come to rest, and those that follow such a one."""
     gaps = np.diff(StaircaseView(record).times)
-    e_folds = np.append(np.inf, gaps * record["growth_rate"].to_numpy()[1:])
+    e_folds = np.append(np.inf, gaps * record[GROWTH_RATE].to_numpy()[1:])
     reasons, marked = [], False
     for each in e_folds:
         after = "an earlier plateau was too short, and the path may differ from there on" if marked else ""

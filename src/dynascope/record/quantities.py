@@ -86,7 +86,6 @@ QUANTITIES = {
     "index_coefficient": "coefficient of the index",
     "index_strength": "strength of the direction",
     "overlap": "overlap of the first neuron with the direction",
-    "unstable_rate": "rate at which active neurons leave their rest",
     "activated": "whether the neuron becomes active",
     "returned": "whether the neuron becomes dormant again",
     "closed_form_time": "accelerated time of the jump, in closed form",

@@ -125,7 +125,7 @@ def staircase_record(
             "degree": staircase.degree,
             "normalised": staircase.normalised,
             "scale": scale,
-            "initial_loss": float(staircase.levels[0]),
+            names.INITIAL_LOSS: float(staircase.levels[0]),
             "warnings": list(staircase.warnings),
             **_tolerances(jump_time_tolerance, slope_tolerance),
             **task.attributes(),

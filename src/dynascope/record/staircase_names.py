@@ -7,7 +7,9 @@ __all__ = [
     "CURVE",
     "CURVE_LOSS",
     "EXTRA_JUMPS",
+    "GROWTH_RATE",
     "INITIAL_LOSS",
+    "JUDGED",
     "JUMP_EPOCH",
     "JUMP_STEP",
     "JUMP_TIME",
@@ -19,6 +21,7 @@ __all__ = [
     "LOSS_AFTER",
     "LOSS_BEFORE",
     "MISSING_JUMPS",
+    "NOT_DUE",
     "OBSERVED_JUMP_TIME",
     "OBSERVED_LOSS_AFTER",
     "OBSERVED_LOSS_BEFORE",
@@ -33,6 +36,8 @@ __all__ = [
     "STATUS",
     "TIME_ERROR",
     "TIME_UNCERTAINTY",
+    "UNCLEAR",
+    "UNSTABLE_RATE",
     "WORDS",
 ]
 
@@ -48,6 +53,8 @@ REASON = "reason"
 TIME_UNCERTAINTY = f"{JUMP_TIME}_uncertainty"  # how far the time may be off at this scale, over the time
 LEVEL_UNCERTAINTY = "level_uncertainty"  # the same for the loss after the jump, over the initial loss
 SETTLING_TIME = "settling_time"  # how long after its jump a plateau is flat, where a theory knows
+GROWTH_RATE = "growth_rate"  # of what becomes active at the jump
+UNSTABLE_RATE = "unstable_rate"  # of what is active already, as it leaves its rest
 
 # Of a prediction of many draws of the weights, over `seed` and `jump`.
 SEED_JUMP_TIME = f"seed_{JUMP_TIME}"
@@ -63,14 +70,15 @@ TIME_ERROR = f"{JUMP_TIME}_error"
 OBSERVED_LOSS_BEFORE = f"observed_{LOSS_BEFORE}"
 OBSERVED_LOSS_AFTER = f"observed_{LOSS_AFTER}"
 LEVEL_ERROR = "level_error"
-STATUS = "status"  # "judged", "slow" or "not due"
+STATUS = "status"  # one of these, or `SLOW`
+JUDGED, UNCLEAR, NOT_DUE = "judged", "unclear", "not due"
 SLOPE = "slope"
 SLOPE_ERROR = "slope_error"
 
 # Quantities with a tolerance, beside `JUMP_TIME` and `SLOPE`.
 LEVEL = "level"
 CURVE = "curve"
-INITIAL_LOSS = "initial_loss"
+INITIAL_LOSS = "initial_loss"  # of which the attribute of this name is what is predicted
 MISSING_JUMPS = "missing_jumps"
 EXTRA_JUMPS = "extra_jumps"
 
@@ -89,6 +97,7 @@ WORDS = {
     SLOW: "whether the jump is slow",
     REASON: "reason",
     SETTLING_TIME: "time until the plateau is flat",
+    UNSTABLE_RATE: "rate at which active neurons leave their rest",
     TIME_UNCERTAINTY: "relative uncertainty of the time of the jump",
     LEVEL_UNCERTAINTY: "uncertainty of the plateau over the initial loss",
     LEVEL_ERROR: "relative error of the plateau",

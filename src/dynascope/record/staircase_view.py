@@ -82,7 +82,7 @@ class Jump:
         """Whether it is "judged", "slow" or "not due", where there is an observation; else whether it can be judged."""
         if self.seen is not None:
             return self.seen.status
-        return "slow" if self.slow else "judged"
+        return names.SLOW if self.slow else names.JUDGED
 
 
 class SeedJump(NamedTuple):
@@ -141,7 +141,7 @@ class StaircaseView:
     def levels(self) -> Float[np.ndarray, " level"]:
         """Loss of each plateau; the first is the initial loss, NaN if the record knows neither it nor a jump."""
         before, after = (self.record[name].to_numpy() for name in (names.LOSS_BEFORE, names.LOSS_AFTER))
-        first = before[:1] if len(before) else [float(self.record.attrs.get("initial_loss", np.nan))]
+        first = before[:1] if len(before) else [float(self.record.attrs.get(names.INITIAL_LOSS, np.nan))]
         return np.append(first, after)
 
     @property
@@ -271,7 +271,7 @@ class StaircaseView:
             observed(names.TIME_ERROR),
             observed(names.OBSERVED_LOSS_BEFORE),
             observed(names.OBSERVED_LOSS_AFTER),
-            observed(names.STATUS, "judged"),
+            observed(names.STATUS, names.JUDGED),
             observed(names.SLOPE) if names.SLOPE in self.residual else [None] * self.record.sizes["jump"],
             strict=True,
         )

@@ -14,6 +14,7 @@ from dynascope.arguments import shown
 from dynascope.errors import InputError
 from dynascope.record import CONVENTION, TreeView, describe
 from dynascope.record.numbers import number
+from dynascope.record.staircase_names import INITIAL_LOSS
 from dynascope.report.wording import command, parameter, words
 
 __all__ = [
@@ -31,7 +32,7 @@ __all__ = [
 _ABOUT = {"seed": "Seed of the initial weights.", "width": "Number of hidden neurons."}
 _OF_A_START = {
     "scale": "Factor on the usual initial weights.",
-    "initial_loss": "Loss of an output of zero, with which a small network begins.",
+    INITIAL_LOSS: "Loss of an output of zero, with which a small network begins.",
     "degree": "A neuron with weights twice as large answers with two to this power.",
 }
 

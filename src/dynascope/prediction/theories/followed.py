@@ -13,6 +13,7 @@ from jaxtyping import Float
 from dynascope.errors import DivergenceError, InputError
 from dynascope.prediction.case import Case
 from dynascope.record import make_record
+from dynascope.record.staircase_names import INITIAL_LOSS
 
 __all__ = ["POINTS", "Curve", "curve_record", "followed", "settled_times"]
 
@@ -88,7 +89,7 @@ def curve_record(
             "theory_name": name,
             "network": case.kind,
             "scale": case.scale,
-            "initial_loss": float(found.loss[0]),
+            INITIAL_LOSS: float(found.loss[0]),
             "warnings": list(told),
             "loss_tolerance": tolerance,
             "loss_tolerance_reason": reason,

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.arguments import require, require_array, require_between, require_positive
+from dynascope.record import staircase_names as names
 from dynascope.record.staircase import Staircase
 from dynascope.theory.assumptions import ENOUGH_NEURONS, SEPARATED_TIMES, SMALL_START
 from dynascope.theory.domain import covers
@@ -140,7 +141,7 @@ def linear_staircase(
             "learned_map": (("jump", "feature"), modes.maps @ problem.basis.T),
             "main_map": (("jump", "feature"), main_maps(**course) @ problem.basis.T),
             "singular_value": (("jump",), modes.values),
-            "settling_time": (("jump",), settling),
+            names.SETTLING_TIME: (("jump",), settling),
         },
         theory=_COMMUTING if independent else _GENERAL,
         reference=_REFERENCE,

@@ -11,6 +11,7 @@ from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_units, require, require_array, require_between
+from dynascope.record import staircase_names as names
 from dynascope.record.clock import time_unit
 from dynascope.record.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
@@ -202,7 +203,7 @@ def quadratic_index_staircase(strengths: ArrayLike, *, scale: float) -> Staircas
         features={
             "index_strength": (("jump",), taken),
             "index_coefficient": (("jump",), taken + np.array(means) / 2),
-            "growth_rate": (("jump",), np.array(rates)),
+            names.GROWTH_RATE: (("jump",), np.array(rates)),
         },
         theory="alternating gradient flow of a quadratic network on a multi-index model",
         reference=ALTERNATING,
