@@ -141,6 +141,12 @@ def test_every_room_and_every_subject_of_theory_has_a_page_that_its_index_names(
     assert (DOCS / index).parent.joinpath(f"{page}.md").is_file()
 
 
+def test_every_benchmark_is_on_a_page():
+    pages = [*DOCS.rglob("*.md"), DOCS.parent / "CONTRIBUTING.md"]
+    said = {name for page in pages for name in re.findall(r"benchmarks/(\w+)\.py", page.read_text("utf-8"))}
+    assert said == {path.stem for path in (DOCS.parent / "benchmarks").glob("*.py")}
+
+
 def test_every_fence_of_a_page_is_closed():
     """An open one swallows the next heading or directive, and building the documentation tells so only much later."""
     unclosed = []
