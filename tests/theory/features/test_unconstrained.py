@@ -204,11 +204,12 @@ def test_more_than_two_classes_of_unequal_sizes_do_not_become_a_simplex():
         *(("class_sizes", {"class_sizes": bad}) for bad in ([5], [5, 0], [5, -1], [2.5, 3], [[2, 3]], [np.nan, 2])),
         *(("initial_features", {"initial_features": bad}) for bad in (0.0, -1.0, np.nan, [0.1, 0.1, 0.1])),
         *(("initial_classifier", {"initial_classifier": bad}) for bad in (-1.0, np.inf, [0.1])),
-        ("feature_rate", {"feature_rate": 0.0}),
-        ("classifier_rate", {"classifier_rate": -1.0}),
+        *(("feature_rate", {"feature_rate": bad}) for bad in (0.0, [1.0, 2.0])),
+        *(("classifier_rate", {"classifier_rate": bad}) for bad in (-1.0, [[1.0]])),
         ("times", {"times": [-1.0]}),
     ],
 )
+@pytest.mark.usefixtures("unchecked_types")
 def test_bad_input_is_refused_by_name(argument, change):
     good = {"times": [1.0], "class_sizes": [3, 4], "initial_features": 0.1, "initial_classifier": 0.1}
     with pytest.raises(InputError) as refusal:

@@ -132,8 +132,8 @@ def collapse_trajectory(
     initial_features: npt.ArrayLike,
     initial_classifier: npt.ArrayLike,
     *,
-    feature_rate: Real[ArrayLike, ...] = 1.0,
-    classifier_rate: Real[ArrayLike, ...] = 1.0,
+    feature_rate: Real[ArrayLike, ""] = 1.0,
+    classifier_rate: Real[ArrayLike, ""] = 1.0,
     bias: bool = False,
 ) -> Collapse:
     """How classes collapse under gradient flow from an aligned start.
@@ -194,8 +194,8 @@ def collapse_end(
     *,
     initial_features: npt.ArrayLike = 0.0,
     initial_classifier: npt.ArrayLike = 0.0,
-    feature_rate: Real[ArrayLike, ...] = 1.0,
-    classifier_rate: Real[ArrayLike, ...] = 1.0,
+    feature_rate: Real[ArrayLike, ""] = 1.0,
+    classifier_rate: Real[ArrayLike, ""] = 1.0,
     bias: bool = False,
 ) -> Collapse:
     """Where gradient flow of the unconstrained feature model ends.
@@ -219,8 +219,8 @@ def collapse_end(
         initial_features: a₀ ≥ 0 of an aligned start, as in `collapse_trajectory`; zero, with b₀, for the limit of
             small starts of any kind.
         initial_classifier: b₀ ≥ 0.
-        feature_rate: η_H > 0.
-        classifier_rate: η_W > 0.
+        feature_rate: η_H > 0, a number.
+        classifier_rate: η_W > 0, a number.
         bias: Whether there is a bias.
 
     Raises:
@@ -275,8 +275,8 @@ def _start(
     return _Start(
         a,
         b,
-        real_array("feature_rate", feature_rate, above=0),
-        real_array("classifier_rate", classifier_rate, above=0),
+        real_array("feature_rate", feature_rate, above=0, dimensions=0),
+        real_array("classifier_rate", classifier_rate, above=0, dimensions=0),
     )
 
 
