@@ -35,7 +35,7 @@ def scaled(value: Any, unit: Any, changes: dict[str, int]) -> Any:
         return None
     if isinstance(unit, Mapping):
         parts = {name: scaled(getattr(value, name), part, changes) for name, part in unit.items()}
-        return dataclasses.replace(value, **parts) if dataclasses.is_dataclass(value) else value._replace(**parts)
+        return value._replace(**parts) if hasattr(value, "_replace") else dataclasses.replace(value, **parts)
     if isinstance(unit, tuple):
         parts = [scaled(each, part, changes) for each, part in zip(value, unit, strict=True)]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)

@@ -34,7 +34,11 @@ _BOUNDS = {
     **{"above": ("above", operator.gt), "least": ("of at least", operator.ge)},
     **{"most": ("of at most", operator.le), "below": ("below", operator.lt)},
 }
-_HYPERPARAMETERS = {"learning_rate": {"above": 0}, "momentum": {"least": 0, "below": 1}, "weight_decay": {"least": 0}}
+_HYPERPARAMETERS: dict[str, dict[str, Any]] = {
+    "learning_rate": {"above": 0},
+    "momentum": {"least": 0, "below": 1},
+    "weight_decay": {"least": 0},
+}
 _MOST_INTEGER = 2**63 - 1  # that shapes and loops can have
 
 

@@ -223,7 +223,7 @@ def _scaled(value: Any, unit: _Units, powers: Mapping[str, int]) -> Any:
         return value
     if isinstance(unit, Mapping):
         parts = {field: _scaled(getattr(value, field), part, powers) for field, part in unit.items()}
-        return dataclasses.replace(value, **parts) if dataclasses.is_dataclass(value) else value._replace(**parts)
+        return value._replace(**parts) if hasattr(value, "_replace") else dataclasses.replace(value, **parts)
     if isinstance(unit, tuple):
         parts = [_scaled(each, part, powers) for each, part in zip(value, unit, strict=True)]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)

@@ -314,7 +314,7 @@ def _scalings(*arguments: Array) -> tuple[Scaling, ...]:
         Scaling(Setting(c * target, a, b, power, divisor), jnp.where(c > 0, 1, c)),
         Scaling(Setting(target, a, b, power, c * divisor), 1 / c**2),
         Scaling(Setting(c * target, a, b, power / c**2, divisor), 1 / c**2),
-        Scaling(Setting(target, *(each / jnp.sqrt(c)[..., None] for each in (a, b)), power, divisor), 1 / c),
+        Scaling(Setting(target, a / jnp.sqrt(c)[..., None], b / jnp.sqrt(c)[..., None], power, divisor), 1 / c),
     )
 
 

@@ -20,6 +20,7 @@ _MOST_WINDOWS = 10  # until the points in the window stay the same, or take turn
 _MOST_STEPS = 50
 _ROUGH = 1e-3  # step of Newton's, as a share, that tells which points are in the window
 _ROUNDING = 1e-14
+_RATE = "t^-1 h^-1 s^-1"  # units of a rate in those of steps, η and S
 
 
 class Calibration(NamedTuple):
@@ -62,8 +63,10 @@ class Calibration(NamedTuple):
     steps="t",
     learning_rate="h",
     target_scale="s",
-    gives=dict.fromkeys(("rate", "rate_error", "rate_interval"), "t^-1 h^-1 s^-1")
-    | dict.fromkeys(("half_step", "half_step_error", "half_step_interval"), "t"),
+    gives={
+        **{"rate": _RATE, "rate_error": _RATE, "rate_interval": _RATE},
+        **{"half_step": "t", "half_step_error": "t", "half_step_interval": "t"},
+    },
     infinite=True,
 )
 def calibrate(
