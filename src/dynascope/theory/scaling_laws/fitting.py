@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_between, require_numbers
+from dynascope.arguments import count_axes, require, require_array, require_between, require_increasing, require_numbers
 from dynascope.theory.scaling_laws.misfit import drifts, require_one_law
 from dynascope.theory.scaling_laws.profile_intervals import EXPONENT, FLOOR, LEVEL, profile_interval
 from dynascope.theory.scaling_laws.spread import ExpectedLoss, Spread, spread_of
@@ -155,14 +155,8 @@ def fit(
         >>> print(f"{found.prefactor:.6f} {found.exponent:.6f} {found.floor:.6f} {found.points}")
         2.000000 0.400000 0.100000 31
     """
-    resource = require_array("resource", resource, (None,))
-    require(
-        bool(len(resource) > 0 and resource[0] > 0 and np.all(np.diff(resource) > 0)),
-        "resource does not increase from above zero",
-        argument="resource",
-        value=str(resource.tolist())[:80],
-        remedy="sort it, and drop zero and repeats",
-    )
+    resource = require_numbers("resource", resource, above=0, dimensions=1)
+    require_increasing("resource", resource)
     shape = (len(resource),) if count_axes(losses) <= 1 else (None, len(resource))
     runs = np.atleast_2d(require_array("losses", losses, shape))
     require(len(runs) > 0, "there are no runs", argument="losses", value=0, remedy="give at least one")
