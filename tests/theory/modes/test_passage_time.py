@@ -45,6 +45,15 @@ def test_inverts_the_growth_factor(target, growing, shrinking, log_scale, phase)
     assert back == pytest.approx(time, rel=1e-10, abs=rounding)
 
 
+@pytest.mark.parametrize("strength", [1e-20, 1e-150, 1e-155, 1e-200, 1e-280])
+def test_strengths_whose_squares_vanish_are_reached_as_late_as_they_are(strength):
+    # Of s' = s (S − s), for targets far below the start, none, and of the other sign.
+    for target in (strength / 10, 0.0, -strength / 1000):
+        later = np.log1p(-target / strength) - np.log1p(-target / 0.5)
+        expected = -later / target if target else 1 / strength - 2
+        assert float(time_to_reach(strength, target, 0.5, 0.0, 1.0)) == pytest.approx(expected, rel=1e-12)
+
+
 def test_agrees_with_an_integrator_that_stops_at_the_strength():
     target, growing, shrinking, rate = 1.4, 0.02, 0.3, 0.8
 

@@ -150,10 +150,7 @@ def _passage(
     missed_limit = jnp.abs(theta - limit) > rounding * (limit + c + d)
     outside = jnp.where(at_start, missed_start, at_limit & missed_limit)
 
-    # The smallest normal number keeps r and √(θ² + 4CD) away from zero, where the quotients have a finite limit.
-    smallest = jnp.finfo(theta.dtype).tiny
-    radius = jnp.sqrt(s**2 + 4 * c * d + smallest)
-    width = jnp.sqrt(scaled_theta**2 + 4 * scaled_c * scaled_d + smallest)
+    radius, width = _radius(s, c, d), _radius(scaled_theta, scaled_c, scaled_d)
     rising = theta >= 0
     twice_grown = jnp.where(rising, width + scaled_theta, 4 * scaled_c * scaled_d / (width - scaled_theta))
     log_slope = jnp.where(
@@ -172,3 +169,12 @@ def _passage(
     time = jnp.where(outside | (at_limit & ~at_start), jnp.inf, jnp.where(at_start, 0, time))
     inside = all_finite(strength, target, growing, shrinking, rate, log_scale)
     return nan_outside(inside & (growing >= 0) & (shrinking >= 0) & (rate > 0), time), outside
+
+
+def _radius(strength: Array, c: Array, d: Array) -> Array:
+    """√(θ² + 4CD), away from zero, where the quotients have a finite limit."""
+    smallest, rounding = jnp.finfo(strength.dtype).tiny, jnp.finfo(strength.dtype).eps
+    square = strength**2 + 4 * c * d
+    # Where squares are lost the numbers are not; the progress of a time of about one keeps its digits beside them.
+    apart = jnp.maximum(jnp.hypot(strength, 2 * jnp.sqrt(c) * jnp.sqrt(d)), smallest / rounding)
+    return jnp.where(square > smallest / rounding, jnp.sqrt(square + smallest), apart)
