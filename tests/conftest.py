@@ -220,7 +220,7 @@ def _theory(module: str, test: str) -> str | None:
     if module.startswith("src/dynascope/theory/"):
         *rooms, _, name = test.removeprefix("dynascope.theory.").split(".")
         return ".".join((*rooms, name))
-    if re.fullmatch(r"tests/(theory|robustness)/test_(conformance|derivatives|docstrings|mutations|units)\.py", module):
+    if re.fullmatch(r"tests/(theory|robustness)/test_(conformance|docstrings|mutations|traced|units)\.py", module):
         prefix = "theory\\." if "robustness" in module else ""
         found = re.search(rf"\[(?:\d-)?{prefix}(\w+(?:\.\w+)+)[]-]", test)
         return found and found[1]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
 import numpy as np
 import pytest
 from documented import (
@@ -25,7 +21,6 @@ from documented import (
 )
 
 from dynascope import theory
-from dynascope.compilation import jit
 from dynascope.errors import InputError
 
 # What states domains computes nothing.
@@ -131,180 +126,6 @@ def test_its_first_call_compiles_at_most_two_programs(member):
 def test_its_second_call_compiles_nothing(member, call):
     member(call)
     assert member.programs_of(call) == 0
-
-
-# What it may be put into.
-
-
-def is_traceable(value: Any) -> bool:
-    if is_record(value):
-        return hasattr(value, "_fields") and all(map(is_traceable, value))
-    return is_floating(value) or (is_row(value) and all(map(is_floating, value)))
-
-
-def traced(call: Call, *, records: bool = False) -> dict[str, Any]:
-    """The arguments that are numbers, as arrays of 64 bits, with or without records, whose parts belong together."""
-    found = {
-        name: value
-        for name, value in call.arguments.items()
-        if is_traceable(value) and (records or not is_record(value))
-    }
-    return jax.tree.map(lambda value: np.asarray(value, float), found, is_leaf=is_numeric)
-
-
-def values(result: Any) -> list[jax.Array]:
-    """The parts of a result that are floating-point numbers."""
-    return [part for part in jax.tree.leaves(result) if jax.numpy.issubdtype(jax.numpy.result_type(part), np.floating)]
-
-
-def is_compilable(member: Member) -> bool:
-    return bool(re.search(r"\bcompile[ds]|differentia", member.doc)) and "Compiled;" not in member.doc
-
-
-def is_differentiable(member: Member) -> bool:
-    return bool(re.search(r"differentia(ble|ted)", member.doc))
-
-
-def of_each(condition: Callable[[Member], bool]) -> pytest.MarkDecorator:
-    chosen = [member for member in MEMBERS.values() if condition(member)]
-    return pytest.mark.parametrize("function", chosen, ids=[member.name for member in chosen])
-
-
-COMPILABLE, DIFFERENTIABLE = of_each(is_compilable), of_each(is_differentiable)
-
-
-ROWS = 5  # calls in a batch
-
-
-class Compiled(NamedTuple):
-    """A function of all its arguments that are numbers, mapped over a batch of calls, in which JAX sees no value.
-
-    Attributes:
-        call: The call of the example that gives what the docstring asks for where values are traced.
-        arguments: All that is traced, in 64 bits.
-        both: The parts of the answer, and the slope of their sum in what is no record if the docstring promises one,
-            of each call of a batch.
-    """
-
-    call: Call
-    arguments: dict[str, Any]
-    both: Callable[[dict[str, Any]], tuple[list[jax.Array], dict[str, Any]]]
-
-    def of(self, changes: Sequence[dict[str, Any]]) -> list[tuple[list[np.ndarray], dict[str, Any]]]:
-        """The parts and the slopes of calls with some arguments changed, which share one program."""
-        found = []
-        for first in range(0, len(changes), ROWS):
-            batch = changes[first : first + ROWS]
-            padded = [*batch, *[batch[0]] * (ROWS - len(batch))]
-            rows = jax.tree.map(lambda *each: np.stack(each), *(self.arguments | change for change in padded))
-            with jax.enable_x64(True):
-                together = jax.device_get(self.both(rows))
-            found += [jax.tree.map(lambda leaf, row=row: leaf[row], together) for row in range(len(batch))]
-        return found
-
-
-@functools.cache
-def compiled(function: Member) -> Compiled:
-    call = function.calls[-1]._replace(wide=True)
-    plain = traced(call).keys() if is_differentiable(function) else ()
-
-    @jit
-    @jax.vmap
-    def both(arguments: dict[str, Any]) -> tuple[list[jax.Array], dict[str, Any]]:
-        def total(moved: dict[str, Any]) -> tuple[jax.Array, list[jax.Array]]:
-            parts = values(function(call, **arguments | moved))
-            return sum(part.sum() for part in parts), parts
-
-        moved = {name: arguments[name] for name in plain}
-        if not moved:
-            return total(moved)[1], {}
-        gradient, parts = jax.grad(total, has_aux=True)(moved)
-        return parts, gradient
-
-    return Compiled(call, traced(call, records=True), both)
-
-
-# Zero but for the rounding of numbers of order one: deviations from collapse of classes of one size, and the loss of
-# what interpolates, which is the square of such a number.
-VANISHING = {"features.collapse_trajectory": 1e-15, "neuron.interpolator": 1e-29}
-
-
-@pytest.mark.slow
-@COMPILABLE
-def test_compiled_and_mapped_over_many_it_gives_the_same_as_one_by_one(function):
-    program = compiled(function)
-    plain = traced(program.call)
-    many = [{}, jax.tree.map(lambda value: 1.01 * value, plain)]
-    for change, (together, _) in zip(many, program.of(many), strict=True):
-        with jax.enable_x64(True):
-            alone = values(function(program.call, **program.arguments | change))
-        assert len(alone) == len(together) > 0
-        for one, other in zip(alone, together, strict=True):
-            # The compiler may order sums otherwise.
-            least = max(1e-12 * np.abs(one).max(initial=0.0), VANISHING.get(function.name, 0.0))
-            np.testing.assert_allclose(other, one, rtol=1e-9, atol=least)
-
-
-@pytest.mark.slow
-@DIFFERENTIABLE
-def test_its_derivative_is_the_slope_between_neighbours(function):
-    program, step = compiled(function), 1e-5
-    arguments = traced(program.call)
-    random = np.random.default_rng(0)
-    # Each number moves by a share of itself, so that none leaves its domain.
-    moved = jax.tree.map(lambda value: value * random.uniform(0.5, 1.0, value.shape), arguments)
-    there = [
-        jax.tree.map(lambda value, way, by=by: value + by * step * way, arguments, moved) for by in (0, 2, -2, 1, -1)
-    ]
-    found = program.of(there)
-    value, farther, back, near, behind = (sum(float(np.sum(part)) for part in parts) for parts, _ in found)
-    gradient = found[0][1]
-    with jax.enable_x64(True):
-        known = sum(float(np.sum(part)) for part in values(function(program.call)))
-    slope = (8 * (near - behind) - (farther - back)) / (12 * step)
-    derivative = sum(jax.tree.leaves(jax.tree.map(lambda part, way: float((part * way).sum()), gradient, moved)))
-    # What is differentiated is the answer; the compiler may order sums otherwise.
-    assert value == pytest.approx(known, rel=1e-9)
-    assert all(np.isfinite(part).all() for part in jax.tree.leaves(gradient))
-    # The difference has the rounding of the total over the step; solvers of their own keep 1e-10 of it.
-    assert derivative == pytest.approx(slope, rel=1e-5, abs=1e-5 * abs(value))
-
-
-# Modes are learned alike whatever the noise is; a start is as balanced, and features leave as much, whatever the times.
-OF_PARTS = {"balanced.gram", "features.kernel_regression_error", "transfer.transfer_error"}
-
-
-@pytest.mark.slow
-@COMPILABLE
-def test_outside_its_domain_it_gives_nan_where_it_is_traced(function):
-    program, plausible = compiled(function), []
-    changes = {
-        name: {name: -1 - np.abs(value)}
-        for name, value in program.arguments.items()
-        if isinstance(value, np.ndarray) and re.match(r"[^.;,]*? [>≥] 0\b", function.explained[name])
-    }
-    (inside, _), *others = program.of([{}, *changes.values()])
-    for name, (outside, _) in zip(changes, others, strict=True):
-        lost = [np.isnan(found).all() for found in outside]
-        if function.name in OF_PARTS and any(lost):
-            # What does not depend on the argument stays what it was.
-            same = zip(lost, outside, inside, strict=True)
-            lost = [each or np.allclose(found, expected, rtol=1e-9, atol=0) for each, found, expected in same]
-        if not all(lost):
-            plausible.append(name)
-    assert plausible == []
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("unchecked_types")
-def test_values_that_jax_traces_are_taken_or_refused(member, call):
-    def answered(changed: dict[str, Any]) -> None:
-        member(call._replace(wide=True), **changed)
-
-    arguments = traced(call, records=True)
-    if arguments:
-        with jax.enable_x64(True), contextlib.suppress(InputError):
-            jax.eval_shape(answered, arguments)
 
 
 # What it does with numbers of any size.
