@@ -12,7 +12,6 @@ from documented import (
     Member,
     is_floating,
     is_numeric,
-    is_record,
     is_row,
     members,
     numbers,
