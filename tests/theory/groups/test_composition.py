@@ -232,7 +232,7 @@ def test_the_normalised_flow_follows_the_staircase_of_three_elements():
         (np.eye(5)[0], 2, 0.1, "mean 0.2: subtract it"),
         (waves(4, (1, 1, 0)), 2, 0.1, "encoding has shape"),
         (waves(5, (1, 1, 0)), 1, 0.1, "sequence_length is 1"),
-        (waves(5, (1, 1, 0)), 2, 1.0, "choose a number below one"),
+        (waves(5, (1, 1, 0)), 2, 1.0, "below 1"),
         (waves(5, (1, 1, 0)), 2, -0.1, "scale is -0.1"),
     ],
 )
