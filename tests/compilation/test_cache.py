@@ -185,6 +185,7 @@ def test_a_damaged_program_is_compiled_and_kept_anew(place, counted, capfd, dama
         assert compute(counted) == (1, 0)
 
 
+@pytest.mark.slow
 def test_a_bit_that_changed_anywhere_costs_time_only(place, counted, capfd):
     compute(counted)
     (entry,) = entries(place)

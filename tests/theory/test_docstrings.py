@@ -161,6 +161,7 @@ def test_its_docstring_states_the_shape_of_every_array_that_it_takes(member):
     assert "broadcast" in member.sections[""] + member.sections.get("Returns", "") or silent == []
 
 
+@pytest.mark.slow
 def test_its_docstring_or_its_record_states_the_shape_of_every_array_that_it_gives(member, call):
     result = member(call)
     returns = member.sections.get("Returns", "")
@@ -213,10 +214,12 @@ def unsaid(member: Member, call: Call) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_it_declares_its_units_or_its_docstring_says_them(member, call):
     assert unsaid(member, call) == [] or member.name in OWN_UNITS
 
 
+@pytest.mark.slow
 def test_units_of_their_own_are_those_of_which_nothing_is_said():
     assert [name for name in OWN_UNITS if unsaid(MEMBERS[name], MEMBERS[name].calls[0]) == []] == []
 
@@ -243,6 +246,7 @@ def is_refused(member: Member, call: Call, name: str, value: Any) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_its_docstring_says_of_every_number_that_it_refuses_from_where_it_comes(member, call):
