@@ -105,6 +105,16 @@ def test_settings_are_what_they_were_before(place):
     assert (warnings.showwarning, warnings.filters, zstandard.ZstdCompressor) == (show, filters, packer)
 
 
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    ("given", "chosen", "checked"), [((), {}, True), ((), {"level": 5}, False), ((5, None), {}, False)]
+)
+def test_who_packs_otherwise_meanwhile_gets_what_is_asked_for(given, chosen, checked):
+    with compile_cache():
+        packed = zstandard.ZstdCompressor(*given, **chosen).compress(b"numbers")
+    assert zstandard.get_frame_parameters(packed).has_checksum == checked
+
+
 def test_after_it_programs_are_kept_no_more(place, counted):
     compute(counted)
     jax.jit(lambda x: jnp.cos(x) @ x)(np.ones((3, 3), np.float32))

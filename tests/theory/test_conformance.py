@@ -13,29 +13,12 @@ from documented import (
     is_floating,
     is_numeric,
     is_row,
-    members,
     numbers,
     programs_so_far,
     spoiled,
 )
 
-from dynascope import theory
 from dynascope.errors import InputError
-
-# What states domains computes nothing.
-MEMBERS = {name: member for name, member in members(theory).items() if not name.startswith("domain.")}
-
-
-@pytest.fixture(scope="module", params=MEMBERS.values(), ids=MEMBERS)
-def member(request) -> Member:
-    return request.param
-
-
-@pytest.fixture
-def call(member) -> Call:
-    assert member.calls, "the example does not call it"
-    return member.calls[0]
-
 
 # What it refuses.
 

@@ -9,24 +9,10 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from documented import Call, Member, is_floating, is_numeric, is_record, is_row, members, numbers, spoiled
+from documented import Call, Member, is_floating, is_numeric, is_record, is_row, numbers, spoiled
+from theory_functions import MEMBERS
 
-from dynascope import theory
 from dynascope.errors import InputError
-
-# What states domains computes nothing.
-MEMBERS = {name: member for name, member in members(theory).items() if not name.startswith("domain.")}
-
-
-@pytest.fixture(scope="module", params=MEMBERS.values(), ids=MEMBERS)
-def member(request) -> Member:
-    return request.param
-
-
-@pytest.fixture
-def call(member) -> Call:
-    assert member.calls, "the example does not call it"
-    return member.calls[0]
 
 
 def mentioned(text: str) -> list[Member]:

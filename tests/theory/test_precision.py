@@ -13,11 +13,8 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from documented import members
+from theory_functions import MEMBERS
 
-from dynascope import theory
-
-MEMBERS = {name: member for name, member in members(theory).items() if not name.startswith("domain.")}
 # Answers all calls in a process with the settings that JAX has by itself, and then again in 64 bits.
 FRESH = """
 import gc

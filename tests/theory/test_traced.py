@@ -10,16 +10,13 @@ import re
 import jax
 import numpy as np
 import pytest
-from documented import Member, is_numeric, members
+from documented import Member, is_numeric
+from theory_functions import MEMBERS
 from traced_calls import TracedCalls, is_traceable, weighed
 from traced_cases import KEPT, OTHERS, OUTSIDE, POINTS
 
-from dynascope import theory
 from dynascope.errors import InputError
 from dynascope.theory import transfer
-
-# What states domains computes nothing.
-MEMBERS = {name: member for name, member in members(theory).items() if not name.startswith("domain.")}
 
 
 def is_compilable(member: Member) -> bool:
