@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +14,7 @@ from dynascope.protocols import Average, SumOfNeurons
 __all__ = ["correlations"]
 
 
-@functools.partial(filter_jit, brief=True)
+@filter_jit
 def correlations(
     network: SumOfNeurons, average: Average, rows: Float[Array | np.ndarray, "neurons weights"]
 ) -> Float[Array, "neurons neurons"]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Generator
 from typing import Any
 
@@ -322,7 +321,7 @@ class Alternation:
         event.unstable_rate = float(rates.max(initial=0.0))
 
 
-@functools.partial(filter_jit, brief=True)
+@filter_jit
 def _first_look(network: Any, average: Any, start: Any) -> tuple[Any, Any, Any, Any]:
     """The loss without neurons, the slopes of the utility at the start and at twice that, and the steepest of all."""
     nobody, everyone = jnp.zeros_like(start), jnp.ones(len(start), bool)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -114,7 +113,7 @@ def _spectrum(network: Any, average: Any, rows: np.ndarray, normalised: bool) ->
     return float(loss), slope, values, vectors, root
 
 
-@functools.partial(filter_jit, brief=True)
+@filter_jit
 def _derivatives(network: Any, average: Any, rows: Any) -> tuple[Array, Array, Array]:
     def loss(vector: Array) -> Array:
         return average.loss(network.with_neurons(vector.reshape(rows.shape)))

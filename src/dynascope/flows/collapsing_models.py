@@ -5,7 +5,6 @@ A weight in a double well, a student of noisy labels, and a neuron under the noi
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -136,7 +135,7 @@ def _normal(key: Any, step: Any, *shape: int) -> Any:
     return jnp.concatenate(normal_noise((key[0], key[1]), step, lanes))[:count].reshape(shape)
 
 
-@functools.partial(filter_jit, brief=False)
+@filter_jit
 def _wells(zeta: Any, time_step: Any, runs: int, steps: Any, key: Any) -> Any:
     """θ², which falls in half a step of θ' = −θ³ to θ²/(1 + θ²Δt)."""
     rate, spread = ((2 * each).astype(np.float32) for each in ((1 - zeta**2 / 2) * time_step, zeta * time_step**0.5))
@@ -149,7 +148,7 @@ def _wells(zeta: Any, time_step: Any, runs: int, steps: Any, key: Any) -> Any:
     return jnp.stack(_halves(steps, move, jnp.ones((len(zeta), runs))))
 
 
-@functools.partial(filter_jit, brief=False)
+@filter_jit
 def _students(s: Any, rates: Any, deviation: Any, runs: int, steps: Any, early: Any, key: Any) -> Any:
     shape = (*s.shape[:2], runs)
     zero = jnp.zeros(shape)
@@ -180,7 +179,7 @@ def _students(s: Any, rates: Any, deviation: Any, runs: int, steps: Any, early: 
     return (end[2] - halfway[2]) / (steps - steps // 2), logs, ratio
 
 
-@functools.partial(filter_jit, brief=False)
+@filter_jit
 def _neurons(spread: Any, inputs: Any, outputs: Any, runs: int, steps: Any, key: Any) -> Any:
     kinds, _, m, n = spread.shape
 

@@ -106,22 +106,22 @@ def _margins_of(model: Model, shapes: Any, theta: Any, frozen: Any, leaves: Any,
     return _margins(model, shapes, theta, frozen, leaves, signs)
 
 
-@functools.partial(jit, static_argnums=(0, 1, 2), brief=None)
+@functools.partial(jit, static_argnums=(0, 1, 2))
 def _velocity(model: Model, shapes: Any, loss: Loss, y: Any, state: Any, *fixed: Any) -> Any:
     return _rise(model, shapes, loss, y, state, *fixed)
 
 
-@functools.partial(jit, static_argnums=(0, 1, 2), brief=None)
+@functools.partial(jit, static_argnums=(0, 1, 2))
 def _paces(model: Model, shapes: Any, loss: Loss, y: Any, states: Any, *fixed: Any) -> Any:
     return jax.vmap(lambda *each: _rise(model, shapes, loss, *each, *fixed)[-1])(y, states)
 
 
-@functools.partial(jit, static_argnums=(0, 1, 2), brief=None)
+@functools.partial(jit, static_argnums=(0, 1, 2))
 def _jacobian(model: Model, shapes: Any, loss: Loss, y: Any, state: Any, *fixed: Any) -> Any:
     return jax.jacfwd(lambda each: _rise(model, shapes, loss, y, each, *fixed))(state)
 
 
-@functools.partial(jit, static_argnums=(0, 1, 2), brief=None)
+@functools.partial(jit, static_argnums=(0, 1, 2))
 def _descended(model: Model, shapes: Any, loss: Loss, theta: Any, wanted: Any, most: Any, *fixed: Any) -> Any:
     """Steps along ∇ν by which ν should grow by δ; longer ones after it does, shorter ones after it does not."""
 

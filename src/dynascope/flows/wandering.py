@@ -163,7 +163,7 @@ def noise_modes(
     return spectra
 
 
-@functools.partial(filter_jit, brief=False)
+@filter_jit
 def _spectrum(weights: Any, rest: Any, samples: Any, products: int) -> tuple[Any, Any]:
     """Curvature and noise of a network, whose weights are put in the place of those of another one."""
     point, unravel = ravel_pytree(weights)
@@ -197,7 +197,7 @@ def seconds_of_step(network: Network, task: Labelled, batch_size: int) -> float:
     x, y, outputs = task.inputs[:batch_size], task.one_hot()[:batch_size], _in_training(network)
     slope = jax.grad(lambda own: _entropy(outputs(own, x), y))
 
-    @functools.partial(jit, brief=False)
+    @jit
     def trained(weights: Any, steps: Any) -> Any:
         return jax.lax.fori_loop(0, steps, lambda _, own: jax.tree.map(jnp.subtract, own, slope(own)), weights)
 

@@ -215,7 +215,7 @@ def _derivatives(loss: Callable[[Any], Any], params: Any, symmetries: Sequence[C
         return g, [curvature(charge, theta, g, each) for charge, each in zip(symmetries, weights, strict=True)]
 
     try:
-        return jax.tree.map(np.asarray, (trained, *filter_jit(derivatives, brief=True)(trained)))
+        return jax.tree.map(np.asarray, (trained, *filter_jit(derivatives)(trained)))
     except InputError:
         raise
     except Exception as error:  # whatever a loss of the user's raises

@@ -74,7 +74,7 @@ class CropAndFlip:
         return _cropped_and_flipped(self, key, images)
 
 
-@functools.partial(jit, brief=False, static_argnums=0)
+@functools.partial(jit, static_argnums=0)
 def _cropped_and_flipped(augment: CropAndFlip, key: Array, images: Array) -> Array:
     place, side = jax.random.split(key)
     around, image_shape = augment.padding, images.shape[1:]

@@ -139,7 +139,7 @@ class MultiIndex(eqx.Module):
         }
 
 
-@functools.partial(jit, brief=False, static_argnames="degree")
+@functools.partial(jit, static_argnames="degree")
 def _loss(links: Array, directions: Array, first: Array, second: Array, degree: int) -> Array:
     """L for the activation z^degree."""
     products, overlaps, squares = first.T @ first, first.T @ directions.T, jnp.sum(first**2, axis=0)

@@ -1,5 +1,3 @@
-import functools
-
 import jax
 import numpy as np
 import optax
@@ -7,9 +5,8 @@ import pytest
 
 from dynascope.flows import Sampled, Total, descend
 from dynascope.flows.steps import chunks
-from dynascope.groups import encoding_from_frequencies
-from dynascope.networks import Convolutional, TwoLayer
-from dynascope.tasks import ModularAddition, Task
+from dynascope.networks import TwoLayer
+from dynascope.tasks import Task
 
 draw = np.random.default_rng(0)
 TASK = Task(draw.normal(size=(20, 2)), draw.normal(size=(20, 1)))
@@ -52,57 +49,6 @@ def test_pieces_have_the_bits_of_the_whole(monkeypatch, probe):
     np.testing.assert_array_equal(ends.first, others.first)
     if probe is not None:
         assert pieces["first_norm"].dims == ("seed", "learning_rate", "step")
-
-
-@pytest.mark.parametrize("steps", [100, 100_000])
-@pytest.mark.parametrize(
-    ("network", "task"),
-    [
-        (TwoLayer(2, 20, 1), TASK),
-        # 54 weights, in an average whose samples nobody counts.
-        (TwoLayer(6, 6, 3, activation="quadratic"), ModularAddition(encoding_from_frequencies(3, {1: 1.0}))),
-        # 30 weights, of which nine at each of 64 pixels.
-        (Convolutional((8, 8), 2, channels=(1,), width=1), Task(np.ones((7, 64)), np.ones((7, 2)))),
-    ],
-    ids=["samples", "an average", "pixels"],
-)
-def test_what_trains_for_long_is_compiled_well(monkeypatch, network, task, steps):
-    class SeenError(Exception):
-        pass
-
-    def seen(*_, **__):
-        raise SeenError
-
-    usual, other = ("advance_briefly", "advance")[:: 1 if steps == 100 else -1]
-    monkeypatch.setattr(chunks, usual, seen)
-    monkeypatch.setattr(chunks, other, None)
-    with pytest.raises(SeenError):
-        descend(network, task, steps=steps, learning_rate=1e-3, record_steps=[0, steps])
-
-
-class Chosen(Exception):  # noqa: N818 - it tells of a choice, and nothing is wrong
-    pass
-
-
-@pytest.mark.parametrize(
-    ("options", "how"),
-    [
-        ({"statistics": {"one": (lambda network, x, y: network.first.sum(), ())}}, "well"),
-        ({"statistics": {"one": (lambda network: network.first.sum(), ())}}, "briefly"),
-        ({"steps": 1_000_000, "batches": "independent"}, "well"),
-        ({"steps": 1_000_000}, "briefly"),
-    ],
-    ids=["statistics of samples", "statistics of weights", "samples of their own", "shared samples"],
-)
-def test_statistics_of_samples_and_samples_of_their_own_take_long_too(monkeypatch, options, how):
-    def chosen(*_, kind):
-        raise Chosen(kind)
-
-    for name, kind in (("advance", "well"), ("advance_briefly", "briefly")):
-        monkeypatch.setattr(chunks, name, functools.partial(chosen, kind=kind))
-    task, usual = Task(np.ones((3000, 2)), np.ones((3000, 1))), {"steps": 2, "learning_rate": 1e-3, "batch_size": 1}
-    with pytest.raises(Chosen, match=how):
-        descend([TwoLayer(2, 3, 1)] * 2, task, record_steps=[0, 2], **usual | options)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ __all__ = ["Bundles", "orthogonal_bundles"]
 Bundles = tuple[Float[Array, "parameters bundle"], Float[Array, " bundle"]]
 
 
-@functools.partial(jit, brief=False, static_argnames="sweeps")
+@functools.partial(jit, static_argnames="sweeps")
 def orthogonal_bundles(bundles: Bundles, sweeps: int = 6, enough: Float[Array, ""] | float = 1e-8) -> Bundles:
     """Rotate bundles among themselves until their directions are orthogonal, keeping the digits of the smallest.
 

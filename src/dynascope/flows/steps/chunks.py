@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,15 +15,12 @@ from dynascope.flows.deadline import overdue
 from dynascope.flows.ensemble import Ensemble
 from dynascope.flows.steps.checkpoint import Checkpoint
 from dynascope.flows.steps.problem import Member, Problem, Settings
-from dynascope.flows.steps.program import advance, advance_briefly, start
+from dynascope.flows.steps.program import advance, start
 
 __all__ = ["Run", "train"]
 
 _SECONDS = 0.5  # of a piece
 _GROWTH = 8  # of a piece over the one before it, at most
-_BRIEF = 1e8  # multiplications of a run that are over before its program were compiled well
-_AVERAGE = 64  # samples that an average in closed form counts for: it takes a weight about so many multiplications
-_DRAWN = 100  # multiplications that the draw of a sample takes
 _NEVER = np.iinfo(np.int32).max  # a step that is never reached, after the last recorded one
 
 
@@ -49,24 +45,6 @@ class Run:
     steps: int
     recorded: np.ndarray
     seed: int
-
-    @property
-    def work(self) -> float:
-        """About how many multiplications it takes: of each weight by each sample, or each pair in statistics of data.
-
-        The weights of a convolution, which have four axes or more, meet every pixel of a sample. Members that see
-        samples of their own also draw them.
-        """
-        batches, data, several = self.settings.batches, self.problem.data, bool(self.ensemble.dimensions)
-        sizes = () if data is None else np.shape(data.inputs)[1 + self.settings.several :]
-        # The last of three axes is that of colours, which the weights have too.
-        pixels = math.prod(sizes[:2] if len(sizes) == 3 else sizes)
-        leaves = jax.tree.leaves(self.members.weights)
-        weights = sum(np.size(leaf) * (pixels if np.ndim(leaf) - several >= 4 else 1) for leaf in leaves)
-        pairs = len(self.recorded) * batches.samples**2 * any(data for *_, data in self.settings.statistics)
-        drawn = np.size(self.members.number) * (batches.size or 0) if batches.independent else 0
-        each = batches.size or batches.samples or _AVERAGE
-        return float(weights) * (self.steps * each + pairs) + self.steps * drawn * _DRAWN
 
 
 def train(
@@ -98,7 +76,6 @@ def train(
         arrays, rest = eqx.partition(run.problem, eqx.is_array)
         problem = eqx.combine(jax.device_put(arrays), rest)
     own = ensemble.parts(run.members)
-    program = advance_briefly if run.work <= _BRIEF else advance
 
     def begin(part: Member) -> Any:
         return start(problem, part, seed, settings, rows, many)
@@ -108,10 +85,10 @@ def train(
 
         def piece(part: Any) -> Any:
             member, (states, curves) = part
-            found = program(problem, member, seed, settings, states, curves, sentinel, place, many)
+            found = advance(problem, member, seed, settings, states, curves, sentinel, place, many)
             return jax.block_until_ready(found)
 
-        return ensemble.together(program, piece, list(zip(own, results, strict=True)), (problem, settings, sentinel))
+        return ensemble.together(advance, piece, list(zip(own, results, strict=True)), (problem, settings, sentinel))
 
     # One tuple, so that an interrupt never parts the step from the states.
     at: tuple[int, list[Any]] = 0, ensemble.together(start, begin, own, (problem, settings))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import equinox as eqx
@@ -14,10 +13,10 @@ from dynascope.flows.blocks import each_member, working_memory
 from dynascope.flows.steps.problem import Member, Problem, Settings, State
 from dynascope.flows.steps.training import Training
 
-__all__ = ["advance", "advance_briefly", "one_step", "start"]
+__all__ = ["advance", "one_step", "start"]
 
 
-@functools.partial(filter_jit, brief=True)
+@filter_jit
 def start(problem: Problem, members: Member, seed: Any, settings: Settings, rows: int, many: bool) -> Any:
     """States before the first step, and curves of so many rows to be filled."""
 
@@ -33,7 +32,8 @@ def start(problem: Problem, members: Member, seed: Any, settings: Settings, rows
     return jax.vmap(begin)(members) if many else begin(members)
 
 
-def _advance(
+@filter_jit
+def advance(
     problem: Problem,
     members: Member,
     seed: Any,
@@ -99,10 +99,6 @@ def _advance(
 
     needed = _needed(problem, members, seed, settings, many)
     return each_member(member, (members, states, curves), many=many, needed=needed)
-
-
-# The size of its arguments tells neither how long it runs nor what is drawn within.
-advance, advance_briefly = (filter_jit(_advance, brief=brief) for brief in (False, True))
 
 
 def one_step(problem: Problem, members: Member, seed: Any, settings: Settings, many: bool) -> Any:

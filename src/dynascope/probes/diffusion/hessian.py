@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -76,7 +75,7 @@ def top_curvatures(
     require_lanczos(wanted, size, least=count)
     start = np.random.default_rng(seed).normal(size=size)
 
-    @functools.partial(jit, brief=False)
+    @jit
     def solved(point: Any, start: Any) -> Any:
         basis, matrix = tridiagonal(lambda v: product(point, v), start, wanted)
         values, vectors = jnp.linalg.eigh(matrix)

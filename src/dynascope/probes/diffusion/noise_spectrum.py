@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -91,7 +90,7 @@ def noise_spectrum(
             remedy="give the loss and the noise in larger units",
         )
 
-    @functools.partial(jit, brief=False)
+    @jit
     def solved(point: Any, rows: Any) -> Any:
         return quadrature_nodes(lambda v: product(point, v), rows, products)
 

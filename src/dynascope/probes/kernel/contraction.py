@@ -15,7 +15,7 @@ from dynascope.probes.kernel.model import Arrays, Model
 __all__ = ["contract_jacobians", "contract_layers"]
 
 
-@functools.partial(jit, brief=False, static_argnames=("model", "contraction"))
+@functools.partial(jit, static_argnames=("model", "contraction"))
 def contract_jacobians(model: Model, arrays: Arrays, rates, x, other, *, contraction: Contraction) -> jax.Array:
     """J diag(η) J'ᵀ with the whole Jacobians J (n, c, P); `other` is None for the same examples."""
     places = range(len(arrays[0]))
@@ -28,7 +28,7 @@ def contract_jacobians(model: Model, arrays: Arrays, rates, x, other, *, contrac
     return contract_signals(one, two, contraction)
 
 
-@functools.partial(jit, brief=False, static_argnames=("model", "contraction"))
+@functools.partial(jit, static_argnames=("model", "contraction"))
 def contract_layers(model: Model, arrays: Arrays, rates, x, other, *, contraction: Contraction) -> jax.Array:
     """The same, summed over the parameter arrays, so that one layer's Jacobian is held at a time."""
     total = jnp.zeros((), dtype=jnp.result_type(*arrays[0]))

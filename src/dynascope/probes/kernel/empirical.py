@@ -185,7 +185,7 @@ def _in_blocks(
     return _put_together(found, n, n_other, contraction)
 
 
-@functools.partial(jit, brief=False, static_argnums=(1, 2, 3))
+@functools.partial(jit, static_argnums=(1, 2, 3))
 def _put_together(found: dict[tuple[int, int], jax.Array], n: int, n_other: int, contraction: Contraction) -> jax.Array:
     """One array of blocks, without what fills them up; those below the diagonal may be mirrored."""
     last, last_other = max(found)

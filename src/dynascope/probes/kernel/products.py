@@ -13,7 +13,7 @@ from dynascope.probes.kernel.model import Arrays, Model
 __all__ = ["kernel_columns", "projected_outputs"]
 
 
-@functools.partial(jit, brief=False, static_argnames=("model", "contraction"))
+@functools.partial(jit, static_argnames=("model", "contraction"))
 def kernel_columns(model: Model, arrays: Arrays, rates, x, other, *, contraction: str) -> jax.Array:
     """J (η Jᵀe) for every e: the gradient of one output for one example, pushed through all examples."""
     parameters, frozen = arrays
@@ -44,7 +44,7 @@ def kernel_columns(model: Model, arrays: Arrays, rates, x, other, *, contraction
     return found if contraction == "diagonal" else jnp.mean(found, axis=-1)
 
 
-@functools.partial(jit, brief=False, static_argnames=("model", "draws"))
+@functools.partial(jit, static_argnames=("model", "draws"))
 def projected_outputs(model: Model, arrays: Arrays, rates, x, seed, *, draws: int) -> jax.Array:
     """J √η r for Gaussian directions r that depend only on the seed and the shapes, shape (n, c, draws)."""
     parameters, frozen = arrays

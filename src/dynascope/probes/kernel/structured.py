@@ -43,12 +43,12 @@ def contract_structured(
     return _contracted(one, two, rates, contraction=contraction)
 
 
-@functools.partial(jit, brief=False, static_argnames=("model", "uses"))
+@functools.partial(jit, static_argnames=("model", "uses"))
 def _signals(model: Model, uses: tuple[DenseUse, ...], arrays: Arrays, x: Any) -> Any:
     return jax.vmap(lambda example: layer_signals(model, list(uses), arrays, example))(x)
 
 
-@functools.partial(jit, brief=False, static_argnames=("contraction",))
+@functools.partial(jit, static_argnames=("contraction",))
 def _contracted(one: Any, two: Any, rates: Any, *, contraction: Contraction) -> jax.Array:
     (layers, others), (other_layers, other_others) = one, two
     total = jnp.zeros((), dtype=jnp.result_type(*jax.tree.leaves(one)))

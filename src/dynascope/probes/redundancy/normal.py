@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -121,7 +120,7 @@ def _way(each: Any, units: int) -> np.ndarray:
     return way
 
 
-@functools.partial(filter_jit, brief=True)
+@filter_jit
 def _hessians(
     loss: Callable[..., Any],
     rest: Any,

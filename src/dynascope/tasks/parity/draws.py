@@ -77,7 +77,7 @@ def draw(parity: ManySkills, key: Any, skill: Any, samples: int, dtype: Any) -> 
     return _drawn(key, skill, thresholds, masks, np.asarray(parity.target_scale, float), parity.bits, samples, dtype)
 
 
-@functools.partial(jit, brief=False, static_argnums=(5, 6, 7))
+@functools.partial(jit, static_argnums=(5, 6, 7))
 def _drawn(
     key: Any, skill: Any, thresholds: Any, masks: Any, target_scale: Any, length: int, samples: int, dtype: Any
 ) -> ParitySample:

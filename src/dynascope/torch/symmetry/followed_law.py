@@ -111,7 +111,7 @@ def _started(own: _Own, weights: Any) -> tuple[Any, dict[str, Any]]:
     return states, _told(own, states, weights)
 
 
-@functools.partial(jit, static_argnums=0, brief=False)
+@functools.partial(jit, static_argnums=0)
 def _advanced(
     own: _Own, states: Any, before: Any, after: Any, gradient: Any, buffers: Any, rate: Any, index: Any, unseen: Any
 ) -> tuple[Any, dict[str, Any]]:
