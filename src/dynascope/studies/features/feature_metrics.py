@@ -121,7 +121,7 @@ class FeatureMetrics(ClaimsStudy):
     )
     names = {"accuracy": ("accuracy on held-out samples", "1")}
     labelled = {"run": ("last layer", "full"), "seed": lambda study: study.seed + np.arange(study.seeds)}
-    minutes = 0.7
+    minutes = 0.8
     theory = "gradient flow of a linear model on fixed features"
     flow = "SGD of all layers, and gradient flow of the last layer alone"
     tolerance = exact(*_ALONE) | exact(

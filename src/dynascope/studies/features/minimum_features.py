@@ -81,7 +81,7 @@ class MinimumFeatures(ClaimsStudy):
     labelled = {"run": "_names", "knob": "_factors"}
     along = "run"
     checks = ("total_utilization", "total_utilization_maximum", "dimension_bound", "dimension_bound_maximum")
-    minutes = 2.5
+    minutes = 2.8
     question = "What makes a network come down to as few features as its task needs?"
     meaning = (
         "To tell classes apart a network needs about one feature for each (what it computes of an image before its "

@@ -121,7 +121,7 @@ class Overfitting(StatedStudy):
             "modes, samples that happen to lie close together on the line make it much larger.",
         ),
     )
-    minutes = 0.4
+    minutes = 0.3
     flow = "gradient flow"
     tolerance = exact(
         *("loss", "test_loss", "learned_fraction", "strong_fraction", "fitted", "strong_part", "tail_part"),

@@ -128,7 +128,7 @@ class GrokkingDigits(ClaimsStudy):
             "them twins: the ratio of the losses is then one known number at every step.",
         ),
     )
-    minutes = 2.5
+    minutes = 2.0
     tolerance = curve_tolerance(
         loss_ratio=(1e-6, "the factors are powers of two, so that both runs round alike"),
         blank_weight=(1e-3, "the recursion is exact; the weights were trained in single precision"),

@@ -139,7 +139,7 @@ class GrokkingModular(ClaimsStudy):
             caption="About how many features the outputs are spread over, and how many strong ones there are.",
         ),
     )
-    minutes = 2.0
+    minutes = 1.6
     tolerance = curve_tolerance(
         renamed_loss=(1e-6, "the runs are the same but for the order of sums, in float64 and for 50 steps"),
         gradient_balance=(1e-6, "the identity is exact, and the slopes are taken in float64"),

@@ -63,7 +63,7 @@ class ContinualLearning(TwoTasksStudy):
         "{observed.old_loss[time=last]:most}. By this theory, which is one of linear networks without rehearsal, the "
         "balance of the layers can delay forgetting and not lessen it."
     )
-    minutes = 0.3
+    minutes = 0.2
     tolerance = exact("loss", "old_loss")
     tiny = {"inputs": 3, "outputs": 2, "balances": 2, "times": 200}
 

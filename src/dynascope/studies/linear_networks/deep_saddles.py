@@ -119,7 +119,7 @@ class DeepSaddles(CurvesStudy):
         "{predicted.escape_slope}. That random networks visit these saddles in turn is a conjecture of the paper; one "
         "network and one target put it to the test here."
     )
-    minutes = 0.5
+    minutes = 0.3
     theory = "deep modes"
     along = ("time", "level", "exponent")
     told = ("Whitened inputs, and a target map of singular values {singular_values}.",)

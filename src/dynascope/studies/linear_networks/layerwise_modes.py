@@ -66,7 +66,7 @@ class LayerwiseModes(CurvesStudy):
         "{agreement.mode_strength} of its size. This is the simplest case of learning in stages; in it the modes do "
         "not disturb each other."
     )
-    minutes = 0.2
+    minutes = 0.1
     theory = "sigmoidal modes"
     trains = "diagonal"
     tolerance = exact("loss", "mode_strength", reason="the theory is exact, and the solver keeps each step within 1e-9")

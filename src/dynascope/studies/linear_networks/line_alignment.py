@@ -94,7 +94,7 @@ class LineAlignment(CurvesStudy):
         "target decide, before training. Networks trained by SGD and Adam, with ReLU too, can be put beside these; of "
         "them the linear ones by SGD are judged, by the side on which their alignment ends."
     )
-    minutes = 0.3
+    minutes = 0.4
     theory = "exact solution on a line"
     trains = "linear"
     axes = ("start", "time")

@@ -75,7 +75,7 @@ class ReversalLearning(TwoTasksStudy):
     )
     tasks = ("a task", "the reversed task")
     accuracy = 1e-12
-    minutes = 0.3
+    minutes = 0.2
     tolerance = {
         **exact(
             *("loss", "mode_strength"),

@@ -101,7 +101,7 @@ class SingleNeuron(CurvesStudy):
         "{observed.kernel_change[time=last]:most} times in the one that moves most. All start with one function, so "
         "that what differs is due to the shares of the layers; this neuron is linear, with {parameters.inputs} inputs."
     )
-    minutes = 0.3
+    minutes = 0.2
     symbols = {"imbalance": "δ"}
     theory = "exact single linear neuron"
     trains = "single linear neuron"

@@ -89,7 +89,7 @@ class TransferLearning(TwoTasksStudy):
         "those of the task alone. The old training is taken to have converged."
     )
     tasks = ("the old task", "a new task")
-    minutes = 0.5
+    minutes = 0.2
     along = ("time", "balance")
     names = {"reachable_share": ("share of the new target that old features can serve", "")}
     tolerance = {

@@ -93,7 +93,7 @@ class AnomalousDiffusion(ClaimsStudy):
         "with nothing fitted. Beyond the window the exponent was {observed.late_exponent}: real minima are not the "
         "parabolas that theory takes them for."
     )
-    minutes = 1.2
+    minutes = 1.1
     theory = "diffusion over a spectrum of curvatures"
     task = "regression, and labelled images"
     told = (

@@ -117,7 +117,7 @@ class LazyRichFeatures(CurvesStudy):
         "{agreement.correction_maximum:percent}. What happens to features on the way has no theory here and is "
         "measured on few images, in {parameters.seeds} networks of each kind; the verdict is on the expansion."
     )
-    minutes = 1.2
+    minutes = 1.5
     tolerance = curve_tolerance(
         **dict.fromkeys(("loss", "test_error", "lazy_kappa_cka"), _TWO_ORDERS),
         correction=_ONE_ORDER,

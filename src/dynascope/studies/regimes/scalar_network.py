@@ -92,7 +92,7 @@ class ScalarNetwork(CurvesStudy):
         "in this network, and each knob is a way to set it; in larger and nonlinear networks the four need not be "
         "alike."
     )
-    minutes = 0.3
+    minutes = 0.2
     symbols = {"scaling_parameter": "c"}
     theory = "scalar network"
     axes = ("knob", "scaling_parameter", "time")

@@ -126,7 +126,7 @@ class WidthPhases(CurvesStudy):
         "output is enough to change it. The powers are exact for linear networks on a line. ReLU networks on "
         "handwritten digits (of each kind here: {parameters.digits_seeds}) are judged only by whether the kernel stays."
     )
-    minutes = 1.5
+    minutes = 1.0
     theory = "phase diagram"
     task = "a line and digits"
     told = ("Inputs on a line of unit second moment, and targets of slope {target:g}.",)

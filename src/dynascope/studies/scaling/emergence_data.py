@@ -126,7 +126,7 @@ class EmergenceData(SkillNeeds):
         "disturb the others, of which the model knows nothing. The verdict is on whether networks learn every skill "
         "nearer to its own forecast than to that of another skill."
     )
-    minutes = 8.5
+    minutes = 7.3
     tolerance = curve_tolerance(basis_strength=_MEAN, basis_loss=_MEAN, trained_strength=_INTERPOLANT)
     checks = tuple(tolerance)
     tiny = {

@@ -103,7 +103,7 @@ class FourParameterParity(CurvesStudy):
         "curve of a single mode, which explains why forecasts by such a curve meet the rise of a skill and not its "
         "end. It is an example that can be solved; in larger networks the parts are many and not known beforehand."
     )
-    minutes = 0.1
+    minutes = 0.2
     tolerance = curve_tolerance(
         **dict.fromkeys(("loss", "parameters", "mode_strength", "strength"), _EXACT),
         half_saturation_time=(1e-5, "what remains is the interpolation between recorded times"),

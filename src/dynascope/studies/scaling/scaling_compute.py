@@ -93,7 +93,7 @@ class ScalingCompute(SkillScaling):
         "goes into longer training. All this is for models with a neuron for each skill, whose skills do not disturb "
         "each other."
     )
-    minutes = 0.1
+    minutes = 0.2
     tolerance = curve_tolerance(
         loss=_LOSS,
         loss_over_law=_LOSS,

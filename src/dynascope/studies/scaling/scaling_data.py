@@ -78,7 +78,7 @@ class ScalingData(SkillScaling):
         f"with the fitted exponent {FITTED}. How much more data helps is so set by how rare the rare things are. In "
         "the model a single sample teaches its skill; a network needs more (see the study emergence-data)."
     )
-    minutes = 0.5
+    minutes = 0.6
     tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)
     tiny = {"exponents": [0.4, 0.7], "most_samples": 10_000, "sizes": 5, "training_sets": 320}
 

@@ -69,7 +69,7 @@ class ScalingParameters(SkillScaling):
         f"{FITTED}: faster than with time or data, where it is α/(α + 1). In the model a neuron is a skill; a network "
         "needs several for one, and does not always take the most frequent first (see the study emergence-parameters)."
     )
-    minutes = 0.1
+    minutes = 0.2
     tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)
     tiny = {"exponents": [0.4, 0.8], "skills": 5000, "most_neurons": 300, "sizes": 9}
 

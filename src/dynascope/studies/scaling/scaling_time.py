@@ -76,7 +76,7 @@ class ScalingTime(SkillScaling):
         f"{FITTED}. A smooth law of the whole can so be made of abrupt steps of its parts. The model has its skills "
         "built in and none gets in the way of another, which is not so in a network."
     )
-    minutes = 0.1
+    minutes = 0.2
     tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)
     tiny = {"exponents": [0.4, 0.8], "skills": 5000}
 

@@ -64,7 +64,7 @@ class AgfDiagonal(StaircaseStudy):
         "of the limit of vanishing weights and the same at every depth, as you may see with another depth; from a "
         "finite start the times are off by an amount that stays the same while the times grow."
     )
-    minutes = 0.1
+    minutes = 0.2
     tiny = {"depth": 2, "scale": 1e-14}
 
     def trained(self, scale: float) -> xr.Dataset:

@@ -54,7 +54,7 @@ class AgfLinear(StaircaseStudy):
         "best map of each rank, and data whose modes do not mix (commuting moments) are learned mode by mode, in an "
         "order of their own; both in the limit of vanishing weights."
     )
-    minutes = 0.3
+    minutes = 0.2
     tiny = {"moments": "commuting", "width": 6}
 
     def setup(self) -> Setup:

@@ -99,7 +99,7 @@ class AgfOptimizer(StatedStudy):
     labelled = {"neuron": "_widths"}
     names = {"neuron": ("number of neurons", "1")}
     along = "neuron"
-    minutes = 0.4
+    minutes = 0.3
     tolerance = curve_tolerance(
         loss=(1e-5, "the descent of each number of neurons ends at slopes of one in a million"),
         growth_rate=(

@@ -124,7 +124,7 @@ class CompositionDepth(CurvesStudy):
     axes = ("length", "architecture")
     labelled = {"length": "_lengths", "architecture": ARCHITECTURES}
     along = "length"
-    minutes = 1.5
+    minutes = 0.9
     tolerance = curve_tolerance(
         width=(0.0, "the neurons are counted"),
         depth=(0.0, "the layers are counted"),

@@ -45,7 +45,7 @@ class DiagonalStaircase(StaircaseStudy):
         "strongest inputs come first and noise is fitted late, stopping early selects inputs; the path is that of the "
         "limit of vanishing weights."
     )
-    minutes = 0.2
+    minutes = 0.1
     tiny = {"samples": 20, "inputs": 3, "relevant": 2, "correlation": 0.0, "noise": 0.0, "scale": 1e-12}
 
     def setup(self) -> Setup:

@@ -71,7 +71,7 @@ class LinearAttentionStaircase(StaircaseStudy):
         "separate rank-one keys and queries the directions of the inputs are learned one at a time, with merged ones "
         "all together. The attention has no softmax, and the loss is the exact mean over all prompts."
     )
-    minutes = 0.3
+    minutes = 0.2
     tiny = {"inputs": 2, "heads": 4, "scale": 3e-3}
 
     def trained(self, scale: float) -> xr.Dataset:

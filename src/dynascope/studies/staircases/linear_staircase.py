@@ -62,7 +62,7 @@ class LinearStaircase(StaircaseStudy):
         "{predicted.jump_time:last} and came at {residual.observed_jump_time:last}. Jumps that follow each other "
         "closely overlap, so that their plateaus are hardly reached; smaller initial weights draw them apart."
     )
-    minutes = 0.3
+    minutes = 0.2
     tiny = {"data": "gaussian", "samples": 60, "inputs": 4, "outputs": 2, "width": 6, "scale": 1e-20}
 
     def predict(self) -> xr.Dataset:

@@ -85,7 +85,7 @@ class MultiIndexStaircase(StaircaseStudy):
         "This goes beyond the paper, which has no such model, and it holds in the clock in which each neuron's rate "
         "is scaled by its size."
     )
-    minutes = 1.0
+    minutes = 0.3
     tiny = {"dimension": 3, "strengths": [1.0, 0.3], "width": 8, "theory": "closed-form"}
 
     def check(self) -> None:

@@ -124,7 +124,7 @@ class Conservation(ClaimsStudy):
         "epsilon_change": ("change of the squared norm of a channel", "1"),
         "epsilon_integral": ("change by theory of the squared norm of a channel", "1"),
     }
-    minutes = 0.3
+    minutes = 0.6
     tolerance = curve_tolerance(charges=_KEPT)
     tiny = {"networks": ["deep linear", _BROKEN], "times": 200}
 

@@ -112,7 +112,7 @@ class ConservationCounts(ClaimsStudy):
         "final_charge": ("charge after training", "1"),
         "loss": ("loss after training", "1"),
     }
-    minutes = 0.3
+    minutes = 0.7
     tolerance = curve_tolerance(laws=_COUNTED, linear_laws=_COUNTED, linear_bound=_COUNTED, final_charge=_KEPT)
     checks = ("final_charge", "final_charge_maximum")
     tiny = {"networks": ["linear 2-2-2", "ReLU"], "sizes": 3}

@@ -129,7 +129,7 @@ class MinimaOrbits(CurvesStudy):
         "knob": ("place τ on the orbit", "1"),
         "loss": ("loss at the minimum", "1"),
     }
-    minutes = 0.3
+    minutes = 0.7
     tolerance = curve_tolerance(
         flat_directions=_COUNTED, sharpness=_SHARP, path_loss=_IDENTITY, path_gradient=_IDENTITY
     )

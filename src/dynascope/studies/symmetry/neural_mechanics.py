@@ -102,7 +102,7 @@ class NeuralMechanics(ClaimsStudy):
     )
     title = "The mechanics of training"
     question = "What do the symmetries of a network say of its weights through training as it is really done?"
-    minutes = 0.3
+    minutes = 0.2
     theory = "broken conservation laws of SGD"
     task = "digits"
     told = (

@@ -136,7 +136,7 @@ class NoetherDynamics(ClaimsStudy):
             "equilibrium theory says √(2ηλ/(1 + β)) (dashed) for every layer of any network.",
         ),
     )
-    minutes = 0.5
+    minutes = 0.2
     theory = "closures of scale-invariant weights"
     task = "digits with random labels"
     told = (
