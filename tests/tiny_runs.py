@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
-import time
 from typing import NamedTuple
 
 import xarray as xr
@@ -20,27 +18,22 @@ class TinyRun(NamedTuple):
         predicted: With the tolerances of the study.
         observed: What was measured.
         tree: Both sides compared.
-        seconds: Of the processor, on all cores: other work on the machine does not count, compilation in threads does.
     """
 
     study: Study
     predicted: xr.Dataset
     observed: xr.Dataset
     tree: xr.DataTree
-    seconds: float
 
 
 @functools.cache
 def tiny_run(name: str) -> TinyRun:
     """The run of a study, within a module-scoped fixture, so that no test has anything exchanged while it is made."""
-    # What a process pays once is not the study's.
-    importlib.import_module("dynascope.flows")
     kind = find_study(name)
     study = kind(**kind.tiny)
-    start = time.process_time()
     predicted = study.judged(study.predict())
     observed = study.observe()
-    run = TinyRun(study, predicted, observed, study.compare(observed, predicted), time.process_time() - start)
+    run = TinyRun(study, predicted, observed, study.compare(observed, predicted))
     for record in (predicted, observed, *(each.dataset for each in run.tree.children.values())):
         for values in record.data_vars.values():
             values.variable.values.flags.writeable = False

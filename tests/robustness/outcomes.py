@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import copy
-import time
 import warnings
 from typing import Any
 
@@ -16,7 +15,6 @@ from dynascope.errors import DivergenceError, InputError
 
 __all__ = ["COUNTS", "found_wrong"]
 
-_SECONDS = 10
 COUNTS: collections.Counter[str] = collections.Counter()
 
 
@@ -37,7 +35,6 @@ def content(value: Any) -> Any:
 
 def found_wrong(member: Any, call: Any, name: str, mutant: Mutant, valid: Any) -> str:
     before = {key: content(value) for key, value in {**call.arguments, name: mutant.value}.items()}
-    start = time.process_time()
     kind = "answered"
     problem = ""
     try:
@@ -59,8 +56,6 @@ def found_wrong(member: Any, call: Any, name: str, mutant: Mutant, valid: Any) -
         elif mutant.same and valid is not None and not equal(answer, valid):
             problem = "another answer"
     COUNTS[kind] += 1
-    if time.process_time() - start > _SECONDS:
-        problem += f" after {time.process_time() - start:.0f} s"
     for key, value in {**call.arguments, name: mutant.value}.items():
         if before[key] is not None and not _unchanged(value, before[key]):
             problem += f" and {key} was changed"

@@ -226,7 +226,7 @@ class Run(NamedTuple):
     arguments: dict[str, Any]
 
     def __call__(self, call: Call, **changes: Any) -> Any:
-        with jax.enable_x64(True), _no_longer_than(15):
+        with jax.enable_x64(True), _no_longer_than(120):
             answer = self.function(**{**call.arguments, **changes})
         return answer
 
