@@ -131,7 +131,7 @@ def _require_rising(curves: Mapping[str, np.ndarray], levels: Mapping[str, float
     """Raise `InputError` if a curve falls as a loss does."""
     for name, values in curves.items():
         first, last = values[[0, -1]]
-        # Of accuracies at chance, noise may leave half: on test samples too, while a network memorises the others.
+        # Noise can halve an accuracy at chance, and so can memorisation on test samples.
         high = first >= (levels[name] / 2 if name == "train" else levels[name])
         fallen = last < _FALLEN * first if high else 0 < last < _VANISHED * first
         require(
