@@ -140,6 +140,8 @@ def test_the_module_and_the_random_numbers_are_unchanged(function):
     class Counting(nn.Module):
         """It writes into one buffer in place and replaces the other."""
 
+        last: torch.Tensor
+
         def __init__(self):
             super().__init__()
             self.layer = nn.Linear(3, 2)
