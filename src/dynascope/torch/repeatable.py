@@ -68,9 +68,9 @@ def require_no_draws(argument: str, drew: bool) -> None:
 
 def require_same(argument: str, first: Any, second: Any) -> None:
     """Raise `InputError` unless the outputs of two calls are equal up to rounding."""
-    pairs = list(zip(floating_tensors(first), floating_tensors(second), strict=False))
+    one, two = (list(floating_tensors(each)) for each in (first, second))
     require(
-        all(_same(one, two) for one, two in pairs),
+        len(one) == len(two) and all(map(_same, one, two)),
         f"{argument} gives other numbers when it is called again",
         argument=argument,
         remedy=_SAME,
@@ -118,8 +118,8 @@ def unchanged(module: nn.Module, device: torch.device) -> Iterator[None]:
                 if not torch.equal(buffer, copy):
                     with torch.no_grad():
                         buffer.copy_(copy)
-                # A forward pass may have put another tensor in its place.
-                setattr(inner, name, buffer)
+                if getattr(inner, name) is not buffer:
+                    setattr(inner, name, buffer)
 
 
 def _drops(layer: nn.Module) -> bool:

@@ -34,7 +34,7 @@ def temperature(
     rate, momentum and decay are read from the optimiser. A direction has settled after a few times its
     `relaxation_steps`; directions that are not `stationary` curve downwards, or diverge. The module and the random
     numbers of PyTorch are left unchanged. Cost: that of `top_curvatures`, and a gradient of each batch, which are kept
-    together. The batches are read once, so that a shuffled loader with random augmentation is one sample of its noise.
+    together. The batches are read once: a loader that shuffles or augments gives one sample of its batches.
 
     Args:
         module: The module, in evaluation mode if it has dropout or batch normalisation, as for `top_curvatures`.

@@ -98,13 +98,13 @@ def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any
     """Centred kernel alignment (CKA) ⟨HKH, HK'H⟩/(‖HKH‖‖HK'H‖), H = I − 11ᵀ/n: blind to scale and added constants.
 
     It is biased towards 1 for few samples. If the samples of one kernel are put in random order, it is on average
-    tr(HKH) tr(HK'H)/((n − 1)‖HKH‖‖HK'H‖), where kernels without any relation should score 0. For independent Gaussian
+    tr(HKH) tr(HK'H)/((n − 1)‖HKH‖‖HK'H‖), where unrelated kernels should score 0. For independent Gaussian
     features of widths p and q this is about √(pq/((p + n)(q + n))): 0.5 for n = p = q, and 0.91 for n = p/10.
 
     `debiased` replaces both inner products and norms by unbiased estimates of the Hilbert-Schmidt independence
     criterion, ⟨A, A'⟩ with A_ij = K_ij − (r_i + r_j)/(n − 2) + s/((n − 1)(n − 2)) for i ≠ j and A_ii = 0, where r are
-    the row sums of K without its diagonal, and s is their sum. Kernels without relation then score about 0, from −1 to
-    1. Cost: about 10 operations and two copies of the kernel for each entry, twice that if debiased.
+    the row sums of K without its diagonal, and s is their sum. Unrelated kernels then score about 0, and single values
+    lie between −1 and 1. Cost: about 10 operations and two copies of the kernel for each entry, twice that if debiased.
 
     Args:
         kernel: K, shape (n, n), symmetric. Both arrays are of one library.
@@ -112,8 +112,8 @@ def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any
         debiased: Whether to remove the bias; needs n ≥ 4.
 
     Raises:
-        InputError: Other shapes, values that are not finite, or a kernel that is zero after centring (if debiased, on
-            the diagonal alone counts as zero).
+        InputError: Other shapes, values that are not finite, or a kernel that is zero after centring; if debiased, also
+            a kernel that is constant off the diagonal.
 
     Warns:
         UserWarning: The alignment is not debiased, and more than 0.5 on average for samples in random order. JAX

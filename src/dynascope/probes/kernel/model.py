@@ -138,8 +138,8 @@ def check_inputs(model: Model, arrays: Arrays, inputs: Any) -> None:
         bool((np.abs(together.reshape(alone.shape) - alone) <= tolerance).all()),
         "the outputs for one example depend on the others in its batch",
         argument="apply",
-        remedy="compute the outputs of an example from that example alone: fix the statistics of batch normalisation "
-        "(equinox.nn.inference_mode, or use_running_average=True in flax)",
+        remedy="fix the statistics of batch normalisation and switch dropout off (equinox.nn.inference_mode; "
+        "use_running_average=True and deterministic=True in flax)",
     )
 
 
