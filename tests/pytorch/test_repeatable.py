@@ -165,8 +165,7 @@ def test_the_module_and_the_random_numbers_are_unchanged(function):
     assert torch.equal(torch.get_rng_state(), state)
 
 
-# PyTorch does not map random slopes, nor differentiate attention forward.
-@pytest.mark.parametrize("name", sorted(TRAINING.keys() - {"random slopes", "attention dropout"}))
+@pytest.mark.parametrize("name", TRAINING)
 def test_in_evaluation_the_same_modules_are_measured(name):
     torch.manual_seed(0)
     module = TRAINING[name][0]().double().eval()
@@ -266,15 +265,27 @@ def test_batches_that_cannot_be_evaluated_are_rejected(batches, message):
     assert caught.value.argument == "batches"
 
 
+def test_the_remedy_for_attention_works():
+    torch.manual_seed(0)
+    layers = nn.TransformerEncoderLayer(3, 1, 4, batch_first=True), nn.Flatten(), nn.Linear(3, 2)
+    module = nn.Sequential(nn.Unflatten(1, (1, 3)), *layers).double().eval()
+    with pytest.raises(InputError, match=r"differentiate the loss twice.*attention.sdpa_kernel"):
+        top_curvatures(module, LOSS, BATCHES, 1)
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        found = top_curvatures(module, LOSS, BATCHES, 1)
+    assert found.residual < 1e-6 * found.curvature
+
+
 def test_what_cannot_be_differentiated_twice_is_rejected():
     class Once(torch.autograd.Function):
-        """It has no forward derivative."""
+        """It has no second derivative."""
 
         @staticmethod
         def forward(context, x):
             return x.clone()
 
         @staticmethod
+        @torch.autograd.function.once_differentiable
         def backward(context, slope):
             return slope.clone()
 

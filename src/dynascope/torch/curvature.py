@@ -1,4 +1,4 @@
-"""The sharpest directions of the loss of a PyTorch module, by curvlinops."""
+"""The sharpest directions of the loss of a PyTorch module."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from curvlinops import GGNLinearOperator, HessianLinearOperator
+from curvlinops import GGNLinearOperator
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from dynascope.arguments import (
@@ -23,7 +23,8 @@ from dynascope.arguments import (
 )
 from dynascope.errors import InputError
 from dynascope.probes.diffusion.hessian import TopCurvatures
-from dynascope.torch.modules import require_shapes
+from dynascope.torch.hessian import hessian_operator
+from dynascope.torch.modules import plain, require_shapes
 from dynascope.torch.repeatable import require_evaluation_mode, require_repeatable, rounding, unchanged
 
 __all__ = ["require_batched_loss", "top_curvatures"]
@@ -40,9 +41,10 @@ def top_curvatures(
 ) -> TopCurvatures:
     """The largest eigenvalues ρ of the Hessian of a loss, or of its Gauss-Newton matrix, for a module of PyTorch.
 
-    It is `probes.diffusion.top_curvatures`, with products by curvlinops and the eigenvalues by ARPACK. Directions are
-    in the order of the parameters that require a gradient. Cost: some tens of passes over all batches, of about four
-    gradients each, memory for 3k times as many numbers as there are weights.
+    It is `probes.diffusion.top_curvatures`, with the eigenvalues by ARPACK. Products with the Hessian take two backward
+    passes; those with the Gauss-Newton matrix are by curvlinops. Directions are in the order of the parameters that
+    require a gradient. Cost: some tens of passes over all batches, of about four gradients each, memory for 3k times as
+    many numbers as there are weights.
 
     Every product passes over all batches, so that the loss must be the same function in each pass. Two passes check
     this before the iteration starts. The module and the random numbers of PyTorch are left unchanged.
@@ -74,6 +76,7 @@ def top_curvatures(
     """
     require_batched_loss(module, loss, batches)
     require_choice("gauss_newton", gauss_newton, (True, False))
+    module = plain(module)
     parameters = [each for each in module.parameters() if each.requires_grad]
     size = sum(each.numel() for each in parameters)
     require(
@@ -87,17 +90,21 @@ def top_curvatures(
         require_finite_values("module", each)
     require_integer(most=size - 1, count=count)
     require_seed(seed)
-    kind = GGNLinearOperator if gauss_newton else HessianLinearOperator
     with unchanged(module, parameters[0].device):
-        _require_repeatable_loss(module, loss, batches, parameters[0].device)
-        operator: Any = kind(module, loss, parameters, batches, check_deterministic=False).to_scipy()
+        samples = _samples_of_repeatable_loss(module, loss, batches, parameters[0].device)
+        operator: Any = (
+            GGNLinearOperator(module, loss, parameters, batches, check_deterministic=False).to_scipy()
+            if gauss_newton
+            else hessian_operator(module, loss, parameters, batches, samples)
+        )
         start = np.random.default_rng(seed).normal(size=size).astype(operator.dtype)
         with _differentiating():
             curvature, columns = eigsh(operator, k=count, which="LA", v0=start)
         order = np.argsort(-curvature)
         curvature, directions = curvature[order], columns[:, order].T
         moved = np.stack([operator @ each for each in directions])
-    return TopCurvatures(curvature, directions, np.linalg.norm(moved - curvature[:, None] * directions, axis=1))
+    found = curvature, directions, np.linalg.norm(moved - curvature[:, None] * directions, axis=1)
+    return TopCurvatures(*(each.astype(np.float64) for each in found))
 
 
 def require_batched_loss(module: Any, loss: Any, batches: Any) -> None:
@@ -131,8 +138,8 @@ def require_batched_loss(module: Any, loss: Any, batches: Any) -> None:
     )
 
 
-def _require_repeatable_loss(module: torch.nn.Module, loss: Any, batches: Any, device: torch.device) -> None:
-    """Raise `InputError` unless the loss of every batch, and that of two passes over all of them, is the same."""
+def _samples_of_repeatable_loss(module: torch.nn.Module, loss: Any, batches: Any, device: torch.device) -> int:
+    """Return the number of samples after checking that every batch and both of two passes have the same loss."""
     passes = []
     for first in (True, False):
         samples, total, dtype = 0, 0.0, torch.float64
@@ -147,10 +154,10 @@ def _require_repeatable_loss(module: torch.nn.Module, loss: Any, batches: Any, d
                 value=float(value),
                 remedy="give batches on which the loss is finite",
             )
-            # The mean over all samples, as batches may differ in size.
+            # The mean is over all samples, as batches may differ in size.
             weight = len(inputs) if loss.reduction == "mean" else 1
-            samples, total, dtype = samples + weight, total + weight * float(value), value.dtype
-        passes.append((samples, total / max(samples, 1)))
+            samples, total, dtype = samples + len(inputs), total + weight * float(value), value.dtype
+        passes.append((samples, total / max(samples, 1) if loss.reduction == "mean" else total))
     (_, one), (_, two) = passes
     require(
         passes[0][0] == passes[1][0] and abs(one - two) <= rounding(dtype) * abs(one),
@@ -159,6 +166,7 @@ def _require_repeatable_loss(module: torch.nn.Module, loss: Any, batches: Any, d
         value=[one, two],
         remedy="give the batches of one pass, list(loader): without shuffling and random augmentation",
     )
+    return passes[0][0]
 
 
 def _outputs_and_loss(module: Any, loss: Any, inputs: Any, targets: Any, device: torch.device) -> tuple[Any, Any]:
@@ -191,5 +199,6 @@ def _differentiating() -> Iterator[None]:
         raise InputError(
             f"PyTorch cannot differentiate the loss twice ({type(error).__name__}: {shown_error(error)})",
             argument="module",
-            remedy="give a module of operations that torch.func differentiates forward and backward",
+            remedy="give a module of operations with second derivatives; attention has them within "
+            "torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)",
         ) from error

@@ -147,10 +147,10 @@ def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any
     shuffled = xp.linalg.trace(one) * xp.linalg.trace(two) / max(one.shape[0] - 1, 1)
     if not holds(shuffled <= _BIASED):
         warnings.warn(
-            # Without the number, so that Python shows it once for a loop.
+            # Without its value, so that Python shows the warning once for a loop.
             f"the alignment of these {one.shape[0]} samples is biased: in random order it would exceed {_BIASED} on "
             "average; give debiased=True, or more samples",
-            stacklevel=3,
+            stacklevel=4,  # beyond the checks of arguments
         )
     return xp.sum(one * two)
 
