@@ -14,7 +14,7 @@ import optax
 from dynascope.flows.steps.descend import descend
 from dynascope.networks.lazy_orders import LazyOrders, MovedMLP
 from dynascope.networks.mlp import MLP
-from dynascope.probes.kernel import centred_alignment
+from dynascope.probes.kernel import kernel_distance
 from dynascope.probes.last_layer import layer_metrics
 from dynascope.tasks.task import Task
 
@@ -208,7 +208,9 @@ def final_metrics(
     correct = outputs[:, samples:].argmax(axis=-1) == labels[samples:].argmax(axis=-1)
     return {
         **{name: [float(metrics[name]) for metrics, *_ in found] for name in _METRICS},
-        "feature_similarity": [float(centred_alignment(h @ h.T, first @ first.T)) for _, h, first in found],
+        "feature_similarity": [
+            1 - float(kernel_distance(h @ h.T, first @ first.T, centred=True)) for _, h, first in found
+        ],
         **{f"distance_to_{name}": distance(outputs, each[:, -1], samples) for name, each in limits.items()},
         "final_test_error": errors(outputs, labels, samples)[1],
         "test_accuracy": correct.mean(axis=-1),

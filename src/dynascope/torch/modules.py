@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
 from dynascope.arguments import require
 
-__all__ = ["INSIDE", "Applied", "call_arguments", "plain", "require_shapes", "written"]
+__all__ = ["INSIDE", "Applied", "call_arguments", "floating_tensors", "plain", "require_shapes", "written"]
 
 INSIDE = "network."  # where a module is inside of one that applies a function to it
 
@@ -54,6 +54,24 @@ def call_arguments(module: torch.nn.Module, inputs: Any) -> tuple[tuple[Any, ...
     if isinstance(inputs, dict) and all(name in inspect.signature(module.forward).parameters for name in inputs):
         return (), inputs
     return (inputs if isinstance(inputs, tuple) else (inputs,)), {}
+
+
+def floating_tensors(found: Any) -> Iterator[torch.Tensor]:
+    """The tensors of floating-point numbers in what a module returns.
+
+    Example:
+        >>> [each.shape[0] for each in floating_tensors({"a": torch.ones(2), "b": [torch.arange(3), torch.ones(4)]})]
+        [2, 4]
+    """
+    if isinstance(found, torch.Tensor):
+        if found.is_floating_point():
+            yield found
+    elif isinstance(found, Mapping):
+        for each in found.values():
+            yield from floating_tensors(each)
+    elif isinstance(found, list | tuple):
+        for each in found:
+            yield from floating_tensors(each)
 
 
 def require_shapes(argument: str, module: torch.nn.Module) -> None:

@@ -13,6 +13,7 @@ from dynascope.arguments import require
 from dynascope.probes.diffusion import gradient_noise
 from dynascope.theory.noise import Thermometer, thermometer
 from dynascope.torch.curvature import require_batched_loss, top_curvatures
+from dynascope.torch.repeatable import unchanged
 
 __all__ = ["temperature"]
 
@@ -31,11 +32,12 @@ def temperature(
 
     Curvatures are those of `top_curvatures`, the noise along them that of the gradients of the batches, and learning
     rate, momentum and decay are read from the optimiser. A direction has settled after a few times its
-    `relaxation_steps`; directions that are not `stationary` curve downwards, or diverge. Nothing of the module is
-    changed. Cost: that of `top_curvatures`, and a gradient of each batch, which are kept together.
+    `relaxation_steps`; directions that are not `stationary` curve downwards, or diverge. The module and the random
+    numbers of PyTorch are left unchanged. Cost: that of `top_curvatures`, and a gradient of each batch, which are kept
+    together. The batches are read once: a loader that shuffles or augments gives one sample of its batches.
 
     Args:
-        module: In the mode that is meant, as for `top_curvatures`.
+        module: The module, in evaluation mode if it has dropout or batch normalisation, as for `top_curvatures`.
         loss: A loss of PyTorch of outputs and targets, a mean over samples.
         batches: Pairs (inputs, targets) of equal sizes, as training draws them, two or more.
         optimizer: `torch.optim.SGD` of the parameters, in one group, without Nesterov's step and dampening.
@@ -44,7 +46,7 @@ def temperature(
         seed: Seed of the vector from which the iteration for the curvatures starts.
 
     Raises:
-        InputError: Batches of different sizes, or another optimiser.
+        InputError: Batches of different sizes, another optimiser, or what `top_curvatures` rejects.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
@@ -59,7 +61,9 @@ def temperature(
         [ True] [2.9]
     """
     require_batched_loss(module, loss, batches)
-    batches = list(batches)
+    # A loader draws random numbers.
+    with torch.random.fork_rng([]):
+        batches = list(batches)
     sizes = {len(inputs) for inputs, _ in batches}
     require(
         len(batches) >= 2 and len(sizes) == 1,
@@ -78,13 +82,7 @@ def temperature(
     )
     [group] = groups
     directions = top_curvatures(module, loss, batches, count, seed=seed)
-    parameters = [each for each in module.parameters() if each.requires_grad]
-    rows = []
-    for inputs, targets in batches:
-        slopes = torch.autograd.grad(loss(module(inputs), targets), parameters, allow_unused=True)
-        filled = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, slopes, strict=True)]
-        rows.append(torch.cat([each.reshape(-1) for each in filled]).detach().cpu().numpy())
-    gradients, [size] = np.stack(rows), sizes
+    gradients, [size] = _gradients(module, loss, batches), sizes
     # The mean is over these batches alone, which takes a degree of freedom from their noise.
     share = len(batches) / (len(batches) - 1)
     noise = gradient_noise(
@@ -99,3 +97,16 @@ def temperature(
         batch_size=size,
         samples=samples,
     )
+
+
+def _gradients(module: torch.nn.Module, loss: Any, batches: Sequence[tuple[Any, Any]]) -> np.ndarray:
+    """The gradient of each batch, as a row."""
+    parameters = [each for each in module.parameters() if each.requires_grad]
+    device, rows = parameters[0].device, []
+    with unchanged(module, device):
+        for inputs, targets in batches:
+            value = loss(module(inputs.to(device)), targets.to(device))
+            slopes = torch.autograd.grad(value, parameters, allow_unused=True)
+            filled = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, slopes, strict=True)]
+            rows.append(torch.cat([each.reshape(-1) for each in filled]).detach().cpu().numpy())
+    return np.stack(rows)

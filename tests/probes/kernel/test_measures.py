@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+import warnings
+
 import jax
 import numpy as np
 import pytest
@@ -16,6 +19,8 @@ from dynascope.probes.kernel import (
     target_alignment,
 )
 
+BIASED = pytest.mark.filterwarnings("ignore:the alignment of these")
+
 
 def kernels(seed=0, n=6):
     draw = np.random.default_rng(seed)
@@ -27,6 +32,7 @@ def centring(n):
     return np.eye(n) - 1 / n
 
 
+@BIASED
 def test_the_measures_are_their_definitions():
     k, other = kernels()
     y = np.random.default_rng(3).normal(size=(6, 2))
@@ -62,6 +68,7 @@ def test_single_precision_is_summed_in_double_precision():
     np.testing.assert_allclose(found, kernel_distance(k.astype(np.float64), other.astype(np.float64)), rtol=1e-13)
 
 
+@BIASED
 @given(
     seed=st.integers(0, 1000),
     factor=st.sampled_from([1e-200, 1e-3, 7.0, 1e200]),
@@ -77,8 +84,72 @@ def test_the_measures_ignore_what_they_should(seed, factor, constant):
     # The constant is up to some fifty times the entries, whose rounding centring keeps.
     np.testing.assert_allclose(centred_alignment(k + constant, other), centred_alignment(k, other), rtol=1e-10)
     np.testing.assert_allclose(relative_change(k, 3 * k), 2.0, rtol=1e-12)
+    debiased = centred_alignment(k, other, debiased=True)
+    # Of unbiased estimates the diagonal is no part.
+    shifted = factor * (k + constant + 3 * np.eye(6))
+    np.testing.assert_allclose(centred_alignment(shifted, other, debiased=True), debiased, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(centred_alignment(k, 2 * k, debiased=True), 1.0, rtol=1e-12)
 
 
+def gaussian_kernels(seed, n, *widths):
+    draw = np.random.default_rng(seed)
+    return [features @ features.T for features in (draw.normal(size=(n, width)) for width in widths)]
+
+
+def unbiased_criterion(k, other):
+    """Song et al. (2012), eq. (5)."""
+    n = len(k)
+    k, other = (each - np.diag(np.diag(each)) for each in (k, other))
+    both, ones = k @ other, np.ones(n)
+    constant = (ones @ k @ ones) * (ones @ other @ ones) / ((n - 1) * (n - 2))
+    return (np.trace(both) + constant - 2 / (n - 2) * ones @ both @ ones) / (n * (n - 3))
+
+
+@pytest.mark.parametrize("n", [4, 7, 40])
+def test_the_debiased_alignment_is_made_of_unbiased_estimates(n):
+    k, other = gaussian_kernels(0, n, 5, 8)
+    between, one, two = (unbiased_criterion(*pair) for pair in ((k, other), (k, k), (other, other)))
+    np.testing.assert_allclose(centred_alignment(k, other, debiased=True), between / np.sqrt(one * two), rtol=1e-10)
+
+
+@BIASED
+def test_in_random_order_the_bias_is_that_of_the_docstring():
+    k, other = gaussian_kernels(0, 5, 3, 4)
+    orders = [list(order) for order in itertools.permutations(range(5))]
+    mean = np.mean([centred_alignment(k[np.ix_(order, order)], other) for order in orders])
+    h = centring(5)
+    one, two = h @ k @ h, h @ other @ h
+    expected = np.trace(one) * np.trace(two) / (4 * np.linalg.norm(one) * np.linalg.norm(two))
+    assert mean == pytest.approx(expected, rel=1e-12)
+
+
+@BIASED
+@pytest.mark.parametrize(("n", "p", "q"), [(40, 20, 60), (30, 300, 300)])
+def test_unrelated_features_score_by_their_widths_unless_debiased(n, p, q):
+    pairs = [gaussian_kernels(seed, n, p, q) for seed in range(30)]
+    biased, debiased = (np.array([centred_alignment(*pair, debiased=each) for pair in pairs]) for each in (False, True))
+    # The formula is of the leading order in 1/n.
+    assert biased.mean() == pytest.approx(np.sqrt(p * q / ((p + n) * (q + n))), abs=1 / n)
+    assert abs(debiased.mean()) < 4 * debiased.std() / np.sqrt(len(pairs))
+
+
+def test_few_samples_warn_once_in_a_loop_and_many_do_not():
+    k, other = gaussian_kernels(0, 20, 100, 100)
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            centred_alignment(k + np.eye(20), other)
+            centred_alignment(k, other, debiased=True)
+    [warning] = shown
+    assert "these 20 samples is biased: in random order it would exceed 0.5" in str(warning.message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        centred_alignment(*gaussian_kernels(0, 200, 100, 100))
+        with jax.enable_x64(True):
+            assert float(jit(centred_alignment)(k, other)) > 0.7
+
+
+@BIASED
 def test_every_library_gives_the_same_numbers():
     torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
     k, other = kernels()
@@ -90,6 +161,7 @@ def test_every_library_gives_the_same_numbers():
             kernel_distance(one, two, centred=True),
             relative_change(one, two),
             centred_alignment(one, two),
+            centred_alignment(one, two, debiased=True),
             target_alignment(one, targets),
             target_alignment(one, targets, centred=True),
         ]
@@ -122,6 +194,10 @@ def test_kernels_of_one_example_are_at_no_distance_and_warn():
         lambda k, _: kernel_distance(k, np.full((6, 6), np.inf)),
         lambda k, _: kernel_distance(k, np.full((6, 6), 3.7), centred=True),
         lambda k, _: centred_alignment(k, np.full((6, 6), 0.1)),
+        lambda k, _: centred_alignment(k, np.full((6, 6), 0.1), debiased=True),
+        lambda k, _: centred_alignment(k, np.eye(6), debiased=True),
+        lambda k, _: centred_alignment(k[:3, :3], k[:3, :3], debiased=True),
+        lambda k, _: centred_alignment(k, k, debiased="yes"),
         lambda k, _: relative_change(np.zeros((6, 6)), k),
         lambda k, _: relative_change(k, np.full((6, 6), np.nan)),
         lambda k, _: kernel_velocity(k, k, duration=0.0),

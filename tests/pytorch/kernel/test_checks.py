@@ -12,6 +12,18 @@ WEIGHT, X = networks.draw(3, 2), networks.draw(4, 3)
 LINEAR = nn.Linear(3, 2, dtype=torch.float64)
 NORMALISED = nn.BatchNorm1d(2, dtype=torch.float64)
 UNTRACKED = nn.BatchNorm1d(2, track_running_stats=False, dtype=torch.float64)
+
+
+class Branch(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3, track_running_stats=False))
+
+    def forward(self, x):
+        return self.inner(x).flatten(1)
+
+
+IMAGES = nn.Sequential(Branch()).double()
 COMPLEX = nn.Linear(3, 2, dtype=torch.complex128)
 
 
@@ -43,8 +55,19 @@ REFUSED = {
     "dropout": ((nn.Sequential(LINEAR, nn.Dropout()), None, X), r"Dropout '1': call module.eval\(\)"),
     "batch normalisation": ((nn.Sequential(LINEAR, NORMALISED), None, X), "training mode with BatchNorm1d '1'"),
     "the same in a function": ((lambda m, x: m(x), nn.Sequential(LINEAR, nn.Dropout()), X), "training mode"),
-    "dropout in a function": ((Sideways(), None, X), "draws random numbers.*eval"),
-    "statistics of the batch": ((nn.Sequential(LINEAR, UNTRACKED).eval(), None, X), r"one example alone.*eval\(\)"),
+    "dropout in a function": ((Sideways(), None, X), r"draws random numbers.*module.eval\(\), training=False"),
+    "statistics of the batch": (
+        (nn.Sequential(LINEAR, UNTRACKED).eval(), None, X),
+        "^BatchNorm1d '1' has track_running_stats=False.*build it with track_running_stats=True.*or assign its running",
+    ),
+    "the same in training mode": ((nn.Sequential(LINEAR, UNTRACKED), None, X), "^BatchNorm1d '1' has track_running"),
+    "the same of images": ((IMAGES.eval(), None, networks.draw(3, 2, 4, 4)), "^BatchNorm2d '0.inner.1' has track_"),
+    "the same in a function of a module": ((lambda m, x: m(x), nn.Sequential(LINEAR, UNTRACKED), X), "track_running"),
+    "the same hidden from the module": ((lambda w, x: UNTRACKED(x @ w), WEIGHT, X), "alone.*track_running_stats=True"),
+    "statistics by a function": (
+        (lambda w, x: nn.functional.batch_norm(x @ w, None, None, training=True), WEIGHT, X),
+        "alone.*in a function or in a custom layer needs fixed statistics",
+    ),
     "a centred batch": ((lambda w, x: (x - x.mean(0)) @ w, WEIGHT, X), "depend on the others"),
     "several outputs": ((nn.LSTM(3, 2).double(), None, X), r"tuple.*network\(x\)\[0\]"),
     "classes": ((lambda w, x: (x @ w).argmax(1), WEIGHT, X), "torch.int64.*logits"),
@@ -91,6 +114,22 @@ def test_what_cannot_be_done_is_refused_with_a_remedy(case):
 def test_training_mode_alone_is_no_reason_and_still_dropout_neither():
     module = nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.0), nn.LayerNorm(2)).double().train()
     assert check(module, None, X, None, None).mapped
+
+
+def test_the_remedies_for_statistics_of_the_batch_work():
+    layer = nn.BatchNorm1d(2, track_running_stats=False, dtype=torch.float64).eval()
+    layer.running_mean, layer.running_var = torch.zeros(2).double(), torch.ones(2).double()
+    tracked = nn.BatchNorm1d(2, dtype=torch.float64).eval()
+    for each in (layer, tracked):
+        assert check(nn.Sequential(LINEAR, each), None, X, None, None).mapped
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+@pytest.mark.parametrize("training", [True, False])
+def test_normalisation_of_each_example_is_no_reason(tracked, training):
+    layers = [nn.InstanceNorm1d(2, track_running_stats=tracked), nn.GroupNorm(2, 2), nn.LayerNorm(4)]
+    module = nn.Sequential(nn.Linear(3, 8), nn.Unflatten(1, (2, 4)), *layers, nn.Flatten()).double()
+    check(module.train(training), None, X, None, None)
 
 
 def test_the_second_set_is_checked_like_the_first():

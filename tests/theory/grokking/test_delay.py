@@ -60,10 +60,69 @@ def test_the_resolution_is_the_longest_interval_in_which_a_threshold_was_passed(
     assert grokking_delay(steps, FITTED, LATE, hold=3).resolution == 7000
 
 
+LOGGED = np.arange(0, 10_001, 250)
+ACCURACY = np.minimum(1, LOGGED / 1000)
+TEST_ACCURACY = 0.2 + 0.75 * (LOGGED > 6000)
+FALLING = np.exp(-LOGGED / 1000)
+TEST_FALLING = np.where(LOGGED > 6000, 0.01, 0.97)
+
+
+@pytest.mark.parametrize(
+    "curves",
+    [
+        (ACCURACY, TEST_ACCURACY),
+        # Weighted means of ones in float32 exceed 1 by rounding.
+        (ACCURACY + 1e-7, TEST_ACCURACY),
+        # A relative error above 1 makes a negative score.
+        (ACCURACY - 3 * (LOGGED == 0), TEST_ACCURACY - 3 * (LOGGED < 3000)),
+        (100 * ACCURACY, 100 * TEST_ACCURACY, 99, 90),
+    ],
+    ids=["fractions", "rounding", "scores below zero", "percent with thresholds in percent"],
+)
+def test_curves_and_thresholds_in_one_unit_give_the_same_delay(curves):
+    found = grokking_delay(LOGGED, *curves)
+    assert (found.train_step, found.test_step, found.delay) == (1000, 6250, 5250)
+
+
+def test_test_accuracy_below_chance_is_no_loss():
+    falling = grokking_delay(LOGGED, ACCURACY, np.linspace(0.2, 0.0, len(LOGGED)))
+    assert (falling.train_step, falling.test_step, falling.delay) == (1000, None, None)
+    # At chance among more than a hundred classes, percentages look like fractions.
+    chance = grokking_delay(LOGGED, 100 * ACCURACY, np.full(len(LOGGED), 0.88), 99, 90)
+    assert (chance.train_step, chance.test_step, chance.delay) == (1000, None, None)
+
+
+@pytest.mark.parametrize(
+    ("argument", "message", "curves"),
+    [
+        ("train", "goes up to 100 and train_threshold is 0.99", (100 * ACCURACY, 100 * TEST_ACCURACY)),
+        ("train", "goes up to 100", (100 * ACCURACY, TEST_ACCURACY)),
+        ("test", "goes up to 95 and test_threshold is 0.9", (ACCURACY, 100 * TEST_ACCURACY)),
+        ("test", "goes up to 95", (100 * ACCURACY, 100 * TEST_ACCURACY, 99)),
+        ("train_threshold", "is 99 and train goes up to 1", (ACCURACY, TEST_ACCURACY, 99, 90)),
+        ("test_threshold", "is 90 and test goes up to 0.95", (100 * ACCURACY, TEST_ACCURACY, 99, 90)),
+        ("test_threshold", "is 99 and test_threshold is 0.9", (100 * ACCURACY, TEST_ACCURACY, 99, 0.9)),
+        ("train", "falls from 1 to .* as a loss does", (FALLING, TEST_FALLING)),
+        ("train", "falls from 2.3", (2.3 * FALLING, 3 * TEST_FALLING)),
+        ("train", "falls from 0.1", (0.1 * FALLING, 0.1 * TEST_FALLING)),
+        ("train", "falls from 0.7", (0.7 * np.maximum(FALLING, 0.4), 0.7 * TEST_FALLING)),
+        ("train", "falls from 1 to 0", (1 - ACCURACY, 1 - TEST_ACCURACY)),
+        ("train", "falls from 5", (5 * FALLING, 5 * TEST_FALLING, 2, 2)),
+        ("test", "falls from 0.97", (ACCURACY, TEST_FALLING)),
+        ("test", "goes up to 13", (ACCURACY, np.where(LOGGED > 6000, 0.01, 3 + LOGGED / 600))),
+    ],
+)
+def test_percentages_and_losses_are_rejected(argument, message, curves):
+    with pytest.raises(InputError, match=message) as rejected:
+        grokking_delay(LOGGED, *curves)
+    assert rejected.value.argument == argument
+
+
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.floats(0.1, 100), st.floats(-50, 50))
 def test_it_scales_and_shifts_with_the_steps(seed, hold, factor, shift):
     train, test = np.random.default_rng(seed).uniform(size=(2, 30))
+    train[0] = test[0] = 0.0  # A curve that starts high and ends low counts as a loss.
     steps = np.arange(30.0)
     one = grokking_delay(steps, train, test, 0.5, 0.5, hold)
     other = grokking_delay(factor * steps + shift, train, test, 0.5, 0.5, hold)

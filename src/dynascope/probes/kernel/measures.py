@@ -5,9 +5,18 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from dynascope.arguments import array_namespace, holds, require, require_finite_values, require_positive
+from dynascope.arguments import (
+    array_namespace,
+    holds,
+    require,
+    require_choice,
+    require_finite_values,
+    require_positive,
+)
 
 __all__ = ["centred_alignment", "kernel_distance", "kernel_velocity", "relative_change", "target_alignment"]
+
+_BIASED = 0.5  # of unrelated kernels, as where features are as many as samples
 
 
 def kernel_distance(kernel: Any, other: Any, *, centred: bool = False) -> Any:
@@ -15,7 +24,8 @@ def kernel_distance(kernel: Any, other: Any, *, centred: bool = False) -> Any:
 
     Computed as ½‖K/‖K‖ − K'/‖K'‖‖², which keeps small distances that the difference from one would lose, in float64
     where the library has it. S is one minus the uncentred alignment of the kernels; `centred` gives one minus the
-    centred one (of HKH, H = I − 11ᵀ/n). Cost: about 8 operations and two copies of the kernel for each entry.
+    `centred_alignment` (of HKH, H = I − 11ᵀ/n), and is biased towards 0 where that is biased towards 1. Cost: about 8
+    operations and two copies of the kernel for each entry.
 
     Args:
         kernel: K, shape (n, n), or the full kernel (n, c, n, c). All arrays are of one library.
@@ -84,28 +94,65 @@ def relative_change(kernel: Any, later: Any) -> Any:
     return _norm((two - one) / size) / _norm(one / size)
 
 
-def centred_alignment(kernel: Any, other: Any) -> Any:
-    """Centred kernel alignment ⟨HKH, HK'H⟩/(‖HKH‖‖HK'H‖), H = I − 11ᵀ/n: blind to scale and to added constants.
+def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any:
+    """Centred kernel alignment (CKA) ⟨HKH, HK'H⟩/(‖HKH‖‖HK'H‖), H = I − 11ᵀ/n: blind to scale and added constants.
 
-    Cost: about 10 operations and two copies of the kernel for each entry.
+    It is biased towards 1 for few samples. If the samples of one kernel are put in random order, it is on average
+    tr(HKH) tr(HK'H)/((n − 1)‖HKH‖‖HK'H‖), where unrelated kernels should score 0. For independent Gaussian
+    features of widths p and q this is about √(pq/((p + n)(q + n))): 0.5 for n = p = q, and 0.91 for n = p/10.
+
+    `debiased` replaces both inner products and norms by unbiased estimates of the Hilbert-Schmidt independence
+    criterion, ⟨A, A'⟩ with A_ij = K_ij − (r_i + r_j)/(n − 2) + s/((n − 1)(n − 2)) for i ≠ j and A_ii = 0, where r are
+    the row sums of K without its diagonal, and s is their sum. Unrelated kernels then score about 0, and single values
+    lie between −1 and 1. Cost: about 10 operations and two copies of the kernel for each entry, twice that if debiased.
 
     Args:
-        kernel: K, shape (n, n). Both arrays are of one library.
+        kernel: K, shape (n, n), symmetric. Both arrays are of one library.
         other: K', shape (n, n).
+        debiased: Whether to remove the bias; needs n ≥ 4.
 
     Raises:
-        InputError: Other shapes, values that are not finite, or a kernel that is zero after centring.
+        InputError: Other shapes, values that are not finite, or a kernel that is zero after centring; if debiased, also
+            a kernel that is constant off the diagonal.
+
+    Warns:
+        UserWarning: The alignment is not debiased, and more than 0.5 on average for samples in random order. JAX
+            programs, whose values are not known while they are compiled, do not warn.
 
     References:
-        Algorithms for Learning Kernels Based on Centered Alignment, arXiv:1203.0550, eq. (2).
+        Algorithms for Learning Kernels Based on Centered Alignment, arXiv:1203.0550, eq. (2). Debiased: Song et al.,
+        Feature selection via dependence maximization (2012), eq. (5); Nguyen, Raghu, Kornblith, arXiv:2010.15327.
 
     Example:
         >>> import numpy as np
-        >>> float(centred_alignment(np.diag([1.0, 2.0, 3.0]), np.diag([1.0, 2.0, 3.0]) + 5).round(12))
-        1.0
+        >>> one, two = np.random.default_rng(0).normal(size=(2, 100, 60))
+        >>> for debiased in (False, True):
+        ...     print(f"{centred_alignment(one @ one.T, two @ two.T, debiased=debiased):.2f}")
+        0.36
+        -0.02
     """
+    require_choice("debiased", debiased, (True, False))
     one, two = _pair(kernel, other, centred=True, name="other")
-    return array_namespace(one).sum(_unit(one, "kernel") * _unit(two, "other"))
+    require(
+        not debiased or one.shape[0] > 3,
+        f"the kernels are of {one.shape[0]} samples",
+        argument="debiased",
+        value=one.shape[0],
+        remedy="give four samples or more",
+    )
+    xp = array_namespace(one)
+    if debiased:
+        return xp.sum(_unit(_hollow(one), "kernel") * _unit(_hollow(two), "other"))
+    one, two = _unit(one, "kernel"), _unit(two, "other")
+    shuffled = xp.linalg.trace(one) * xp.linalg.trace(two) / max(one.shape[0] - 1, 1)
+    if not holds(shuffled <= _BIASED):
+        warnings.warn(
+            # Without its value, so that Python shows the warning once for a loop.
+            f"the alignment of these {one.shape[0]} samples is biased: in random order it would exceed {_BIASED} on "
+            "average; give debiased=True, or more samples",
+            stacklevel=4,  # beyond the checks of arguments
+        )
+    return xp.sum(one * two)
 
 
 def target_alignment(kernel: Any, targets: Any, *, centred: bool = False) -> Any:
@@ -182,6 +229,21 @@ def _centred(kernel: Any) -> Any:
     found = rows - xp.mean(rows, axis=1, keepdims=True)
     floor = 8 * xp.finfo(kernel.dtype).eps * xp.max(xp.abs(kernel))
     return xp.where(xp.max(xp.abs(found)) <= floor, xp.zeros_like(found), found)
+
+
+def _hollow(kernel: Any) -> Any:
+    """A kernel without its diagonal, centred such that the rows sum to zero, and zero where only rounding is left."""
+    xp = array_namespace(kernel)
+    n, apart = kernel.shape[0], _off_diagonal(kernel)
+    rows, columns = (xp.sum(apart, axis=axis, keepdims=True) / (n - 2) for axis in (1, 0))
+    found = _off_diagonal(apart - rows - columns + xp.sum(rows) / (n - 1))
+    floor = 8 * xp.finfo(kernel.dtype).eps * xp.max(xp.abs(kernel))
+    return xp.where(xp.max(xp.abs(found)) <= floor, xp.zeros_like(found), found)
+
+
+def _off_diagonal(kernel: Any) -> Any:
+    xp = array_namespace(kernel)
+    return xp.tril(kernel, k=-1) + xp.triu(kernel, k=1)
 
 
 def _unit(values: Any, argument: str) -> Any:

@@ -138,7 +138,8 @@ def check_inputs(model: Model, arrays: Arrays, inputs: Any) -> None:
         bool((np.abs(together.reshape(alone.shape) - alone) <= tolerance).all()),
         "the outputs for one example depend on the others in its batch",
         argument="apply",
-        remedy="freeze the statistics of batch normalisation, and switch dropout off",
+        remedy="fix the statistics of batch normalisation and switch dropout off (equinox.nn.inference_mode; "
+        "use_running_average=True and deterministic=True in flax)",
     )
 
 

@@ -14,8 +14,14 @@ from dynascope.torch.kernel.dense_tracing import Use, dense_uses, layer_signals
 from dynascope.torch.kernel.differentiation import outputs_of, pulled, quiet
 from dynascope.torch.kernel.model import Model, rows_of, split
 from dynascope.torch.kernel.rates import layer_rates
+from dynascope.torch.repeatable import require_repeatable
 
 __all__ = ["Checked", "check"]
+
+_APART = (
+    "compute the outputs of an example from that example alone: batch normalisation in a function or in a custom layer "
+    "needs fixed statistics, the layers of torch.nn eval() and track_running_stats=True"
+)
 
 
 class Checked(NamedTuple):
@@ -85,23 +91,21 @@ def _require_examples(argument: str, inputs: Any, device: torch.device) -> None:
 
 def _check_outputs(model: Model, few: Any) -> bool:
     """Raise `InputError` where outputs are not as they must be; else whether `torch.func` maps their gradients."""
-    device = model.parameters[0].device
-    state = _random_state(device)
-    try:
+
+    def call() -> Any:
         with quiet():
-            together = model.call(model.parameters, few)
+            return model.call(model.parameters, few)
+
+    try:
+        together = require_repeatable("apply", call, model.parameters[0].device)
+    except InputError:
+        raise
     except Exception as error:
         raise InputError(
             f"apply fails on {len(jax.tree.leaves(few)[0])} examples with {type(error).__name__}: {shown_error(error)}",
             argument="apply",
             remedy="give one that maps the parameters and inputs (n, ...) to outputs (n, c)",
         ) from error
-    require(
-        torch.equal(state, _random_state(device)),
-        "apply draws random numbers",
-        argument="apply",
-        remedy="switch dropout off, as module.eval() does, and draw before",
-    )
     _require_outputs(together, few)
     together = together.detach()
     mapped = _is_mapped(model, few)
@@ -111,7 +115,7 @@ def _check_outputs(model: Model, few: Any) -> bool:
         raise InputError(
             f"apply fails on one example alone with {type(error).__name__}: {shown_error(error)}",
             argument="apply",
-            remedy="give one whose outputs for an example do not need others; freeze batch statistics by eval()",
+            remedy=_APART,
         ) from error
     # Products of other shapes round differently; a batch statistic changes the outputs by far more.
     tolerance = torch.finfo(alone.dtype).eps ** 0.5 * alone.abs().max()
@@ -119,7 +123,7 @@ def _check_outputs(model: Model, few: Any) -> bool:
         alone.numel() == together.numel() and bool(((together.reshape(alone.shape) - alone).abs() <= tolerance).all()),
         "the outputs for one example depend on the others in its batch",
         argument="apply",
-        remedy="freeze the statistics of batch normalisation, as module.eval() does",
+        remedy=_APART,
     )
     if not mapped:
         _require_derivative(model, rows_of(few, slice(0, 1)))
@@ -176,10 +180,6 @@ def _require_derivative(model: Model, one: Any) -> None:
             argument="apply",
             remedy="give code whose outputs torch.autograd.grad differentiates",
         ) from error
-
-
-def _random_state(device: torch.device) -> torch.Tensor:
-    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
 
 
 def _gradients(model: Model, few: Any, *, mapped: bool) -> list[torch.Tensor]:

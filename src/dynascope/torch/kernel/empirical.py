@@ -93,7 +93,8 @@ def neural_tangent_kernel(
     Raises:
         InputError: A name that is not known, parameters that are not finite or complex, inputs of no or of unequal
             length or on another device, rates that do not fit, layers in training mode that draw or look at the batch,
-            outputs that are no tensor, not finite or depend on the batch, or a kernel that does not fit into memory.
+            batch normalisation without running statistics, outputs that are no tensor, not finite, depend on the batch
+            or change when they are computed again, or a kernel that does not fit into memory.
 
     References:
         Neural Tangent Kernel, arXiv:1806.07572; Fast Finite Width Neural Tangent Kernel, arXiv:2206.08720; A Fast,

@@ -14,6 +14,7 @@ from dynascope.arguments import require
 from dynascope.errors import InputError
 from dynascope.torch.modules import INSIDE, Applied, call_arguments, plain, require_shapes, written
 from dynascope.torch.places import buffer_places, parameter_places
+from dynascope.torch.repeatable import BATCH_NORMS, require_evaluation_mode
 
 __all__ = ["NONE", "Model", "count_rows", "rows_of", "split"]
 
@@ -81,7 +82,7 @@ def _trained(module: torch.nn.Module, prefix: str = "") -> dict[str, torch.Tenso
 
 def _of_module(module: torch.nn.Module, params: Any, network: torch.nn.Module | None = None) -> Model:
     require_shapes("apply", module)
-    _require_still(module if network is None else network)
+    _require_examples_apart(module if network is None else network)
     chosen = _trained(module) if params is None else params
     # A module that is tied lists its parameters more than once.
     named = dict(module.named_parameters(remove_duplicate=False))
@@ -210,22 +211,18 @@ def _differentiable(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point()
 
 
-def _require_still(module: torch.nn.Module) -> None:
-    """Raise `InputError` where a layer draws, or looks at its batch, as some do in training only."""
-    layers = torch.nn.modules
-    moving = [
+def _require_examples_apart(module: torch.nn.Module) -> None:
+    """Raise `InputError` where a layer draws random numbers, or mixes the examples of its batch."""
+    untracked = [
         f"{type(each).__name__} {name!r}"
         for name, each in module.named_modules()
-        if each.training
-        and (
-            isinstance(each, layers.batchnorm._BatchNorm | torch.nn.RReLU)
-            or (isinstance(each, layers.dropout._DropoutNd) and each.p > 0)
-        )
+        if isinstance(each, BATCH_NORMS) and each.running_mean is None
     ]
     require(
-        not moving,
-        f"the module is in training mode with {', '.join(moving[:3])}{' and others' if len(moving) > 3 else ''}",
+        not untracked,
+        f"{', '.join(untracked[:3])} has track_running_stats=False and uses the statistics of the batch, in eval() too",
         argument="apply",
-        value=moving,
-        remedy="call module.eval() first, so that each example has outputs of its own",
+        value=untracked,
+        remedy="build it with track_running_stats=True and train again, or assign its running_mean and running_var",
     )
+    require_evaluation_mode("apply", module, purpose="each example has outputs of its own")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -13,7 +13,7 @@ import torch
 
 from dynascope.arguments import require, shown
 from dynascope.errors import InputError
-from dynascope.torch.modules import INSIDE, Applied, call_arguments, plain, require_shapes, written
+from dynascope.torch.modules import INSIDE, Applied, call_arguments, floating_tensors, plain, require_shapes, written
 from dynascope.torch.places import buffer_places, parameter_places
 
 __all__ = ["Network", "copied", "network"]
@@ -82,7 +82,7 @@ def network(model: Any, example_inputs: Any, params: Any) -> Network:
     _require_some(parameters)
 
     def call(values: Sequence[torch.Tensor], _: Sequence[torch.Tensor], given: Sequence[torch.Tensor]) -> Any:
-        return list(_tensors(function(jax.tree.unflatten(structure, list(values)), inputs_of(given))))
+        return list(floating_tensors(function(jax.tree.unflatten(structure, list(values)), inputs_of(given))))
 
     named = jax.tree.unflatten(structure, [copied(each).numpy() for each in parameters])
     return Network(call, parameters, [], tensors, named, arrays)
@@ -125,23 +125,10 @@ def _of_module(
         state = {name: by_name[other] for name, other in first.items()} | dict(zip(kept, buffers, strict=True))
         positional, named = call_arguments(applied, inputs_of(given))
         state = {prefix + name: each for name, each in state.items()}
-        return list(_tensors(torch.func.functional_call(applied, state, positional, named, tie_weights=False)))
+        return list(floating_tensors(torch.func.functional_call(applied, state, positional, named, tie_weights=False)))
 
     named_arrays = {name: copied(each).numpy() for name, each in zip(names, parameters, strict=True)}
     return Network(call, parameters, list(kept.values()), tensors, named_arrays, arrays)
-
-
-def _tensors(found: Any) -> Iterator[torch.Tensor]:
-    """The tensors of floating-point numbers in what a module returns."""
-    if isinstance(found, torch.Tensor):
-        if found.is_floating_point():
-            yield found
-    elif isinstance(found, Mapping):
-        for each in found.values():
-            yield from _tensors(each)
-    elif isinstance(found, list | tuple):
-        for each in found:
-            yield from _tensors(each)
 
 
 def _input(leaf: Any) -> torch.Tensor:

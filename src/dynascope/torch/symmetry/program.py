@@ -19,6 +19,7 @@ import torch
 from dynascope.arguments import require
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.torch.repeatable import draws, require_no_draws, require_same
 from dynascope.torch.symmetry.network import Network, copied, network
 from dynascope.torch.symmetry.translation import Translation
 
@@ -29,6 +30,7 @@ _SAME = 1e-6  # in 64 bits; PyTorch has constants in 32, such as the 1/6 of hard
 _SAME_NARROW = 1e-4  # where a module computes with 32 bits of its own
 _SAME_NARROWEST = 5e-2  # or with 16
 _ROUNDING = 1e-2  # times that, relative to the largest of all, of arrays that are zero but for rounding
+_CPU = torch.device("cpu")
 _SEED = 0  # of the weights of the outputs of which gradients are compared
 
 
@@ -65,8 +67,9 @@ def program(model: torch.nn.Module | Callable[[Any, Any], Any], example_inputs: 
         The function with its parameters and inputs.
 
     Raises:
-        InputError: A program that cannot be exported, since it looks at values or draws at random; an operation that is
-            not known; outputs or gradients other than PyTorch's, as where something is detached.
+        InputError: A program that cannot be exported, since it looks at values or draws at random; outputs that change
+            when they are computed again; an operation that is not known; outputs or gradients other than PyTorch's, as
+            where something is detached.
 
     References:
         PyTorch 2, ASPLOS 2024, https://doi.org/10.1145/3620665.3640366.
@@ -79,7 +82,7 @@ def program(model: torch.nn.Module | Callable[[Any, Any], Any], example_inputs: 
     """
     found = network(model, example_inputs, params)
     expected = _answers(found)
-    exported = _exported(found, expected.wide)
+    exported = _exported(found, expected)
     apply = Translation(exported, found)
     _require_same(apply, found, expected, _narrowest(exported.graph))
     return Program(apply, found.params, found.example_inputs)
@@ -97,12 +100,21 @@ class _Exported(torch.nn.Module):
 
 
 class _Answers(NamedTuple):
-    """What PyTorch computes: outputs, weights for them, gradients of the weighted outputs, and whether in 64 bits."""
+    """What PyTorch computes.
+
+    Attributes:
+        outputs: The outputs.
+        weights: Weights of the outputs.
+        gradients: Gradients of the weighted outputs.
+        wide: Whether in 64 bits.
+        drew: Whether the network drew random numbers.
+    """
 
     outputs: list[np.ndarray]
     weights: list[np.ndarray]
     gradients: list[np.ndarray]
     wide: bool
+    drew: bool
 
 
 def _answers(found: Network) -> _Answers:
@@ -126,7 +138,9 @@ def _answers(found: Network) -> _Answers:
 def _answered(found: Network, *, wide: bool) -> _Answers:
     with torch.inference_mode(False), torch.enable_grad():
         parameters, buffers, inputs = _arguments(found, wide)
-        outputs = found.call(parameters, buffers, inputs)
+        outputs, drew = draws(lambda: found.call(parameters, buffers, inputs), _CPU)
+        if not drew:
+            require_same("model", outputs, found.call(*_arguments(found, wide)))
         require(
             bool(outputs),
             "the model has no outputs of floating-point numbers",
@@ -149,7 +163,7 @@ def _answered(found: Network, *, wide: bool) -> _Answers:
             argument="example_inputs",
             remedy="give parameters and inputs of order one, about which the model is finite",
         )
-    return _Answers(values, weights, gradients, wide)
+    return _Answers(values, weights, gradients, wide, drew)
 
 
 def _arguments(found: Network, wide: bool) -> tuple[list[torch.Tensor], ...]:
@@ -173,12 +187,13 @@ def _quiet() -> Iterator[None]:
             logging.disable(before)
 
 
-def _exported(found: Network, wide: bool) -> Any:
+def _exported(found: Network, expected: _Answers) -> Any:
     try:
         with _quiet():
-            exported = torch.export.export(_Exported(found.call), _arguments(found, wide), strict=False)
+            exported = torch.export.export(_Exported(found.call), _arguments(found, expected.wide), strict=False)
             return exported.run_decompositions(_decompositions())
     except Exception as error:  # whatever a program does that has no graph
+        require_no_draws("model", expected.drew)
         raise InputError(
             f"torch.export.export cannot read the model: {type(error).__name__}: {_said(error)}",
             argument="model",

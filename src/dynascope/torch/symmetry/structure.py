@@ -42,8 +42,9 @@ def structure(
         The symmetries, those that are broken and by what, and the parameters that nothing depends on.
 
     Raises:
-        InputError: A program that cannot be exported, since it looks at values or draws at random; an operation that is
-            not known; outputs or gradients other than PyTorch's, as where something is detached.
+        InputError: A program that cannot be exported, since it looks at values or draws at random; outputs that change
+            when they are computed again; an operation that is not known; outputs or gradients other than PyTorch's, as
+            where something is detached.
 
     References:
         Neural Mechanics, arXiv:2012.04728; Abide by the Law and Follow the Flow, arXiv:2307.00144.

@@ -1,0 +1,62 @@
+"""Curvatures of layers, against finite differences of their gradients."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+if importlib.util.find_spec("curvlinops") is None:
+    pytest.skip("curvlinops is not installed", allow_module_level=True)
+
+from torch import nn  # noqa: E402  after the skip without PyTorch
+
+from dynascope.torch import top_curvatures  # noqa: E402
+
+GENERATOR = torch.Generator().manual_seed(0)
+X, Y = (torch.rand(size, generator=GENERATOR, dtype=torch.float64) for size in ((10, 4), (10, 2)))
+IMAGES = nn.Unflatten(1, (1, 2, 2))
+LAYERS = {
+    "layer normalisation": lambda: [nn.Linear(4, 6), nn.LayerNorm(6), nn.Tanh(), nn.Linear(6, 2)],
+    "instance normalisation": lambda: [
+        *(nn.Linear(4, 6), nn.Unflatten(1, (2, 3)), nn.InstanceNorm1d(2, affine=True)),
+        *(nn.Flatten(), nn.Tanh(), nn.Linear(6, 2)),
+    ],
+    "group normalisation": lambda: [nn.Linear(4, 6), nn.GroupNorm(2, 6), nn.Tanh(), nn.Linear(6, 2)],
+    "batch normalisation": lambda: [nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 2)],
+    "convolution": lambda: [IMAGES, nn.Conv2d(1, 3, 2, padding=1), nn.Softplus(), nn.Flatten(), nn.Linear(27, 2)],
+    "a frozen layer": lambda: [nn.Linear(4, 6).requires_grad_(False), nn.Tanh(), nn.Linear(6, 2), nn.Sigmoid()],
+    "random slopes": lambda: [nn.Linear(4, 6), nn.RReLU(), nn.Linear(6, 2)],
+}
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_directions_and_curvatures_are_those_of_the_gradients(name, reduction):
+    torch.manual_seed(0)
+    module, loss = nn.Sequential(*LAYERS[name]()).double().eval(), nn.MSELoss(reduction=reduction)
+    parameters = [each for each in module.parameters() if each.requires_grad]
+    weights = nn.utils.parameters_to_vector(parameters).detach()
+
+    def gradient(moved):
+        with torch.no_grad():
+            nn.utils.vector_to_parameters(moved, parameters)
+        slopes = torch.autograd.grad(loss(module(X), Y), parameters)
+        return torch.cat([each.reshape(-1) for each in slopes]).numpy()
+
+    step = 1e-5
+    moves = step * torch.eye(len(weights), dtype=torch.float64)
+    hessian = np.stack([(gradient(weights + each) - gradient(weights - each)) / (2 * step) for each in moves])
+    with torch.no_grad():
+        nn.utils.vector_to_parameters(weights, parameters)
+    # Batches of unequal sizes.
+    found = top_curvatures(module, loss, [(X[:7], Y[:7]), (X[7:], Y[7:])], 3)
+    size = np.abs(hessian).max()
+    np.testing.assert_allclose(found.curvature, np.linalg.eigvalsh((hessian + hessian.T) / 2)[:-4:-1], atol=1e-7 * size)
+    # The differences are exact to second order in the step.
+    np.testing.assert_allclose(
+        found.directions @ hessian, found.curvature[:, None] * found.directions, atol=1e-7 * size
+    )
+    assert (found.residual < 1e-10 * size).all()
