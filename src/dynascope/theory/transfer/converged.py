@@ -15,9 +15,9 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_count
 from dynascope.compilation import AnyArray, float64_jit
-from dynascope.errors import InputError
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.domain import covers
+from dynascope.theory.second_derivatives import once_differentiable
 from dynascope.theory.transfer.hidden_rotation import rotation_invariant
 from dynascope.theory.transfer.readout import speed_along
 
@@ -45,8 +45,11 @@ def converged_layers(
     With the singular value decomposition Σ = U diag(s) Vᵀ and ω = √(s² + λ²/4), mode i has the first weights
     u √(ω − λ/2) and the second weights √(ω + λ/2) vᵀ, for the h strongest modes; a network wider than there are modes
     has |λ| left in directions that the map does not use. A rotation of the hidden neurons is free, and changes neither
-    the function nor how it learns further. Where it turns is up to the decomposition, so that the layers have no
-    derivative; what is made of them has one by `balanced.gram`.
+    the function nor how it learns further.
+
+    Quantities that no such rotation changes, such as W₁W₂, W₁W₁ᵀ and the results of `forgetting`, have a first
+    derivative in Σ and λ, also at equal singular values. The layers themselves have one where the singular values
+    differ, and in λ. Forward mode (`jax.jvp`) cannot detect a quantity that a rotation changes, and takes one rotation.
 
     Args:
         target_map: Σ, shape (d, c).
@@ -58,8 +61,11 @@ def converged_layers(
 
     Raises:
         InputError: A width that the balance does not allow, or at which the limit depends on the start, because the
-            last direction kept is as strong as the first one left out. Where JAX traces them, values that are not
-            finite and widths that the balance does not allow give NaN.
+            last direction kept is as strong as the first one left out. In reverse mode, a quantity that depends on the
+            rotation of modes with equal singular values. At λ = 0, a derivative in Σ or λ where W₁W₁ᵀ has a corner: in
+            both where a mode of strength zero is kept, in λ also where the network is wider than there are modes. Where
+            JAX traces them, values that are not finite and widths that the balance does not allow give NaN, and so do
+            the other cases in derivatives.
 
     References:
         Limit t → ∞ of the solution in Dominé et al., arXiv:2409.14623.
@@ -69,6 +75,12 @@ def converged_layers(
         >>> first, second = converged_layers(np.diag([2.0, 0.0]), balance=-3.0, width=2)
         >>> (first.T @ first).round(6).tolist(), (first @ second).round(6).tolist()
         ([[4.0, 0.0], [0.0, 3.0]], [[2.0, 0.0], [0.0, 0.0]])
+        >>> def input_strength(balance):
+        ...     first, _ = converged_layers(np.eye(2), balance, 2)
+        ...     return (first**2).sum()
+        >>> with jax.enable_x64(True):
+        ...     print(f"{jax.grad(input_strength)(0.0):.3f}")
+        -1.000
     """
     wanted = real_value("target_map", target_map, dimensions=2, last=(None, None))
     imbalance = real_value("balance", balance, dimensions=0)
@@ -122,7 +134,8 @@ def _changes(
     v changes along another eigenvector by its element of dF over the difference of the eigenvalues. Between columns
     of equal ω any division into two parts gives the right change of Q Qᵀ; here, both change alike.
     """
-    target_map, balance = _once_differentiable(target_map), _once_differentiable(balance)
+    target_map = once_differentiable(target_map, "converged_layers", "target_map")
+    balance = once_differentiable(balance, "converged_layers", "balance")
     (inputs, outputs), size = target_map.shape, max(target_map.shape)
     left, strengths, right = _modes(target_map)
     # As if the map were square: what only the smaller side lacks is never reached.
@@ -187,20 +200,6 @@ def _ratio(one: Array, other: Array) -> Array:
     """One over the other, and zero where that is zero."""
     some = other != 0
     return jnp.where(some, one / jnp.where(some, other, 1), 0)
-
-
-@jax.custom_jvp
-def _once_differentiable(value: Array) -> Array:
-    return value
-
-
-@_once_differentiable.defjvp
-def _(primals: Any, tangents: Any) -> Any:
-    raise InputError(
-        "converged_layers is differentiated twice, and it has first derivatives only",
-        argument="target_map",
-        remedy="take differences of the first derivative",
-    )
 
 
 def _resized(values: Array, length: int, *, axis: int) -> Array:

@@ -40,11 +40,11 @@ def rotation_invariant(
     return _identity.bind(change, factor, degenerate)
 
 
-def _first(change: Array, factor: Array, degenerate: Array) -> Array:
+def _first(change: Any, factor: Any, degenerate: Any) -> Any:
     return change
 
 
-def _transposed(gradient: Any, change: Any, factor: Array, degenerate: Array) -> list[Any]:
+def _transposed(gradient: Any, change: Any, factor: Any, degenerate: Any) -> list[Any]:
     if isinstance(gradient, ad.Zero):
         return [gradient, None, None]
     turned, sizes = (_columns(numbers(factor), numbers(gradient)) for numbers in (jnp.asarray, jnp.abs))
@@ -66,13 +66,13 @@ def _columns(factor: Array, gradient: Array) -> Array:
     return factor.mT @ gradient
 
 
-def _derivative(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Array, Any]:
+def _derivative(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Any]:
     (_, *known), (change_dot, *_) = primals, tangents
     dot = change_dot if isinstance(change_dot, ad.Zero) else _identity.bind(change_dot, *known)
     return _identity.bind(*primals), dot
 
 
-def _batched(values: tuple[Array, ...], axes: tuple[int | None, ...]) -> tuple[Array, int]:
+def _batched(values: tuple[Any, ...], axes: tuple[int | None, ...]) -> tuple[Any, int]:
     (size,) = {value.shape[axis] for value, axis in zip(values, axes, strict=True) if axis is not None}
     front = (
         jnp.broadcast_to(value, (size, *value.shape)) if axis is None else jnp.moveaxis(value, axis, 0)
