@@ -122,22 +122,21 @@ def which(
 
 def require_network(network: Any) -> None:
     """Reject what is neither the name of a kind of network nor a module."""
-    if isinstance(network, str) or is_module(network) or (isinstance(network, SumOfNeurons) and not _is_class(network)):
-        return
-    name = network.__name__ if _is_class(network) else type(network).__name__
-    raise InputError(
-        f"network is the class {name}" if _is_class(network) else f"network is a {name}, and not a network",
-        argument="network",
-        value=name,
-        remedy=f"give an instance of it, such as {name}(…) with its arguments"
-        if _is_class(network)
-        else "give a torch.nn.Module, a module of equinox, a network of dynascope.networks, or the name of a kind, "
-        "such as 'relu'",
-    )
-
-
-def _is_class(value: Any) -> bool:
-    return isinstance(value, type)
+    if isinstance(network, type):
+        raise InputError(
+            f"network is the class {network.__name__}",
+            argument="network",
+            value=network.__name__,
+            remedy=f"give an instance of it, such as {network.__name__}(…) with its arguments",
+        )
+    if not isinstance(network, str) and not is_module(network) and not isinstance(network, SumOfNeurons):
+        raise InputError(
+            f"network is a {type(network).__name__}, and not a network",
+            argument="network",
+            value=type(network).__name__,
+            remedy="give a torch.nn.Module, a module of equinox, a network of dynascope.networks, or the name of a "
+            "kind, such as 'relu'",
+        )
 
 
 def _with_calls(candidate: Candidate, case: Case, names: Names) -> Candidate:
