@@ -12,7 +12,7 @@ from dynascope.comparison.own_curve import own_curve
 from dynascope.comparison.own_start import other_start
 from dynascope.record import make_record
 
-FALLING = np.array([1.6, 1.59, 1.4, 0.6, 0.1, 0.02])
+FALLING = 0.02 + 1.58 * np.cos(np.linspace(0.0, np.pi / 2, 24)) ** 2
 
 
 def theory(start, **attributes):
@@ -26,7 +26,7 @@ def curve(losses=FALLING, **options):
 
 
 @pytest.mark.parametrize("start", [1.2, 0.02, 1e-30, 0.0])
-@pytest.mark.parametrize("steps", [None, 10 + np.arange(6)])
+@pytest.mark.parametrize("steps", [None, 10 + np.arange(24)])
 def test_weights_of_a_smaller_loss_than_the_first_are_reported_with_both_numbers(start, steps):
     told = other_start(curve(steps=steps), theory(start))
     assert "The first loss of the curve is 1.6," in told
@@ -42,7 +42,8 @@ def test_weights_of_a_smaller_loss_than_the_first_are_reported_with_both_numbers
         (FALLING, theory(1.58)),  # rounding and the error of the theory
         (FALLING, theory(1.3, loss_maximum_tolerance=0.2)),
         (FALLING, theory(9.0)),  # a mean over an epoch, or a curve that begins after some steps
-        (FALLING + np.array([0.0, -0.5, 0.4, 0.0, 0.3, 0.0]), theory(1.1)),  # noise of minibatches
+        (FALLING * (1 + 0.3 * np.cos(np.arange(24) ** 2)), theory(1.6)),  # noise of minibatches
+        (FALLING[::5], theory(1.0)),  # the same, with few points
         (FALLING, theory(0.1, weights="drawn")),
         (FALLING, theory(0.1).drop_vars("loss")),
     ],

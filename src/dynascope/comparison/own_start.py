@@ -13,12 +13,16 @@ from dynascope.record.staircase_view import is_staircase
 
 __all__ = ["other_start"]
 
+_FEW = 20  # logged losses, of which a noisy curve may happen to have none that rises
+_NOISE_OF_FEW = 0.5  # of the first loss, which may be that of a small minibatch
+
 
 def other_start(observed: xr.Dataset, predicted: xr.Dataset) -> str:
     """Why a curve did not start from the weights of a prediction; empty if it may have.
 
     The first loss of the curve shows other weights only where it is above their loss. Below, it may be a mean over
-    steps or come after some. The largest rise of the curve bounds the noise of its first loss, as of a minibatch.
+    steps or come after some. The largest rise of the curve bounds the noise of its first loss, as of a minibatch; where
+    fewer than 20 losses were logged, half of the first loss does.
 
     Args:
         observed: The record of a curve, as of `own_curve`.
@@ -41,6 +45,8 @@ def other_start(observed: xr.Dataset, predicted: xr.Dataset) -> str:
     loss, start = observed["loss"].to_numpy(), float(predicted["loss"][0])
     noise = float(np.max(loss - np.minimum.accumulate(loss)))
     tolerance = float(facts.get(f"{names.CURVE if is_staircase(predicted) else 'loss_maximum'}_tolerance", 0.0))
+    if len(loss) < _FEW:
+        noise = max(noise, _NOISE_OF_FEW * loss[0])
     if loss[0] - start <= (FIRST + tolerance) * loss[0] + noise:
         return ""
     found = f"The first loss of the curve is {number(loss[0], 3)}, and the weights given to predict have a loss of "

@@ -19,8 +19,8 @@ def once_differentiable(value: Array, function: str, argument: str) -> Array:
 
     Args:
         value: An array from which a first derivative is computed.
-        function: Name of the differentiated function, for the message.
-        argument: Name of the argument, for the message.
+        function: What is differentiated, for the message.
+        argument: Name of the argument, for the error.
 
     Raises:
         InputError: The value is differentiated.
@@ -35,7 +35,7 @@ def once_differentiable(value: Array, function: str, argument: str) -> Array:
 @once_differentiable.defjvp
 def _(function: str, argument: str, primals: Any, tangents: Any) -> Any:
     raise InputError(
-        f"{function} is differentiated twice by {argument}, and has first derivatives only",
+        f"{function} is differentiated twice, and has first derivatives only",
         argument=argument,
         remedy="take differences of the first derivative",
     )

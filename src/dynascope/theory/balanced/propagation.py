@@ -140,7 +140,7 @@ def propagate(
         counts: How many steps each stretch has, or one number for all, which can be differentiated backwards.
 
     Returns:
-        Q after each stretch; NaN from a stretch on whose steps are too long for 16 digits.
+        Q after each stretch; NaN after a stretch whose steps are too long for 16 digits.
     """
     values, vectors = jax.lax.stop_gradient(jnp.linalg.eigh(drift))
 
@@ -175,7 +175,7 @@ def _step_matrices_jvp(primals, tangents):
     # of the matrix is not.
     (drift, duration, values, vectors), (drift_dot, duration_dot, *_) = primals, tangents
     # A second derivative would take the eigenvalues and eigenvectors for constants.
-    drift = once_differentiable(drift, "the balanced solution", "target_map")
+    drift = once_differentiable(drift, "the solution of balanced.gram", "target_map")
     growth, integral = _exponentials(values, duration)
     turned = vectors.T @ drift_dot @ vectors
     middle = (values[:, None] + values) / 2
