@@ -328,6 +328,12 @@ def test_times_that_need_too_many_steps_are_rejected_with_the_latest_that_does_n
     assert refusal.value.argument == "times"
 
 
+def test_layers_and_maps_of_zero_stay_zero_at_all_times():
+    for steps in (None, 1):
+        found = product(np.zeros((2, 2)), np.zeros((2, 2)), np.zeros((2, 2)), [1.0, 1e9], steps=steps)
+        np.testing.assert_array_equal(found, np.zeros((2, 2, 2)))
+
+
 def test_one_program_crosses_times_of_any_length_and_order():
     compiled, times = [], np.array([0.0, 1.0, 0.5])
 

@@ -73,12 +73,13 @@ def plan_steps(speed: float, times: Float[np.ndarray, " times"]) -> Steps:
     gaps = np.diff(times[order], prepend=0.0)
     counts = np.ceil(gaps * speed / _PHASE) if speed > 0 else (gaps > 0).astype(float)
     counts = np.where(gaps > 0, np.maximum(counts, 1), 0)
+    latest = _MOST_STEPS * _PHASE / speed if speed > 0 else math.inf
     require(
         counts.sum() <= _MOST_STEPS,
         f"the times up to {times.max():g} span {times.max() * speed:.3g} e-folds",
         argument="times",
         value=float(times.max()),
-        remedy=f"choose times up to {_MOST_STEPS * _PHASE / speed:.3g}, or call balanced_limit for the end of training",
+        remedy=f"choose times up to {latest:.3g}, or call balanced_limit for the end of training",
     )
     return Steps(gaps / np.maximum(counts, 1), counts.astype(int), np.argsort(order))
 
@@ -113,14 +114,14 @@ def given_steps(speed: float | None, times: Any, steps: int) -> Steps:
             value=times.shape,
             remedy="sort them, or leave steps out",
         )
-        longest = float(gaps.max(initial=0.0)) * (speed or 0.0)
+        speed = speed or 0.0
+        longest, apart = float(gaps.max(initial=0.0)) * speed, steps * _PHASE / speed if speed > 0 else math.inf
         require(
             longest <= _LARGEST_PHASE * steps,
             f"steps is {steps}, and the fastest mode grows by {longest / steps:.3g} e-folds in each step",
             argument="steps",
             value=steps,
-            remedy=f"choose at least {math.ceil(longest / _PHASE)} steps, or times at most "
-            f"{steps * _PHASE / (speed or 1.0):.3g} apart",
+            remedy=f"choose at least {math.ceil(longest / _PHASE)} steps, or times at most {apart:.3g} apart",
         )
     return Steps(gaps / steps, None, np.arange(len(times)))
 
