@@ -117,6 +117,12 @@ def test_jax_arrays_stay_what_they_are():
     assert real_array("x", jnp.arange(3)).dtype == jnp.float32
 
 
+def test_lists_of_traced_numbers_become_traced_arrays():
+    with jax.enable_x64(True):
+        slope = jax.grad(lambda x: jnp.sum(real_array("times", [x, 2.0 * x, 1.0], dimensions=1)))(1.0)
+    assert float(slope) == 3.0
+
+
 @pytest.mark.parametrize("value", NOT_REAL)
 def test_what_is_not_real_is_refused_by_name(value):
     with pytest.raises(InputError, match="rate is not real") as caught:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import math
 
 import hypothesis
@@ -17,6 +18,7 @@ from dynascope.arguments import (
     require_finite,
     require_hyperparameters,
     require_integer,
+    require_number,
     require_positive,
     require_seed,
     require_sizes,
@@ -203,9 +205,26 @@ def test_seeds_of_any_integer_type_pass(seed, kind):
     require_seed(kind(seed))
 
 
+@pytest.mark.parametrize(
+    "check",
+    [
+        require_positive,
+        require_count,
+        require_integer,
+        functools.partial(require_between, 0.0, 1.0),
+        lambda value: require_number("value", value, above=0),
+    ],
+)
+def test_a_number_as_text_is_shown_in_quotes(check):
+    with pytest.raises(InputError, match=r"value is '0\.5': choose"):
+        check(value="0.5")
+
+
 @pytest.mark.parametrize("seed", [-1, 1.5, 1.0, np.array(1.5), "one", None])
 def test_a_seed_that_is_no_whole_number_from_zero_is_named(seed):
-    with pytest.raises(InputError, match=f"seed is {seed}") as caught:
+    # Text is in quotes, as "0.5" would look like a number.
+    named = repr(seed) if isinstance(seed, str) else seed
+    with pytest.raises(InputError, match=f"seed is {named}") as caught:
         require_seed(seed)
     assert caught.value.argument == "seed"
 

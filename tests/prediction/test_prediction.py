@@ -177,3 +177,34 @@ def test_what_almost_applies_is_offered_where_nothing_does():
     with pytest.raises(InputError, match="ask for the theory kernel-regression") as caught:
         predict(task, MLP((3, 20, 20, 1), activation="tanh"), scale=2.5)
     assert caught.value.argument == "network"
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize(
+    ("network", "remedy"),
+    [
+        (TwoLayer, r"give an instance of it, such as TwoLayer\(…\)"),
+        ({"0.weight": np.ones((8, 3))}, "give a torch.nn.Module"),
+        (None, "give a torch.nn.Module"),
+        (lambda x: x, "give a torch.nn.Module"),
+    ],
+)
+@pytest.mark.parametrize("scale", [None, 1e-3])
+def test_what_is_no_network_is_rejected_as_that_and_not_for_its_scale(network, remedy, scale):
+    with pytest.raises(InputError, match=remedy) as caught:
+        predict((np.eye(3), np.ones(3)), network, scale=scale)
+    assert caught.value.argument == "network"
+
+
+def test_a_theory_that_does_not_exist_is_told_from_one_that_does_not_fit():
+    data = np.eye(3), np.ones(3)
+    with pytest.raises(InputError, match=r"there is no theory 'alternating': choose .*alternating-flow"):
+        predict(data, "relu", scale=1e-3, theory="alternating")
+    with pytest.raises(InputError, match="the theory 'linear-staircase' is not for a two-layer relu network"):
+        predict(data, "relu", scale=1e-3, theory="linear-staircase")
+
+
+def test_targets_of_zero_are_named_and_not_the_network():
+    with pytest.raises(InputError, match="targets of the task are zero") as caught:
+        predict((np.random.default_rng(0).normal(size=(9, 3)), np.zeros(9)), "relu", scale=1e-3)
+    assert caught.value.argument == "task"

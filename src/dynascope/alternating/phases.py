@@ -94,6 +94,13 @@ class Alternation:
             value=type(self.network).__name__,
             remedy="leave biases out (append a constant input instead), and check the degree",
         )
+        require(
+            self.initial_loss > 0,
+            "all targets of the task are zero, so that a small network has nothing to learn",
+            argument="task",
+            value=self.initial_loss,
+            remedy="give targets that vary",
+        )
         idle = np.flatnonzero(~np.any(slopes, axis=1))
         require(
             len(idle) < len(slopes),

@@ -182,7 +182,9 @@ def real_array(
     import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
     known = value
-    if not isinstance(value, jax.Array):
+    if isinstance(value, list | tuple) and any(map(is_traced, jax.tree.leaves(value))):
+        known = jax.numpy.asarray(value)
+    elif not isinstance(value, jax.Array):
         try:
             known = np.asarray(value)
         except (TypeError, ValueError, OverflowError):

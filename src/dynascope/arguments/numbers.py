@@ -72,6 +72,11 @@ def shown(value: Any) -> str:
     return told if len(told) <= _MOST_LETTERS else f"{told[:_MOST_LETTERS]} … (of the type {type(value).__name__})"
 
 
+def _quoted(value: Any) -> str:
+    """As `shown`, with text in quotes, which is no number even if it looks like one."""
+    return repr(value) if isinstance(value, str) and len(value) < _MOST_LETTERS else shown(value)
+
+
 def shown_error(error: BaseException) -> str:
     """What an error of other code says, as one of ours tells it: its first line, and its type if it says nothing.
 
@@ -102,7 +107,7 @@ def require_positive(**arguments: Any) -> None:
             valid = False
         require(
             valid,
-            f"{name} is {shown(value)}",
+            f"{name} is {_quoted(value)}",
             argument=name,
             value=value,
             remedy="choose a finite positive number",
@@ -126,7 +131,7 @@ def require_count(*, least: int = 1, most: float = math.inf, **arguments: Any) -
         except (TypeError, ValueError, OverflowError):
             valid = False
         require(
-            valid, f"{name} is {shown(value)}", argument=name, value=value, remedy=f"choose a whole number {bounds}"
+            valid, f"{name} is {_quoted(value)}", argument=name, value=value, remedy=f"choose a whole number {bounds}"
         )
 
 
@@ -146,7 +151,7 @@ def require_integer(*, least: int = 1, most: float = math.inf, **arguments: Any)
         valid = _is_integer(value, least, most)
         endless = math.isinf(most) and not (isinstance(value, int) and value > _MOST_INTEGER)
         bounds = f"of at least {least}" if endless else f"from {least} to {min(most, _MOST_INTEGER)}"
-        require(valid, f"{name} is {shown(value)}", argument=name, value=value, remedy=f"choose an integer {bounds}")
+        require(valid, f"{name} is {_quoted(value)}", argument=name, value=value, remedy=f"choose an integer {bounds}")
 
 
 def require_sizes(
@@ -214,7 +219,7 @@ def require_between(
             valid = valid and (value < most if open_above else value <= most)
         except (TypeError, ValueError, OverflowError):
             valid = False
-        require(valid, f"{name} is {shown(value)}", argument=name, value=value, remedy=remedy.rstrip())
+        require(valid, f"{name} is {_quoted(value)}", argument=name, value=value, remedy=remedy.rstrip())
 
 
 def require_number(
@@ -240,7 +245,7 @@ def require_number(
             inside = inside and holds(value, bounds[each])
             words.append(f"{word} {f'{named[each]} ({bounds[each]:g})' if each in named else f'{bounds[each]:g}'}")
     remedy = f"choose a finite number{' other than zero' if nonzero else ''} {' and '.join(words)}".rstrip()
-    require(inside, f"{name} is {value}", argument=name, value=value, remedy=remedy)
+    require(inside, f"{name} is {_quoted(value)}", argument=name, value=value, remedy=remedy)
 
 
 def require_hyperparameters(**arguments: Any) -> None:
@@ -271,8 +276,7 @@ def require_choice(name: str, value: Any, choices: Collection[Any]) -> None:
         valid = False
     named = [repr(each) for each in choices]
     remedy = " or ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
-    told = repr(value) if isinstance(value, str) and len(value) < _MOST_LETTERS else shown(value)
-    require(valid, f"{name} is {told}", argument=name, value=shown(value), remedy=f"choose {remedy}")
+    require(valid, f"{name} is {_quoted(value)}", argument=name, value=shown(value), remedy=f"choose {remedy}")
 
 
 def require_seed(seed: Any) -> None:

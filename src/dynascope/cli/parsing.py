@@ -83,4 +83,13 @@ def _problem(told: str) -> str:
     parts = re.split(r"[-─]{9,}", re.sub(r"[╭╮╰╯│]", " ", told))
     problem = " ".join(parts[1 if len(parts) > 1 else 0].split()).removesuffix(".")
     missing = re.match(r"Missing from [^:]+: (\S+)", problem)
-    return f"{missing[1]} is not given" if missing else problem
+    if missing:
+        return f"{missing[1]} is not given"
+    without = re.match(r"Missing value for argument '(--[\w-]+)'", problem)
+    if without:
+        return f"{without[1]} has no value"
+    # As Python's own conversions report it, alone or among other types.
+    mistyped = re.match(r"Error parsing (--[\w-]+): .*?(int\(\) with base 10|string to float): '([^']*)'", problem)
+    if mistyped is None:
+        return problem
+    return f"{mistyped[1]} is {mistyped[3]!r}, and not {'an integer' if mistyped[2].startswith('int') else 'a number'}"

@@ -17,7 +17,9 @@ from dynascope.comparison.loss_convention import LossName
 from dynascope.comparison.own_curve import own_curve
 from dynascope.comparison.own_descent import with_limits_of_steps
 from dynascope.comparison.own_jumps import compare_own_staircase
+from dynascope.comparison.own_start import other_start
 from dynascope.comparison.own_units import in_units_of, is_own, require_convention, with_clock_of
+from dynascope.comparison.undecided import leave_undecided
 from dynascope.comparison.verdict import quantity_rows, verdict_sentence
 from dynascope.record import CONVENTION, TreeView, name_all, validate_record
 from dynascope.record import staircase_names as names
@@ -83,7 +85,9 @@ def compare(
     Numbers without a dimension are compared where the prediction carries their tolerance.
 
     A loss curve of your own: everything is shown in its units. Jumps whose time it does not tell, since it was logged
-    rarely or is noisy, are `unclear` and not judged, and further plateaus are not looked for in a noisy curve.
+    rarely or is noisy, are `unclear` and not judged, and further plateaus are not looked for in a noisy curve. Where
+    its first loss is above that of the weights from which you predicted, the verdict is "undecided": the weights are
+    not those of step 0, as after `predict(data, model)` on a trained model, or the data or `loss` differ.
 
     The verdict is on what is claimed: quantities of the theory, and claims that hold of networks only statistically.
     Identities, which hold of every run, are checks: they are shown apart and support nothing, and where one fails the
@@ -142,9 +146,10 @@ def compare(
         observed = own_curve(observed, learning_rate=learning_rate, momentum=momentum, loss=loss, steps=steps)
     observed = _along_time(validate_record(observed))
     validate_record(predicted)
-    own = is_own(observed)
+    own, doubt = is_own(observed), ""
     if own:
         predicted = in_units_of(predicted, observed)
+        doubt = other_start(observed, predicted)
     if at_other_scale is not None:
         require(
             not own,
@@ -216,6 +221,8 @@ def compare(
         "checks": json.dumps(identities, ensure_ascii=False),
         "claims": json.dumps(outcomes, ensure_ascii=False),
     }
+    if doubt:
+        leave_undecided(tree, doubt)
     return tree
 
 

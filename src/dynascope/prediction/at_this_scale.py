@@ -100,7 +100,7 @@ def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
     slow = np.array([bool(reason) for reason in reasons])
     times = np.where(slow & np.isfinite(seen.times), seen.times, view.times)
     # The margin takes no jump out that is known without it.
-    allowed = np.where(slow, _ROUGH, np.minimum(_MARGIN * np.nan_to_num(off) + blurred + _READ, _ROUGH))
+    allowed = np.where(slow, _ROUGH, np.minimum(_MARGIN * np.where(np.isnan(off), 0.0, off) + blurred + _READ, _ROUGH))
     known = with_slow_jumps(staircase, reasons).assign(
         {
             names.JUMP_TIME: ("jump", np.maximum.accumulate(times)),
@@ -185,7 +185,9 @@ def _read_between(
     after = np.append(seen.times[1:], np.nan)[: len(shift)]
     rests, last = np.isnan(after), float(curve["time"][-1])
     begin = np.where(rests, np.minimum(trained, last), seen.ends) / shift
-    end = np.where(rests, last, np.fmin(seen.ends * shift, after))
+    # A loss that is there at time zero is there at time zero, however vague the times are.
+    ends = np.multiply(seen.ends, shift, out=np.zeros_like(seen.ends), where=seen.ends != 0)
+    end = np.where(rests, last, np.fmin(ends, after))
     return np.maximum(begin, seen.times), end
 
 

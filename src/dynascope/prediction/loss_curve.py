@@ -174,7 +174,8 @@ def _distance(one: _Curve, other: _Curve) -> float:
     begin = other.time[moving[0]] if len(moving) else other.time[-1] / 10
     shared = np.geomspace(begin / 2, other.time[-1], 1000)
     here, there = (np.interp(shared, each.time, each.loss) for each in (one, other))
-    return float(np.mean(np.abs(here - there)) / other.loss[0])
+    # Weights that fit all samples stay where they are, with a loss of zero.
+    return float(np.mean(np.abs(here - there)) / (other.loss[0] or 1.0))
 
 
 def _flow(task: Any, network: Any, scale: float, normalised: bool) -> tuple[_Follow, _Closeness] | None:

@@ -27,7 +27,7 @@ from dynascope.prediction.theories.kernel_regression import KERNELS
 from dynascope.prediction.theories.staircases import STAIRCASES
 from dynascope.prediction.theories.theory import Theory
 from dynascope.prediction.units import with_units
-from dynascope.prediction.which_theory import chosen, fitting
+from dynascope.prediction.which_theory import chosen, fitting, require_network
 from dynascope.protocols import Learnable, Network
 from dynascope.tasks.as_task import as_task
 from dynascope.tasks.task import Task
@@ -103,6 +103,7 @@ def predict(
         require(scale is not None, "scale is not given", argument="scale", remedy="choose a number below one")
         start = network_for(network, task, seed=seed)
     else:
+        require_network(network)
         start = network
     start, factor = _started(task, readable(start) if theory is not None and unread(start) else start, scale)
     case = Case(task, start, scale=factor, normalised=normalised, jumps=jumps, max_steps=max_steps)

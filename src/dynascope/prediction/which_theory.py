@@ -29,7 +29,7 @@ from dynascope.protocols import Learnable, Network, SumOfNeurons
 from dynascope.tasks.as_task import as_task
 from dynascope.theory.assumptions import Assumption
 
-__all__ = ["candidates", "case_of", "chosen", "fitting", "which"]
+__all__ = ["candidates", "case_of", "chosen", "fitting", "require_network", "which"]
 
 _PER_SECOND = 1e9  # to a factor of three on one core: benchmarks/theory_costs.py
 _LEAST = 5e6
@@ -83,7 +83,7 @@ def which(
         [('balanced', 'applies'), ('isotropic', 'applies')]
     """
     training: dict[str, Any] = {"learning_rate": learning_rate, "batch_size": batch_size, "normalised": normalised}
-    _require_network(network)
+    require_network(network)
     problem = unread(network)
     other = bool(problem) or (is_foreign(network) and own_network(network) is None)
     if other:
@@ -120,11 +120,18 @@ def which(
     )
 
 
-def _require_network(network: Any) -> None:
-    """Refuse what is neither the name of a kind nor a module."""
+def require_network(network: Any) -> None:
+    """Reject what is neither the name of a kind of network nor a module."""
+    if isinstance(network, type):
+        raise InputError(
+            f"network is the class {network.__name__}",
+            argument="network",
+            value=network.__name__,
+            remedy=f"give an instance of it, such as {network.__name__}(…) with its arguments",
+        )
     if not isinstance(network, str) and not is_module(network) and not isinstance(network, SumOfNeurons):
         raise InputError(
-            f"network is a {type(network).__name__}, of which theory can know nothing",
+            f"network is a {type(network).__name__}, and not a network",
             argument="network",
             value=type(network).__name__,
             remedy="give a torch.nn.Module, a module of equinox, a network of dynascope.networks, or the name of a "
@@ -233,7 +240,9 @@ def chosen(case: Case, name: str) -> Candidate:
     found = {candidate.name: candidate for candidate in candidates(case)}
     require(
         name in found,
-        f"the theory {name!r} is not for a {case.name} on such data",
+        f"the theory {name!r} is not for a {case.name} on such data"
+        if name in [theory.name for theory in THEORIES]
+        else f"there is no theory {name!r}",
         argument="theory",
         value=name,
         remedy=f"choose {' or '.join(found) or 'another network'}",

@@ -278,6 +278,62 @@ def test_steps_that_are_given_ask_for_times_that_increase():
     assert np.isnan(found).all(axis=(1, 2)).tolist() == [False, True, True]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"second": 1e4 * np.eye(2), "approximate": True, "steps": 500},
+        {"target_map": 1e4 * np.eye(2), "steps": 500},
+        {"times": np.array([0.5, 1e3]), "steps": 10},
+        {"first_rate": 1e3, "second_rate": 1e3, "steps": 7},
+    ],
+)
+def test_too_few_steps_are_rejected_with_a_number_that_suffices(arguments):
+    given = {"first": np.eye(2), "second": np.eye(2), "target_map": np.eye(2), "times": np.array([1.0])} | arguments
+    with pytest.raises(InputError, match=f"steps is {given['steps']},") as refusal:
+        product(**given)
+    assert (refusal.value.argument, refusal.value.value) == ("steps", given["steps"])
+    with pytest.raises(InputError) as refusal:
+        loss(**given)
+    assert refusal.value.argument == "steps"
+    # Where values are traced, the result is not a rough one but none.
+    traced = jit(lambda target_map: product(**given | {"target_map": target_map}))(given["target_map"])
+    assert np.isnan(traced[-1]).all()
+
+
+def test_the_suggested_number_of_steps_gives_the_result_of_steps_that_are_found():
+    given = {"first": 0.01 * TURN, "second": 0.01 * np.eye(2), "target_map": 40 * np.eye(2) + MAP[:2], "times": [3.0]}
+    with pytest.raises(InputError, match="steps") as refusal:
+        product(**given, steps=3)
+    enough = int(refusal.value.remedy.split()[3])
+    np.testing.assert_allclose(product(**given, steps=enough), product(**given), rtol=1e-12)
+    with pytest.raises(InputError, match="e-folds"):
+        product(**given, steps=enough // 5)
+
+
+def test_second_derivatives_are_rejected_but_in_the_times():
+    def end(target_map, time):
+        return jnp.sum(product(FIRST, SECOND, target_map, jnp.array([1.0]) * time, steps=4))
+
+    with pytest.raises(InputError, match="differentiated twice") as refusal:
+        jax.hessian(end)(MAP, 1.0)
+    assert refusal.value.argument == "target_map"
+    step, speed = 1e-5, jax.grad(end, argnums=1)
+    expected = (speed(MAP, 1 + step) - speed(MAP, 1 - step)) / (2 * step)
+    assert jax.hessian(end, argnums=1)(MAP, 1.0) == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_times_that_need_too_many_steps_are_rejected_with_the_latest_that_does_not():
+    with pytest.raises(InputError, match="choose times up to 4e\\+04") as refusal:
+        product(np.eye(2), np.eye(2), 100 * np.eye(2), [1e6])
+    assert refusal.value.argument == "times"
+
+
+def test_layers_and_maps_of_zero_stay_zero_at_all_times():
+    for steps in (None, 1):
+        found = product(np.zeros((2, 2)), np.zeros((2, 2)), np.zeros((2, 2)), [1.0, 1e9], steps=steps)
+        np.testing.assert_array_equal(found, np.zeros((2, 2, 2)))
+
+
 def test_one_program_crosses_times_of_any_length_and_order():
     compiled, times = [], np.array([0.0, 1.0, 0.5])
 

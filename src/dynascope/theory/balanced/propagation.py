@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -10,12 +11,14 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require
+from dynascope.arguments import is_traced, nan_outside, require, require_count
+from dynascope.theory.second_derivatives import once_differentiable
 
-__all__ = ["Steps", "drift_matrix", "plan_steps", "propagate"]
+__all__ = ["Steps", "drift_matrix", "given_steps", "plan_steps", "propagate"]
 
-# max |f| Δ of a step. The Cholesky factor below loses half the digits of exp(2 max |f| Δ).
-_PHASE = 4.0
+# max |f| Δ of a step. The Cholesky factor below loses half the digits of exp(2 max |f| Δ): none that count at the first
+# value, and half of 16 digits at the second, beyond which results are rejected.
+_PHASE, _LARGEST_PHASE = 4.0, 16.0
 _MOST_STEPS = 1_000_000
 _CLOSE = 1e-3  # differences of eigenvalues times Δ below which a divided difference is taken as a derivative
 
@@ -70,14 +73,57 @@ def plan_steps(speed: float, times: Float[np.ndarray, " times"]) -> Steps:
     gaps = np.diff(times[order], prepend=0.0)
     counts = np.ceil(gaps * speed / _PHASE) if speed > 0 else (gaps > 0).astype(float)
     counts = np.where(gaps > 0, np.maximum(counts, 1), 0)
+    latest = _MOST_STEPS * _PHASE / speed if speed > 0 else math.inf
     require(
         counts.sum() <= _MOST_STEPS,
         f"the times up to {times.max():g} span {times.max() * speed:.3g} e-folds",
         argument="times",
         value=float(times.max()),
-        remedy="choose earlier times, or ask balanced_limit for what remains in the end",
+        remedy=f"choose times up to {latest:.3g}, or call balanced_limit for the end of training",
     )
     return Steps(gaps / np.maximum(counts, 1), counts.astype(int), np.argsort(order))
+
+
+def given_steps(speed: float | None, times: Any, steps: int) -> Steps:
+    """As `plan_steps`, for a given number of steps from each time to the next.
+
+    Args:
+        speed: As in `plan_steps`; None if it is not known.
+        times: Times t ≥ 0. Where JAX traces them, steps get negative lengths where times decrease.
+        steps: Number of steps.
+
+    Raises:
+        InputError: The times decrease, or the steps are too long for 16 digits.
+
+    Example:
+        >>> given_steps(4.0, np.array([1.0, 3.0]), 2).lengths.tolist()
+        [0.5, 1.0]
+        >>> given_steps(40.0, np.array([1.0, 3.0]), 2)
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: steps is 2, and the fastest mode grows by 40 e-folds in each step: choose at ...
+    """
+    require_count(steps=steps)
+    numbers = jnp if is_traced(times) else np
+    gaps = numbers.diff(times, prepend=0.0)
+    if not is_traced(times):
+        require(
+            bool(np.all(gaps >= 0)),
+            "times do not increase, as they must where the number of steps is given",
+            argument="times",
+            value=times.shape,
+            remedy="sort them, or leave steps out",
+        )
+        speed = speed or 0.0
+        longest, apart = float(gaps.max(initial=0.0)) * speed, steps * _PHASE / speed if speed > 0 else math.inf
+        require(
+            longest <= _LARGEST_PHASE * steps,
+            f"steps is {steps}, and the fastest mode grows by {longest / steps:.3g} e-folds in each step",
+            argument="steps",
+            value=steps,
+            remedy=f"choose at least {math.ceil(longest / _PHASE)} steps, or times at most {apart:.3g} apart",
+        )
+    return Steps(gaps / steps, None, np.arange(len(times)))
 
 
 def propagate(
@@ -95,13 +141,13 @@ def propagate(
         counts: How many steps each stretch has, or one number for all, which can be differentiated backwards.
 
     Returns:
-        Q after each stretch.
+        Q after each stretch; NaN after a stretch whose steps are too long for 16 digits.
     """
     values, vectors = jax.lax.stop_gradient(jnp.linalg.eigh(drift))
 
     def stretch(q: Array, part: tuple[Array, Array | None]) -> tuple[Array, Array]:
         length, count = part
-        moving = length > 0
+        moving, short = length > 0, jnp.max(jnp.abs(values)) * length <= _LARGEST_PHASE
         growth, integral = _step_matrices(drift, jnp.where(moving, length, 1.0), values, vectors)
 
         def step(_: Any, q: Array) -> Array:
@@ -110,6 +156,7 @@ def propagate(
             return jnp.where(moving, ahead, q)
 
         q = jax.lax.fori_loop(0, counts if count is None else count, step, q)
+        q = nan_outside(short, q, leading=True)
         return q, q
 
     each = None if isinstance(counts, int) else counts
@@ -128,6 +175,8 @@ def _step_matrices_jvp(primals, tangents):
     # The derivative of eigenvectors is infinite where eigenvalues coincide, as they often do here; that of a function
     # of the matrix is not.
     (drift, duration, values, vectors), (drift_dot, duration_dot, *_) = primals, tangents
+    # A second derivative would take the eigenvalues and eigenvectors for constants.
+    drift = once_differentiable(drift, "the solution of balanced.gram", "target_map")
     growth, integral = _exponentials(values, duration)
     turned = vectors.T @ drift_dot @ vectors
     middle = (values[:, None] + values) / 2

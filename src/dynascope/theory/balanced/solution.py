@@ -12,7 +12,7 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_broadcast, require_count
+from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced.balance import (
@@ -25,7 +25,7 @@ from dynascope.theory.balanced.balance import (
     require_balanced,
 )
 from dynascope.theory.balanced.determinants import warn_of_opposite_determinants
-from dynascope.theory.balanced.propagation import Steps, drift_matrix, plan_steps, propagate
+from dynascope.theory.balanced.propagation import Steps, drift_matrix, given_steps, plan_steps, propagate
 from dynascope.theory.domain import covers
 
 __all__ = ["BalancedGram", "covers_balanced", "gram", "product", "unit_rate_layers"]
@@ -83,7 +83,8 @@ def gram(
 
     It is evaluated in steps that keep a factor of P (see `propagation`). Unequal rates are absorbed: U₁ = (η₂/η₁)^¼ W₁,
     U₂ = (η₁/η₂)^¼ W₂, in the time √(η₁ η₂) t. Any widths are covered: bottlenecks, wide layers (λ = 0), maps without
-    full rank, singular F. The result can be differentiated in all arguments.
+    full rank, singular F. The result can be differentiated in all arguments. Second derivatives exist in the times
+    only; others raise `InputError`.
 
     With λ = 0 a square map of full rank keeps the sign of its determinant, sign det W₁W₂(t) = sign det W₁W₂(0). From a
     start whose sign is not that of Σ the flow stops at a saddle, with ½‖W₁W₂ − Σ‖² ≥ ½ s² for the smallest singular
@@ -99,14 +100,14 @@ def gram(
         second_rate: η₂ > 0, or one for each member.
         approximate: Whether to take weights that are not λ-balanced as if they were, with the mean λ; `balance.error`
             of the result says how far they are, and so does a warning.
-        steps: Number of steps from each time to the next, in each of which max|f|·√(η₁η₂)·Δ should stay below 4, f
-            being the eigenvalues of F; times must then increase. Found from the values if not given, by one program for
-            all of them; needed where values are traced by JAX.
+        steps: Number of steps from each time to the next; times must then increase. In each step max|f|·√(η₁η₂)·Δ
+            should stay below 4, where f are the eigenvalues of F, and must stay below 16. If not given, the number
+            follows from the values, by one program for all of them; it is needed where values are traced by JAX.
 
     Raises:
         InputError: Shapes that do not fit, values that are not finite, t < 0, a rate that is not positive, weights that
-            are not λ-balanced, or times that do not increase or would need more than a million steps. Where JAX traces
-            them, such values give NaN.
+            are not λ-balanced, times that do not increase or need more than a million steps, or too few steps. Where
+            JAX traces them, such values give NaN.
 
     References:
         Dominé, Anguita, Proca, Braun, Kunin, Mediano, Saxe, From Lazy to Rich, arXiv:2409.14623; derived anew without
@@ -129,22 +130,23 @@ def gram(
     times = real_value("times", times, minimum=0, dimensions=1, last=(None,))
     known = not any(map(is_traced, jax.tree.leaves(network)))
     balance = require_balanced(network, approximate) if known else None
+    speed = None
     if balance is not None and not is_traced(target_map):
         warn_of_opposite_determinants(network, target_map, balance)
+        drift, rates = drift_matrix(np.asarray(target_map), balance.value, np), network.rates
+        speeds = np.abs(np.linalg.eigvalsh(drift)).max(axis=-1) * np.sqrt(rates.first) * np.sqrt(rates.second)
+        speed = float(np.max(speeds))
     if steps is None:
         require(
-            known and not is_traced(target_map) and not is_traced(times),
+            speed is not None and not is_traced(times),
             "the number of steps cannot be found from values that are traced",
             argument="steps",
             remedy="give the number of steps from each time to the next",
         )
-        assert balance is not None
-        rates = network.rates
-        drift = drift_matrix(np.asarray(target_map), balance.value, np)
-        speed = np.abs(np.linalg.eigvalsh(drift)).max(axis=-1) * np.sqrt(rates.first) * np.sqrt(rates.second)
-        plan = plan_steps(float(np.max(speed)), np.asarray(times))
+        assert speed is not None
+        plan = plan_steps(speed, np.asarray(times))
     else:
-        plan = _given_steps(times, steps)
+        plan = given_steps(speed, times, steps)
     # Of the weights as they were given: those of a training in 32 bits are balanced to theirs.
     rounding = np.inf if approximate else balance_rounding(np.result_type(network.first.dtype, network.second.dtype))
     return _solve(network, target_map, times, plan, rounding, same=steps)
@@ -189,21 +191,6 @@ def unit_rate_layers(network: TwoLayers) -> tuple[Array, Array]:
     rates = network.rates
     ratio = ((rates.second / rates.first) ** 0.25)[..., None, None]
     return ratio * network.first, network.second / ratio
-
-
-def _given_steps(times: Any, steps: int) -> Steps:
-    """As `plan_steps`, for a number of steps from each time to the next; steps of no length where times decrease."""
-    require_count(steps=steps)
-    numbers = jnp if is_traced(times) else np
-    gaps = numbers.diff(times, prepend=0.0)
-    require(
-        is_traced(times) or bool(np.all(gaps >= 0)),
-        "times do not increase, as they must where the number of steps is given",
-        argument="times",
-        value=times.shape,
-        remedy="sort them, or leave steps out",
-    )
-    return Steps(gaps / steps, None, np.arange(len(times)))
 
 
 @functools.partial(float64_jit, static_argnames="same")

@@ -1,7 +1,7 @@
 from .continual import Forgetting as Forgetting
-from .continual import converged_layers as converged_layers
 from .continual import forgetting as forgetting
 from .continual import lazy_forgetting as lazy_forgetting
+from .converged import converged_layers as converged_layers
 from .fine_tuning import JointTransfer as JointTransfer
 from .fine_tuning import joint_transfer as joint_transfer
 from .readout import TransferError as TransferError

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_units, is_traced, nan_outside, real_times, real_value, require, require_count
+from dynascope.arguments import in_units, nan_outside, real_times, real_value, require
 from dynascope.compilation import AnyArray, float64_jit
-from dynascope.errors import InputError
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced import product
 from dynascope.theory.balanced.balance import LAYER_UNITS
 from dynascope.theory.domain import covers
-from dynascope.theory.transfer.readout import speed_along
 
-__all__ = ["Forgetting", "converged_layers", "forgetting", "lazy_forgetting"]
+__all__ = ["Forgetting", "forgetting", "lazy_forgetting"]
 
 _DATA = "whitened inputs, any old and new targets"
-_ROUNDING = 400  # roundings that a target which was computed from data may have gone through
 
 
 class Forgetting(NamedTuple):
@@ -89,7 +83,8 @@ def forgetting(
         Dominé, Anguita, Proca, Braun, Kunin, Mediano & Saxe, arXiv:2409.14623.
 
     Example:
-        >>> import numpy as np
+        >>> import jax, numpy as np
+        >>> from dynascope.theory.transfer import converged_layers
         >>> old, new = np.diag([2.0, 1.0]), np.diag([1.0, 2.0])
         >>> with jax.enable_x64(True):
         ...     solution = forgetting(*converged_layers(old, balance=0.5, width=2), old, new, np.array([0.0, 9.0]))
@@ -143,72 +138,6 @@ def lazy_forgetting(
     return _lazy(old, new, real_times(times), real_value("balance", balance, dimensions=0))
 
 
-@covers(
-    network="two-layer linear, any widths",
-    data="whitened inputs, any targets",
-    start="λ-balanced, generic",
-    gives="the layers after convergence, up to a rotation of the hidden neurons",
-    reference="arXiv:2409.14623",
-    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
-)
-@in_units("target_map|balance", target_map="w^2", balance="w^2", gives="w")
-def converged_layers(
-    target_map: Real[ArrayLike, "inputs outputs"], balance: Real[ArrayLike, ""], width: int
-) -> tuple[Float[AnyArray, "inputs width"], Float[AnyArray, "width outputs"]]:
-    """The layers of a λ-balanced network that has learned a map, whatever its generic start.
-
-    With the singular value decomposition Σ = U diag(s) Vᵀ and ω = √(s² + λ²/4), mode i has the first weights
-    u √(ω − λ/2) and the second weights √(ω + λ/2) vᵀ, for the h strongest modes; a network wider than there are modes
-    has |λ| left in directions that the map does not use. A rotation of the hidden neurons is free, and changes neither
-    the function nor how it learns further. Where it turns is up to the decomposition, so that the layers have no
-    derivative; what is made of them has one by `balanced.gram`.
-
-    Args:
-        target_map: Σ, shape (d, c).
-        balance: λ in W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
-        width: h; at most c for λ > 0, at most d for λ < 0, any for λ = 0.
-
-    Returns:
-        W₁, shape (d, h), and W₂, shape (h, c).
-
-    Raises:
-        InputError: A width that the balance does not allow, or at which the limit depends on the start, because the
-            last direction kept is as strong as the first one left out. Where JAX traces them, values that are not
-            finite and widths that the balance does not allow give NaN.
-
-    References:
-        Limit t → ∞ of the solution in Dominé et al., arXiv:2409.14623.
-
-    Example:
-        >>> import numpy as np
-        >>> first, second = converged_layers(np.diag([2.0, 0.0]), balance=-3.0, width=2)
-        >>> (first.T @ first).round(6).tolist(), (first @ second).round(6).tolist()
-        ([[4.0, 0.0], [0.0, 3.0]], [[2.0, 0.0], [0.0, 0.0]])
-    """
-    wanted = real_value("target_map", target_map, dimensions=2, last=(None, None))
-    imbalance = real_value("balance", balance, dimensions=0)
-    require_count(width=width)
-    if not is_traced(wanted) and not is_traced(imbalance):
-        strengths = np.linalg.svd(np.asarray(wanted), compute_uv=False)
-        _require_unique(strengths, float(imbalance), width, wanted.shape)
-    return _layers(wanted, imbalance, int(width))
-
-
-@jax.custom_jvp
-def _without_derivative(value: Array) -> Array:
-    """The value itself, whose derivative is refused."""
-    return value
-
-
-@_without_derivative.defjvp
-def _(primals: Any, tangents: Any) -> Any:
-    raise InputError(
-        "converged_layers is differentiated, and its layers are known up to a rotation only",
-        argument="target_map",
-        remedy="differentiate what no rotation changes, such as balanced.product, in its own arguments",
-    )
-
-
 @float64_jit
 def _errors(path: Array, old: Array, new: Array) -> Forgetting:
     end = nan_outside(jnp.all(jnp.isfinite(old)) & jnp.all(jnp.isfinite(new)), _half_square(new - old), leading=True)
@@ -220,52 +149,6 @@ def _lazy(old: Array, new: Array, times: Array, balance: Array) -> Array:
     learned = -jnp.expm1(-jnp.abs(balance) * times)
     valid = jnp.all(jnp.isfinite(old)) & jnp.all(jnp.isfinite(new)) & jnp.isfinite(balance)
     return nan_outside(valid & jnp.isfinite(times) & (times >= 0), _half_square(new - old) * learned**2, leading=True)
-
-
-@functools.partial(float64_jit, static_argnums=2)
-def _layers(target_map: Array, balance: Array, width: int) -> tuple[Array, Array]:
-    target_map, balance = _without_derivative(target_map), _without_derivative(balance)
-    left, strengths, right = jnp.linalg.svd(target_map, full_matrices=True)
-    # What rounding leaves of a mode that the target does not have is not learned, however small the balance is.
-    least = _ROUNDING * jnp.finfo(strengths.dtype).eps * jnp.max(strengths, initial=0)
-    kept = _resized(jnp.where(strengths > least, strengths, 0), width, axis=0)
-    first = _resized(left, width, axis=1) * jnp.sqrt(speed_along(kept, balance))
-    second = jnp.sqrt(speed_along(kept, -balance))[:, None] * _resized(right, width, axis=0)
-    inputs, outputs = target_map.shape
-    allowed = (balance == 0) | (width <= jnp.where(balance > 0, outputs, inputs))
-    return nan_outside(
-        jnp.all(jnp.isfinite(target_map)) & jnp.isfinite(balance) & allowed, (first, second), leading=True
-    )
-
-
-def _resized(values: Array, length: int, *, axis: int) -> Array:
-    """Cut off, or filled up with zeros."""
-    kept = jnp.moveaxis(values, axis, 0)[:length]
-    filled = jnp.zeros((length, *kept.shape[1:]), kept.dtype).at[: len(kept)].set(kept)
-    return jnp.moveaxis(filled, 0, axis)
-
-
-def _require_unique(strengths: np.ndarray, balance: float, width: int, shape: tuple[int, ...]) -> None:
-    inputs, outputs = shape
-    widest = outputs if balance > 0 else inputs
-    require(
-        balance == 0 or width <= widest,
-        f"width is {width} at a balance of {balance:.6g}",
-        argument="width",
-        value=width,
-        remedy=f"choose at most {widest}, the number of {'outputs' if balance > 0 else 'inputs'}",
-    )
-    unused = widest - len(strengths) if balance else 0
-    growth = [*np.hypot(strengths, balance / 2), *([abs(balance) / 2] * unused)]
-    rounding = 100 * float(np.finfo(strengths.dtype).eps) * growth[0]
-    unique = width >= len(growth) or growth[width - 1] <= rounding or growth[width - 1] - growth[width] > rounding
-    require(
-        unique,
-        f"at width {width} the limit depends on the start",
-        argument="width",
-        value=width,
-        remedy="choose a width between modes of different strengths, or take the weights of a trained network",
-    )
 
 
 def _alike(old_map: Any, new_map: Any) -> tuple[Any, Any]:

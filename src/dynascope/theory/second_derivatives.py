@@ -1,0 +1,41 @@
+"""Reject second derivatives where only the first is implemented."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+from jax import Array
+
+from dynascope.errors import InputError
+
+__all__ = ["once_differentiable"]
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def once_differentiable(value: Array, function: str, argument: str) -> Array:
+    """Returns the value, and rejects its derivative; for the arguments of a custom derivative.
+
+    Args:
+        value: An array from which a first derivative is computed.
+        function: What is differentiated, for the message.
+        argument: Name of the argument, for the error.
+
+    Raises:
+        InputError: The value is differentiated.
+
+    Example:
+        >>> float(once_differentiable(jax.numpy.array(2.0), "gram", "target_map"))
+        2.0
+    """
+    return value
+
+
+@once_differentiable.defjvp
+def _(function: str, argument: str, primals: Any, tangents: Any) -> Any:
+    raise InputError(
+        f"{function} is differentiated twice, and has first derivatives only",
+        argument=argument,
+        remedy="take differences of the first derivative",
+    )

@@ -1,0 +1,254 @@
+"""The layers of a λ-balanced two-layer linear network that has learned a map, and their derivatives."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.custom_derivatives import SymbolicZero
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
+
+from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_count
+from dynascope.compilation import AnyArray, float64_jit
+from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
+from dynascope.theory.domain import covers
+from dynascope.theory.second_derivatives import once_differentiable
+from dynascope.theory.transfer.hidden_rotation import rotation_invariant
+from dynascope.theory.transfer.readout import speed_along
+
+__all__ = ["converged_layers"]
+
+_ROUNDING = 400  # roundings that a target which was computed from data may have gone through
+_UNIQUE = 100  # roundings by which the last mode kept and the first one left out differ
+_EQUAL = 1e-6  # relative difference of two ω up to which the modes count as degenerate
+
+
+@covers(
+    network="two-layer linear, any widths",
+    data="whitened inputs, any targets",
+    start="λ-balanced, generic",
+    gives="the layers after convergence, up to a rotation of the hidden neurons",
+    reference="arXiv:2409.14623",
+    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
+)
+@in_units("target_map|balance", target_map="w^2", balance="w^2", gives="w")
+def converged_layers(
+    target_map: Real[ArrayLike, "inputs outputs"], balance: Real[ArrayLike, ""], width: int
+) -> tuple[Float[AnyArray, "inputs width"], Float[AnyArray, "width outputs"]]:
+    """The layers of a λ-balanced network that has learned a map, whatever its generic start.
+
+    With the singular value decomposition Σ = U diag(s) Vᵀ and ω = √(s² + λ²/4), mode i has the first weights
+    u √(ω − λ/2) and the second weights √(ω + λ/2) vᵀ, for the h strongest modes; a network wider than there are modes
+    has |λ| left in directions that the map does not use. A rotation of the hidden neurons is free, and changes neither
+    the function nor how it learns further.
+
+    Quantities that no such rotation changes, such as W₁W₂, W₁W₁ᵀ and the results of `forgetting`, have a first
+    derivative in Σ and λ, also at equal singular values. The layers themselves have one where the singular values
+    differ, and in λ. Forward mode (`jax.jvp`) cannot detect a quantity that a rotation changes, and takes one rotation.
+
+    Args:
+        target_map: Σ, shape (d, c).
+        balance: λ in W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
+        width: h; at most c for λ > 0, at most d for λ < 0, any for λ = 0.
+
+    Returns:
+        W₁, shape (d, h), and W₂, shape (h, c).
+
+    Raises:
+        InputError: A width that the balance does not allow, or at which the limit depends on the start, because the
+            last direction kept is as strong as the first one left out. In reverse mode, a quantity that depends on the
+            rotation of modes with equal singular values. At λ = 0, a derivative in Σ or λ where W₁W₁ᵀ has a corner: in
+            both where a mode of strength zero is kept, in λ also where the network is wider than there are modes. Where
+            JAX traces them, values that are not finite and widths that the balance does not allow give NaN, and so do
+            the other cases in derivatives.
+
+    References:
+        Limit t → ∞ of the solution in Dominé et al., arXiv:2409.14623.
+
+    Example:
+        >>> import numpy as np
+        >>> first, second = converged_layers(np.diag([2.0, 0.0]), balance=-3.0, width=2)
+        >>> (first.T @ first).round(6).tolist(), (first @ second).round(6).tolist()
+        ([[4.0, 0.0], [0.0, 3.0]], [[2.0, 0.0], [0.0, 0.0]])
+        >>> def input_strength(balance):
+        ...     first, _ = converged_layers(np.eye(2), balance, 2)
+        ...     return (first**2).sum()
+        >>> with jax.enable_x64(True):
+        ...     print(f"{jax.grad(input_strength)(0.0):.3f}")
+        -1.000
+    """
+    wanted = real_value("target_map", target_map, dimensions=2, last=(None, None))
+    imbalance = real_value("balance", balance, dimensions=0)
+    require_count(width=width)
+    if is_traced(wanted) or is_traced(imbalance):
+        return _differentiable(wanted, imbalance, int(width))
+    _require_unique(_strengths(wanted), float(imbalance), width, wanted.shape)
+    return _layers(wanted, imbalance, int(width))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _differentiable(target_map: Array, balance: Array, width: int) -> tuple[Array, Array]:
+    return _layers(target_map, balance, width)
+
+
+@functools.partial(_differentiable.defjvp, symbolic_zeros=True)
+def _(width: int, primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    target_map, balance = primals
+    map_dot, balance_dot = (None if isinstance(each, SymbolicZero) else each for each in tangents)
+    if not is_traced(target_map) and not is_traced(balance):
+        strengths = _strengths(target_map)
+        _require_unique(strengths, float(balance), width, target_map.shape)
+        _require_smooth(strengths, float(balance), width, map_dot is not None, balance_dot is not None)
+    factor, by_map, by_balance, equal = _changes(target_map, balance, map_dot, balance_dot, width)
+    if map_dot is not None:
+        factor, by_map, by_balance = _turned(equal, factor, by_map, by_balance)
+        by_map = rotation_invariant(by_map, factor, equal)
+    return tuple((each[: len(target_map)], each[len(target_map) :].T) for each in (factor, by_map + by_balance))
+
+
+@functools.partial(float64_jit, static_argnums=2)
+def _layers(target_map: Array, balance: Array, width: int) -> tuple[Array, Array]:
+    left, strengths, right = _modes(target_map)
+    kept = _resized(strengths, width, axis=0)
+    first = _resized(left, width, axis=1) * jnp.sqrt(speed_along(kept, balance))
+    second = jnp.sqrt(speed_along(kept, -balance))[:, None] * _resized(right, width, axis=0)
+    inputs, outputs = target_map.shape
+    allowed = (balance == 0) | (width <= jnp.where(balance > 0, outputs, inputs))
+    return nan_outside(
+        jnp.all(jnp.isfinite(target_map)) & jnp.isfinite(balance) & allowed, (first, second), leading=True
+    )
+
+
+@functools.partial(float64_jit, static_argnums=4)
+def _changes(
+    target_map: Array, balance: Array, map_dot: Array | None, balance_dot: Array | None, width: int
+) -> tuple[Array, Array, Array, Array]:
+    """Q = (W₁; W₂ᵀ), its changes with the map and with the balance, and the pairs of degenerate columns.
+
+    The columns √(2ω) v are eigenvectors v of F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]] with eigenvalues ω. By perturbation theory
+    v changes along another eigenvector by its element of dF over the difference of the eigenvalues. Between columns
+    of equal ω any division into two parts gives the right change of Q Qᵀ; here, both change alike.
+    """
+    target_map = once_differentiable(target_map, "converged_layers", "target_map")
+    balance = once_differentiable(balance, "converged_layers", "balance")
+    (inputs, outputs), size = target_map.shape, max(target_map.shape)
+    left, strengths, right = _modes(target_map)
+    # As if the map were square: what only the smaller side lacks is never reached.
+    sizes = _resized(strengths, size, axis=0)
+    inner, outer = jnp.sqrt(speed_along(sizes, balance)), jnp.sqrt(speed_along(sizes, -balance))
+    omega = jnp.hypot(sizes, balance / 2)
+    length, total = jnp.sqrt(2 * omega), omega[:, None] + omega
+    some = length > 0
+    # The eigenvectors (α u, β v) with the eigenvalue ω, and (β u, −α v) with −ω.
+    alpha, beta = (jnp.where(some, each / jnp.where(some, length, 1), jnp.sqrt(0.5)) for each in (inner, outer))
+    index, columns = jnp.arange(size), min(width, size)
+    kept = index < columns
+    gap = _ratio((sizes - sizes[:, None]) * (sizes + sizes[:, None]), total)
+    equal = (jnp.abs(gap) <= _EQUAL * total) & kept[:, None] & kept
+    by_map = jnp.zeros((inputs + outputs, size), target_map.dtype)
+    if map_dot is not None:
+        moved = jnp.zeros((size, size), target_map.dtype).at[:inputs, :outputs].set(left.T @ map_dot @ right.T)
+        along = alpha[:, None] * moved * beta + beta[:, None] * moved.T * alpha
+        against = beta[:, None] * moved * beta - alpha[:, None] * moved.T * alpha
+        along = jnp.where(equal, _ratio(2 * along, length[:, None] + length), _ratio(length * along, gap))
+        against = _ratio(length * against, total)
+        first = left @ (alpha[:, None] * along + beta[:, None] * against)[:inputs]
+        second = right.T @ (beta[:, None] * along - alpha[:, None] * against)[:outputs]
+        by_map = jnp.concatenate([first, second])
+    basis = [_resized(left, size, axis=1) * -inner, _resized(right.T, size, axis=1) * outer]
+    by_balance = _ratio(jnp.concatenate(basis), 4 * omega) * (0.0 if balance_dot is None else balance_dot)
+    unbalanced = balance != 0
+    widest = jnp.where(unbalanced, jnp.where(balance > 0, outputs, inputs), size)
+    last, following = (omega[min(place, size - 1)] for place in (width - 1, width))
+    unique = (width >= widest) | (last - following > _UNIQUE * jnp.finfo(omega.dtype).eps * omega[0])
+    full = jnp.all(strengths[:width] > 0)
+    by_map = nan_outside(unique & (unbalanced | full), by_map, leading=True)
+    by_balance = nan_outside(unique & (unbalanced | (full & (width <= len(strengths)))), by_balance, leading=True)
+    equal = jnp.pad((equal & ~jnp.eye(size, dtype=bool))[:columns, :columns], (0, width - columns))
+    first, second = _layers(target_map, balance, width)
+    by_map, by_balance = (_resized(each, width, axis=1) for each in (by_map, by_balance))
+    return jnp.concatenate([first, second.T]), by_map, by_balance, equal
+
+
+@float64_jit
+def _turned(equal: Array, *factors: Array) -> tuple[Array, ...]:
+    """The factors with their degenerate columns turned into each other by a rotation of no special angles.
+
+    A quantity that depends on the rotation may be stationary at the one that the decomposition happens to have.
+    """
+    place, identity = jnp.arange(len(equal)), jnp.eye(len(equal))
+    angles = jnp.where(equal & (place[:, None] < place), jnp.cos(place[:, None] + 2 * place), 0)
+    skew = angles - angles.T
+    rotation = jnp.linalg.solve(identity - skew, identity + skew)
+    return tuple(each @ rotation for each in factors)
+
+
+def _modes(target_map: Array) -> tuple[Array, Array, Array]:
+    """All singular vectors of the map, and its singular values without those that are rounding."""
+    left, strengths, right = jnp.linalg.svd(target_map, full_matrices=True)
+    # What rounding leaves of a mode that the target does not have is not learned, however small the balance is.
+    least = _ROUNDING * jnp.finfo(strengths.dtype).eps * jnp.max(strengths, initial=0)
+    return left, jnp.where(strengths > least, strengths, 0), right
+
+
+def _ratio(one: Array, other: Array) -> Array:
+    """One over the other, and zero where that is zero."""
+    some = other != 0
+    return jnp.where(some, one / jnp.where(some, other, 1), 0)
+
+
+def _resized(values: Array, length: int, *, axis: int) -> Array:
+    """Cut off, or filled up with zeros."""
+    kept = jnp.moveaxis(values, axis, 0)[:length]
+    filled = jnp.zeros((length, *kept.shape[1:]), kept.dtype).at[: len(kept)].set(kept)
+    return jnp.moveaxis(filled, 0, axis)
+
+
+def _require_unique(strengths: np.ndarray, balance: float, width: int, shape: tuple[int, ...]) -> None:
+    inputs, outputs = shape
+    widest = outputs if balance > 0 else inputs
+    require(
+        balance == 0 or width <= widest,
+        f"width is {width} at a balance of {balance:.6g}",
+        argument="width",
+        value=width,
+        remedy=f"choose at most {widest}, the number of {'outputs' if balance > 0 else 'inputs'}",
+    )
+    unused = widest - len(strengths) if balance else 0
+    growth = [*np.hypot(strengths, balance / 2), *([abs(balance) / 2] * unused)]
+    rounding = _UNIQUE * float(np.finfo(strengths.dtype).eps) * growth[0]
+    unique = width >= len(growth) or growth[width - 1] <= rounding or growth[width - 1] - growth[width] > rounding
+    require(
+        unique,
+        f"at width {width} the limit depends on the start",
+        argument="width",
+        value=width,
+        remedy="choose a width between modes of different strengths, or take the weights of a trained network",
+    )
+
+
+def _require_smooth(strengths: np.ndarray, balance: float, width: int, by_map: bool, by_balance: bool) -> None:
+    """Reject derivatives where modes without target start to grow, as they do at λ = 0 on one side only."""
+    if balance:
+        return
+    rank = int(np.sum(strengths > _ROUNDING * np.finfo(strengths.dtype).eps * strengths.max(initial=0)))
+    for name, asked, most in (
+        ("target_map", by_map, rank if rank < len(strengths) else width),
+        ("balance", by_balance, rank),
+    ):
+        require(
+            not asked or width <= most,
+            f"at balance 0 a network of width {width} has no derivative in {name} at a target_map of rank {rank}",
+            argument=name,
+            value=width,
+            remedy="differentiate at another balance, or choose a width of at most the rank",
+        )
+
+
+def _strengths(target_map: Any) -> np.ndarray:
+    return np.linalg.svd(np.asarray(target_map, np.float64), compute_uv=False)

@@ -1,0 +1,90 @@
+"""Gradients through layers that are defined up to a rotation of degenerate hidden modes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jaxtyping import Bool, Float
+
+from dynascope.arguments import is_traced, nan_outside, require
+
+__all__ = ["rotation_invariant"]
+
+_RELATIVE, _ABSOLUTE = 1e-6, 1e-8  # rounding of a gradient: of its size, and where it is zero of values of order one
+
+
+def rotation_invariant(
+    change: Float[Array, "*batch size width"],
+    factor: Float[Array, "*batch size width"],
+    degenerate: Bool[Array, "*batch width width"],
+) -> Float[Array, "*batch size width"]:
+    """Returns the change dQ of a factor Q, and rejects gradients that depend on rotations of degenerate columns.
+
+    A function of Q does not change when columns i and j rotate into each other if its gradient G makes Qᵀ G symmetric
+    at (i, j). Other functions have no derivative where the columns are degenerate.
+
+    Args:
+        change: dQ, linear in what is differentiated.
+        factor: Q.
+        degenerate: Which pairs of columns can rotate.
+
+    Raises:
+        InputError: In reverse mode, the gradient is not symmetric at a degenerate pair. Where JAX traces it, the
+            gradient becomes NaN.
+    """
+    return _identity.bind(change, factor, degenerate)
+
+
+def _first(change: Any, factor: Any, degenerate: Any) -> Any:
+    return change
+
+
+def _transposed(gradient: Any, change: Any, factor: Any, degenerate: Any) -> list[Any]:
+    if isinstance(gradient, ad.Zero):
+        return [gradient, None, None]
+    turned, sizes = (_columns(numbers(factor), numbers(gradient)) for numbers in (jnp.asarray, jnp.abs))
+    dependent = jnp.abs(turned - turned.mT) > _RELATIVE * (sizes + sizes.mT) + _ABSOLUTE
+    invariant = ~jnp.any(dependent & degenerate, axis=(-2, -1))
+    require(
+        is_traced(invariant) or bool(np.all(invariant)),
+        "the differentiated quantity depends on how degenerate modes of the layers are rotated, and the layers of a "
+        "target_map with equal singular values are known up to a rotation only",
+        argument="target_map",
+        remedy="differentiate a quantity that no rotation changes, such as first @ second, first @ first.T or the "
+        "result of forgetting, or a target_map with different singular values",
+    )
+    return [nan_outside(invariant, gradient, leading=True), None, None]
+
+
+def _columns(factor: Array, gradient: Array) -> Array:
+    """Qᵀ G."""
+    return factor.mT @ gradient
+
+
+def _derivative(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Any]:
+    (_, *known), (change_dot, *_) = primals, tangents
+    dot = change_dot if isinstance(change_dot, ad.Zero) else _identity.bind(change_dot, *known)
+    return _identity.bind(*primals), dot
+
+
+def _batched(values: tuple[Any, ...], axes: tuple[int | None, ...]) -> tuple[Any, int]:
+    (size,) = {value.shape[axis] for value, axis in zip(values, axes, strict=True) if axis is not None}
+    front = (
+        jnp.broadcast_to(value, (size, *value.shape)) if axis is None else jnp.moveaxis(value, axis, 0)
+        for value, axis in zip(values, axes, strict=True)
+    )
+    return _identity.bind(*front), 0
+
+
+_identity = Primitive("rotation_invariant")
+_identity.def_impl(_first)
+_identity.def_abstract_eval(_first)
+mlir.register_lowering(_identity, mlir.lower_fun(_first, multiple_results=False))
+ad.primitive_jvps[_identity] = _derivative
+ad.primitive_transposes[_identity] = _transposed
+batching.primitive_batchers[_identity] = _batched
