@@ -11,17 +11,17 @@ from pathlib import Path
 from dynascope.arguments import require
 from dynascope.tasks.data.array_files import read_arrays
 from dynascope.tasks.data.assembled import assembled
-from dynascope.tasks.data.columns import said_to_drop, split_columns
+from dynascope.tasks.data.columns import columns_of
 from dynascope.tasks.data.gaps import Missing
-from dynascope.tasks.data.plain_arrays import columns_of
-from dynascope.tasks.data.table_files import TABLES, read_table
+from dynascope.tasks.data.roles import split_frame
+from dynascope.tasks.data.table_files import TABLES, read_frame
 from dynascope.tasks.task import Task
 
 __all__ = ["from_file"]
 
 _ARRAYS = (".npz", ".npy")
 _PACKED = (".gz", ".zip", ".bz2", ".xz", ".zst")
-_OTHER_TABLES = (".json", ".jsonl", ".xls", ".xlsx", ".ods", ".feather", ".txt", ".dat", ".sav", ".dta")
+_OTHER_TABLES = (".json", ".jsonl", ".xls", ".xlsx", ".ods", ".feather", ".sav", ".dta")
 
 
 def from_file(
@@ -91,9 +91,9 @@ def from_file(
     table = path.suffix.lower() in TABLES
     told: list[str] = []
     if table:
-        columns, told = read_table(path)
-        inputs, targets = split_columns(columns, target, drop, source=path.name)
-        told += said_to_drop(drop)
+        frame, told = read_frame(path)
+        inputs, targets, left_out = split_frame(frame, target, drop, source=path.name, argument="path")
+        told += left_out
     else:
         for argument, names in (("target", target), ("drop", drop or None)):
             require(

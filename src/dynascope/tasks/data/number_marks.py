@@ -1,0 +1,103 @@
+"""Reads numbers with decimal commas or with marks between thousands, as the whole table shows which is which."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+import pandas as pd
+
+from dynascope.arguments import require
+from dynascope.tasks.data.names import listed
+
+__all__ = ["with_numbers"]
+
+_BLANK = r"'\u2019\u00a0\u202f "  # between thousands, beside points or commas
+_EXPONENT = r"([eE][-+]?\d+)?"
+_WHOLE = re.compile(r"[-+]?\d+")
+_POINT = re.compile(rf"[-+]?(\d+\.?\d*|\.\d+){_EXPONENT}")
+_WITH_COMMA = re.compile(rf"[-+]?(\d*|\d{{1,3}}([.{_BLANK}]\d{{3}})+),\d+{_EXPONENT}")  # 1,5 or 1.234,5
+_GROUPED_BY_POINTS = re.compile(rf"[-+]?[1-9]\d{{0,2}}([.{_BLANK}]\d{{3}})+")  # 1.234
+_GROUPED_BY_COMMAS = re.compile(rf"[-+]?[1-9]\d{{0,2}}([,{_BLANK}]\d{{3}})+(\.\d*)?{_EXPONENT}")  # 1,234 or 1,234.5
+
+
+def with_numbers(
+    frame: pd.DataFrame, original: Callable[[], pd.DataFrame], source: str, *, argument: str
+) -> tuple[pd.DataFrame, list[str]]:
+    """The table with numbers in place of text where all values of a column are numbers with commas or grouped digits.
+
+    A value such as 1,234 can be read in two ways. A column of nothing else is read as the other columns are.
+
+    Args:
+        frame: Columns as pandas reads them with decimal points.
+        original: Returns the same columns as text; called only if a column of text consists of numbers with commas.
+        source: Name of the table in errors.
+        argument: Name of the argument that gave it, for errors.
+
+    Returns:
+        The table, and sentences that name the columns.
+
+    Raises:
+        InputError: A comma may be a decimal mark or a mark between thousands, and no other column shows which.
+
+    Example:
+        >>> frame = pd.DataFrame({"a": ["1,5", "2"], "b": ["1,234", "2,345"]})
+        >>> numbers, notes = with_numbers(frame, lambda: frame, "trees.csv", argument="path")
+        >>> numbers["b"].tolist(), notes
+        ([1.234, 2.345], ["Decimal commas were read in 'a', 'b'."])
+    """
+    text = {name: each for name, each in frame.items() if pd.api.types.infer_dtype(each, skipna=True) == "string"}
+    decimal = [name for name, each in text.items() if _all(each, _WITH_COMMA, _WHOLE, _GROUPED_BY_POINTS)]
+    decimal = [name for name in decimal if _any(text[name], _WITH_COMMA)]
+    grouped = [name for name, each in text.items() if _all(each, _GROUPED_BY_COMMAS, _POINT)]
+    doubtful = [name for name in decimal if name in grouped]
+    decimal, grouped = ([name for name in names if name not in doubtful] for names in (decimal, grouped))
+    if not (decimal or grouped or doubtful):
+        return frame, []
+    written = original()
+    if doubtful:
+        # A point that is not between thousands is a decimal mark, and so commas are not.
+        points = any("," in value for name in grouped for value in _values(frame[name]))
+        points |= any(
+            "." in value and _POINT.fullmatch(value) and not _GROUPED_BY_POINTS.fullmatch(value)
+            for _, column in written.items()
+            for value in _values(column)
+        )
+        shown = next(value for value in _values(frame[doubtful[0]]) if "," in value)
+        require(
+            points != bool(decimal),
+            f"{source} has numbers such as {shown!r} in {listed(map(str, doubtful))}, whose comma may be a decimal "
+            "mark or stand between thousands",
+            argument=argument,
+            value=list(map(str, doubtful)),
+            remedy="write decimal points, and nothing between thousands",
+        )
+        grouped, decimal = (grouped + doubtful, decimal) if points else (grouped, decimal + doubtful)
+    changed = {name: _numbers(written[name], rf"[,{_BLANK}]") for name in grouped}
+    if decimal:
+        # In such a table 1.500 is fifteen hundred, although pandas has read 1.5.
+        others = [name for name in frame if name not in (*decimal, *grouped)]
+        others = [name for name in others if _all(written[name], _GROUPED_BY_POINTS, _WHOLE)]
+        others = [name for name in others if _any(written[name], _GROUPED_BY_POINTS)]
+        changed |= {name: _numbers(written[name], rf"[.{_BLANK}]") for name in (*decimal, *others)}
+        grouped += others
+    marks = {"Decimal commas were read": decimal, "Marks between thousands were removed": grouped}
+    places = {what: listed(str(each) for each in frame if each in names) for what, names in marks.items() if names}
+    return frame.assign(**changed), [f"{what} in {names}." for what, names in places.items()]
+
+
+def _all(column: pd.Series, *patterns: re.Pattern[str]) -> bool:
+    return all(any(pattern.fullmatch(value) for pattern in patterns) for value in _values(column))
+
+
+def _any(column: pd.Series, pattern: re.Pattern[str]) -> bool:
+    return any(pattern.fullmatch(value) for value in _values(column))
+
+
+def _values(column: pd.Series) -> Iterable[str]:
+    return (str(value).strip() for value in column.dropna().unique())
+
+
+def _numbers(column: pd.Series, between: str) -> pd.Series:
+    plain = column.str.strip().str.replace(between, "", regex=True).str.replace(",", ".", regex=False)
+    return pd.to_numeric(plain)
