@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dynascope.comparison import own_curve
-from dynascope.comparison.curve_source import read_curve, read_rates
+from dynascope.comparison.curve_source import rate_of_each_step, read_curve
 from dynascope.errors import InputError
 
 LOSSES = [1.0, 0.75, 0.5]
@@ -113,8 +113,9 @@ def test_dates_are_no_steps():
 
 def test_a_column_of_rates_holds_each_until_the_next_is_logged():
     steps = np.array([3.0, 5.0, 6.0])
-    curve = pd.DataFrame({"step": steps, "loss": [1.0, 0.5, 0.4], "LR": [0.1, 0.2, 0.4]})
-    assert read_rates(curve, steps).tolist() == [0.1] * 5 + [0.2, 0.4]
-    assert read_rates(curve.assign(LR=0.1), steps) == 0.1
-    assert read_rates(curve.drop(columns="LR"), steps) is None
-    assert read_rates([1.0, 0.5, 0.4], steps) is None
+    logged = pd.DataFrame({"step": steps, "loss": [1.0, 0.5, 0.4], "LR": [0.1, 0.2, 0.4]})
+    assert read_curve(logged).rates.tolist() == [0.1, 0.2, 0.4]
+    assert read_curve(logged.drop(columns="LR")).rates is None
+    assert read_curve([1.0, 0.5, 0.4]).rates is None
+    assert rate_of_each_step(np.array([0.1, 0.2, 0.4]), steps).tolist() == [0.1] * 5 + [0.2, 0.4]
+    assert rate_of_each_step(np.array([0.1, 0.1, 0.1]), steps) == 0.1

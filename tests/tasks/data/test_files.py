@@ -380,7 +380,11 @@ def test_an_array_without_its_partner_is_refused(tmp_path):
         ("a,y\n1,oak\n2,\n3,oak\n", "y", "trees.csv has 1 row without a label in 'y': drop or fill"),
         ("a,y\n1,True\n2,\n3,False\n", "y", "trees.csv has 1 row with missing or infinite values in 'y'"),
         ("a,a,y\n1,2,3\n4,5,6\n", "y", "trees.csv has several columns named 'a': give each its own name"),
-        (",a,y\n5,1,2\n5,3,4\n", "y", "column 1 of trees.csv has no name, and its values do not number or name the rows"),
+        (
+            ",a,y\n5,1,2\n5,3,4\n",
+            "y",
+            "column 1 of trees.csv has no name, and its values do not number or name the rows",
+        ),
         (",a,y\n0.5,1,2\n0.7,3,4\n", "y", "column 1 of trees.csv has no name, and its values do not number or name"),
         ("a,,y\n1,2,3\n2,3,4\n", "y", 'column 2 of trees.csv has no name: name it, or leave it out .*--drop ""'),
         ("a,y\n0,1,2\n1,3,4\n", "y", "rows of trees.csv have 3 fields and line 1 names 2: name the first column"),

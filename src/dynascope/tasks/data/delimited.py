@@ -21,7 +21,9 @@ _HEAD = 2**18  # characters from which the layout is found
 _PART = 2**20  # bytes decoded at once
 
 
-def read_delimited(path: Path, *, argument: str = "path", header: bool = True) -> tuple[pd.DataFrame, list[str]]:
+def read_delimited(
+    path: Path, *, argument: str = "path", header: bool = True, text: bool = False
+) -> tuple[pd.DataFrame, list[str]]:
     r"""Read a text file of columns.
 
     The separator is the one of comma, semicolon, tab, bar, blanks and colon under which all rows have the same number
@@ -32,9 +34,10 @@ def read_delimited(path: Path, *, argument: str = "path", header: bool = True) -
         path: The file, in UTF-8, UTF-16 or Windows-1252.
         argument: Name of the argument that holds the path, for errors.
         header: Whether the first row holds names even if it consists of numbers.
+        text: Whether to return all values as they are written, where only an empty field is missing.
 
     Returns:
-        The columns, not yet with names that differ, and one sentence for each decision that the text did not force. A
+        The columns, and one sentence for each decision that the text did not force. A
         column without a name is called "Unnamed: 0" by its place, as in pandas; row names without a header come first.
 
     Raises:
@@ -60,13 +63,13 @@ def read_delimited(path: Path, *, argument: str = "path", header: bool = True) -
         rows = ((line + layout.skipped, row) for line, row in rows_of(stream, layout.separator))
         require_equal_rows(rows, columns, path.name, argument=argument, shorter=shorter)
 
-    def read(kind: type[str] | None = None) -> pd.DataFrame:
+    def read(**options: Any) -> pd.DataFrame:
         if not layout.rows:
             return pd.DataFrame(columns=range(columns))
+        separator = r"\s+" if layout.separator == " " else layout.separator
+        options |= {"header": None, "names": range(columns), "skipinitialspace": True, "low_memory": False}
         with _below(path, encoding, layout) as stream:
-            separator = r"\s+" if layout.separator == " " else layout.separator
-            usual: dict[str, Any] = {"header": None, "names": range(columns), "skipinitialspace": True}
-            return pd.read_csv(stream, sep=separator, dtype=kind, low_memory=False, **usual)
+            return pd.read_csv(stream, sep=separator, **options)
 
     frame = read()
     names = list(layout.names)
@@ -83,7 +86,9 @@ def read_delimited(path: Path, *, argument: str = "path", header: bool = True) -
 
     if layout.before:
         notes.append(f"Skipped before the column names: {layout.before} line{'s' if layout.before > 1 else ''}.")
-    frame, marks = with_numbers(named(frame), lambda: named(read(str)), path.name, argument=argument)
+    if text:
+        return named(read(dtype=str, keep_default_na=False, na_values=[""])), notes
+    frame, marks = with_numbers(named(frame), lambda: named(read(dtype=str)), path.name, argument=argument)
     return frame, [*notes, *marks]
 
 
@@ -99,10 +104,12 @@ def _below(path: Path, encoding: str, layout: Layout) -> Iterator[TextIO]:
 def _first_lines(stream: TextIO) -> list[str]:
     """The lines from which the layout is found, all of them complete."""
     lines: list[str] = []
-    while sum(map(len, lines)) < _HEAD and (line := stream.readline(_LONGEST)):
+    size = 0
+    while size < _HEAD and (line := stream.readline(_LONGEST)):
         if len(line) >= _LONGEST:
             raise ValueError(f"line {len(lines) + 1} has more than {_LONGEST} characters")
         lines.append(line)
+        size += len(line)
     if not any(line.strip() for line in lines):
         raise ValueError("it holds no text")
     return lines

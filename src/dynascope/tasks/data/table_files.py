@@ -20,13 +20,16 @@ TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet")
 _NUMBER = 4  # bytes that a byte of text takes as numbers, since two make one
 
 
-def read_frame(path: Path, *, argument: str = "path", header: bool = True) -> tuple[pd.DataFrame, list[str]]:
+def read_frame(
+    path: Path, *, argument: str = "path", header: bool = True, text: bool = False
+) -> tuple[pd.DataFrame, list[str]]:
     """Read the columns of a file: Parquet by its extension, and otherwise text.
 
     Args:
         path: The file.
         argument: Name of the argument that holds the path, for errors.
         header: Whether the first row of a text holds names even if it consists of numbers.
+        text: Whether to return the values of a text as they are written, where only an empty field is missing.
 
     Returns:
         The columns, and sentences on how they were read.
@@ -40,7 +43,7 @@ def read_frame(path: Path, *, argument: str = "path", header: bool = True) -> tu
         require_unpacked(size, path.name, argument=argument, value=str(path))
         if packed:
             return pd.read_parquet(path), []
-        return read_delimited(path, argument=argument, header=header)
+        return read_delimited(path, argument=argument, header=header, text=text)
     except InputError:
         raise
     except Exception as error:  # damaged files raise a dozen types, most of them undocumented
