@@ -99,10 +99,7 @@ def find_layout(lines: Sequence[str], source: str, *, argument: str, header: boo
         (';', ('a', 'b'), 2, 2)
     """
     layouts = [_divided(lines, separator, header=header) for separator in (*_SEPARATORS, *_UNUSUAL)]
-    regular = sorted((each for each in layouts if each.regular), key=lambda each: each.fitness, reverse=True)
-    usual = [each for each in regular if each.separator in _SEPARATORS and not each.short]
-    if usual:
-        return usual[0]
+    regular = sorted((each for each in layouts if each.regular), key=_preference, reverse=True)
     single = next((each for each in layouts if each.width == len(each.names) == 1 and _all_of(each, 1)), None)
     for layout in regular:
         if not layout.short or layout.ends_blank or (layout.names_rows and layout.separator != ":"):
@@ -118,7 +115,7 @@ def find_layout(lines: Sequence[str], source: str, *, argument: str, header: boo
     ragged = [each for each in layouts if each.separator in _SEPARATORS and each.width > 1 and len(each.names) > 1]
     if ragged:
         return max(ragged, key=lambda each: len(each.names))
-    unnamed = next((each for each in layouts if not each.names and each.separator != ":"), None)
+    unnamed = next((each for each in layouts if not each.names and each.width > 1 and each.separator != ":"), None)
     before = "" if unnamed is None else f"lines 1 to {unnamed.skipped}" if unnamed.skipped > 1 else "line 1"
     require(
         unnamed is None,
@@ -164,6 +161,8 @@ def _divided(lines: Sequence[str], separator: str, *, header: bool) -> Layout:
     counts = [len(row) for _, row in rows]
     width = max(set(counts), key=lambda count: (counts.count(count), count), default=1)
     place = next((i for i, count in enumerate(counts) if count >= width), 0)
+    if separator == " ":  # a sentence above the header may have as many words
+        place = next((i for i in range(len(counts), 0, -1) if counts[i - 1] != width), 0) % max(len(counts), 1)
     # A spreadsheet pads the lines above the header with separators.
     while place + 1 < len(rows) and _is_title(rows[place][1]) and _is_header(rows[place + 1][1], 2):
         place += 1
@@ -186,6 +185,11 @@ def _divided(lines: Sequence[str], separator: str, *, header: bool) -> Layout:
     rows = rows[place + 1 :]
     quoted = bool(rows) and all(lines[line - 1].lstrip().startswith('"') for line, _ in rows)
     return Layout(separator, tuple(name.strip() for name in names), width, skipped, before, rows, quoted)
+
+
+def _preference(layout: Layout) -> tuple[bool, bool, tuple[float, int]]:
+    usual = layout.separator in _SEPARATORS and not layout.short
+    return layout.fitness[0] > 0, usual, layout.fitness
 
 
 def _is_title(row: Sequence[str]) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+import numpy as np
 import pandas as pd
 
-from dynascope.arguments import require
+from dynascope.errors import InputError
 from dynascope.tasks.data.names import listed
 
 __all__ = ["with_numbers"]
@@ -15,10 +16,11 @@ __all__ = ["with_numbers"]
 _BLANK = r"'\u2019\u00a0\u202f "  # between thousands, beside points or commas
 _EXPONENT = r"([eE][-+]?\d+)?"
 _WHOLE = re.compile(r"[-+]?\d+")
+_BELOW_THOUSAND = re.compile(r"[-+]?\d{1,3}")
 _POINT = re.compile(rf"[-+]?(\d+\.?\d*|\.\d+){_EXPONENT}")
-_WITH_COMMA = re.compile(rf"[-+]?(\d*|\d{{1,3}}([.{_BLANK}]\d{{3}})+),\d+{_EXPONENT}")  # 1,5 or 1.234,5
-_GROUPED_BY_POINTS = re.compile(rf"[-+]?[1-9]\d{{0,2}}([.{_BLANK}]\d{{3}})+")  # 1.234
-_GROUPED_BY_COMMAS = re.compile(rf"[-+]?[1-9]\d{{0,2}}([,{_BLANK}]\d{{3}})+(\.\d*)?{_EXPONENT}")  # 1,234 or 1,234.5
+_WITH_COMMA = re.compile(rf"[-+]?(\d*|\d{{1,3}}([.{_BLANK}])\d{{3}}(\2\d{{3}})*),\d+{_EXPONENT}")  # 1,5 or 1.234,5
+_GROUPED_BY_POINTS = re.compile(rf"[-+]?[1-9]\d{{0,2}}([.{_BLANK}])\d{{3}}(\1\d{{3}})*")  # 1.234
+_GROUPED_BY_COMMAS = re.compile(rf"[-+]?[1-9]\d{{0,2}}([,{_BLANK}])\d{{3}}(\1\d{{3}})*(\.\d*)?{_EXPONENT}")  # 1,234.5
 
 
 def with_numbers(
@@ -26,11 +28,12 @@ def with_numbers(
 ) -> tuple[pd.DataFrame, list[str]]:
     """The table with numbers in place of text where all values of a column are numbers with commas or grouped digits.
 
-    A value such as 1,234 can be read in two ways. A column of nothing else is read as the other columns are.
+    A value such as 1,234 can be read in two ways. A column of nothing else is read as the other columns are. So is a
+    column of values such as 1.234 and whole numbers below a thousand; without whole numbers they are decimals.
 
     Args:
         frame: Columns as pandas reads them with decimal points.
-        original: Returns the same columns as text; called only if a column of text consists of numbers with commas.
+        original: Returns the same columns as text; called only if marks may stand between thousands.
         source: Name of the table in errors.
         argument: Name of the argument that gave it, for errors.
 
@@ -38,7 +41,7 @@ def with_numbers(
         The table, and sentences that name the columns.
 
     Raises:
-        InputError: A comma may be a decimal mark or a mark between thousands, and no other column shows which.
+        InputError: A comma or a point may be a decimal mark or stand between thousands, and nothing shows which.
 
     Example:
         >>> frame = pd.DataFrame({"a": ["1,5", "2"], "b": ["1,234", "2,345"]})
@@ -51,28 +54,30 @@ def with_numbers(
     decimal = [name for name in decimal if _any(text[name], _WITH_COMMA)]
     grouped = [name for name, each in text.items() if _all(each, _GROUPED_BY_COMMAS, _POINT)]
     doubtful = [name for name in decimal if name in grouped]
-    decimal, grouped = ([name for name in names if name not in doubtful] for names in (decimal, grouped))
-    if not (decimal or grouped or doubtful):
+    fractions = {name: each for name, each in frame.select_dtypes("floating").items() if (each % 1 > 0).any()}
+    pointed = list(fractions) if all(map(_may_be_thousands, fractions.values())) else []
+    if not (decimal or grouped or pointed):
         return frame, []
     written = original()
-    if doubtful:
-        # A point that is not between thousands is a decimal mark, and so commas are not.
-        points = any("," in value for name in grouped for value in _values(frame[name]))
-        points |= any(
-            "." in value and _POINT.fullmatch(value) and not _GROUPED_BY_POINTS.fullmatch(value)
-            for _, column in written.items()
-            for value in _values(column)
-        )
-        shown = next(value for value in _values(frame[doubtful[0]]) if "," in value)
-        require(
-            points != bool(decimal),
-            f"{source} has numbers such as {shown!r} in {listed(map(str, doubtful))}, whose comma may be a decimal "
-            "mark or stand between thousands",
+    decimal, grouped = ([name for name in names if name not in doubtful] for names in (decimal, grouped))
+    pointed = [name for name in pointed if _all(written[name], _GROUPED_BY_POINTS, _BELOW_THOUSAND)]
+    # A point that cannot be between thousands is a decimal mark, and then commas are not.
+    points = (doubtful or pointed) and (
+        any("," in value for name in grouped for value in _values(frame[name]))
+        or any(_is_decimal(value) for _, column in written.items() for value in _values(column))
+    )
+    if not decimal and not points:
+        doubtful += [name for name in pointed if _any(written[name], _BELOW_THOUSAND)]
+    if doubtful and bool(points) == bool(decimal):
+        shown = next(value for value in _values(written[doubtful[0]]) if not _WHOLE.fullmatch(value))
+        raise InputError(
+            f"{source} has numbers such as {shown!r} in {listed(map(str, doubtful))}, whose "
+            f"{'comma' if ',' in shown else 'point'} may be a decimal mark or stand between thousands",
             argument=argument,
             value=list(map(str, doubtful)),
-            remedy="write decimal points, and nothing between thousands",
+            remedy="write decimal points in all numbers of a column, and nothing between thousands",
         )
-        grouped, decimal = (grouped + doubtful, decimal) if points else (grouped, decimal + doubtful)
+    decimal, grouped = (decimal, grouped + doubtful) if points else (decimal + doubtful, grouped)
     changed = {name: _numbers(written[name], rf"[,{_BLANK}]") for name in grouped}
     if decimal:
         # In such a table 1.500 is fifteen hundred, although pandas has read 1.5.
@@ -84,6 +89,16 @@ def with_numbers(
     marks = {"Decimal commas were read": decimal, "Marks between thousands were removed": grouped}
     places = {what: listed(str(each) for each in frame if each in names) for what, names in marks.items() if names}
     return frame.assign(**changed), [f"{what} in {names}." for what, names in places.items()]
+
+
+def _may_be_thousands(column: pd.Series) -> bool:
+    """Whether all numbers may be thousands that pandas has read as 1.234, beside whole numbers below a thousand."""
+    size = column[np.isfinite(column)].abs()
+    return bool(np.allclose(1000 * size, (1000 * size).round(), rtol=1e-12) and not size[size % 1 > 0].lt(1).any())
+
+
+def _is_decimal(value: str) -> bool:
+    return "." in value and bool(_POINT.fullmatch(value)) and not _GROUPED_BY_POINTS.fullmatch(value)
 
 
 def _all(column: pd.Series, *patterns: re.Pattern[str]) -> bool:

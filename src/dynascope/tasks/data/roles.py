@@ -102,8 +102,8 @@ def split_columns(
         remedy="leave at least one column as an input, with a comma, semicolon or tab between columns",
     )
     notes = [f"Left out as requested: {listed(dropped)}."] if dropped else []
-    if rows:
-        notes.append(f"Left out, as it has no name and only tells rows apart: {listed(rows)}.")
+    places = [str(list(columns).index(name) + 1) for name in rows]
+    notes += [f"Left out: column {place}, which has no name and only tells rows apart." for place in places]
     return inputs, {name: columns[name] for name in wanted}, notes
 
 
