@@ -22,8 +22,8 @@ __all__ = ["CurveSource", "numbers", "plain", "rate_of_each_step", "read_curve"]
 _STEPS = ("step", "_step", "global_step", "trainer/global_step", "train/global_step", "iteration")
 _TIME = "time"
 _RATES = ("learning_rate", "lr")
-# Columns of loggers that are neither the loss nor its clock: W&B writes the step, the least and the largest value too.
-_OTHER = re.compile(r"epoch|lr-.*|wall.?time|relative time.*|_?timestamp|_?runtime|.* - _step|.*__(min|max)")
+_RATE_OR_RANGE = re.compile(r"learning_rate|lr(-.*)?|.*__(min|max)")  # W&B writes the least and the largest value too
+_OTHER_CLOCK = re.compile(r"epoch|wall.?time|relative time.*|_?timestamp|_?runtime|.* - _step(__min|__max)?")
 _LOSS = re.compile(r"loss|mse")
 _HELD_OUT = re.compile(r"(?<![a-z])(val|valid|validation|test|eval|dev|held.?out)(?![a-z])")
 
@@ -111,8 +111,9 @@ def _from_table(table: pd.DataFrame, empty: np.ndarray, source: str, notes: Sequ
         value=source,
         remedy="name it 'step' if it counts the steps, or remove it",
     )
-    values = [i for i in range(len(called)) if i not in (*rows, *steps, *clocks)]
-    values = [i for i in values if called[i] not in _RATES and not _OTHER.fullmatch(called[i])]
+    logged = [i for i in range(len(called)) if i not in (*rows, *steps, *clocks)]
+    logged = [i for i in logged if not _OTHER_CLOCK.fullmatch(called[i])]
+    values = [i for i in logged if not _RATE_OR_RANGE.fullmatch(called[i])]
     losses = _may_be_the_loss(called, values)
     alone = not clocks and len(table.columns) - len(rows) == 1
     names = [str(name) for i, name in enumerate(table.columns) if i not in rows]
@@ -132,8 +133,8 @@ def _from_table(table: pd.DataFrame, empty: np.ndarray, source: str, notes: Sequ
         else "name one of them 'loss' and one 'step' (or 'time', the sum of learning rates)",
     )
     loss = losses[0]
-    # Loggers write training and validation into different rows, and leave the cells of the other empty.
-    partly = [i for i in values if i != loss and empty[:, i].any()]
+    # Loggers write training, validation and rates into different rows, and leave the other cells empty.
+    partly = [i for i in logged if i != loss and empty[:, i].any()]
     kept = ~(empty[:, loss] & (~empty[:, partly]).any(axis=1))
     notes = list(notes)
     if len(values) > 1 or (not alone and len(called) > 2 and called[loss] != "loss"):

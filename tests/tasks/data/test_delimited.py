@@ -132,6 +132,11 @@ def test_rows_that_do_not_fit_are_named_by_their_line(table, text, problem):
         table(text)
 
 
+def test_a_last_column_of_gaps_is_no_separator(table):
+    frame, _ = table('"a" "y" "c"\n"1" 1.5 2 NA\n"2" 0.5 3 NA\n')
+    assert (frame["a"].tolist(), frame["y"].tolist()) == ([1.5, 0.5], [2, 3])
+
+
 def test_rows_may_lack_their_last_fields(table):
     np.testing.assert_array_equal(table("a,b,y\n1,2\n3,4,5\n")[0], [[1, 2, np.nan], [3, 4, 5]])
 

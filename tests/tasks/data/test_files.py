@@ -449,3 +449,28 @@ def test_long_lists_of_names_are_cut(csv):
     names = [f"c{i}" for i in range(40)]
     path = csv(",".join(names) + "\n" + ",".join("1" * 40) + "\n")
     assert refused(path).endswith("'c11' and 28 more.")
+
+
+def test_the_index_of_a_parquet_file_is_left_out_and_named(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0], "y": [2.0, 1.0, 0.0]}, index=pd.Index([1990, 1991, 1995], name="year"))
+    frame.to_parquet(tmp_path / "trees.parquet")
+    task = from_file(tmp_path / "trees.parquet", target="y")
+    assert task.feature_names == ("a",)
+    assert any("the index 'year'" in sentence for sentence in task.description)
+
+
+@pytest.mark.parametrize("index", [range(1, 4), ["oak", "elm", "yew"], [7, 3, 5]])
+def test_row_names_that_pandas_writes_are_left_out(tmp_path, index):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0], "y": [2.0, 1.0, 0.0]}, index=index)
+    frame.to_csv(tmp_path / "trees.csv")
+    task = from_file(tmp_path / "trees.csv", target="y", centre=False)
+    assert (task.feature_names, task.inputs.ravel().tolist()) == (("a",), [1.0, 2.0, 4.0])
+    assert "Left out: column 1, which has no name and only tells rows apart." in task.description
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt", ".dat"])
+def test_text_of_any_extension_is_read_by_what_it_holds(tmp_path, suffix):
+    path = tmp_path / f"trees{suffix}"
+    path.write_text("# by hand\na b y\n1 2 3\n2 1 4\n3 3 5\n")
+    task = from_file(path, target="y", centre=False)
+    assert (task.feature_names, task.targets.ravel().tolist()) == (("a", "b"), [3, 4, 5])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
+import numpy as np
 import pandas as pd
 
 from dynascope.tasks.data.layout import Layout, find_layout, require_equal_rows, rows_of
@@ -72,17 +73,18 @@ def read_delimited(
             return pd.read_csv(stream, sep=separator, **options)
 
     frame = read()
+    blank = np.flatnonzero(frame.isna().to_numpy().all(axis=0)).tolist()
     names = list(layout.names)
     if layout.short:
-        names.insert(columns if frame[columns - 1].isna().all() else 0, "")
+        names.insert(columns if layout.ends_blank and columns - 1 in blank else 0, "")
     names = [name or unnamed(place) for place, name in enumerate(names)]
     # A separator at the end of each row makes a blank column without a name.
-    kept = [place for place, name in enumerate(names) if not (is_unnamed(name) and frame[place].isna().all())]
+    kept = [place for place, name in enumerate(names) if not (is_unnamed(name) and place in blank)]
     names = [names[place] for place in kept]
     require_different(names, path.name, argument=argument)
 
     def named(frame: pd.DataFrame) -> pd.DataFrame:
-        return frame[kept].set_axis(names, axis=1)
+        return frame.iloc[:, kept].set_axis(names, axis=1)
 
     if layout.before:
         notes.append(f"Skipped before the column names: {layout.before} line{'s' if layout.before > 1 else ''}.")

@@ -49,52 +49,56 @@ def with_numbers(
         >>> numbers["b"].tolist(), notes
         ([1.234, 2.345], ["Decimal commas were read in 'a', 'b'."])
     """
-    text = {name: each for name, each in frame.items() if pd.api.types.infer_dtype(each, skipna=True) == "string"}
-    decimal = [name for name, each in text.items() if _all(each, _WITH_COMMA, _WHOLE, _GROUPED_BY_POINTS)]
-    decimal = [name for name in decimal if _any(text[name], _WITH_COMMA)]
-    grouped = [name for name, each in text.items() if _all(each, _GROUPED_BY_COMMAS, _POINT)]
-    doubtful = [name for name in decimal if name in grouped]
-    fractions = {name: each for name, each in frame.select_dtypes("floating").items() if (each % 1 > 0).any()}
+    columns = _by_name(frame)
+    text = [name for name, each in columns.items() if pd.api.types.infer_dtype(each, skipna=True) == "string"]
+    decimal = [name for name in text if _all(columns[name], _WITH_COMMA, _WHOLE, _GROUPED_BY_POINTS)]
+    decimal = [name for name in decimal if _any(columns[name], _WITH_COMMA)]
+    grouped = [name for name in text if _all(columns[name], _GROUPED_BY_COMMAS, _POINT)]
+    fractions = {name: each for name, each in columns.items() if each.dtype.kind == "f" and (each % 1 > 0).any()}
     pointed = list(fractions) if all(map(_may_be_thousands, fractions.values())) else []
     if not (decimal or grouped or pointed):
         return frame, []
-    written = original()
+    written = _by_name(original())
+    doubtful = [name for name in decimal if name in grouped]
     decimal, grouped = ([name for name in names if name not in doubtful] for names in (decimal, grouped))
-    pointed = [name for name in pointed if _all(written[name], _GROUPED_BY_POINTS, _BELOW_THOUSAND)]
     # A point that cannot be between thousands is a decimal mark, and then commas are not.
-    points = (doubtful or pointed) and (
-        any("," in value for name in grouped for value in _values(frame[name]))
-        or any(_is_decimal(value) for _, column in written.items() for value in _values(column))
-    )
+    points = any("," in value for name in grouped for value in _values(written[name]))
+    points = points or any(_is_decimal(value) for column in written.values() for value in _values(column))
     if not decimal and not points:
+        pointed = [name for name in pointed if _all(written[name], _GROUPED_BY_POINTS, _BELOW_THOUSAND)]
         doubtful += [name for name in pointed if _any(written[name], _BELOW_THOUSAND)]
-    if doubtful and bool(points) == bool(decimal):
+    if doubtful and points == bool(decimal):
         shown = next(value for value in _values(written[doubtful[0]]) if not _WHOLE.fullmatch(value))
         raise InputError(
-            f"{source} has numbers such as {shown!r} in {listed(map(str, doubtful))}, whose "
+            f"{source} has numbers such as {shown!r} in {listed(doubtful)}, whose "
             f"{'comma' if ',' in shown else 'point'} may be a decimal mark or stand between thousands",
             argument=argument,
-            value=list(map(str, doubtful)),
+            value=doubtful,
             remedy="write decimal points in all numbers of a column, and nothing between thousands",
         )
     decimal, grouped = (decimal, grouped + doubtful) if points else (decimal + doubtful, grouped)
     changed = {name: _numbers(written[name], rf"[,{_BLANK}]") for name in grouped}
     if decimal:
         # In such a table 1.500 is fifteen hundred, although pandas has read 1.5.
-        others = [name for name in frame if name not in (*decimal, *grouped)]
+        others = [name for name in columns if name not in (*decimal, *grouped)]
         others = [name for name in others if _all(written[name], _GROUPED_BY_POINTS, _WHOLE)]
         others = [name for name in others if _any(written[name], _GROUPED_BY_POINTS)]
         changed |= {name: _numbers(written[name], rf"[.{_BLANK}]") for name in (*decimal, *others)}
         grouped += others
     marks = {"Decimal commas were read": decimal, "Marks between thousands were removed": grouped}
-    places = {what: listed(str(each) for each in frame if each in names) for what, names in marks.items() if names}
+    places = {what: listed(each for each in columns if each in names) for what, names in marks.items() if names}
     return frame.assign(**changed), [f"{what} in {names}." for what, names in places.items()]
+
+
+def _by_name(frame: pd.DataFrame) -> dict[str, pd.Series]:
+    return {str(name): column for name, column in frame.items()}
 
 
 def _may_be_thousands(column: pd.Series) -> bool:
     """Whether all numbers may be thousands that pandas has read as 1.234, beside whole numbers below a thousand."""
-    size = column[np.isfinite(column)].abs()
-    return bool(np.allclose(1000 * size, (1000 * size).round(), rtol=1e-12) and not size[size % 1 > 0].lt(1).any())
+    size = np.abs(column.dropna().to_numpy(dtype=np.float64))
+    thousandths = 1000 * size[np.isfinite(size)]
+    return bool(np.allclose(thousandths, thousandths.round(), rtol=1e-12) and not (size[size % 1 > 0] < 1).any())
 
 
 def _is_decimal(value: str) -> bool:
@@ -115,4 +119,4 @@ def _values(column: pd.Series) -> Iterable[str]:
 
 def _numbers(column: pd.Series, between: str) -> pd.Series:
     plain = column.str.strip().str.replace(between, "", regex=True).str.replace(",", ".", regex=False)
-    return pd.to_numeric(plain)
+    return pd.Series(pd.to_numeric(plain))
