@@ -153,7 +153,12 @@ def test_a_loss_that_is_no_number_is_a_divergence_and_an_empty_cell_beside_anoth
 
 
 @pytest.mark.parametrize(
-    "text", [",loss\n0,1.0\n1,0.75\n2,0.5\n", '"","step","loss"\n"1",0,1.0\n"2",1,0.75\n"3",2,0.5\n']
+    "text",
+    [
+        ",loss\n0,1.0\n1,0.75\n2,0.5\n",
+        ",0\n0,1.0\n1,0.75\n2,0.5\n",
+        '"","step","loss"\n"1",0,1.0\n"2",1,0.75\n"3",2,0.5\n',
+    ],
 )
 def test_row_numbers_are_no_loss(tmp_path, text):
     np.testing.assert_array_equal(curve(write(tmp_path, text))["loss"], LOSSES)

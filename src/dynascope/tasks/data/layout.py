@@ -178,7 +178,7 @@ def _divided(lines: Sequence[str], separator: str, *, header: bool) -> Layout:
         commented = next(rows_of([_COMMENT.sub("", above[-1])], separator), (0, []))[1] if above else []
         if len(commented) == width and _is_header(commented, 1):
             names, place, skipped, before = commented, -1, comments, before - 1
-        elif not header and all(_is_number(name) for name in names if name):
+        elif not header and names[0] and all(_is_number(name) for name in names if name):
             names, place, skipped = [str(i) if name else "" for i, name in enumerate(names)], -1, comments
     while len(names) > width and not names[-1].strip():
         names.pop()
