@@ -42,7 +42,9 @@ def from_file(
     * `.npz` with the arrays `x` and `y`;
     * `.npy`: give the file of the inputs, named `x.npy` or `NAME-x.npy`; the targets are in `y.npy` or `NAME-y.npy`
       beside it;
-    * `.csv`, separated by commas, semicolons or tabs, with column names in the first row, and `.tsv`;
+    * `.csv`, `.tsv`, `.txt` or `.dat` with one line of column names, which comments and text may precede, and columns
+      separated by commas, semicolons, tabs, bars, blanks or colons; first columns that only name or number the rows are
+      left out;
     * `.parquet`.
 
     Arrays: x is (n, d), (n,) or images (n, height, width), which are flattened; y is (n, c) or (n,). They are centred.
@@ -129,11 +131,11 @@ def _check_file(path: Path) -> None:
     elif not path.is_file():
         problem, remedy = f"there is no file {path}", "check the path"
     elif path.suffix.lower() not in (*TABLES, *_ARRAYS):
-        problem, remedy = f"{path.name} has an unknown extension", "give a .npz, .npy, .csv, .tsv or .parquet file"
+        problem, remedy = f"{path.name} has an unknown extension", "give a .npz, .npy, .csv, .tsv, .txt, .dat or .parquet file"
         if path.suffix.lower() in _PACKED:
             remedy = f"unpack it, and {remedy}"
         elif path.suffix.lower() in _OTHER_TABLES:
-            remedy = "save it as .csv, or read it by pandas and give the frame to tasks.from_table(frame, target=…)"
+            remedy = "save it as .csv, or read it with pandas and give the frame to tasks.from_table(frame, target=…)"
     elif not os.access(path, os.R_OK):
         problem, remedy = f"{path} may not be read", "ask for the right to read it, or give a copy"
     elif path.stat().st_size == 0:
