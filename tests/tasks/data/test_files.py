@@ -247,7 +247,7 @@ def test_files_that_are_not_there_or_not_readable_are_refused(tmp_path):
     assert "there is no file" in refused(tmp_path / "oaks.csv")
     assert "is a directory: name a file in it" in refused(tmp_path)
     remedies = {
-        "oaks": "give a .npz, .npy, .csv, .tsv, .txt, .dat or .parquet file",
+        "oaks": "give a .npz, .npy, .csv, .tsv or .parquet file",
         "oaks.csv.gz": "unpack it, and give a .npz",
         "oaks.xlsx": "save it as .csv, or read it with pandas",
     }
