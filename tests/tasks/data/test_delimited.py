@@ -141,6 +141,14 @@ def test_rows_may_lack_their_last_fields(table):
     np.testing.assert_array_equal(table("a,b,y\n1,2\n3,4,5\n")[0], [[1, 2, np.nan], [3, 4, 5]])
 
 
+def test_aligned_row_names_are_not_taken_for_the_first_column(table):
+    frame = pd.DataFrame({"height": [9.5, 7.0], "y": [1.0, 2.0]})
+    assert columns(table(frame.to_string())[0]) == {"Unnamed: 0": [0, 1], "height": [9.5, 7], "y": [1, 2]}
+    assert columns(table(frame.to_string(index=False))[0]) == {"height": [9.5, 7], "y": [1, 2]}
+    with pytest.raises(InputError, match=r"line 1 of .* is not divided into columns as the lines below: .* in quotes"):
+        table(frame.rename(columns={"height": "height m"}).to_string())
+
+
 def test_numbers_in_the_first_row_are_names_only_where_names_are_needed(table):
     assert columns(table("2019,2020\n1,2\n")[0]) == {"2019": [1], "2020": [2]}
     assert columns(table("2019,2020\n1,2\n", header=False)[0]) == {"0": [2019, 1], "1": [2020, 2]}

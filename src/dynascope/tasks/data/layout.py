@@ -122,7 +122,7 @@ def find_layout(lines: Sequence[str], source: str, *, argument: str, header: boo
         f"{before} of {source} {'are' if ' to ' in before else 'is'} not divided into columns as the lines below",
         argument=argument,
         value=source,
-        remedy="remove what is not data, and begin with one line that names the columns",
+        remedy="remove what is not data, and begin with one line of column names, in quotes if they hold the separator",
     )
     blanks = next(each for each in layouts if each.separator == " ")
     if single is None or blanks.width > 1:
@@ -183,6 +183,12 @@ def _divided(lines: Sequence[str], separator: str, *, header: bool) -> Layout:
     while len(names) > width and not names[-1].strip():
         names.pop()
     rows = rows[place + 1 :]
+    if (
+        separator == " "
+        and len(names) == width
+        and _stands_left_of(lines[skipped - 1], [lines[i - 1] for i, _ in rows])
+    ):
+        names = []  # a name holds a blank, and the first column has none
     quoted = bool(rows) and all(lines[line - 1].lstrip().startswith('"') for line, _ in rows)
     return Layout(separator, tuple(name.strip() for name in names), width, skipped, before, rows, quoted)
 
@@ -190,6 +196,12 @@ def _divided(lines: Sequence[str], separator: str, *, header: bool) -> Layout:
 def _preference(layout: Layout) -> tuple[bool, bool, tuple[float, int]]:
     usual = layout.separator in _SEPARATORS and not layout.short
     return layout.fitness[0] > 0, usual, layout.fitness
+
+
+def _stands_left_of(header: str, rows: Sequence[str]) -> bool:
+    """Whether all first fields end before the header begins, as row names do in columns that are aligned."""
+    start = len(header) - len(header.lstrip())
+    return start > 0 and all(len(row) - len(row.lstrip()) + len(row.split()[0]) <= start for row in rows)
 
 
 def _is_title(row: Sequence[str]) -> bool:
