@@ -52,6 +52,11 @@ def test_the_index_of_a_series_counts_the_steps():
     assert over_time["time"].attrs["units"] == "sum of learning rates"
 
 
+def test_a_named_index_of_a_table_is_a_column():
+    table = pd.DataFrame({"step": [0, 100, 250], "loss": LOSSES}).set_index("step")
+    np.testing.assert_array_equal(curve(table)["time"], [0, 100, 250])
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -64,6 +64,7 @@ def read_curve(source: Any) -> CurveSource:
         texts, _ = read_frame(path, argument="losses", header=False, text=True)
         return _from_table(table, texts.isna().to_numpy(), path.name, notes)
     if isinstance(source, pd.DataFrame):
+        source = source.reset_index() if any(source.index.names) else source  # it may hold the steps
         return _from_table(source, source.isna().to_numpy(), "the table", [])
     if isinstance(source, pd.Series):
         clock = _TIME if str(source.index.name).strip().lower() == _TIME else "step"
