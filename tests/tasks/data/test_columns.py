@@ -48,6 +48,8 @@ def test_the_kind_is_that_of_what_is_there(kind, column):
         (["$1,200", "$80.50"], True),
         (["1.234,5", "2.000,1"], True),
         (["?", "3"], True),
+        (["\u22121.5", "2.5"], True),
+        (["1.0D+00", "2.0D-01"], True),
         (["1e5", "-", "2.5"], True),
         (["1+2j", "2+3j"], True),
         (["A12", "B7"], False),

@@ -124,12 +124,23 @@ def test_row_names_have_the_name_that_pandas_gives_them(table, text, names):
         ("y a b\n1 2 3\n4   6\n", "line 3 of trees.csv has 2 fields, and there are 3 columns"),
         ("# x\na\ty\n" + "".join(f"{i}\t1\t2\n" for i in range(50000)) + "50000\t1\n", "line 50003 of .* has 2 fields"),
         ("Station\nUnits\n1,2,3\n4,5,6\n", "lines 1 to 2 of trees.csv are not divided into columns as the lines below"),
+        ("# a\n\n# b\n", "trees.csv holds nothing but comments"),
         ("a,a\n1,2\n", "trees.csv has several columns named 'a'"),
     ],
 )
 def test_rows_that_do_not_fit_are_named_by_their_line(table, text, problem):
     with pytest.raises(InputError, match=problem):
         table(text)
+
+
+def test_many_comments_are_skipped(table):
+    frame, notes = table("# a long line of comments\n" * 20000 + "a,y\n1,2\n3,4\n")
+    assert columns(frame) == {"a": [1, 3], "y": [2, 4]}
+    assert notes == ["Skipped before the column names: 20000 lines."]
+
+
+def test_a_table_that_was_written_twice_has_two_columns_of_row_names(table):
+    assert list(table(",Unnamed: 0,a,y\n0,10,1,2.5\n1,11,2,1.5\n")[0]) == ["Unnamed: 0.1", "Unnamed: 0", "a", "y"]
 
 
 def test_a_last_column_of_gaps_is_no_separator(table):

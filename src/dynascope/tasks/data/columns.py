@@ -41,7 +41,7 @@ _DATE = re.compile(
     r"|(\w{3,9},? )?\d{1,2}[. -]+[A-Za-z]{3,9}[., -]+\d{2,4}.*"
     r"|[A-Za-z]{3,9}\.? \d{1,2},? \d{4}.*"
 )
-_NUMBER = re.compile(r"[-+]?[$€£]? ?\d[\d.,' ]*(e[-+]?\d+)? ?[%$€£]?", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+\u2212]?[$€£]? ?\d[\d.,' ]*([ed][-+]?\d+)? ?[%$€£]?", re.IGNORECASE)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

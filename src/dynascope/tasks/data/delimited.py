@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dynascope.tasks.data.layout import Layout, find_layout, require_equal_rows, rows_of
-from dynascope.tasks.data.names import is_unnamed, require_different, unnamed
+from dynascope.tasks.data.names import is_unnamed, require_different, with_names
 from dynascope.tasks.data.number_marks import with_numbers
 
 __all__ = ["read_delimited"]
@@ -77,7 +77,7 @@ def read_delimited(
     names = list(layout.names)
     if layout.short:
         names.insert(columns if layout.ends_blank and columns - 1 in blank else 0, "")
-    names = [name or unnamed(place) for place, name in enumerate(names)]
+    names = with_names(names)
     # A separator at the end of each row makes a blank column without a name.
     kept = [place for place, name in enumerate(names) if not (is_unnamed(name) and place in blank)]
     names = [names[place] for place in kept]
@@ -111,7 +111,7 @@ def _first_lines(stream: TextIO) -> list[str]:
         if len(line) >= _LONGEST:
             raise ValueError(f"line {len(lines) + 1} has more than {_LONGEST} characters")
         lines.append(line)
-        size += len(line)
+        size += 0 if line.startswith("#") else len(line)
     if not any(line.strip() for line in lines):
         raise ValueError("it holds no text")
     return lines

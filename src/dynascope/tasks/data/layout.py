@@ -99,6 +99,13 @@ def find_layout(lines: Sequence[str], source: str, *, argument: str, header: boo
         (';', ('a', 'b'), 2, 2)
     """
     layouts = [_divided(lines, separator, header=header) for separator in (*_SEPARATORS, *_UNUSUAL)]
+    require(
+        any(each.names or each.rows for each in layouts),
+        f"{source} holds nothing but comments",
+        argument=argument,
+        value=source,
+        remedy="write one line of column names and the rows below them",
+    )
     regular = sorted((each for each in layouts if each.regular), key=_preference, reverse=True)
     single = next((each for each in layouts if each.width == len(each.names) == 1 and _all_of(each, 1)), None)
     for layout in regular:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from dynascope.arguments import require
 
-__all__ = ["is_unnamed", "listed", "require_different", "unnamed"]
+__all__ = ["is_unnamed", "listed", "require_different", "with_names"]
 
 _LISTED = 12
-_UNNAMED = re.compile(r"(Unnamed: \d+|\.\.\.\d+)?")  # as pandas and R's readr call them
+_UNNAMED = re.compile(r"(Unnamed: \d+(\.\d+)?|\.\.\.\d+)?")  # as pandas and R's readr call them
 
 
 def listed(names: Iterable[str]) -> str:
@@ -25,14 +25,15 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names[:_LISTED])) + more
 
 
-def unnamed(place: int) -> str:
-    """The name that pandas gives to a column without one, by its place from 0.
+def with_names(names: Sequence[str]) -> list[str]:
+    """The names, with those that pandas gives to columns without one.
 
     Example:
-        >>> unnamed(0)
-        'Unnamed: 0'
+        >>> with_names(["", "Unnamed: 0", "age", ""])
+        ['Unnamed: 0.1', 'Unnamed: 0', 'age', 'Unnamed: 3']
     """
-    return f"Unnamed: {place}"
+    given = [f"Unnamed: {place}" for place in range(len(names))]
+    return [name or usual + ".1" * (usual in names) for name, usual in zip(names, given, strict=True)]
 
 
 def is_unnamed(name: str) -> bool:
