@@ -67,13 +67,17 @@ def above(room: str) -> list[str]:
 
 
 def origins(number: int) -> list[str]:
-    """The rooms that those which draw must not need: all others, but for what a record is made of."""
+    """The rooms that those which draw must not need: all others, but for what a record is made of.
+
+    Of the tasks they may need the reader of tables, which reads loss curves too.
+    """
     others = {room for layer in LAYERS for room in layer} - {
         "dynascope.record",
         "dynascope.arguments",
         "dynascope.errors",
+        "dynascope.tasks",
     }
-    return sorted(others | set(DRAWING[:number]))
+    return sorted(others | {"dynascope.tasks.task", "dynascope.tasks.data.assembled"} | set(DRAWING[:number]))
 
 
 QUESTIONS = [(room, above(room)) for layer in LAYERS for room in layer]

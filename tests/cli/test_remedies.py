@@ -18,7 +18,8 @@ SOURCE = Path(dynascope.__file__).parent
 RUN_BY_PREDICT = (
     *("prediction", "alternating", "flows/solvers", "comparison"),
     *("tasks/data/assembled.py", "tasks/data/columns.py", "tasks/data/files.py", "tasks/data/gaps.py"),
-    *("tasks/data/identifiers.py", "tasks/data/table_files.py", "tasks/data/targets.py", "tasks/data/text_columns.py"),
+    *("tasks/data/delimited.py", "tasks/data/inputs.py", "tasks/data/layout.py", "tasks/data/names.py"),
+    *("tasks/data/number_marks.py", "tasks/data/roles.py", "tasks/data/table_files.py", "tasks/data/targets.py"),
     *("flows/exact/polar_neurons.py", "flows/exact/neuron_bundles.py", "flows/exact/signed_phases.py"),
     "observation.py",
 )

@@ -89,7 +89,7 @@ def test_what_was_done_to_the_data_is_the_first_thing_said(predicted):
     assert before.splitlines()[:3] == [
         "30 samples were read from houses.csv.",
         "Decimal commas were read in 'area', 'rooms', 'price'.",
-        "Left out as was asked: 'sold', 'rooms'.",
+        "Left out as requested: 'sold', 'rooms'.",
     ]
     assert "Left out, since nearly every row has another value: 'name'." in before
     assert "Text of two values is one column of 1 and 0: 'heating=" in before

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
+
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 
 from dynascope.comparison import own_curve
-from dynascope.comparison.curve_source import read_curve, read_rates
+from dynascope.comparison.curve_source import rate_of_each_step, read_curve
 from dynascope.errors import InputError
 
 LOSSES = [1.0, 0.75, 0.5]
@@ -50,6 +52,11 @@ def test_the_index_of_a_series_counts_the_steps():
     assert over_time["time"].attrs["units"] == "sum of learning rates"
 
 
+def test_a_named_index_of_a_table_is_a_column():
+    table = pd.DataFrame({"step": [0, 100, 250], "loss": LOSSES}).set_index("step")
+    np.testing.assert_array_equal(curve(table)["time"], [0, 100, 250])
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -74,7 +81,6 @@ def test_a_single_column_is_the_loss_of_every_step(tmp_path, text):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("step,train,test\n0,1.0,1.1\n1,0.5,0.6\n", "'step', 'train', 'test'"),
         ("epoch,loss\n0,1.0\n1,0.5\n", "'epoch', 'loss'"),
         ("time,step,loss\n0,0,1.0\n1,1,0.5\n", "'time', 'step', 'loss'"),
         ("0,1.0\n1,0.5\n", "'0', '1'"),
@@ -88,6 +94,92 @@ def test_files_that_do_not_say_what_is_what_are_refused(tmp_path, text, said):
     with pytest.raises(InputError, match=said) as caught:
         curve(write(tmp_path, text))
     assert caught.value.argument == "losses"
+
+
+def test_a_column_of_numbers_with_commas_is_not_cut_at_them(tmp_path):
+    for text in ("step;loss\n0;1,0\n10;0,75\n20;0,5\n", "step\tloss\n0\t1,0\n10\t0,75\n20\t0,5\n"):
+        np.testing.assert_array_equal(curve(write(tmp_path, text))["loss"], LOSSES)
+        np.testing.assert_array_equal(curve(write(tmp_path, text))["time"], [0, 10, 20])
+    for text in ("loss\n1,0\n0,75\n0,5\n", "1,0;\n0,75;\n0,5;\n"):
+        np.testing.assert_array_equal(curve(write(tmp_path, text))["loss"], LOSSES)
+    with pytest.raises(InputError, match=r"rows of run\.csv have 3 fields and line 1 names 2"):
+        curve(write(tmp_path, "step,loss\n0,3,5\n1,2,5\n2,1,5\n"))
+
+
+TENSORBOARD = "Wall time,Step,Value\n1700000000.5,0,1.0\n1700000001.5,10,0.75\n1700000002.5,20,0.5\n"
+WANDB = '"Step","val-7 - train/loss","val-7 - train/loss__MIN","val-7 - train/loss__MAX"\n' + "".join(
+    f'"{step}","{loss}","{loss / 2}","{2 * loss}"\n' for step, loss in zip((0, 10, 20), LOSSES, strict=True)
+)
+LIGHTNING = (
+    "epoch,lr-SGD,step,train_loss,val_loss\n,0.1,0,,\n0,,0,1.0,\n0,,10,0.75,\n0,,10,,0.8\n1,,20,0.5,\n1,,20,,0.6\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "skipped"),
+    [(TENSORBOARD, "Value", 0), (WANDB, "val-7 - train/loss", 0), (LIGHTNING, "train_loss", 3)],
+)
+def test_exports_of_loggers_are_read_and_the_column_is_named(tmp_path, text, column, skipped):
+    path = write(tmp_path, text)
+    for source, called in ((path, "run.csv"), (pd.read_csv(path), "the table")):
+        found = curve(source)
+        np.testing.assert_array_equal(found["loss"], LOSSES)
+        np.testing.assert_array_equal(found["time"], [0, 10, 20])
+        notes = [f"The loss of your curve is the column {column!r} of {called}."]
+        notes += [f"Rows without a loss were skipped: {skipped} of 6."] * (skipped > 0)
+        assert json.loads(found.attrs["warnings"]) == notes
+
+
+@pytest.mark.parametrize(
+    ("text", "losses"),
+    [
+        (
+            WANDB.replace("__MIN", "/again").replace("__MAX", "__MIN"),
+            "'val-7 - train/loss', 'val-7 - train/loss/again'",
+        ),
+        (
+            "step,train_loss_step,train_loss_epoch,val_loss\n0,1,1,1\n1,.5,.5,.5\n",
+            "'train_loss_step', 'train_loss_epoch'",
+        ),
+        ("step,train,test\n0,1.0,1.1\n1,0.5,0.6\n", "'train', 'test'"),
+    ],
+)
+def test_several_columns_that_may_be_the_loss_are_named(tmp_path, text, losses):
+    with pytest.raises(InputError, match=f"of which {losses} may be the loss: name the one that was minimised"):
+        curve(write(tmp_path, text))
+
+
+def test_a_loss_that_is_no_number_is_a_divergence_and_an_empty_cell_beside_another_is_not(tmp_path):
+    for row in ("0,,10,nan,", "0,,10,NaN,0.8"):
+        with pytest.raises(InputError, match="the loss at step 10 is nan"):
+            curve(write(tmp_path, LIGHTNING.replace("0,,10,0.75,", row, 1)))
+    with pytest.raises(InputError, match="the loss at step 1 is nan"):
+        curve(write(tmp_path, "step,loss\n0,1.0\n1,\n2,0.5\n"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",loss\n0,1.0\n1,0.75\n2,0.5\n",
+        ",0\n0,1.0\n1,0.75\n2,0.5\n",
+        '"","step","loss"\n"1",0,1.0\n"2",1,0.75\n"3",2,0.5\n',
+    ],
+)
+def test_row_numbers_are_no_loss(tmp_path, text):
+    np.testing.assert_array_equal(curve(write(tmp_path, text))["loss"], LOSSES)
+    np.testing.assert_array_equal(curve(write(tmp_path, text))["time"], [0, 1, 2])
+
+
+def test_row_numbers_that_may_be_steps_need_a_name(tmp_path):
+    for text in (",loss\n0,1.0\n10,0.75\n", '"","loss"\n"1",1.0\n"2",0.75\n'):
+        with pytest.raises(InputError, match=r"column 1 of run\.csv has no name, and does not number the rows from 0"):
+            curve(write(tmp_path, text))
+
+
+def test_rates_are_held_where_other_rows_have_them(tmp_path):
+    path = write(tmp_path, "step,loss,lr,val\n0,1.0,0.1,\n2,0.75,,\n2,,,0.9\n3,0.5,0.2,\n")
+    found = curve(path, learning_rate=None)
+    np.testing.assert_allclose(found["time"], [0, 0.2, 0.3])
 
 
 @pytest.mark.parametrize("name", [".", "nowhere.csv"])
@@ -113,8 +205,9 @@ def test_dates_are_no_steps():
 
 def test_a_column_of_rates_holds_each_until_the_next_is_logged():
     steps = np.array([3.0, 5.0, 6.0])
-    curve = pd.DataFrame({"step": steps, "loss": [1.0, 0.5, 0.4], "LR": [0.1, 0.2, 0.4]})
-    assert read_rates(curve, steps).tolist() == [0.1] * 5 + [0.2, 0.4]
-    assert read_rates(curve.assign(LR=0.1), steps) == 0.1
-    assert read_rates(curve.drop(columns="LR"), steps) is None
-    assert read_rates([1.0, 0.5, 0.4], steps) is None
+    logged = pd.DataFrame({"step": steps, "loss": [1.0, 0.5, 0.4], "LR": [0.1, 0.2, 0.4]})
+    assert read_curve(logged).rates.tolist() == [0.1, 0.2, 0.4]
+    assert read_curve(logged.drop(columns="LR")).rates is None
+    assert read_curve([1.0, 0.5, 0.4]).rates is None
+    assert rate_of_each_step(np.array([0.1, 0.2, 0.4]), steps).tolist() == [0.1] * 5 + [0.2, 0.4]
+    assert rate_of_each_step(np.array([0.1, 0.1, 0.1]), steps) == 0.1

@@ -8,7 +8,7 @@ __all__ = ["in_options"]
 
 # By what they say in Python, or of both; the first that fits is taken.
 _OPTIONS = {
-    r" \((?:\w+=[^()]*, on the command line )--(drop|missing)\)": r" (--\1)",
+    r" \(\w+=[^()]*, on the command line (--[^()]*)\)": r" (\1)",
     r" \((--only NAME) on the command line, [^;]*? in Python\)": r" (\1)",
     r"(--minutes), or seconds= in Python": r"\1",
     r"(--standardise, not --raw); in Python task\.standardised\(\)": r"\1",

@@ -23,8 +23,8 @@ class UserCurve:
     """A run that was trained elsewhere.
 
     Args:
-        curve: CSV file with the loss of a run of yours (columns step and loss, or loss alone; a schedule in a column
-            learning_rate), to overlay and judge by.
+        curve: File with the loss of a run of yours (columns step and loss, or loss alone; a schedule in a column
+            learning_rate; an export of TensorBoard, Weights & Biases or Lightning), to overlay and judge by.
         learning_rate: Of gradient descent: tells times in its steps too. With the curve, that of its steps.
         momentum: Of gradient descent with that learning rate, as of torch.optim.SGD.
         loss: With a learning rate, how the loss is defined, as in the curve; mse is torch.nn.MSELoss.

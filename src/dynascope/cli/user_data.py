@@ -19,9 +19,10 @@ class UserData:
     """What is learned.
 
     Args:
-        data: "digits", or a file: .npz with arrays x and y, x.npy beside y.npy, or a table (.csv, .tsv, .parquet).
+        data: "digits", or a file: .npz with arrays x and y, x.npy beside y.npy, or a table (.csv, .tsv, .txt, .dat,
+            .parquet).
         target: Target columns of a table.
-        drop: Columns of a table to leave out.
+        drop: Columns of a table to leave out; "" is those without a name.
         missing: Leave out rows with missing values, or fill inputs by the mean of their column; refused if not said.
         raw: Leave the units of a table as they are, only centred; else inputs and quantities have mean 0 and spread 1.
         standardise: Bring arrays too to mean 0 and spread 1, as tables are.
@@ -84,8 +85,8 @@ class UserData:
     @property
     def prepares(self) -> bool:
         """Whether more is done to the data on the way in than their mean taken off, which is then said."""
-        table = Path(self.data).suffix.lower() in (".csv", ".tsv", ".parquet")
-        return table or self.standardise or self.missing is not None
+        arrays = self.data == "digits" or Path(self.data).suffix.lower() in (".npz", ".npy")
+        return not arrays or self.standardise or self.missing is not None
 
     def _read(self) -> tasks.Task:
         require(

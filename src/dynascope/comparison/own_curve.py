@@ -9,7 +9,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from dynascope.arguments import require, require_array, require_between, require_choice, require_increasing
-from dynascope.comparison.curve_source import numbers, plain, read_curve, read_rates
+from dynascope.comparison.curve_source import numbers, plain, rate_of_each_step, read_curve
 from dynascope.comparison.loss_convention import LOSSES, LossName
 from dynascope.record import describe, make_record
 
@@ -33,8 +33,10 @@ def own_curve(
 
     Args:
         losses: The loss before each step: an array of NumPy, JAX or PyTorch, or a list, shape (n,); a pandas Series,
-            whose index are the steps; a DataFrame or a CSV file with the columns `step` and `loss`, or `time` and
-            `loss` (time is the sum of the learning rates so far), or with a single column.
+            whose index are the steps; a DataFrame or a file of columns with the columns `step` and `loss`, or `time`
+            and `loss` (time is the sum of the learning rates so far), or with a single column. Files are read as by
+            `tasks.from_file`, and exports of TensorBoard, Weights & Biases and Lightning as they are; where the loss
+            has another name, the attribute `warnings` of the record names its column.
         learning_rate: The rate of all steps; or an array with that of each step, from step 0, as a schedule gives
             them. Not for a curve over time, nor where a table has a column `learning_rate` or `lr`.
         momentum: β of `torch.optim.SGD`, at least 0 and below 1. A step of rate η then goes as far as one of
@@ -68,7 +70,8 @@ def own_curve(
     require_choice("loss", loss, LOSSES)
     assert loss is not None
     require_between(0.0, 1.0, open_above=True, momentum=momentum)
-    values, clock, places = read_curve(losses)
+    source = read_curve(losses)
+    clock, places = source.clock, source.places
     if steps is not None:
         require(
             places is None,
@@ -77,10 +80,10 @@ def own_curve(
             remedy="leave one of them out",
         )
         places = numbers("steps", steps)
-    values = _checked_losses(values, clock, places)
+    values = _checked_losses(source.losses, clock, places)
     places = _checked_places(places, clock, len(values))
-    if learning_rate is None and clock == "step":
-        learning_rate = read_rates(losses, places)
+    if learning_rate is None and clock == "step" and source.rates is not None:
+        learning_rate = rate_of_each_step(numbers("learning_rate", source.rates), places)
     require(
         clock == "step" or momentum == 0,
         "the curve is over time, which adds up learning rates, and a momentum is given besides",
@@ -108,6 +111,7 @@ def own_curve(
             "largest_step": largest * (1 + momentum) * farther,
             "delay": largest * momentum * farther,
             "convention": f"loss = {LOSSES[loss].formula}; time = {told}",
+            **({"warnings": list(source.notes)} if source.notes else {}),
         },
         names={"time": ("step" if rate is not None else "time", units)},
     )

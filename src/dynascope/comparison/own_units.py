@@ -35,7 +35,7 @@ def require_convention(losses: Any, predicted: xr.Dataset) -> None:
         InputError: Always.
     """
     initial = float(predicted.attrs.get(names.INITIAL_LOSS, 0.0))
-    first = float(numbers("losses", read_curve(losses)[0])[:1].sum())
+    first = float(numbers("losses", read_curve(losses).losses)[:1].sum())
     known: list[LossName] = [name for name, each in LOSSES.items() if needed_facts(each) <= predicted.attrs.keys()]
     fitting: list[LossName] = [
         name for name in known if abs(first - factor_of(name, predicted.attrs) * initial) <= FIRST * first

@@ -18,6 +18,7 @@ from dynascope.prediction.alternating_flow import MAX_STEPS
 from dynascope.prediction.at_this_scale import at_this_scale
 from dynascope.prediction.candidate import Candidate, Measured, rank
 from dynascope.prediction.case import Case
+from dynascope.prediction.doubtful_data import with_doubts
 from dynascope.prediction.learned import with_words
 from dynascope.prediction.needs import announce_needs
 from dynascope.prediction.structure import Rows, readable, unread
@@ -111,7 +112,7 @@ def predict(
     staircase = _computed(case, theory, measured=scale is None)
     if isinstance(network, str) and not isinstance(start, DiagonalLinear):
         staircase = staircase.assign_attrs(weights="drawn")
-    staircase = with_units(staircase, task)
+    staircase = with_doubts(with_units(staircase, task), task)
     if "jump" not in staircase.dims:
         return staircase
     return with_words(at_this_scale(staircase, task, start) if curve else staircase, task, start)

@@ -14,14 +14,14 @@ def test_classes_and_inputs_have_the_names_of_the_data_set(frames):
     parts = BunchParts.of(datasets.load_iris(as_frame=frames))
     assert parts.name == "iris"
     assert next(iter(parts.inputs)) == "sepal length (cm)"
-    assert sorted(set(parts.targets["target"])) == ["setosa", "versicolor", "virginica"]
+    assert sorted(set(parts.targets["target"].values)) == ["setosa", "versicolor", "virginica"]
     assert parts.image_shape is None
 
 
 def test_images_keep_their_shape():
     parts = BunchParts.of(datasets.load_digits())
     assert (parts.name, parts.image_shape, len(parts.inputs)) == ("digits", (8, 8), 64)
-    assert parts.targets["target"].dtype.kind == "i"
+    assert parts.targets["target"].kind == "integer"
 
 
 @pytest.mark.parametrize("frames", [True, False])

@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-import pandas as pd
-import pyarrow
 import pytest
 import scipy.sparse
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.tasks.data.plain_arrays import columns_of, plain
+from dynascope.tasks.data.plain_arrays import plain
 
 NUMBERS = np.array([[1.0, 2.5], [3.0, -4.0]])
 
@@ -35,31 +33,6 @@ def test_tensors_are_detached():
     assert tensor.requires_grad
 
 
-class Polars:
-    """As frames of other libraries are called, and what they offer."""
-
-    def to_pandas(self):
-        return pd.DataFrame(NUMBERS, columns=["a", "b"])
-
-
-Polars.__name__ = "DataFrame"
-
-
-@pytest.mark.parametrize("value", [Polars(), pyarrow.table({"a": [1.0, 3.0], "b": [2.5, -4.0]})])
-def test_frames_of_other_libraries_know_the_way_to_pandas(value):
-    columns = columns_of(value, "x", argument="x")
-    assert {name: column.tolist() for name, column in columns.items()} == {"a": [1.0, 3.0], "b": [2.5, -4.0]}
-
-
-def test_columns_have_names():
-    assert list(columns_of(NUMBERS, "x", argument="x")) == ["x1", "x2"]
-    assert list(columns_of(NUMBERS, "x", argument="x", names=["a", "b"])) == ["a", "b"]
-    assert list(columns_of([1.0, 2.0], "y", argument="y")) == ["y"]
-    assert list(columns_of(pd.Series([1.0]), "y", argument="y")) == ["y"]
-    assert list(columns_of(pd.Series([1.0], name="price"), "y", argument="y")) == ["price"]
-    assert list(columns_of(pd.DataFrame({1: [1.0], ("a", "b"): [2.0]}), "x", argument="x")) == ["1", "('a', 'b')"]
-
-
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
@@ -81,8 +54,3 @@ def test_what_is_no_table_is_refused(value, problem):
 def test_values_that_jax_traces_are_refused():
     with pytest.raises(InputError, match="x is traced by JAX"):
         jit(lambda x: plain(x, "x"))(NUMBERS)
-
-
-def test_two_columns_of_one_name_are_refused():
-    with pytest.raises(InputError, match="x has several columns named 'a'"):
-        columns_of(pd.DataFrame(NUMBERS, columns=["a", "a"]), "x", argument="x")

@@ -35,7 +35,7 @@ def test_everything_that_was_done_is_said():
     assert task.feature_names == ("kind=elm", "kind=oak", "kind=yew", "height")
     assert task.description == (
         "6 samples were given as a table.",
-        "Left out as was asked: 'planted'.",
+        "Left out as requested: 'planted'.",
         "Left out, since nearly every row has another value: 'name'.",
         "Left out: 2 rows with missing or infinite values in 'height' (1), 'age' (1).",
         "Text is one-hot encoded: 'kind' (3 values).",

@@ -5,24 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-import pandas as pd
-
 from dynascope.arguments import require
 from dynascope.tasks.affine import varying
-from dynascope.tasks.data.column_kinds import to_numbers
-from dynascope.tasks.data.columns import listed
+from dynascope.tasks.data.columns import Column, to_numbers
 from dynascope.tasks.data.gaps import Missing, filled, without_gaps
-from dynascope.tasks.data.identifiers import without_identifiers
+from dynascope.tasks.data.inputs import encode_inputs, without_identifiers
+from dynascope.tasks.data.names import listed
 from dynascope.tasks.data.targets import encode_targets
-from dynascope.tasks.data.text_columns import encode_text
 from dynascope.tasks.task import Task
 
 __all__ = ["assembled"]
 
 
 def assembled(
-    inputs: Mapping[str, pd.Series],
-    targets: Mapping[str, pd.Series],
+    inputs: Mapping[str, Column],
+    targets: Mapping[str, Column],
     *,
     name: str,
     source: str,
@@ -77,7 +74,7 @@ def assembled(
     inputs, targets, gaps = without_gaps(inputs, targets, missing, source=source)
     told += gaps
     if text:
-        values, names, encoded = encode_text(inputs, source=source)
+        values, names, encoded = encode_inputs(inputs, source=source)
         told += encoded
     else:
         values, names = to_numbers(inputs, "input", source), tuple(inputs)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dynascope.arguments import require
-from dynascope.tasks.data.plain_arrays import columns_of
+from dynascope.tasks.data.columns import Column, columns_of
 
 __all__ = ["BunchParts", "is_bunch"]
 
@@ -31,8 +31,8 @@ class BunchParts:
         image_shape: (height, width) when the inputs are images, else None.
     """
 
-    inputs: dict[str, pd.Series]
-    targets: dict[str, pd.Series]
+    inputs: dict[str, Column]
+    targets: dict[str, Column]
     name: str
     image_shape: tuple[int, int] | None
 
@@ -63,15 +63,15 @@ class BunchParts:
         return cls(inputs, _targets(bunch), _name(bunch), shape)
 
 
-def _targets(bunch: Any) -> dict[str, pd.Series]:
+def _targets(bunch: Any) -> dict[str, Column]:
     names = _strings(bunch.get("target_names"))
     columns = columns_of(bunch["target"], "target", argument="target")
     if len(columns) > 1:
         return dict(zip(names, columns.values(), strict=True)) if len(names) == len(columns) else columns
     ((name, column),) = columns.items()
-    codes = column.to_numpy()
+    codes = column.values.to_numpy()
     if codes.dtype.kind in "iu" and len(names) > 1 and codes.min() >= 0 and codes.max() < len(names):
-        return {name: pd.Series(pd.Categorical.from_codes(codes, list(names)))}
+        return {name: Column.of(pd.Categorical.from_codes(codes, list(names)))}
     return {names[0] if len(names) == 1 else name: column}
 
 

@@ -1,115 +1,212 @@
-"""Which columns of a table are inputs, which are targets, and which are left out."""
+"""Columns of a table: what each holds, determined once."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import contextlib
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
+from jaxtyping import Bool, Float
 
-from dynascope.arguments import require
+from dynascope.arguments import shown
+from dynascope.errors import InputError
+from dynascope.tasks.data.names import listed, require_different
+from dynascope.tasks.data.plain_arrays import plain
 
-__all__ = ["listed", "said_to_drop", "split_columns"]
+__all__ = ["Column", "Kind", "columns_of", "not_numbers", "to_numbers"]
 
-_NAMES_LISTED = 12
+Kind = Literal["number", "integer", "truth", "text", "written number", "category", "date", "other"]
+
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("floating", "mixed-integer-float", "decimal", "empty"), "number"),
+    "integer": "integer",
+    "boolean": "truth",
+    "categorical": "category",
+    **dict.fromkeys(("datetime64", "datetime", "date", "time", "timedelta64", "timedelta", "period"), "date"),
+}
+_WORDS: dict[Kind, str] = {
+    **dict.fromkeys(("text", "written number"), "text"),
+    "category": "categories",
+    "date": "dates or times",
+}
+_LOOKED_AT = 1000  # different values of a column of text
+_DATE = re.compile(
+    r"(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d{2}))(\D.*)?"
+    r"|\d{1,2}:\d{2}(:\d{2}.*)?"
+    r"|(\w{3,9},? )?\d{1,2}[. -]+[A-Za-z]{3,9}[., -]+\d{2,4}.*"
+    r"|[A-Za-z]{3,9}\.? \d{1,2},? \d{4}.*"
+)
+_NUMBER = re.compile(r"[-+\u2212]?[$€£]? ?\d[\d.,' ]*([ed][-+]?\d+)? ?[%$€£]?", re.IGNORECASE)
 
 
-def split_columns(
-    columns: Mapping[str, pd.Series],
-    target: str | Sequence[str] | None,
-    drop: str | Sequence[str] = (),
-    *,
-    source: str,
-) -> tuple[dict[str, pd.Series], dict[str, pd.Series]]:
-    """Split the columns of a table into inputs and targets.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Column:
+    """A column and the kind of its values.
+
+    Attributes:
+        values: The values, indexed by row from 0.
+        kind: What they are, gaps apart: "number", "integer" or "truth" (truth values); "text", of which half or more
+            may be a "written number", such as 12 %; "category" of pandas; "date" (also times); or "other".
+    """
+
+    values: pd.Series
+    kind: Kind
+
+    @classmethod
+    def of(cls, values: Any) -> Column:
+        """The column of a series, whose kind is determined here.
+
+        Example:
+            >>> [Column.of(each).kind for each in ([1, 2], [1.5, None], ["oak", "elm"], ["1.2.2020", "3.2.2020"])]
+            ['integer', 'number', 'text', 'date']
+            >>> [Column.of(each).kind for each in (["12 %", "7 %"], ["3", "?", "4"], ["A1", "B2"])]
+            ['written number', 'written number', 'text']
+        """
+        series = pd.Series(values).reset_index(drop=True)
+        inferred = pd.api.types.infer_dtype(series, skipna=True)
+        if inferred != "string":
+            return cls(series, _KINDS.get(inferred, "other"))
+        return cls(
+            series, "date" if _mostly(_is_date, series) else "written number" if _mostly(_is_number, series) else "text"
+        )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the values can be used as numbers."""
+        return self.kind in ("number", "integer", "truth")
+
+    @property
+    def label(self) -> bool:
+        """Whether the values are words that can be encoded."""
+        return self.kind in ("text", "written number", "category")
+
+    @cached_property
+    def gaps(self) -> Bool[np.ndarray, " n"]:
+        """Where a value is missing, or a number is infinite.
+
+        Example:
+            >>> Column.of([1.0, None, float("inf")]).gaps.tolist()
+            [False, True, True]
+        """
+        missing = self.values.isna().to_numpy(dtype=bool)
+        return missing if self.kind != "number" else missing | ~np.isfinite(self.numbers)
+
+    @property
+    def numbers(self) -> Float[np.ndarray, " n"]:
+        """The values as numbers, gaps as NaN."""
+        return self.values.to_numpy(dtype=np.float64, na_value=np.nan)
+
+    @property
+    def names_rows(self) -> bool:
+        """Whether every row has a value of its own, a whole number, a word or a date."""
+        return self.kind in ("integer", "text", "category", "date") and not self.gaps.any() and self.values.is_unique
+
+    def rows(self, kept: np.ndarray) -> Column:
+        """Some of the rows; what they hold is of the same kind."""
+        return Column(self.values.iloc[kept].reset_index(drop=True), self.kind)
+
+
+def columns_of(value: Any, letter: str, *, argument: str, names: Sequence[str] = ()) -> dict[str, Column]:
+    """The columns of a frame by their names, or of an array by those given, or else "x1", "x2", …; "x" if single.
+
+    Raises:
+        InputError: It is no table of columns with names of their own.
+
+    Example:
+        >>> list(columns_of([[1, 2], [3, 4]], "x", argument="x")), list(columns_of([1, 2], "x", argument="x"))
+        (['x1', 'x2'], ['x'])
+    """
+    table = plain(value, argument)
+    if isinstance(table, pd.Series):
+        return {letter if table.name is None else str(table.name): Column.of(table)}
+    if isinstance(table, pd.DataFrame):
+        named = [str(name) for name in table.columns]
+        require_different(named, argument, argument=argument)
+        return {name: Column.of(table.iloc[:, i]) for i, name in enumerate(named)}
+    # Column after column in memory, as each is looked at by itself.
+    columns = list(np.asfortranarray(table.reshape(len(table), int(np.prod(table.shape[1:])))).T)
+    if len(names) != len(columns):
+        names = [letter if len(columns) == 1 else f"{letter}{i + 1}" for i in range(len(columns))]
+    return {name: Column.of(column) for name, column in zip(names, columns, strict=True)}
+
+
+def to_numbers(columns: Mapping[str, Column], role: str, source: str) -> Float[np.ndarray, "n d"]:
+    """The columns as numbers, gaps as NaN.
 
     Args:
         columns: The columns by name.
-        target: The name of the target column, or several.
-        drop: The name of a column that is neither, or several.
+        role: What they are, "input" or "target", for messages.
         source: What the table is called in messages.
 
     Raises:
-        InputError: No target, a name that is not a column or is both, or no column left for the inputs.
-
-    Example:
-        >>> columns = {name: pd.Series([0.0]) for name in "abcd"}
-        >>> [list(part) for part in split_columns(columns, "b", "d", source="table")]
-        [['a', 'c'], ['b']]
+        InputError: A column holds something else.
     """
-    wanted, dropped = _names("target", target), _names("drop", drop)
-    require(
-        bool(wanted),
-        f"no target column of {source} is named",
-        argument="target",
-        value=target,
-        remedy=f"choose from {listed(columns)}",
-    )
-    for argument, names in (("target", wanted), ("drop", dropped)):
-        for name in names:
-            _require_column(name, columns, argument, source)
-    both = [name for name in dropped if name in wanted]
-    require(
-        not both,
-        f"{listed(both)} is a target and dropped",
-        argument="drop",
-        value=both,
-        remedy="name it once",
-    )
-    inputs = {name: column for name, column in columns.items() if name not in (*wanted, *dropped)}
-    require(
-        bool(inputs),
-        f"every column of {source} is {'dropped or ' if dropped else ''}a target",
-        argument="target",
-        value=wanted,
-        remedy="leave at least one column as an input, with a comma, semicolon or tab between columns",
-    )
-    return inputs, {name: columns[name] for name in wanted}
+    other = {name: column for name, column in columns.items() if not column.numeric}
+    if other:
+        raise not_numbers(other, role, source)
+    try:
+        return np.column_stack([column.numbers for column in columns.values()])
+    except OverflowError:
+        raise InputError(
+            f"{source} has an integer that is too large for any number in the {role} {listed(columns)}",
+            argument="path",
+            value=list(columns),
+            remedy="give it in other units",
+        ) from None
 
 
-def said_to_drop(drop: str | Sequence[str]) -> list[str]:
-    """A sentence that names the columns that were dropped, if there are any.
+def not_numbers(columns: Mapping[str, Column], role: str, source: str, *, remedy: str = "") -> InputError:
+    """The error for columns that are not numbers; it shows a value of the first.
 
-    Example:
-        >>> said_to_drop(["a", "b"])
-        ["Left out as was asked: 'a', 'b'."]
+    Args:
+        columns: The columns by name.
+        role: What they are, "input" or "target".
+        source: What the table is called.
+        remedy: What to do, if it is not to leave out an input.
     """
-    names = _names("drop", drop)
-    return [f"Left out as was asked: {listed(names)}."] if names else []
-
-
-def listed(names: Iterable[str]) -> str:
-    """The names in quotes, the first dozen of them.
-
-    Example:
-        >>> listed(["a", "b"])
-        "'a', 'b'"
-    """
-    names = list(names)
-    more = f" and {len(names) - _NAMES_LISTED} more" if len(names) > _NAMES_LISTED else ""
-    return ", ".join(map(repr, names[:_NAMES_LISTED])) + more
-
-
-def _names(argument: str, given: Any) -> list[str]:
-    if given is None or isinstance(given, str | int):
-        return [] if given is None else [str(given)]
-    require(
-        isinstance(given, list | tuple) and all(isinstance(each, str | int) for each in given),
-        f"{argument} is of the type {type(given).__name__}",
-        argument=argument,
-        value=type(given).__name__,
-        remedy="name columns of the table, one or several in a list",
+    first = next(iter(columns.values()))
+    words = _WORDS.get(first.kind, "values that are not numbers,")
+    if first.kind == "date" and pd.api.types.infer_dtype(first.values, skipna=True) == "string":
+        words = "dates or times in text"
+    encoded = "encode it as numbers" + (", blank where one is missing," if first.kind == "written number" else "")
+    left_out = "leave it out (drop=, on the command line --drop)"
+    usual = f"{encoded} or {left_out if role == 'input' else 'choose another target'}"
+    present = first.values.dropna().astype(str).to_list()
+    value = next((text for text in present if not _is_float(text)), present[0])
+    return InputError(
+        f"{source} has {words} such as {shown(value)!r} in the {role} {listed(columns)}",
+        argument="path",
+        value=list(columns),
+        remedy=remedy or usual,
     )
-    return list(dict.fromkeys(map(str, given)))
 
 
-def _require_column(name: str, columns: Mapping[str, pd.Series], argument: str, source: str) -> None:
-    close = difflib.get_close_matches(str(name), columns, 1)
-    require(
-        name in columns,
-        f"{source} has no column {name!r}",
-        argument=argument,
-        value=name,
-        remedy=f"choose {close[0]!r} or another of {listed(columns)}" if close else f"choose from {listed(columns)}",
-    )
+def _mostly(holds: Callable[[str], bool], values: pd.Series) -> bool:
+    different = values.dropna().unique()[:_LOOKED_AT]
+    return 2 * sum(holds(str(text).strip()) for text in different) >= len(different) > 0
+
+
+def _is_date(text: str) -> bool:
+    return _DATE.fullmatch(text) is not None
+
+
+def _is_float(text: str) -> bool:
+    with contextlib.suppress(ValueError):
+        float(text)
+        return True
+    return False
+
+
+def _is_number(text: str) -> bool:
+    with contextlib.suppress(ValueError):
+        complex(text)
+        return True
+    return _NUMBER.fullmatch(text) is not None

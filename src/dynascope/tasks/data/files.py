@@ -11,17 +11,17 @@ from pathlib import Path
 from dynascope.arguments import require
 from dynascope.tasks.data.array_files import read_arrays
 from dynascope.tasks.data.assembled import assembled
-from dynascope.tasks.data.columns import said_to_drop, split_columns
+from dynascope.tasks.data.columns import columns_of
 from dynascope.tasks.data.gaps import Missing
-from dynascope.tasks.data.plain_arrays import columns_of
-from dynascope.tasks.data.table_files import TABLES, read_table
+from dynascope.tasks.data.roles import split_frame
+from dynascope.tasks.data.table_files import TABLES, read_frame
 from dynascope.tasks.task import Task
 
 __all__ = ["from_file"]
 
 _ARRAYS = (".npz", ".npy")
 _PACKED = (".gz", ".zip", ".bz2", ".xz", ".zst")
-_OTHER_TABLES = (".json", ".jsonl", ".xls", ".xlsx", ".ods", ".feather", ".txt", ".dat", ".sav", ".dta")
+_OTHER_TABLES = (".json", ".jsonl", ".xls", ".xlsx", ".ods", ".feather", ".sav", ".dta")
 
 
 def from_file(
@@ -42,7 +42,9 @@ def from_file(
     * `.npz` with the arrays `x` and `y`;
     * `.npy`: give the file of the inputs, named `x.npy` or `NAME-x.npy`; the targets are in `y.npy` or `NAME-y.npy`
       beside it;
-    * `.csv`, separated by commas, semicolons or tabs, with column names in the first row, and `.tsv`;
+    * `.csv`, `.tsv`, `.txt` or `.dat` with one line of column names, which comments and text may precede, and columns
+      separated by commas, semicolons, tabs, bars, blanks or colons; first columns that only name or number the rows are
+      left out;
     * `.parquet`.
 
     Arrays: x is (n, d), (n,) or images (n, height, width), which are flattened; y is (n, c) or (n,). They are centred.
@@ -91,9 +93,9 @@ def from_file(
     table = path.suffix.lower() in TABLES
     told: list[str] = []
     if table:
-        columns, told = read_table(path)
-        inputs, targets = split_columns(columns, target, drop, source=path.name)
-        told += said_to_drop(drop)
+        frame, told = read_frame(path)
+        inputs, targets, left_out = split_frame(frame, target, drop, source=path.name, argument="path")
+        told += left_out
     else:
         for argument, names in (("target", target), ("drop", drop or None)):
             require(
@@ -133,7 +135,7 @@ def _check_file(path: Path) -> None:
         if path.suffix.lower() in _PACKED:
             remedy = f"unpack it, and {remedy}"
         elif path.suffix.lower() in _OTHER_TABLES:
-            remedy = "save it as .csv, or read it by pandas and give the frame to tasks.from_table(frame, target=…)"
+            remedy = "save it as .csv, or read it with pandas and give the frame to tasks.from_table(frame, target=…)"
     elif not os.access(path, os.R_OK):
         problem, remedy = f"{path} may not be read", "ask for the right to read it, or give a copy"
     elif path.stat().st_size == 0:

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
-import pandas as pd
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from dynascope.arguments import require
-from dynascope.tasks.data.column_kinds import kind_of
-from dynascope.tasks.data.columns import listed
+from dynascope.tasks.data.columns import Column
+from dynascope.tasks.data.names import listed
 
-__all__ = ["Missing", "filled", "gaps_in", "without_gaps"]
+__all__ = ["Missing", "filled", "without_gaps"]
 
 Missing = Literal["mean", "drop"]
 
@@ -21,22 +20,9 @@ _FEWEST = 2  # rows that a task needs
 _LISTED = 12  # columns
 
 
-def gaps_in(column: pd.Series) -> Bool[np.ndarray, " n"]:
-    """Where a value is missing, or a number is infinite.
-
-    Example:
-        >>> gaps_in(pd.Series([1.0, None, float("inf")])).tolist()
-        [False, True, True]
-    """
-    missing = column.isna().to_numpy(dtype=bool)
-    if kind_of(column) != "number":
-        return missing
-    return missing | ~np.isfinite(column.to_numpy(dtype=np.float64, na_value=np.nan))
-
-
 def without_gaps(
-    inputs: Mapping[str, pd.Series], targets: Mapping[str, pd.Series], missing: Missing | None, *, source: str
-) -> tuple[dict[str, pd.Series], dict[str, pd.Series], list[str]]:
+    inputs: Mapping[str, Column], targets: Mapping[str, Column], missing: Missing | None, *, source: str
+) -> tuple[dict[str, Column], dict[str, Column], list[str]]:
     """The columns without the rows in which a value is missing; to be filled, only without those that have no target.
 
     Args:
@@ -59,12 +45,12 @@ def without_gaps(
         remedy='choose "mean" or "drop"',
     )
     looked_at = dict(targets) if missing == "mean" else {**inputs, **targets}
-    gaps = {name: each for name, column in looked_at.items() if (each := gaps_in(column)).any()}
+    gaps = {name: column.gaps for name, column in looked_at.items() if column.gaps.any()}
     if not gaps:
         return dict(inputs), dict(targets), []
     bad = np.logical_or.reduce(list(gaps.values()))
     rows, places = f"{bad.sum()} row{'s' if bad.sum() != 1 else ''}", listed(gaps)
-    label = len(gaps) == 1 and all(name in targets and kind_of(targets[name]) in ("text", "category") for name in gaps)
+    label = len(gaps) == 1 and all(name in targets and targets[name].label for name in gaps)
     lacking = "without a label" if label else "with missing or infinite values"
     counts = {name: int(each.sum()) for name, each in gaps.items()}
     most = max((name for name in counts if name in inputs), key=counts.__getitem__, default=None)
@@ -84,8 +70,8 @@ def without_gaps(
         remedy="leave out columns with many gaps (drop=, on the command line --drop), or fill them by their mean",
     )
     kept = np.flatnonzero(~bad)
-    inputs = {name: column.iloc[kept].reset_index(drop=True) for name, column in inputs.items()}
-    targets = {name: column.iloc[kept].reset_index(drop=True) for name, column in targets.items()}
+    inputs = {name: column.rows(kept) for name, column in inputs.items()}
+    targets = {name: column.rows(kept) for name, column in targets.items()}
     return inputs, targets, [f"Left out: {rows} {lacking} in {_counted(gaps)}."]
 
 

@@ -9,14 +9,12 @@ import pandas as pd
 from jaxtyping import Float
 
 from dynascope.arguments import require, require_array
-from dynascope.tasks.data.column_kinds import kind_of, refused, to_numbers
-from dynascope.tasks.data.gaps import gaps_in
-from dynascope.tasks.data.plain_arrays import columns_of, plain
+from dynascope.tasks.data.columns import Column, columns_of, not_numbers, to_numbers
+from dynascope.tasks.data.plain_arrays import plain
 from dynascope.tasks.data.targets import encode_targets
 
 __all__ = ["given_inputs", "given_targets", "require_same_rows"]
 
-_NUMBERS = ("number", "integer", "truth")
 _ENCODE = "encode it as numbers, or let tasks.from_table(frame, target=…) do so"
 
 
@@ -34,9 +32,9 @@ def given_inputs(value: Any) -> tuple[Float[np.ndarray, "n d"], tuple[str, ...],
     table = plain(value, "x")
     if isinstance(table, pd.DataFrame | pd.Series):
         columns = columns_of(table, "x", argument="x")
-        other = {name: each for name, each in columns.items() if kind_of(each) not in _NUMBERS}
+        other = {name: each for name, each in columns.items() if not each.numeric}
         if other:
-            raise refused(other, "input", "x", remedy=_ENCODE)
+            raise not_numbers(other, "input", "x", remedy=_ENCODE)
         _require_whole(columns, "x")
         return require_array("x", to_numbers(columns, "input", "x"), (None, None)), tuple(columns), None
     single = ", as x[:, None] has a single column" if table.ndim == 1 else ""
@@ -72,7 +70,7 @@ def given_targets(
     columns = columns_of(table, "y", argument="y")
     _require_whole(columns, "y")
     values, names, sentence, _ = encode_targets(columns, classification, source="y")
-    decided = len(columns) == 1 and kind_of(next(iter(columns.values()))) != "number"
+    decided = len(columns) == 1 and next(iter(columns.values())).kind != "number"
     return require_array("y", values, (None, None)), names, (sentence,) if decided else ()
 
 
@@ -102,8 +100,8 @@ def _require_axes(name: str, array: np.ndarray, axes: tuple[int, int], remedy: s
     require(array.ndim in axes, f"{name} has shape {array.shape}", argument=name, value=array.shape, remedy=remedy)
 
 
-def _require_whole(columns: dict[str, pd.Series], name: str) -> None:
-    gaps = {each: int(bad.sum()) for each, column in columns.items() if (bad := gaps_in(column)).any()}
+def _require_whole(columns: dict[str, Column], name: str) -> None:
+    gaps = {each: int(column.gaps.sum()) for each, column in columns.items() if column.gaps.any()}
     counts = ", ".join(f"{each!r} ({count})" for each, count in list(gaps.items())[:12])
     require(
         not gaps,

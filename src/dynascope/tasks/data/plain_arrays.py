@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,8 @@ import pandas as pd
 
 from dynascope.arguments import is_traced, require
 from dynascope.errors import InputError
-from dynascope.tasks.data.columns import listed
 
-__all__ = ["columns_of", "frame_columns", "plain"]
+__all__ = ["plain"]
 
 _FRAMES = ("DataFrame", "Series", "Table")  # of polars and others, which know the way to pandas
 
@@ -56,46 +54,6 @@ def plain(value: Any, argument: str) -> np.ndarray | pd.DataFrame | pd.Series:
     if array.ndim == 0:
         raise _no_array(argument, value)
     return array
-
-
-def columns_of(value: Any, letter: str, *, argument: str, names: Sequence[str] = ()) -> dict[str, pd.Series]:
-    """The columns of a frame by their names, or of an array by those given, or else "x1", "x2", …; "x" if single.
-
-    Raises:
-        InputError: It is no table of columns with names of their own.
-
-    Example:
-        >>> list(columns_of([[1, 2], [3, 4]], "x", argument="x")), list(columns_of([1, 2], "x", argument="x"))
-        (['x1', 'x2'], ['x'])
-    """
-    table = plain(value, argument)
-    if isinstance(table, pd.Series):
-        return {letter if table.name is None else str(table.name): table.reset_index(drop=True)}
-    if isinstance(table, pd.DataFrame):
-        return frame_columns(table, argument)
-    # Column after column in memory, as each is looked at by itself.
-    columns = list(np.asfortranarray(table.reshape(len(table), int(np.prod(table.shape[1:])))).T)
-    if len(names) != len(columns):
-        names = [letter if len(columns) == 1 else f"{letter}{i + 1}" for i in range(len(columns))]
-    return {name: pd.Series(column) for name, column in zip(names, columns, strict=True)}
-
-
-def frame_columns(frame: pd.DataFrame, argument: str) -> dict[str, pd.Series]:
-    """The columns of a data frame by name.
-
-    Raises:
-        InputError: Two of them have the same name.
-    """
-    names = [str(name) for name in frame.columns]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    require(
-        not repeated,
-        f"{argument} has several columns named {listed(repeated)}",
-        argument=argument,
-        value=repeated,
-        remedy="give each its own name",
-    )
-    return {name: frame.iloc[:, i].reset_index(drop=True) for i, name in enumerate(names)}
 
 
 def _numpy(value: Any) -> Any:

@@ -7,13 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from dynascope.arguments import require
 from dynascope.errors import InputError
 from dynascope.tasks.data.assembled import assembled
 from dynascope.tasks.data.bunches import BunchParts, is_bunch
-from dynascope.tasks.data.columns import said_to_drop, split_columns
 from dynascope.tasks.data.gaps import Missing
-from dynascope.tasks.data.plain_arrays import frame_columns, plain
+from dynascope.tasks.data.plain_arrays import plain
+from dynascope.tasks.data.roles import split_columns, split_frame
 from dynascope.tasks.task import Task
 
 __all__ = ["from_table"]
@@ -60,22 +59,23 @@ def from_table(
         >>> task.description[-1]
         "Inputs and target are standardised (mean 0, spread 1): a loss times 168 is in units of 'age' squared."
     """
-    image_shape = None
+    image_shape, usual = None, "table"
     if is_bunch(table):
         parts = BunchParts.of(table)
+        image_shape, usual = parts.image_shape if not drop else None, parts.name
         columns, target = {**parts.inputs, **parts.targets}, list(parts.targets) if target is None else target
-        image_shape, usual = parts.image_shape if not said_to_drop(drop) else None, parts.name
+        inputs, targets, told = split_columns(columns, target, drop, source=usual if name is None else name)
     else:
-        columns, usual = _columns(table), "table"
+        source = usual if name is None else name
+        inputs, targets, told = split_frame(_frame(table), target, drop, source=source, argument="table")
     called = usual if name is None else name
-    inputs, targets = split_columns(columns, target, drop, source=called)
     return assembled(
         inputs,
         targets,
         name=called,
         source=called,
         came="were given as a table",
-        told=said_to_drop(drop),
+        told=told,
         text=True,
         image_shape=image_shape,
         missing=missing,
@@ -85,10 +85,10 @@ def from_table(
     )
 
 
-def _columns(table: Any) -> dict[str, pd.Series]:
+def _frame(table: Any) -> pd.DataFrame:
     if isinstance(table, Mapping):
         try:
-            return frame_columns(pd.DataFrame(dict(table)), "table")
+            return pd.DataFrame(dict(table))
         except ValueError as error:
             raise InputError(
                 f"table is no dictionary of columns ({error})",
@@ -97,12 +97,11 @@ def _columns(table: Any) -> dict[str, pd.Series]:
                 remedy="give columns of equal length by name",
             ) from None
     frame = plain(table, "table") if not isinstance(table, str) else None
-    require(
-        isinstance(frame, pd.DataFrame),
+    if isinstance(frame, pd.DataFrame):
+        return frame
+    raise InputError(
         f"table is of the type {type(table).__name__}",
         argument="table",
         value=type(table).__name__,
         remedy="give a data frame; a file by from_file(path, target=…), arrays by Task(x, y)",
     )
-    assert isinstance(frame, pd.DataFrame)
-    return frame_columns(frame, "table")

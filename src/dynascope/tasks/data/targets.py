@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float
 
 from dynascope.arguments import require
-from dynascope.tasks.data.column_kinds import kind_of, to_numbers
-from dynascope.tasks.data.columns import listed
+from dynascope.tasks.data.columns import Column, to_numbers
 from dynascope.tasks.data.labels import look_like_labels, one_hot
+from dynascope.tasks.data.names import listed
 
 __all__ = ["encode_targets"]
 
-_LABELS = ("text", "truth", "category")
-
 
 def encode_targets(
-    targets: Mapping[str, pd.Series], classification: bool | None, *, source: str
+    targets: Mapping[str, Column], classification: bool | None, *, source: str
 ) -> tuple[Float[np.ndarray, "n c"], tuple[str, ...], str, bool]:
     """The targets as numbers, their names, a sentence that says how they were read, and whether they are classes.
 
@@ -35,16 +32,14 @@ def encode_targets(
         InputError: A target is neither a number nor a label, or several are to be one label.
 
     Example:
-        >>> encode_targets({"price": pd.Series([1.5, 2.0])}, None, source="table")[2:]
+        >>> encode_targets({"price": Column.of([1.5, 2.0])}, None, source="table")[2:]
         ("The target 'price' is a quantity, not a class label.", False)
     """
     names = tuple(targets)
     column = targets[names[0]]
-    kind = kind_of(column)
     if classification is None:
-        classification = len(names) == 1 and (
-            kind in _LABELS or (kind == "integer" and look_like_labels(column.to_numpy()))
-        )
+        integers = column.kind == "integer" and look_like_labels(column.values.to_numpy())
+        classification = len(names) == 1 and (column.label or column.kind == "truth" or integers)
     require(
         len(names) == 1 or not classification,
         f"{len(names)} targets of {source} cannot be one class label",
@@ -52,9 +47,9 @@ def encode_targets(
         value=classification,
         remedy="name one column of labels",
     )
-    if not classification or kind in ("date", "other"):
+    if not classification or column.kind in ("date", "other"):
         verb = "are quantities" if len(names) > 1 else "is a quantity"
         sentence = f"The target{'s' if len(names) > 1 else ''} {listed(names)} {verb}, not a class label."
         return to_numbers(targets, "target", source), names, sentence, False
-    labels = column.to_numpy()
+    labels = column.values.to_numpy()
     return *one_hot(labels.astype(str) if labels.dtype == object else labels, names[0]), True

@@ -1,0 +1,131 @@
+"""Warns of data that are hardly meant: inputs that determine the target, and placeholders among numbers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from dynascope.protocols import Learnable
+from dynascope.tasks.data.names import listed
+from dynascope.tasks.task import Task
+
+__all__ = ["determining_inputs", "placeholders", "with_doubts"]
+
+_MOST = 10**7  # numbers that are looked through
+_EXACT = 1e-4  # spread that an affine map leaves of the target, in units of the target's
+_FEWEST_ROWS = 5  # fewer lie on a line by chance
+_CHANCE = 1e-4  # probability that groups of equal inputs have equal targets by chance
+_FAR = 1.5  # times the range of nine tenths of the other values
+_FEWEST_VALUES = 5  # other values that differ, so that they have a range
+_SHARE = 0.01  # of the rows
+
+
+def with_doubts(record: xr.Dataset, task: Learnable) -> xr.Dataset:
+    """The record with warnings on inputs that determine the target, and on placeholders such as −999.
+
+    Args:
+        record: A prediction.
+        task: The data; images, and data known only by an expectation, are not examined.
+    """
+    if not isinstance(task, Task) or task.image_shape or not task.feature_names or task.inputs.size > _MOST:
+        return record
+    told = []
+    determining = determining_inputs(task)
+    if determining:
+        told.append(
+            f"The target is determined by one input alone: {listed(determining)}. If it is a copy of the target, or "
+            "was known only after it, leave it out (drop=, --drop)."
+        )
+    found = placeholders(task)
+    if found:
+        each = ", ".join(f"{value:.6g} in {name!r} ({rows} rows)" for name, (value, rows) in found.items())
+        told.append(
+            f"Equal values lie far from all others, as numbers that stand for missing ones do: {each}. If so, leave "
+            "these cells empty."
+        )
+    warnings = [*json.loads(record.attrs.get("warnings", "[]")), *told]
+    return record.assign_attrs(warnings=json.dumps(warnings, ensure_ascii=False)) if told else record
+
+
+def determining_inputs(task: Task) -> list[str]:
+    """The inputs of which the target is an affine function, or whose every value has one target.
+
+    The columns "kind=oak", "kind=elm" of a category are one input. Equal values count only if equal targets among them
+    are no chance. A single input is not examined.
+
+    Example:
+        >>> draw = np.random.default_rng(0)
+        >>> x = draw.normal(size=(30, 2))
+        >>> determining_inputs(Task(np.c_[x, 3 * x[:, 0] + 1], x[:, :1], feature_names=("a", "b", "c")))
+        ['a', 'c']
+        >>> determining_inputs(Task(x, 2 * x[:, :1] - x[:, 1:]))
+        []
+    """
+    groups: dict[str, list[int]] = {}
+    for place, name in enumerate(task.feature_names):
+        groups.setdefault(name.partition("=")[0], []).append(place)
+    if len(groups) < 2:
+        return []
+    _, outcome, counts = np.unique(task.targets, axis=0, return_inverse=True, return_counts=True)
+    shares = counts / task.samples
+    quantity = len(shares) > 2 and task.samples >= _FEWEST_ROWS
+    return [
+        name
+        for name, places in groups.items()
+        if (quantity and _is_affine(task.inputs[:, places], task.targets))
+        or _is_sorted_by(task.inputs[:, places], outcome, shares)
+    ]
+
+
+def placeholders(task: Task) -> dict[str, tuple[float, int]]:
+    """For each input with equal values far from all others, that value in its own units and the number of rows.
+
+    Zeros are none, nor values of columns that have few different ones.
+
+    Example:
+        >>> temperature = np.r_[np.linspace(10, 30, 40), [-999.0] * 5]
+        >>> placeholders(Task(temperature[:, None], np.arange(45.0), feature_names=("temperature",)))
+        {'temperature': (-999.0, 5)}
+    """
+    values = task.inputs
+    if task.transform is not None:
+        if task.transform.inputs.matrix.ndim > 1:
+            return {}
+        values = task.transform.inputs.invert(values)
+    found = {}
+    for name, column in zip(task.feature_names, values.T, strict=True):
+        for value in (column.min(), column.max()):
+            equal = np.isclose(column, value, rtol=1e-9, atol=0.0)
+            others = column[~equal]
+            if equal.sum() < max(3, _SHARE * len(column)) or len(np.unique(others)) < _FEWEST_VALUES:
+                continue
+            low, high = np.quantile(others, [0.05, 0.95])
+            gap = np.abs(others - value).min()
+            if gap > _FAR * (high - low) and abs(value) > 1e-9 * gap:
+                found[name] = float(f"{value:.9g}"), int(equal.sum())
+    return found
+
+
+def _is_affine(inputs: Float[np.ndarray, "n k"], targets: Float[np.ndarray, "n c"]) -> bool:
+    """Whether each target is an affine function of a single input."""
+    if inputs.shape[1] > 1 or np.ptp(inputs) == 0:
+        return False
+    x, y = inputs - inputs.mean(axis=0), targets - targets.mean(axis=0)
+    x = x / np.linalg.norm(x)
+    left = np.linalg.norm(y - x @ (x.T @ y), axis=0)
+    return bool((left <= _EXACT * np.linalg.norm(y, axis=0)).all())
+
+
+def _is_sorted_by(inputs: Float[np.ndarray, "n k"], outcome: np.ndarray, shares: np.ndarray) -> bool:
+    """Whether rows with equal inputs have equal targets, and too many do for chance."""
+    order = np.lexsort(inputs.T)
+    starts = np.flatnonzero(np.r_[True, (np.diff(inputs[order], axis=0) != 0).any(axis=1)])
+    sizes = np.diff(np.r_[starts, len(order)])
+    outcome = outcome.ravel()[order]
+    pure = np.maximum.reduceat(outcome, starts) == np.minimum.reduceat(outcome, starts)
+    if not pure.all():
+        return False
+    return bool(np.log([np.sum(shares**size) for size in sizes]).sum() < np.log(_CHANCE))

@@ -1,0 +1,58 @@
+"""Names of columns in messages, and columns without a name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from dynascope.arguments import require
+
+__all__ = ["is_unnamed", "listed", "require_different", "with_names"]
+
+_LISTED = 12
+_UNNAMED = re.compile(r"(Unnamed: \d+(\.\d+)?|\.\.\.\d+)?")  # as pandas and R's readr call them
+
+
+def listed(names: Iterable[str]) -> str:
+    """The names in quotes, the first dozen of them.
+
+    Example:
+        >>> listed(["a", "b"])
+        "'a', 'b'"
+    """
+    names = list(names)
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(map(repr, names[:_LISTED])) + more
+
+
+def with_names(names: Sequence[str]) -> list[str]:
+    """The names, with those that pandas gives to columns without one.
+
+    Example:
+        >>> with_names(["", "Unnamed: 0", "age", ""])
+        ['Unnamed: 0.1', 'Unnamed: 0', 'age', 'Unnamed: 3']
+    """
+    given = [f"Unnamed: {place}" for place in range(len(names))]
+    return [name or usual + ".1" * (usual in names) for name, usual in zip(names, given, strict=True)]
+
+
+def is_unnamed(name: str) -> bool:
+    """Whether a column has no name, or the one that pandas or R gives to such a column.
+
+    Example:
+        >>> is_unnamed(""), is_unnamed("Unnamed: 0"), is_unnamed("age")
+        (True, True, False)
+    """
+    return _UNNAMED.fullmatch(name) is not None
+
+
+def require_different(names: Sequence[str], source: str, *, argument: str) -> None:
+    """Raise `InputError` if two columns have the same name."""
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    require(
+        not repeated,
+        f"{source} has several columns named {listed(repeated)}",
+        argument=argument,
+        value=repeated,
+        remedy="give each its own name",
+    )
