@@ -7,7 +7,7 @@ import xarray as xr
 
 from dynascope.errors import InputError
 from dynascope.record import TreeView, make_record
-from dynascope.report.facts import facts_of, how_it_was_done, parameters_of, read_json, warnings_of
+from dynascope.report.facts import facts_of, how_it_was_done, parameters_of, read_json
 
 
 def view(**attributes) -> TreeView:
@@ -82,7 +82,7 @@ def test_only_a_staircase_begins_at_a_scale_that_is_worth_a_word():
 
 
 def test_a_warning_of_both_sides_is_told_once():
-    assert warnings_of(view()) == ["a", "b"]
+    assert view().warnings == ["a", "b"]
 
 
 @pytest.mark.parametrize("text", ["no json", '["a list"]'])

@@ -194,8 +194,11 @@ def test_the_banner_says_the_verdict_once_and_then_the_sentence_of_the_tree():
 def test_the_staircase_is_tabled_beside_what_was_observed():
     table = rows(page_of())
     assert ["1", "first plain", "3", "3.21", "+7.0 %", "0.4", "0.4321"] in table
-    slow = "second plain  Slow to converge: slow because plain."
-    assert ["2", slow, "∞", "–", "–", "0.1", "–"] in table
+    assert ["2", "second plain  Slow to converge.", "∞", "–", "–", "0.1", "–"] in table
+
+
+def test_slow_jumps_are_explained_once_for_all():
+    assert page_of().count("approaches its predicted time slowly and is not judged: slow because") == 1
 
 
 def test_without_an_observation_the_table_has_only_the_prediction():

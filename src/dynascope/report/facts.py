@@ -15,6 +15,7 @@ from dynascope.errors import InputError
 from dynascope.record import CONVENTION, TreeView, describe
 from dynascope.record.numbers import number
 from dynascope.record.staircase_names import INITIAL_LOSS
+from dynascope.record.tree_view import WHY_UNDECIDED
 from dynascope.report.wording import command, parameter, words
 
 __all__ = [
@@ -25,7 +26,6 @@ __all__ = [
     "hypotheses_of",
     "parameters_of",
     "read_json",
-    "warnings_of",
 ]
 
 # What the options of a prediction are; a study says what its own are.
@@ -132,6 +132,7 @@ def _hypothesis(row: Mapping[str, Any], observed: xr.Dataset, judged: Collection
         "quantity": quantity,
         "measured": measured,
         "outcome": row["holds"],
+        "why": row.get(WHY_UNDECIDED, ""),
         "judged": "decides" if row["hypothesis"] in judged else "",
     }
 
@@ -140,12 +141,6 @@ def _between(least: float, most: float) -> str:
     if math.isinf(most):
         return f"at least {number(least)}"
     return f"at most {number(most)}" if math.isinf(least) else f"{number(least)} to {number(most)}"
-
-
-def warnings_of(view: TreeView) -> list[str]:
-    """Every warning of the tree, once."""
-    found = [str(warning) for node in view.tree.subtree for warning in read_json(node.attrs, "warnings", [])]
-    return list(dict.fromkeys(found))
 
 
 def read_json(attributes: Mapping[Any, Any], name: str, default: Any) -> Any:

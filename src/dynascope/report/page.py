@@ -37,7 +37,6 @@ from dynascope.report.facts import (
     hypotheses_of,
     parameters_of,
     read_json,
-    warnings_of,
 )
 from dynascope.report.page_figures import page_figures
 from dynascope.report.patterns import patterns
@@ -132,7 +131,7 @@ def render_page(tree: Tree) -> str:
         meaning=fill_caption(str(facts["meaning"]), view)
         if "meaning" in facts
         else meaning_of_a_staircase(view, facts),
-        warnings=warnings_of(view),
+        warnings=view.warnings,
         figures=first,
         others=others,
         features=features,
