@@ -34,10 +34,16 @@ def _text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST
+
+
+def _count(value: Any) -> bool:
+    return _whole(value) and value >= 1
+
+
 def _number(value: Any) -> bool:
-    return isinstance(value, float) or (
-        isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST
-    )
+    return isinstance(value, float) or _whole(value)
 
 
 def _plain(value: Any) -> bool:
@@ -102,7 +108,7 @@ CHART: dict[str, _Check] = {
     **dict.fromkeys(("trained", "words"), _list(_text)),
     "log": _one_of("", "x", "y", "xy"),
     "members": _object(_list(_plain)),
-    "places": _object(_list(lambda value: isinstance(value, int) and abs(value) < _LARGEST)),
+    "places": _object(_list(_whole)),
     "symbols": _object(_text),
     "interval": _either(_none, _list(_text, 2)),
     "error": _either(_none, _text),
@@ -115,7 +121,7 @@ _TEXT = _Kind(_text, "text")
 _NUMBER = _Kind(_number, "a number")
 _TOLERANCE = _Kind(_between(0), "a number from 0 on")
 _SHARE = _Kind(_between(0, 1), "a number from 0 to 1")
-_COUNT = _Kind(lambda value: isinstance(value, int) and _between(1)(value), "a whole number from 1 on")
+_COUNT = _Kind(_count, "a whole number from 1 on")
 _FLAG = _Kind(_flag, "0 or 1")
 _TEXTS = _Kind(_json(_list(_text)), "a JSON list of texts")
 _NAMED_TEXTS = _Kind(_json(_object(_text)), "a JSON object of texts")
@@ -132,11 +138,11 @@ _KINDS = {
     **dict.fromkeys(("descriptions", "versions"), _NAMED_TEXTS),
     **dict.fromkeys(("agreement", "checks"), _QUANTITIES),
     **dict.fromkeys(("normalised", "complete"), _FLAG),
-    **dict.fromkeys(("samples", "input_dimension", "output_dimension"), _COUNT),
+    **dict.fromkeys(("samples", "input_dimension", "output_dimension", "degree"), _COUNT),
     "smallest_jump": _SHARE,
     "confidence": _SHARE,
-    "scale": _Kind(_between(0), "a number from 0 on"),
-    "degree": _Kind(lambda value: isinstance(value, int) and _between(2)(value), "a whole number from 2 on"),
+    "scale": _Kind(_between(0, _LARGEST), "a finite number from 0 on"),
+    "batch_size": _Kind(_either(_number, _json(_none)), "a number or null"),
     "verdict": _Kind(_one_of("agree", "disagree", "undecided"), "agree, disagree or undecided"),
     "claims": _Kind(
         _json(_object(_one_of("holds", "does not hold", "undecided"))),
@@ -145,7 +151,7 @@ _KINDS = {
     "parameters": _Kind(_json(_object(_PARAMETER)), "a JSON object of numbers, texts and lists of them"),
     "planes": _Kind(_json(_list(_list(_text, 2))), "a JSON list of pairs of names"),
     "image_shape": _Kind(
-        _json(_either(_none, _list(lambda value: isinstance(value, int) and _between(1)(value), 2))),
+        _json(_either(_none, _list(_count, 2))),
         "a JSON list of a height and a width, or null",
     ),
     "figures": _Kind(
