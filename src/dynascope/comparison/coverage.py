@@ -17,8 +17,9 @@ def share_of_fall(view: TreeView) -> float | None:
     """The share of the fall of the loss that a comparison judges.
 
     The whole fall is L₀ − min(L_end, L_last): from the predicted initial loss to the last observed loss, or to the last
-    predicted loss where the run ended before. Of a staircase the judged part is Σ (L_before − L_after) over the judged
-    jumps that were seen; of a loss curve it is the predicted fall over the times that both records share.
+    predicted loss (of the plateaus and of the curve) where the run ended before. Of a staircase the judged part is
+    Σ (L_before − L_after) over the judged jumps that were seen; of a loss curve it is the predicted fall over the times
+    that both records share.
 
     Args:
         view: A tree with both sides, and with its residual.
@@ -38,6 +39,7 @@ def share_of_fall(view: TreeView) -> float | None:
         return None
     if view.staircase is not None:
         first, last = view.staircase.levels[[0, -1]]
+        last = last if predicted is None else np.nanmin([last, predicted[1][-1]])
         judged = [row for row in view.staircase.rows if row.status == names.JUDGED and row.seen is not None]
         part = sum(row.loss_before - row.loss_after for row in judged if row.seen and math.isfinite(row.seen.time))
     elif predicted is not None:

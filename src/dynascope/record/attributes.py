@@ -54,6 +54,10 @@ def _between(least: float, most: float = math.inf) -> _Check:
     return lambda value: _number(value) and least <= value <= most
 
 
+def _tolerance(value: Any) -> bool:
+    return _number(value) and not value < 0  # NaN where it is unknown
+
+
 def _flag(value: Any) -> bool:
     return isinstance(value, int) and value in (0, 1)
 
@@ -114,12 +118,12 @@ CHART: dict[str, _Check] = {
     "error": _either(_none, _text),
     "decades": _either(_none, _between(0)),
 }
-_QUANTITY = _fields({"error": _either(_none, _number), "tolerance": _between(0), "agrees": _truth}, {"reason": _text})
+_QUANTITY = _fields({"error": _either(_none, _number), "tolerance": _tolerance, "agrees": _truth}, {"reason": _text})
 _PARAMETER = _either(_plain, _list(_either(_plain, _list(_plain))), _object(_plain))
 
 _TEXT = _Kind(_text, "text")
 _NUMBER = _Kind(_number, "a number")
-_TOLERANCE = _Kind(_between(0), "a number from 0 on")
+_TOLERANCE = _Kind(_tolerance, "a number from 0 on")
 _SHARE = _Kind(_between(0, 1), "a number from 0 to 1")
 _COUNT = _Kind(_count, "a whole number from 1 on")
 _FLAG = _Kind(_flag, "0 or 1")

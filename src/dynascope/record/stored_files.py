@@ -8,6 +8,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 from zarr.storage import ZipStore
@@ -37,7 +38,7 @@ class StoredFiles:
     name: str
     sizes: dict[str, int]
     read: Callable[[str], bytes]
-    store: Path | ZipStore
+    store: Any
 
     @property
     def groups(self) -> list[str]:

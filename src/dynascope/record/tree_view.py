@@ -91,7 +91,7 @@ class TreeView:
         """The reason for each undecided claim, by name; older records state none."""
         if self.observed is None or WHY_UNDECIDED not in self.observed:
             return {}
-        return {name: reason for name, reason in self.observed[WHY_UNDECIDED].to_series().items() if reason}
+        return {str(name): reason for name, reason in self.observed[WHY_UNDECIDED].to_series().items() if reason}
 
     def _side(self, name: str) -> xr.Dataset | None:
         """One side, or None. A record alone is the side that its contents tell."""

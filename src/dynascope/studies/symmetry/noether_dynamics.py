@@ -202,9 +202,8 @@ class NoetherDynamics(ClaimsStudy):
         startup, remembered = (float(np.max(found[name][1])) for name in ("startup_share", "remembered_share"))
         early = f"the first steps, while momentum builds up, make {_share(startup)} of the growth of a norm"
         transient = f"{_share(remembered)} of the fourth power of a norm is still that of its start"
-        sure = startup <= 1 - 1 / _APART, True, *[remembered <= _CLOSE] * 2
-        reasons = early, "", transient, transient
-        return [each.if_known(*known) for each, *known in zip(claims, sure, reasons, strict=True)]
+        known = [(startup <= 1 - 1 / _APART, early), (True, ""), *[(remembered <= _CLOSE, transient)] * 2]
+        return [each.if_known(sure, reason) for each, (sure, reason) in zip(claims, known, strict=True)]
 
     def exact(self) -> Values:
         """What each closure says without a gradient; and that the law of the norm is exact."""
