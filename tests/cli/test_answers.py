@@ -176,6 +176,18 @@ def test_numbers_that_are_not_finite_are_null_wherever_they_are(value):
     assert answer["warnings"][-1] == "Not reached or not defined within the run: initial_loss."
 
 
+def test_numbers_that_are_not_finite_are_gathered_over_the_jumps():
+    several = staircase().isel(jump=[0, 1, 1]).assign_coords(jump=[1, 2, 3])
+    answer = predicted(unjudged(several.assign(loss_after=("jump", [1.0, np.nan, np.nan]))))
+    assert answer["warnings"][-1] == "Not reached or not defined within the run: jumps[1 and 2].loss_after."
+    # Of a list within the list every place is named.
+    wide = staircase(network="diagonal")
+    coefficients = np.array([[0.0, 0.0, np.nan], [0.5, 0.0, np.inf]])
+    answer = predicted(unjudged(wide.assign(coefficient=(("jump", "feature"), coefficients))))
+    told = "jumps[0].learned.coefficients[0], jumps[1].learned.coefficients[1]"
+    assert answer["warnings"][-1] == f"Not reached or not defined within the run: {told}."
+
+
 def test_a_slow_jump_has_its_reason_and_a_warning():
     answer = predicted(compare(run(last=50.0), staircase(reason="only 3 relaxation times")))
     assert answer["jumps"][1]["slow"] is True

@@ -152,12 +152,8 @@ def verdict_sentence(
         return f"{told} The measurement is at fault, and nothing is concluded."
     verdict = decided(rows, claims)
     small = _of_share(share, staircase) if verdict == "agree" and share is not None and share < _HALF else ""
-    open_claims = "More than half of the claims are undecided, so the verdict is too."
-    mostly = (
-        open_claims
-        if verdict == "undecided" and _mostly_undecided(claims) and set(claims.values()) > {"undecided"}
-        else ""
-    )
+    some = verdict == "undecided" and _mostly_undecided(claims) and len({*claims.values()}) > 1
+    mostly = "More than half of the claims are undecided, so the verdict is too." if some else ""
     parts = [_of_quantities(rows, staircase), small, _of_claims(claims), mostly, _of_further_claims(reported)]
     return " ".join(filter(None, parts)) or "Nothing that theory predicts could be judged."
 

@@ -1,6 +1,6 @@
 """The schema of the attributes that dynascope writes into records, by which stored records are checked once.
 
-Pages, tables and answers read these attributes as they are. An attribute of another name may be any text or number.
+Pages, tables and answers read these attributes as they are. Attributes of other names are not read and not checked.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from dynascope.arguments import require, shown
 
@@ -162,7 +164,6 @@ _KINDS = {
         _json(_list(_fields({"variables": _either(_text, _list(_text))}, CHART))), "a JSON list of charts"
     ),
 }
-_ANY = _Kind(lambda value: _text(value) or _number(value) or _truth(value), "text or a number")
 _COMPARISON = ("verdict", "verdict_sentence", "agreement", "checks", "claims")  # `compare` writes all of them
 
 
@@ -181,8 +182,10 @@ def check_attributes(attributes: Mapping[Any, Any]) -> None:
     """
     for name, value in attributes.items():
         kind = _kind_of(str(name))
+        if kind is None:
+            continue
         require(
-            kind.check(value),
+            kind.check(value.item() if isinstance(value, np.generic) else value),
             f"the attribute {str(name)!r} is not {kind.words}",
             argument=str(name),
             value=shown(value),
@@ -197,10 +200,10 @@ def check_attributes(attributes: Mapping[Any, Any]) -> None:
         )
 
 
-def _kind_of(name: str) -> _Kind:
+def _kind_of(name: str) -> _Kind | None:
     if name.endswith("_tolerance_reason"):
         return _TEXT
-    return _KINDS.get(name, _TOLERANCE if name.endswith("_tolerance") else _ANY)
+    return _TOLERANCE if name.endswith("_tolerance") else _KINDS.get(name)
 
 
 def _missing(attributes: Mapping[Any, Any]) -> Iterator[str]:
