@@ -71,6 +71,8 @@ def test_of_curves_the_shared_times_count():
     assert "the times that both curves share make up only 20 % of the fall" in told["verdict_sentence"]
 
 
-def test_a_loss_that_does_not_fall_has_no_share():
+@pytest.mark.parametrize("fall", [0.0, 1e-6])
+def test_a_loss_that_does_not_fall_has_no_share(fall):
     flat = make_record({"loss": (["time"], np.ones(len(TIME)))}, {"time": TIME})
-    assert "share_of_fall" not in compare(flat, flat).attrs
+    run = flat.assign(loss=("time", 1 - fall * TIME / TIME[-1]))
+    assert "share_of_fall" not in compare(run, flat).attrs

@@ -12,6 +12,8 @@ from dynascope.record import staircase_names as names
 
 __all__ = ["share_of_fall"]
 
+_LEAST = 0.01  # of the initial loss; a smaller fall is that of a phase in which nothing is learned yet
+
 
 def share_of_fall(view: TreeView) -> float | None:
     """The share of the fall of the loss that a comparison judges.
@@ -25,7 +27,7 @@ def share_of_fall(view: TreeView) -> float | None:
         view: A tree with both sides, and with its residual.
 
     Returns:
-        The share; None where the records hold no single loss over time, or where the loss does not fall.
+        The share; None where the records hold no single loss over time, or where it falls by less than one percent.
 
     Example:
         >>> from dynascope.record import make_record
@@ -49,7 +51,7 @@ def share_of_fall(view: TreeView) -> float | None:
     else:
         return None
     fall = first - np.nanmin([last, observed[1][-1]])
-    return float(part / fall) if fall > 0 else None
+    return float(part / fall) if fall > _LEAST * first else None
 
 
 def _curve(record: xr.Dataset | None) -> tuple[np.ndarray, np.ndarray] | None:
