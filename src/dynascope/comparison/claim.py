@@ -106,7 +106,8 @@ class Claim:
             remedy="give at least two runs, from which their mean is told from chance",
         )
         mean, half = float(np.mean(values)), student_half(float(np.var(values, ddof=1)), len(values))
-        return cls(name, statement, mean, mean - half, mean + half, **bounds)
+        limits: dict[str, Any] = bounds
+        return cls(name, statement, mean, mean - half, mean + half, **limits)
 
     def if_known(self, known: bool, reason: str) -> Claim:
         """Return the claim, or an undecided claim where the measurement cannot decide it.
