@@ -165,7 +165,7 @@ class FeatureMetrics(ClaimsStudy):
             Claim.of_runs("minimum features", few, full, most=self.threshold),
         ]
         fitted = np.asarray(found["fitted"][1])
-        few = f"only {fitted.sum()} of {fitted.size} runs brought the loss below {100 * _FITTED:.0f} % of its start"
+        few = f"{fitted.sum()} of {fitted.size} runs brought the loss below {100 * _FITTED:.0f} % of its start"
         return [claim.if_known(bool(fitted.all()), few) for claim in claims]
 
     def exact(self) -> Values:

@@ -195,7 +195,7 @@ class NeuralCollapse(CurvesStudy):
                 statement = f"Classes collapse ({network}, {labels}): {_COLLAPSE}."
                 claim = Claim.of_runs(f"{network}, {labels}", statement, change[i, j], most=-1.0)
                 own = learned[i, j]
-                few = f"only {own.sum()} of {own.size} networks learned {100 * _LEARNED:.0f} % of the labels"
+                few = f"{own.sum()} of {own.size} networks learned {100 * _LEARNED:.0f} % of the labels"
                 claims.append(claim.if_known(bool(own.all()), few))
         return claims
 

@@ -172,7 +172,7 @@ class GrokkingModular(ClaimsStudy):
         runs = {each.metric: [found[each.metric][overfitted], found[each.metric][:, -1]] for each in _CLAIMS[1:]}
         runs["step"] = [found["train_step"][1], np.where(found["generalised"][1], found["test_step"][1], np.inf)]
         fitted = np.asarray(found["fitted"][1])
-        few = f"only {fitted.sum()} of {fitted.size} networks fitted their training samples"
+        few = f"{fitted.sum()} of {fitted.size} networks fitted their training samples"
         undecided = {} if fitted.all() else {"H1": few}
         return report_runs([(each, runs[each.metric]) for each in _CLAIMS], undecided=undecided)
 

@@ -51,7 +51,7 @@ def put_claims(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
             claims.append((factor, metric, f"{begin} {words}.", [found[metric][run] for run in runs]))
         reached = np.array([found["reached"][run] for run in runs])
         if not reached.all():
-            few = f"only {reached.sum()} of {reached.size} networks passed both thresholds"
+            few = f"{reached.sum()} of {reached.size} networks passed both thresholds"
             undecided |= {f"{factor}: {metric}": few for metric in ("delay", "delay_decades")}
     for metric, where in (("kappa", ""), ("test_kappa", " on test images")):
         words = f"By default, training on after the fit brings fewer features{where}."
