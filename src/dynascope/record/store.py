@@ -229,13 +229,6 @@ def _files(tree: xr.DataTree) -> dict[str, bytes]:
 
 def _read(source: Path) -> xr.DataTree:
     with stored_files(source) as files:
-        require(
-            bool(files.arrays),
-            f"{source.name!r} holds no array",
-            argument="path",
-            value=source.name,
-            remedy="load only records that dynascope saved",
-        )
         _check_nodes(files)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*not recognized as a component")  # files that do not belong to it

@@ -69,8 +69,8 @@ class StoredFiles:
     def _nodes(self, kind: str) -> list[str]:
         return sorted(name.rpartition("/")[0] for name in self.sizes if name.rpartition("/")[2] == kind)
 
-    def require_small(self) -> None:
-        """Raise `InputError` for more files than records have, and for more bytes than may be read.
+    def require_sizes(self) -> None:
+        """Raise `InputError` for no array, for more files than records have, and for more bytes than may be read.
 
         A file that does not belong to the record counts as a file only, since it is never read.
         """
@@ -90,6 +90,13 @@ class StoredFiles:
                 value=self.name,
                 remedy="load only records that dynascope saved",
             )
+        require(
+            bool(self.arrays),
+            f"{self.name!r} holds no array",
+            argument="path",
+            value=self.name,
+            remedy="load only records that dynascope saved",
+        )
         require_unpacked(size, repr(self.name), value=self.name)
 
 
@@ -106,12 +113,12 @@ def stored_files(source: Path) -> Iterator[StoredFiles]:
     """
     if source.is_dir():
         files = StoredFiles(source.name, _in_folder(source), lambda name: (source / name).read_bytes(), source)
-        files.require_small()
+        files.require_sizes()
         yield files
         return
     with ZipFile(source) as archive:
         files = StoredFiles(source.name, _in_archive(archive), archive.read, source)
-        files.require_small()
+        files.require_sizes()
         # A store of zarr opens its file at first use, and cannot be closed before.
         with contextlib.closing(ZipStore(source, mode="r")) as store:
             yield dataclasses.replace(files, store=store)
