@@ -22,6 +22,7 @@ from typing import Any
 import xarray as xr
 from resumable import keep, rows
 
+from dynascope.record import TreeView
 from dynascope.record.store import load
 from dynascope.studies import find_study, study_index
 
@@ -63,17 +64,16 @@ def found(name: str) -> dict[str, Any]:
 
 
 def not_supported(tree: xr.DataTree) -> list[str]:
-    """The statement of each claim that does not hold or is not decided, with the interval of what was measured."""
+    """The statement of each claim that does not hold or is undecided, with its interval or the reason."""
     claims = json.loads(tree.attrs["claims"])
     outcomes = tree["observed"].to_dataset()
-    told = []
+    told, reasons = [], TreeView.of(tree).undecided
     for label, holds in claims.items():
         if holds != "holds":
             one = outcomes.sel(hypothesis=label)
             change, low, high = (_number(float(one[name])) for name in ("change", "low", "high"))
-            told.append(
-                f"{holds.capitalize()}: {str(one['statement'].values).rstrip('.')}: {change} ({low} to {high})."
-            )
+            measured = reasons.get(label, f"{low} to {high}")
+            told.append(f"{holds.capitalize()}: {str(one['statement'].values).rstrip('.')}: {change} ({measured}).")
     return told
 
 

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from dynascope.cli.answers import prediction_answer, study_answer
-from dynascope.comparison import compare, unjudged
+from dynascope.comparison import Claim, compare, report_claims, unjudged
 from dynascope.record import make_record
 from dynascope.record.store import load, save
 from dynascope.studies import Reference, Study
@@ -135,8 +135,11 @@ def test_a_diagonal_network_tells_its_active_coordinates_by_number_and_by_name()
 
 def test_a_check_adds_what_was_observed_and_the_verdict():
     check = predicted(compare(run(), staircase()))["check"]
-    assert check.keys() == {"jumps", "judged", "of", "agreement", "checks", "verdict"}
+    told = {"verdict", "verdict_sentence", "share_of_fall"}
+    assert check.keys() == {"jumps", "judged", "of", "agreement", "checks"} | told
     assert check["verdict"] == "agree"
+    assert check["verdict_sentence"].startswith("Two jumps were predicted and two were seen")
+    assert check["share_of_fall"] == pytest.approx(1.0)
     first, second = check["jumps"]
     assert second.keys() == {"jump", "time", "accelerated_time", "loss_before", "loss_after", "status"}
     # The step of the time axis is 0.01 and the drop is symmetric about its middle.
@@ -173,11 +176,54 @@ def test_numbers_that_are_not_finite_are_null_wherever_they_are(value):
     assert answer["warnings"][-1] == "Not reached or not defined within the run: initial_loss."
 
 
+def test_numbers_that_are_not_finite_are_gathered_over_the_jumps():
+    several = staircase().isel(jump=[0, 1, 1]).assign_coords(jump=[1, 2, 3])
+    answer = predicted(unjudged(several.assign(loss_after=("jump", [1.0, np.nan, np.nan]))))
+    assert answer["warnings"][-1] == "Not reached or not defined within the run: jumps[1 and 2].loss_after."
+    # Of a list within the list every place is named.
+    wide = staircase(network="diagonal")
+    coefficients = np.array([[0.0, 0.0, np.nan], [0.5, 0.0, np.inf]])
+    answer = predicted(unjudged(wide.assign(coefficient=(("jump", "feature"), coefficients))))
+    told = "jumps[0].learned.coefficients[0], jumps[1].learned.coefficients[1]"
+    assert answer["warnings"][-1] == f"Not reached or not defined within the run: {told}."
+
+
 def test_a_slow_jump_has_its_reason_and_a_warning():
     answer = predicted(compare(run(last=50.0), staircase(reason="only 3 relaxation times")))
     assert answer["jumps"][1]["slow"] is True
     assert answer["jumps"][1]["reason"] == "only 3 relaxation times"
     assert any("Jump 2" in warning and "only 3 relaxation times" in warning for warning in answer["warnings"])
+
+
+def test_many_slow_jumps_have_one_warning_with_their_numbers():
+    count = 200
+    levels = 2.0 ** -np.arange(count + 1)
+    few = staircase().isel(jump=[0]).drop_vars("singular_value")
+    many = few.isel(jump=np.zeros(count, int)).assign_coords(jump=np.arange(1, count + 1))
+    reasons = [""] + [f"it lasts {1.5 + k} relaxation times" for k in range(count - 1)]
+    many = many.assign(
+        loss_before=("jump", levels[:-1]),
+        loss_after=("jump", levels[1:]),
+        slow=("jump", [bool(each) for each in reasons]),
+        reason=("jump", reasons),
+    )
+    warnings = predicted(unjudged(many))["warnings"]
+    told = "Jumps 2 to 200 approach their predicted times slowly and are not judged"
+    assert warnings == ["read with care", f"{told}: it lasts 1.5 to 199.5 relaxation times."]
+
+
+def test_a_study_says_why_a_claim_is_undecided():
+    said = report_claims(
+        [
+            Claim("A", "Few neurons are enough.", 6, most=8),
+            Claim("B", "The loss falls.", 1.0, most=2.0).if_known(False, "two of three networks did not learn"),
+        ]
+    )
+    coordinates = {"time": [0.0, 1.0], "hypothesis": said.pop("hypothesis")[1]}
+    curve = make_record({"loss": (("time",), [1.0, 0.5]), **said}, coordinates)
+    answer = study_answer(Example(), compare(curve, curve, claims=["A", "B"]), seconds=0.0, record=None)
+    assert answer["claims"] == {"A": "holds", "B": "undecided"}
+    assert answer["undecided"] == {"B": "two of three networks did not learn"}
 
 
 def test_the_answer_of_a_stored_record_is_the_answer_of_the_record(tmp_path):
@@ -192,8 +238,10 @@ def test_a_study_answers_with_parameters_agreement_and_verdict(last, verdict):
     assert strict(answer) == answer
     assert answer.keys() == {
         *("study", "parameters", "agreement", "checks", "claims"),
-        *("verdict", "seconds", "record", "version", "warnings"),
+        *("verdict", "verdict_sentence", "share_of_fall", "undecided"),
+        *("seconds", "record", "version", "warnings"),
     }
+    assert answer["undecided"] == {}
     assert answer["study"] == "example"
     assert answer["parameters"] == {"width": 7, "scale": 1e-8}
     assert answer["verdict"] == verdict

@@ -111,7 +111,7 @@ def test_slow_jumps_are_starred_and_explained_where_they_are_not_judged(printed)
     said = printed()
     assert "2 * learns x2" in said
     assert "shown but not judged" in said
-    assert "jump 2: a plateau of [1.0] times" in said
+    assert "Jump 2 approaches its predicted time slowly and is not judged: a plateau of [1.0] times" in said
 
 
 def test_warnings_of_the_theory_are_printed_for_predictions_and_for_studies(printed):
@@ -209,6 +209,7 @@ def test_claims_that_decide_are_told_with_their_outcomes_and_what_was_measured(p
     print_agreement(REFERENCE, compare(curve, curve, claims=["A", "B", "D"]))
     told = printed()
     assert "Holds: Few neurons [are] enough (6)." in told
-    assert "Undecided: The mean is above zero (0.5, -1 to 2)." in told
+    why = "its interval, −1 to 2, lies only partly in the claimed range, at least 0"
+    assert f"Undecided: The mean is above zero (0.5; {why})." in told
     assert "Holds: The median is above zero (5, 1 to ∞)." in told
     assert "only reported" not in told

@@ -38,9 +38,33 @@ def test_the_interval_decides(low, high, outcome):
 def test_where_nothing_is_known_no_claim_decides():
     for value in (1.5, 3.0):
         found = claim(value, least=1.0, most=2.0)
-        assert found.if_known(True) == found
-        assert found.if_known(False).outcome == "undecided"
-        assert found.if_known(False).value == value
+        assert found.if_known(True, "it did not learn") == found
+        unknown = found.if_known(False, "it did not learn")
+        assert (unknown.outcome, unknown.value, unknown.why_undecided) == ("undecided", value, "it did not learn")
+        # The first reason stays.
+        assert unknown.if_known(False, "it was too short").why_undecided == "it did not learn"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"value": 1.2, "low": 0.5, "high": 1.5, "least": 1.0}, "in the claimed range, at least 1"),
+        ({"value": 1.2, "low": 0.5, "high": 1.5, "most": 1.0}, "in the claimed range, at most 1"),
+        (
+            {"value": 1.2, "low": 0.5, "high": 3.0, "least": 1.0, "most": 2.0},
+            "its interval, 0.5 to 3, lies only",
+        ),
+        ({"value": math.nan, "least": 1.0}, "nothing was measured of it"),
+    ],
+)
+def test_every_undecided_claim_has_a_reason(arguments, reason):
+    found = claim(**arguments)
+    assert found.outcome == "undecided"
+    assert reason in found.why_undecided
+
+
+def test_a_claim_that_is_decided_has_no_reason():
+    assert [claim(value, most=3).why_undecided for value in (3, 4)] == ["", ""]
 
 
 def test_a_count_is_known_exactly():
@@ -96,8 +120,10 @@ def compared(*claims, loss=(1.0, 0.5, 0.25), checks=(), judged=None):
     return compare(run, THEORY, checks=checks, claims=names.tolist() if judged is None else judged).attrs
 
 
-HOLDS, FAILS, OPEN = (Claim(name, "It is above zero.", value, value - 1, value + 1, least=0.0) for name, value in
-                      (("A", 2.0), ("B", -2.0), ("C", 0.0)))  # fmt: skip
+HOLDS, FAILS, OPEN, ALSO_OPEN = (
+    Claim(name, "It is above zero.", value, value - 1, value + 1, least=0.0)
+    for name, value in (("A", 2.0), ("B", -2.0), ("C", 0.0), ("D", 0.5))
+)
 IDENTITY = ("loss", "loss_maximum")
 
 
@@ -106,6 +132,8 @@ IDENTITY = ("loss", "loss_maximum")
     [
         ((HOLDS,), "agree"),
         ((HOLDS, OPEN), "agree"),
+        ((HOLDS, OPEN, ALSO_OPEN), "undecided"),
+        ((FAILS, OPEN, ALSO_OPEN), "disagree"),
         ((OPEN,), "undecided"),
         ((HOLDS, FAILS), "disagree"),
         ((), "undecided"),
@@ -113,6 +141,16 @@ IDENTITY = ("loss", "loss_maximum")
 )
 def test_where_the_curves_are_identities_the_claims_decide(claims, verdict):
     assert compared(*claims, checks=IDENTITY)["verdict"] == verdict
+
+
+def test_curves_that_agree_do_not_outweigh_claims_that_are_mostly_undecided():
+    told = compared(HOLDS, OPEN, ALSO_OPEN)
+    assert told["verdict"] == "undecided"
+    assert told["verdict_sentence"].endswith("More than half of the claims are undecided, so the verdict is too.")
+
+
+def test_claims_that_only_are_reported_do_not_count_as_undecided():
+    assert compared(HOLDS, OPEN, ALSO_OPEN, judged=["A"])["verdict"] == "agree"
 
 
 def test_claims_that_are_not_judged_decide_nothing():

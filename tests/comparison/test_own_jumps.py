@@ -212,6 +212,23 @@ def test_a_curve_that_ends_before_it_tells_its_rate_is_not_judged(length):
     assert verdict(curve, known) != "disagree"
 
 
+@pytest.mark.parametrize("length", [3, 40, 120])
+def test_a_curve_that_ends_early_has_finite_tolerances(length):
+    tree = compared(losses(scale=1e-2)[:length], predicted(scale=1e-2, curve=True))
+    assert all(np.isfinite(each["tolerance"]) for each in json.loads(tree.attrs["agreement"]).values())
+
+
+def test_a_short_curve_that_agrees_says_how_little_of_the_fall_it_shows():
+    few, most = compared(losses()[450:1000], steps=np.arange(450, 1000)), compared(losses())
+    assert most.attrs["share_of_fall"] > 0.5
+    assert "of the fall of the loss" not in most.attrs["verdict_sentence"]
+    short = compared(losses()[:1000])
+    share = short.attrs["share_of_fall"]
+    assert ("of the fall of the loss" in short.attrs["verdict_sentence"]) == (share < 0.5)
+    assert few.attrs["verdict"] == "undecided"
+    assert few.attrs["share_of_fall"] == 0.0
+
+
 def test_descent_of_a_diagonal_network_follows_its_prediction():
     # Times that have lost their units in an assignment are times still.
     draw = np.random.default_rng(0)

@@ -17,7 +17,13 @@ def view(degree=2, **columns):
 
 
 def test_jumps_of_one_reason_are_told_together():
-    assert list(told_of_jumps(["a", "", "b", "a"])) == ["Jumps 1, 4 are not judged: a.", "Jump 3 is not judged: b."]
+    assert list(told_of_jumps(["a", "", "b", "a"])) == ["Jumps 1 and 4 are not judged: a.", "Jump 3 is not judged: b."]
+
+
+def test_jumps_whose_reasons_differ_only_in_numbers_are_told_together():
+    reasons = [f"the curve was logged every {gap} steps there" for gap in (60, 50, 7.5)]
+    told = "Jumps 1 to 3 are not judged: the curve was logged every 7.5 to 60 steps there."
+    assert list(told_of_jumps(reasons)) == [told]
 
 
 @pytest.mark.parametrize(

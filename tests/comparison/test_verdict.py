@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dynascope.comparison.verdict import Row, quantity_rows, reasons_of, verdict_sentence
+from dynascope.comparison.verdict import Row, decided, quantity_rows, reasons_of, verdict_sentence
 from dynascope.record import StaircaseView, TreeView, make_record
 
 GOOD = Row("loss", 0.001, None, 0.01, None, True, "exact")
@@ -163,3 +163,42 @@ def test_a_tree_without_a_name_for_a_quantity_takes_that_of_the_field():
     assert quantity_rows({"jump_time": {"error": 0.1, "tolerance": 0.2, "agrees": True}}, view)[0].name == (
         "time of the jump"
     )
+
+
+def test_only_the_jumps_of_the_table_are_spoken_of():
+    levels = np.array([1.0, 0.4, 0.3995, 0.399, 0.0])
+    view = staircase([1.0, 2.0, 3.0, 4.0], [1 / 1.04, 2 / 1.5, 3.0, 4 / 1.03])
+    record = view.record.assign(loss_before=("jump", levels[:-1]), loss_after=("jump", levels[1:]))
+    assert verdict_sentence([GOOD], StaircaseView(record, view.residual)) == (
+        "Four jumps were predicted; two of them explain more than 0.1 % of the loss each and two were seen, each "
+        "within 4 % of its time."
+    )
+
+
+@pytest.mark.parametrize(("share", "qualified"), [(0.4, True), (0.5, False), (None, False)])
+def test_an_agreement_on_less_than_half_of_the_fall_says_so(share, qualified):
+    told = verdict_sentence([GOOD], staircase([1.0, 2.0], [1.0, 2.0], ["judged", "slow"]), share=share)
+    assert ("But the judged jumps make up only 40 % of the fall of the loss." in told) is qualified
+
+
+def test_a_disagreement_is_not_qualified_by_its_share():
+    assert "fall of the loss" not in verdict_sentence([BAD], None, share=0.1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "claims", "verdict"),
+    [
+        ([GOOD], {}, "agree"),
+        ([GOOD], {"A": "undecided", "B": "undecided", "C": "holds"}, "undecided"),
+        ([GOOD], {"A": "undecided", "B": "holds"}, "agree"),
+        ([GOOD, BAD], {"A": "undecided"}, "disagree"),
+        ([GOOD._replace(error=None)], {}, "undecided"),
+        ([], {}, "undecided"),
+    ],
+)
+def test_most_claims_undecided_leave_the_verdict_undecided(rows, claims, verdict):
+    assert decided(rows, claims) == verdict
+
+
+def test_an_identity_that_fails_leaves_the_verdict_undecided():
+    assert decided([BAD], {"A": "does not hold"}, [BAD]) == "undecided"

@@ -343,6 +343,14 @@ def test_a_chunk_is_read_but_not_one_that_unpacks_to_more_than_it_says(tmp_path,
         load(path)
 
 
+def test_an_archive_without_arrays_says_so(tmp_path):
+    with ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr(".zgroup", '{"zarr_format": 2}')
+        archive.writestr(".zattrs", '{"convention": ""}')
+    with pytest.raises(InputError, match=r"'a\.zip' holds no array"):
+        load(tmp_path / "a.zip")
+
+
 def test_chunks_without_number_are_not_looked_for(tmp_path):
     path = save(study(), tmp_path / "study.zarr")
     description = path / "observed" / "loss" / ".zarray"

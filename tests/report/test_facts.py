@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import json
 
-import pytest
 import xarray as xr
 
-from dynascope.errors import InputError
 from dynascope.record import TreeView, make_record
-from dynascope.report.facts import facts_of, how_it_was_done, parameters_of, read_json, warnings_of
+from dynascope.report.facts import facts_of, how_it_was_done, parameters_of
 
 
 def view(**attributes) -> TreeView:
@@ -82,10 +80,4 @@ def test_only_a_staircase_begins_at_a_scale_that_is_worth_a_word():
 
 
 def test_a_warning_of_both_sides_is_told_once():
-    assert warnings_of(view()) == ["a", "b"]
-
-
-@pytest.mark.parametrize("text", ["no json", '["a list"]'])
-def test_what_should_be_an_object_and_is_not_is_bad_input(text):
-    with pytest.raises(InputError, match="the attribute 'parameters' is not a JSON object"):
-        read_json({"parameters": text}, "parameters", {})
+    assert view().warnings == ["a", "b"]

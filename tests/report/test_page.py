@@ -194,8 +194,11 @@ def test_the_banner_says_the_verdict_once_and_then_the_sentence_of_the_tree():
 def test_the_staircase_is_tabled_beside_what_was_observed():
     table = rows(page_of())
     assert ["1", "first plain", "3", "3.21", "+7.0 %", "0.4", "0.4321"] in table
-    slow = "second plain  Slow to converge: slow because plain."
-    assert ["2", slow, "∞", "–", "–", "0.1", "–"] in table
+    assert ["2", "second plain  Slow to converge.", "∞", "–", "–", "0.1", "–"] in table
+
+
+def test_slow_jumps_are_explained_once_for_all():
+    assert page_of().count("approaches its predicted time slowly and is not judged: slow because") == 1
 
 
 def test_without_an_observation_the_table_has_only_the_prediction():
@@ -375,11 +378,30 @@ def test_a_folder_is_not_a_page(tmp_path):
         write_page(study(), tmp_path)
 
 
-def test_an_attribute_that_is_not_json_is_bad_input():
+@pytest.mark.parametrize("name", ["question", "meaning", "answer"])
+def test_a_text_that_names_what_is_not_there_is_bad_input(name):
     tree = study()
-    tree.attrs["agreement"] = "all good"
-    with pytest.raises(InputError, match="'agreement' is not a JSON object"):
+    tree.attrs[name] = "It needs {parameters.nothing} neurons."
+    with pytest.raises(InputError, match=f"the attribute '{name}' does not fit the record") as refused:
         render_page(tree)
+    assert refused.value.argument == name
+
+
+def test_a_figure_of_what_is_not_there_is_bad_input():
+    tree = study()
+    tree.attrs["figures"] = '[{"variables": ["nothing"]}]'
+    with pytest.raises(InputError, match="the attribute 'figures' does not fit the record") as refused:
+        render_page(tree)
+    assert refused.value.argument == "figures"
+
+
+def test_planes_without_a_path_are_left_out():
+    paths = (["seed", "time"], [[0.0, 1.0], [2.0, 3.0]])
+    tree = xr.DataTree.from_dict(
+        {"observed": make_record({"a": paths, "b": paths}, {"seed": [0, 0], "time": [0.0, 1.0]})}
+    )
+    tree.attrs["planes"] = '[["a", "b"]]'
+    assert " against " not in render_page(tree)
 
 
 def test_planes_are_on_the_page_though_their_paths_turn_back():

@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import struct
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -15,6 +16,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from dynascope.record import make_record
+from dynascope.record.store import export
 
 __all__ = ["HOSTILE", "IMAGES"]
 
@@ -197,6 +201,32 @@ def record_bomb(folder: Path) -> Path:
     return folder / "a.zip"
 
 
+def _record(folder: Path, **members: bytes) -> Path:
+    """A zipped record with these files in place of its own, or besides."""
+    path = export(make_record({"loss": (["time"], np.ones(50))}, {"time": np.arange(50.0)}), folder / "a.zip")
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, content in (files | members).items():
+            archive.writestr(name, content)
+    return path
+
+
+def record_with_a_chunk_beyond_its_array(folder: Path) -> Path:
+    return _record(folder, **{"loss/0": bytes(5 * 10**7)})
+
+
+def record_with_a_file_twice(folder: Path) -> Path:
+    path = _record(folder)
+    with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("loss/0", b"another")
+    return path
+
+
+def record_that_leads_out_of_its_folder(folder: Path) -> Path:
+    return _record(folder, **{"../escaped": b"1"})
+
+
 def record_of_nested_folders(folder: Path) -> Path:
     before, place = os.getcwd(), folder / "a.zarr"
     place.mkdir()
@@ -283,6 +313,9 @@ HOSTILE: list[Callable[[Path], Path]] = [
     name_that_is_too_long,
     nested_folders,
     record_bomb,
+    record_with_a_chunk_beyond_its_array,
+    record_with_a_file_twice,
+    record_that_leads_out_of_its_folder,
     record_of_nested_folders,
     record_of_many_files,
     record_of_many_groups,

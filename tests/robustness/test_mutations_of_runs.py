@@ -121,7 +121,7 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "comparison.Claim.if_known": (
         lambda **given: repr(comparison.Claim("a", "b", 0.5, 0.1, 1.0, most=2.0).if_known(**given)),
-        {"known": False},
+        {"known": False, "reason": "it did not learn"},
     ),
     "comparison.Hypothesis": (comparison.Hypothesis, {"factor": "width", "metric": "loss", "direction": 1}),
     "groups.Group": (groups.Group, {"name": "two", "table": [[0, 1], [1, 0]]}),

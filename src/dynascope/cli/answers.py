@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 # The face of a room loads what is behind it when it is used, so that a slip of the pen is answered at once.
 from dynascope import record as records
 from dynascope.record import staircase_names as names
+from dynascope.record.gathering import numbered
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -62,12 +63,14 @@ def prediction_answer(
 def study_answer(study: Study, tree: Tree, *, seconds: float, record: Path | None) -> dict[str, Any]:
     """The answer of `run`: how far theory and experiment agree."""
     view = records.TreeView.of(tree)
+    claims = json.loads(view.attributes["claims"])
     return _finite(
         {
             "study": study.name,
             "parameters": dataclasses.asdict(study),
             **{name: json.loads(view.attributes[name]) for name in ("agreement", "checks", "claims")},
-            "verdict": view.attributes["verdict"],
+            "undecided": {name: each for name, each in view.undecided.items() if name in claims},
+            **_verdict(view.attributes),
             "seconds": round(seconds, 3),
             "record": None if record is None else str(record),
             "version": view.attributes["version"],
@@ -129,7 +132,13 @@ def _check(rows: Sequence[Jump], staircase: StaircaseView | None, attributes: Ma
     jumps = [_seen(jump.number, jump.seen, unit) for jump in rows if jump.seen is not None]
     judged = sum(jump["status"] == names.JUDGED for jump in jumps)
     found = {name: json.loads(attributes[name]) for name in ("agreement", "checks")}
-    return {"jumps": jumps, "judged": judged, "of": len(jumps), **found, "verdict": attributes["verdict"]}
+    return {"jumps": jumps, "judged": judged, "of": len(jumps), **found, **_verdict(attributes)}
+
+
+def _verdict(attributes: Mapping[Any, Any]) -> dict[str, Any]:
+    """The verdict, its sentence, and the share of the fall of the loss that was judged; None where that is unknown."""
+    told = {name: attributes[name] for name in ("verdict", "verdict_sentence")}
+    return {**told, "share_of_fall": attributes.get("share_of_fall")}
 
 
 def _curve(staircase: StaircaseView) -> dict[str, Any] | None:
@@ -177,15 +186,8 @@ def _seen(number: int, seen: SeenJump, unit: float) -> dict[str, Any]:
 
 
 def _warnings(view: TreeView) -> list[str]:
-    """What the theory warns of, the jumps that are not judged, and the quantities whose error is not a number."""
-    warnings = view.warnings
-    if view.staircase is not None:
-        warnings += [
-            f"Jump {jump.number} approaches its predicted time slowly and is not judged: {jump.reason}."
-            for jump in view.staircase.rows
-            if jump.reason
-        ]
-    return warnings + [
+    """What the theory warns of, and the quantities whose error is not a number."""
+    return view.warnings + [
         f"The {name.replace('_', ' ')} has no error: "
         + ("nothing could be compared." if each["agrees"] else "what is predicted was not observed.")
         for name, each in json.loads(view.attributes.get("agreement", "{}")).items()
@@ -195,19 +197,24 @@ def _warnings(view: TreeView) -> list[str]:
 
 def _finite(answer: dict[str, Any]) -> dict[str, Any]:
     """The answer with None for every number that is not finite, and a warning that names them."""
-    lost: list[str] = []
+    lost: dict[str, list[int]] = {}
 
-    def cleaned(value: Any, place: str) -> Any:
+    def cleaned(value: Any, place: str, entry: int) -> Any:
         if isinstance(value, float) and not math.isfinite(value):
-            lost.append(place)
+            lost.setdefault(place, []).append(entry)
             return None
         if isinstance(value, dict):
-            return {key: cleaned(each, f"{place}.{key}" if place else str(key)) for key, each in value.items()}
+            return {key: cleaned(each, f"{place}.{key}" if place else str(key), entry) for key, each in value.items()}
         if isinstance(value, list | tuple):
-            return [cleaned(each, f"{place}[{i}]") for i, each in enumerate(value)]
+            inner = "[]" in place  # of which the places are written one by one
+            return [
+                cleaned(each, f"{place}[{i}]" if inner else f"{place}[]", entry if inner else i)
+                for i, each in enumerate(value)
+            ]
         return value
 
-    result = cleaned(answer, "")
+    result = cleaned(answer, "", 0)
     if lost:
-        result["warnings"].append(f"Not reached or not defined within the run: {', '.join(lost)}.")
+        places = [place.replace("[]", f"[{numbered(entries)}]") for place, entries in lost.items()]
+        result["warnings"].append(f"Not reached or not defined within the run: {', '.join(places)}.")
     return result

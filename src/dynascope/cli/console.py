@@ -38,7 +38,6 @@ __all__ = [
     "print_text",
 ]
 
-_MOST_REASONS = 10
 _MOST_WORDS = 4  # of what draws learn at a jump
 _LARGE = 1e6
 _NUMBER = 10  # columns of a number and of the blanks around it
@@ -84,13 +83,8 @@ def print_staircase(tree: Tree) -> None:
     if "steps" in attributes and clock == "time":
         print_text(f"Steps {attributes['steps']}.", indent="")
     _print_seeds(view.staircase)
-    slow = [jump for jump in rows if jump.reason]
-    if slow:
+    if any(jump.slow for jump in rows):
         console.print("* slow: known only roughly at this scale, so shown but not judged.", markup=False)
-        for jump in slow[:_MOST_REASONS]:
-            print_text(f"jump {jump.number}: {jump.reason}")
-        if len(slow) > _MOST_REASONS:
-            console.print(f"  and {len(slow) - _MOST_REASONS} more, on the page")
     print_judged(view)
 
 
@@ -140,10 +134,13 @@ def _claims(view: TreeView) -> Iterator[str]:
     outcomes = json.loads(view.attributes.get("claims", "{}"))
     if view.observed is None or not outcomes:
         return
+    reasons = view.undecided
     for name, outcome in outcomes.items():
         told = view.observed.sel(hypothesis=name)
         value, low, high = (_number(told[each], 2) for each in ("change", "low", "high"))
-        measured = value if low == high == value else f"{value}, {low} to {high}"
+        measured = reasons.get(name) or (value if low == high == value else f"{value}, {low} to {high}")
+        if name in reasons and math.isfinite(told["change"]):
+            measured = f"{value}; {measured}"
         yield f"{outcome.capitalize()}: {told['statement'].item().removesuffix('.')} ({measured})."
 
 

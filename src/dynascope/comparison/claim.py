@@ -13,8 +13,16 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array
 from dynascope.comparison.interval import student_half
+from dynascope.record.numbers import number
+from dynascope.record.tree_view import WHY_UNDECIDED
 
-__all__ = ["Claim", "Outcome", "claim_outcomes", "further_outcomes", "report_claims"]
+__all__ = [
+    "Claim",
+    "Outcome",
+    "claim_outcomes",
+    "further_outcomes",
+    "report_claims",
+]
 
 Outcome = Literal["holds", "does not hold", "undecided"]
 
@@ -31,6 +39,7 @@ class Claim:
         high: The high end.
         least: The least that the claim allows.
         most: The most that it allows.
+        unknown: Why the measurement cannot decide the claim, whatever its interval; empty where it can.
 
     Raises:
         InputError: The ends are in the wrong order, or no bound says what is claimed.
@@ -49,6 +58,7 @@ class Claim:
     high: float | None = None
     least: float = -math.inf
     most: float = math.inf
+    unknown: str = ""
 
     def __post_init__(self):
         for end in ("low", "high"):
@@ -96,19 +106,22 @@ class Claim:
             remedy="give at least two runs, from which their mean is told from chance",
         )
         mean, half = float(np.mean(values)), student_half(float(np.var(values, ddof=1)), len(values))
-        return cls(name, statement, mean, mean - half, mean + half, **bounds)
+        limits: dict[str, Any] = bounds
+        return cls(name, statement, mean, mean - half, mean + half, **limits)
 
-    def if_known(self, known: bool) -> Claim:
-        """The claim; or, where what was measured says nothing of it, the claim with all numbers as its interval.
+    def if_known(self, known: bool, reason: str) -> Claim:
+        """Return the claim, or an undecided claim where the measurement cannot decide it.
 
         Args:
-            known: Whether what was measured says anything, as of a network that has learned.
+            known: Whether the measurement can decide the claim: for example, whether the network has learned.
+            reason: Why it cannot, in plain words, without a full stop.
 
         Example:
-            >>> Claim("width", "Training needs fewer than 100 neurons.", 40, most=99).if_known(False).outcome
+            >>> claim = Claim("width", "Training needs fewer than 100 neurons.", 40, most=99)
+            >>> claim.if_known(False, "one of three networks did not learn").outcome
             'undecided'
         """
-        return self if known else dataclasses.replace(self, low=-math.inf, high=math.inf)
+        return self if known or self.unknown else dataclasses.replace(self, unknown=reason)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -119,21 +132,38 @@ class Claim:
 
     @property
     def outcome(self) -> Outcome:
-        """It holds where the whole interval is allowed, does not where none of it is, and else is undecided."""
+        """Holds where the whole interval is allowed, does not hold where none of it is; otherwise undecided."""
         low, high = self.interval
-        if math.isnan(low) or math.isnan(high):
+        if self.unknown or math.isnan(low) or math.isnan(high):
             return "undecided"
         if self.least <= low and high <= self.most:
             return "holds"
         return "does not hold" if high < self.least or low > self.most else "undecided"
+
+    @property
+    def why_undecided(self) -> str:
+        """The reason why the claim is undecided, in plain words; empty where it is decided.
+
+        Example:
+            >>> Claim("slope", "The loss falls as 1/n.", -0.9, low=-1.2, high=-0.6, least=-1.05).why_undecided
+            'its interval, −1.2 to −0.6, lies only partly in the claimed range, at least −1.05'
+        """
+        if self.outcome != "undecided" or self.unknown:
+            return self.unknown
+        if any(map(math.isnan, self.interval)):
+            return "nothing was measured of it"
+        low, high, least, most = (number(each, 3) for each in (*self.interval, self.least, self.most))
+        between = f"{least} to {most}" if math.isfinite(self.most) else f"at least {least}"
+        allowed = between if math.isfinite(self.least) else f"at most {most}"
+        return f"its interval, {low} to {high}, lies only partly in the claimed range, {allowed}"
 
 
 def report_claims(claims: Sequence[Claim]) -> dict[str, tuple[tuple[str], Any]]:
     """The variables over the dimension `hypothesis` by which a record reports on claims; a page shows their table.
 
     Returns:
-        `statement`, `change` (the value), `low`, `high`, `least`, `most` and `holds` (the outcome), by name, and the
-        names of the claims as labels.
+        `statement`, `change` (the value), `low`, `high`, `least`, `most`, `holds` (the outcome) and `why_undecided`
+        (the reason), by name, and the names of the claims as labels.
 
     Example:
         >>> report_claims([Claim("width", "A width of 2 is enough.", 2, most=2)])["holds"][1].tolist()
@@ -147,6 +177,7 @@ def report_claims(claims: Sequence[Claim]) -> dict[str, tuple[tuple[str], Any]]:
         "least": [float(each.least) for each in claims],
         "most": [float(each.most) for each in claims],
         "holds": [each.outcome for each in claims],
+        WHY_UNDECIDED: [each.why_undecided for each in claims],
         "hypothesis": [each.name for each in claims],
     }
     return {name: (("hypothesis",), np.array(values)) for name, values in columns.items()}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require
-from dynascope.comparison.claim import Outcome, claim_outcomes, further_outcomes
+from dynascope.comparison.claim import claim_outcomes, further_outcomes
+from dynascope.comparison.coverage import share_of_fall
 from dynascope.comparison.curves import compare_curves
 from dynascope.comparison.jumps import ESTIMATED, compare_curve, compare_staircases, curve_tells
 from dynascope.comparison.loss_convention import LossName
@@ -20,11 +21,12 @@ from dynascope.comparison.own_jumps import compare_own_staircase
 from dynascope.comparison.own_start import other_start
 from dynascope.comparison.own_units import in_units_of, is_own, require_convention, with_clock_of
 from dynascope.comparison.undecided import leave_undecided
-from dynascope.comparison.verdict import quantity_rows, verdict_sentence
+from dynascope.comparison.verdict import decided, quantity_rows, verdict_sentence
 from dynascope.record import CONVENTION, TreeView, name_all, validate_record
 from dynascope.record import staircase_names as names
 from dynascope.record.provenance import provenance
 from dynascope.record.staircase_view import StaircaseView, is_staircase
+from dynascope.record.tree_view import SHARE_OF_FALL
 
 __all__ = ["Agreement", "compare", "unjudged"]
 
@@ -91,7 +93,9 @@ def compare(
 
     The verdict is on what is claimed: quantities of the theory, and claims that hold of networks only statistically.
     Identities, which hold of every run, are checks: they are shown apart and support nothing, and where one fails the
-    fault is in the measurement and nothing is concluded. Nor is anything where nothing could be judged.
+    fault is in the measurement and nothing is concluded. The verdict is undecided too where nothing could be judged, or
+    where more than half of the claims are undecided and nothing disagrees. An agreement that judges less than half of
+    the fall of the loss says so in its sentence.
 
     Args:
         observed: Record of a run, with `loss` over `time`, or over `step` with the times of the steps. Or the losses of
@@ -117,7 +121,8 @@ def compare(
         A tree with the groups `setup`, `observed`, `predicted`, `residual`. Its attributes hold `verdict` ("agree",
         "disagree" or "undecided"), `verdict_sentence` (what came out, as a person would say it), `agreement`: for each
         quantity its error, tolerance, the reason for the tolerance and whether it agrees, in the same form `checks`,
-        and `claims`, the outcome of each ("holds", "does not hold" or "undecided").
+        and `claims`, the outcome of each ("holds", "does not hold" or "undecided"). `share_of_fall` is the share of the
+        fall of the loss that was judged, where the records hold a loss that falls.
 
     Raises:
         InputError: The records have nothing in common, or a tolerance, check or claim names what is not compared; or
@@ -208,18 +213,17 @@ def compare(
     view = TreeView.of(tree)
     told = {name: _plain(each) for name, each in found.items()}
     identities = {name: _plain(each) for name, each in checked.items()}
+    rows, of_identities, share = quantity_rows(told, view), quantity_rows(identities, view), share_of_fall(view)
+    further = further_outcomes(observed, claims)
     tree.attrs |= {
-        "verdict": _verdict(found, checked, outcomes),
+        "verdict": decided(rows, outcomes, of_identities),
         "verdict_sentence": verdict_sentence(
-            quantity_rows(told, view),
-            view.staircase,
-            claims=outcomes,
-            reported=further_outcomes(observed, claims),
-            checks=quantity_rows(identities, view),
+            rows, view.staircase, claims=outcomes, reported=further, checks=of_identities, share=share
         ),
         "agreement": json.dumps(told, ensure_ascii=False),
         "checks": json.dumps(identities, ensure_ascii=False),
         "claims": json.dumps(outcomes, ensure_ascii=False),
+        **({} if share is None else {SHARE_OF_FALL: share}),
     }
     if doubt:
         leave_undecided(tree, doubt)
@@ -283,16 +287,6 @@ def _require_compared(argument: str, given: Collection[str], errors: Mapping[str
         value=unknown,
         remedy=f"choose from {', '.join(errors)}",
     )
-
-
-def _verdict(
-    agreement: Mapping[str, Agreement], checks: Mapping[str, Agreement], claims: Mapping[str, Outcome]
-) -> Literal["agree", "disagree", "undecided"]:
-    holds = [each.agrees for each in agreement.values() if each.judged]
-    holds += [outcome == "holds" for outcome in claims.values() if outcome != "undecided"]
-    if not holds or not all(each.agrees for each in checks.values()):
-        return "undecided"
-    return "agree" if all(holds) else "disagree"
 
 
 def _judged(name: str, error: float, predicted: xr.Dataset, chosen: Mapping[str, float]) -> Agreement:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +12,12 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array
 from dynascope.comparison.claim import Outcome
-from dynascope.comparison.interval import median_interval, student_half
+from dynascope.comparison.interval import fewest_for_median, median_interval, student_half
+from dynascope.record.numbers import number
 
 __all__ = ["Effect", "Hypothesis", "report_effects", "report_runs"]
+
+_ONE_RUN = "a single run has no interval, which needs at least two"
 
 
 class Effect(NamedTuple):
@@ -28,6 +32,7 @@ class Effect(NamedTuple):
             and of a median.
         sign: +1 or −1 where the interval leaves out zero, else 0.
         holds: "holds" or "does not hold" if the sign is the expected one or another, "undecided" if it is not known.
+        why_undecided: The reason why the effect is undecided, in plain words; empty where it is decided.
     """
 
     change: float
@@ -36,6 +41,7 @@ class Effect(NamedTuple):
     size: float
     sign: int
     holds: Outcome
+    why_undecided: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,14 +115,15 @@ class Hypothesis:
         trends = weights @ values
         change = float(np.mean(trends))
         if count == 1:
-            return Effect(change, -np.inf, np.inf, np.nan, 0, self._told(0))
+            return Effect(change, -np.inf, np.inf, np.nan, 0, "undecided", _ONE_RUN)
         variances = np.var(values, axis=1, ddof=1)
         variance = np.var(trends, ddof=1) if paired else weights**2 @ variances
         half = student_half(float(variance), count, confidence)
         low, high = change - half, change + half
         spread = float(np.sqrt(np.mean(variances)))
         sign = int(np.sign(change)) if low > 0 or high < 0 else 0
-        return Effect(change, low, high, change / spread if spread > 0 else np.nan, sign, self._told(sign))
+        size = change / spread if spread > 0 else np.nan
+        return Effect(change, low, high, size, sign, self._told(sign), _why(low, high))
 
     def _of_median(self, weights: np.ndarray, values: np.ndarray, confidence: float) -> Effect:
         with np.errstate(invalid="ignore"):  # of infinities that cancel; refused below
@@ -130,12 +137,20 @@ class Hypothesis:
         )
         low, high = median_interval(trends, confidence)
         sign = 1 if low > 0 else -1 if high < 0 else 0
-        return Effect(float(np.median(trends)), low, high, np.nan, sign, self._told(sign))
+        why = _why(low, high)
+        if len(trends) < (fewest := fewest_for_median(confidence)):
+            why = f"{len(trends)} runs are too few for an interval of the median, which needs {fewest}"
+        return Effect(float(np.median(trends)), low, high, np.nan, sign, self._told(sign), why)
 
     def _told(self, sign: int) -> Outcome:
         if sign == 0:
             return "undecided"
         return "holds" if sign == self.direction else "does not hold"
+
+
+def _why(low: float, high: float) -> str:
+    """Why an effect with this interval is undecided; empty where the interval leaves out zero."""
+    return "" if low > 0 or high < 0 else f"its interval, {number(low, 3)} to {number(high, 3)}, includes no change"
 
 
 def report_effects(hypotheses: Sequence[Hypothesis], effects: Sequence[Effect]) -> dict[str, tuple[tuple[str], Any]]:
@@ -153,13 +168,13 @@ def report_effects(hypotheses: Sequence[Hypothesis], effects: Sequence[Effect]) 
 
 
 def report_runs(
-    claims: Sequence[tuple[Hypothesis, ArrayLike]], *, undecided: Collection[str] = ()
+    claims: Sequence[tuple[Hypothesis, ArrayLike]], *, undecided: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, tuple[tuple[str], Any]]:
     """The same of hypotheses with the runs that each is put to, and with the names as labels.
 
     Args:
         claims: Hypotheses, each with its runs as `Hypothesis.compare` takes them.
-        undecided: Names of those on which nothing is known, whatever the runs say.
+        undecided: For each hypothesis that the runs cannot decide, by name, the reason in plain words.
 
     Example:
         >>> claim = Hypothesis("width", "loss", -1, "H1", "Wide networks learn more.")
@@ -168,7 +183,7 @@ def report_runs(
     """
     hypotheses, effects = [each for each, _ in claims], [each.compare(runs) for each, runs in claims]
     told = [
-        effect._replace(holds="undecided") if each.name in undecided else effect
+        effect._replace(holds="undecided", why_undecided=undecided[each.name]) if each.name in undecided else effect
         for each, effect in zip(hypotheses, effects, strict=True)
     ]
     names = np.array([each.name for each in hypotheses])

@@ -10,7 +10,7 @@ import scipy
 
 from dynascope.arguments import require_between
 
-__all__ = ["median_interval", "student_half"]
+__all__ = ["fewest_for_median", "median_interval", "student_half"]
 
 
 def student_half(variance: float, runs: int, confidence: float = 0.95) -> float:
@@ -58,6 +58,16 @@ def median_interval(runs: np.ndarray, confidence: float = 0.95) -> tuple[float, 
     ordered = [-math.inf, *sorted(runs.tolist()), math.inf]
     rank = _rank(len(runs), confidence)
     return ordered[rank], ordered[-1 - rank]
+
+
+def fewest_for_median(confidence: float = 0.95) -> int:
+    """The least number n of runs for which `median_interval` has both ends, 2·2⁻ⁿ ≤ 1 − confidence.
+
+    Example:
+        >>> fewest_for_median(), fewest_for_median(0.5)
+        (6, 2)
+    """
+    return math.ceil(math.log2(2 / (1 - confidence)))
 
 
 @functools.lru_cache

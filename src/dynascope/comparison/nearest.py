@@ -56,7 +56,8 @@ def nearest_claim(
             for confidence in (0.95, 1 - 0.05 / len(inside))
         )
         least = [float(np.min(each)) for each in (means, means - below, means + above)]
-    return Claim(name, statement, *least, least=0.0)
+    outside = "no midpoint between two forecasts lies within the measured range"
+    return Claim(name, statement, *least, least=0.0).if_known(bool(inside), outside)
 
 
 def _edges(forecast: np.ndarray) -> np.ndarray:

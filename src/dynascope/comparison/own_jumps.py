@@ -103,7 +103,7 @@ def compare_own_staircase(
 def _with_curve_tolerance(predicted: xr.Dataset, blurred: float) -> xr.Dataset:
     """The prediction with what noise, steps and logging of a curve add to what its loss here may be off."""
     usual, why = (predicted.attrs[f"{names.CURVE}_tolerance{end}"] for end in ("", "_reason"))
-    if blurred < 1e-3:
+    if not blurred >= 1e-3:  # also NaN, of a run that ends before the curve is compared
         return predicted
     reason = f"{why}; and {100 * blurred:.2g} % for the noise, the steps and the logging of this curve"
     return predicted.assign_attrs(

@@ -13,6 +13,7 @@ from dynascope.comparison.loss_convention import LOSSES, ratio_names
 from dynascope.comparison.steady_curve import SteadyCurve
 from dynascope.record import StaircaseView
 from dynascope.record import staircase_names as names
+from dynascope.record.gathering import gathered_reasons, numbered
 from dynascope.record.numbers import number
 
 __all__ = ["fastest_growth", "told_of_curve", "told_of_jumps", "told_of_times"]
@@ -23,14 +24,9 @@ _LATE = 0.05  # share of their time by which jumps come late under large steps, 
 
 
 def told_of_jumps(reasons: list[str]) -> Iterator[str]:
-    """One sentence for each reason, with the jumps that it holds of."""
-    told: dict[str, list[int]] = {}
-    for jump, reason in enumerate(reasons, start=1):
-        if reason:
-            told.setdefault(reason, []).append(jump)
-    for reason, jumps in told.items():
-        listed = ", ".join(map(str, jumps))
-        subject = f"Jump {listed} is" if len(jumps) == 1 else f"Jumps {listed} are"
+    """One sentence for each kind of reason, with the jumps that it holds of."""
+    for jumps, reason in gathered_reasons(list(enumerate(reasons, start=1))):
+        subject = f"Jump {jumps[0]} is" if len(jumps) == 1 else f"Jumps {numbered(jumps)} are"
         yield f"{subject} not judged: {reason}."
 
 

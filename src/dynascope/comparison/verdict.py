@@ -6,13 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from dynascope.comparison.jumps_sentence import jumps_sentence
 from dynascope.record import StaircaseView, TreeView, describe
-from dynascope.record import staircase_names as names
-from dynascope.record.numbers import number
+from dynascope.record.numbers import counted, number
 
-__all__ = ["HEADINGS", "Row", "quantity_rows", "reasons_of", "verdict_sentence"]
+__all__ = ["HEADINGS", "Row", "Verdict", "decided", "quantity_rows", "reasons_of", "verdict_sentence"]
+
+Verdict = Literal["agree", "disagree", "undecided"]
 
 HEADINGS = {
     "agree": "Theory and experiment agree",
@@ -20,13 +22,12 @@ HEADINGS = {
     "undecided": "Undecided",
 }
 _MAXIMUM = "_maximum"
-_FAR = 0.5  # a time that is off by a larger share is told by its ratio
+_HALF = 0.5  # of the fall of the loss: an agreement that judges less is qualified
 _OUTCOMES = {  # of one claim, and of several
     "holds": ("holds", "hold"),
     "does not hold": ("is refuted", "are refuted"),
     "undecided": ("is undecided", "are undecided"),
 }
-_COUNTS = ("no", *(["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]))
 
 
 class Row(NamedTuple):
@@ -90,6 +91,30 @@ def reasons_of(rows: Sequence[Row]) -> dict[str, str]:
     return {reason: _letter(place) for place, reason in enumerate(reasons)}
 
 
+def decided(rows: Sequence[Row], claims: Mapping[str, str], checks: Sequence[Row] = ()) -> Verdict:
+    """Decide the verdict from the compared quantities and from the claims.
+
+    A quantity beyond its tolerance or a claim that does not hold is a disagreement. Otherwise the verdict is undecided
+    where an identity fails, where nothing could be judged, or where more than half of the claims are undecided.
+
+    Args:
+        rows: The compared quantities.
+        claims: The outcome of each claim that decides, by name.
+        checks: The identities.
+
+    Example:
+        >>> decided([], {"H1": "holds", "H2": "undecided"}), decided([], {"H1": "undecided"})
+        ('agree', 'undecided')
+    """
+    holds = [row.agrees for row in rows if row.judged]
+    holds += [outcome == "holds" for outcome in claims.values() if outcome != "undecided"]
+    if not holds or not all(row.agrees for row in checks):
+        return "undecided"
+    if not all(holds):
+        return "disagree"
+    return "undecided" if _mostly_undecided(claims) else "agree"
+
+
 def verdict_sentence(
     rows: Sequence[Row],
     staircase: StaircaseView | None,
@@ -97,8 +122,11 @@ def verdict_sentence(
     claims: Mapping[str, str] = MappingProxyType({}),
     reported: Mapping[str, str] = MappingProxyType({}),
     checks: Sequence[Row] = (),
+    share: float | None = None,
 ) -> str:
     """What came out, in a sentence: how many jumps were seen and how well, or which quantity is the closest call.
+
+    An agreement that judges less than half of the fall of the loss is qualified by that share.
 
     Args:
         rows: The compared quantities.
@@ -106,6 +134,7 @@ def verdict_sentence(
         claims: The outcome of each claim, by name.
         reported: That of claims which do not decide the verdict.
         checks: The identities.
+        share: The share of the fall of the loss that was judged (`share_of_fall`), where that is known.
 
     Example:
         >>> row = Row("loss", 0.001, 0.004, 0.01, None, True, "")
@@ -121,14 +150,28 @@ def verdict_sentence(
         worst = max(failed, key=lambda row: row.share)
         told = f"What holds of every run does not hold here: the {worst.name}, {_size(worst)}."
         return f"{told} The measurement is at fault, and nothing is concluded."
-    parts = [_of_quantities(rows, staircase), _of_claims(claims), _of_further_claims(reported)]
+    verdict = decided(rows, claims)
+    small = _of_share(share, staircase) if verdict == "agree" and share is not None and share < _HALF else ""
+    some = verdict == "undecided" and _mostly_undecided(claims) and len({*claims.values()}) > 1
+    mostly = "More than half of the claims are undecided, so the verdict is too." if some else ""
+    parts = [_of_quantities(rows, staircase), small, _of_claims(claims), mostly, _of_further_claims(reported)]
     return " ".join(filter(None, parts)) or "Nothing that theory predicts could be judged."
+
+
+def _mostly_undecided(claims: Mapping[str, str]) -> bool:
+    return 2 * sum(outcome == "undecided" for outcome in claims.values()) > len(claims)
+
+
+def _of_share(share: float, staircase: StaircaseView | None) -> str:
+    """How little of the fall of the loss was judged."""
+    what = "the judged jumps make" if staircase is not None else "the times that both curves share make"
+    return f"But {what} up only {number(100 * max(share, 0.0), 2)} % of the fall of the loss."
 
 
 def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None) -> str:
     judged = [row for row in rows if row.judged]
     wrong = [row for row in judged if not row.agrees]
-    told = _of_jumps(staircase) if staircase is not None else ""
+    told = jumps_sentence(staircase) if staircase is not None else ""
     if not judged:
         return told
     if wrong:
@@ -138,11 +181,11 @@ def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None) -> str:
         if len(judged) == 1:
             told = f"Training follows theory in the {closest.name}, {_size(closest)}."
         else:
-            all_of = "Both" if len(judged) == 2 else f"All {_count(len(judged))}"
+            all_of = "Both" if len(judged) == 2 else f"All {counted(len(judged))}"
             told = f"{all_of} quantities follow theory; the closest call is the {closest.name}, {_size(closest)}."
     left = len(rows) - len(judged)
     things = "quantity" if left == 1 else "quantities"
-    return f"{told} {_count(left).capitalize()} {things} could not be judged." if left else told
+    return f"{told} {counted(left).capitalize()} {things} could not be judged." if left else told
 
 
 def _of_claims(claims: Mapping[str, str]) -> str:
@@ -152,10 +195,10 @@ def _of_claims(claims: Mapping[str, str]) -> str:
         return ""
     if len(counts) == 1:
         verb = _OUTCOMES[next(iter(counts))][size > 1]
-        return f"{'The claim' if size == 1 else 'Both claims' if size == 2 else f'All {_count(size)} claims'} {verb}."
+        return f"{'The claim' if size == 1 else 'Both claims' if size == 2 else f'All {counted(size)} claims'} {verb}."
     held = counts.pop("holds", 0)
-    told = f"{_count(held).capitalize() if held else 'None'} of {_count(size)} claims {_OUTCOMES['holds'][held > 1]}"
-    rest = [f"{_count(counts[each])} {words[counts[each] > 1]}" for each, words in _OUTCOMES.items() if each in counts]
+    told = f"{counted(held).capitalize() if held else 'None'} of {counted(size)} claims {_OUTCOMES['holds'][held > 1]}"
+    rest = [f"{counted(counts[each])} {words[counts[each] > 1]}" for each, words in _OUTCOMES.items() if each in counts]
     return f"{told}; {', '.join(rest)}."
 
 
@@ -164,49 +207,11 @@ def _of_further_claims(claims: Mapping[str, str]) -> str:
     size, counts = len(claims), Counter(claims.values())
     if not size:
         return ""
-    told = [f"{_count(counts[each])} {words[counts[each] > 1]}" for each, words in _OUTCOMES.items() if each in counts]
+    told = [f"{counted(counts[each])} {words[counts[each] > 1]}" for each, words in _OUTCOMES.items() if each in counts]
     if len(told) == 1:
         things = "claim, which decides" if size == 1 else "claims, which decide"
-        return f"{_count(size).capitalize()} further {things} nothing, {_OUTCOMES[next(iter(counts))][size > 1]}."
-    return f"Of {_count(size)} further claims, which decide nothing, {', '.join(told[:-1])} and {told[-1]}."
-
-
-def _of_jumps(staircase: StaircaseView) -> str:
-    """How many of the predicted jumps were seen or could be judged, and when they came."""
-    rows = [row for row in staircase.rows if math.isfinite(row.time)]
-    kinds = [row.status for row in rows]
-    seen = [row.seen for row in rows if row.seen is not None and math.isfinite(row.seen.time)]
-    errors = [each.time_error for each in seen if each.status == names.JUDGED and math.isfinite(each.time_error)]
-    judged, left = kinds.count(names.JUDGED), len(kinds) - kinds.count(names.JUDGED)
-    if not rows:
-        return ""
-    if left:
-        told = "One jump was predicted" if len(rows) == 1 else f"{_count(len(rows)).capitalize()} jumps were predicted"
-        told += f" and {_count(judged).replace('no', 'none')} could be judged{_left_out(kinds)}"
-    elif len(rows) == 1:
-        told = "One jump was predicted, and it was " + ("seen" if seen else "not seen")
-    else:
-        told = f"{_count(len(rows)).capitalize()} jumps were predicted and {_count(len(seen)).replace('no', 'none')} "
-        told += "was seen" if len(seen) < 2 else "were seen"
-    if not errors:
-        return f"{told}."
-    told_of, worst = judged if left else len(seen), max(errors, key=abs)
-    if abs(worst) > _FAR:
-        one, off = "" if told_of == 1 else " one of them", 1 / (1 + worst)
-        return f"{told},{one} at {number(off, 2)} {'of' if off < 1 else 'times'} its predicted time."
-    whose = "" if told_of == 1 else " each" if len(errors) == told_of else f" {_count(len(errors))} of them"
-    their = "their" if "of them" in whose and len(errors) > 1 else "its"
-    return f"{told},{whose} within {_percent(abs(worst))} of {their} time."
-
-
-def _left_out(kinds: Sequence[str]) -> str:
-    """Why jumps are not judged."""
-    reasons = (
-        (kinds.count(names.SLOW), "known only roughly"),
-        (kinds.count(names.UNCLEAR), "not clear from this curve"),
-        (kinds.count(names.NOT_DUE), "not due when the run ended"),
-    )
-    return f" ({', '.join(f'{_count(number)} {why}' for number, why in reasons if number)})"
+        return f"{counted(size).capitalize()} further {things} nothing, {_OUTCOMES[next(iter(counts))][size > 1]}."
+    return f"Of {counted(size)} further claims, which decide nothing, {', '.join(told[:-1])} and {told[-1]}."
 
 
 def _called(name: str, view: TreeView) -> str:
@@ -223,8 +228,8 @@ def _not_followed(wrong: Sequence[Row], judged: int) -> str:
     if judged == 1:
         return f"Training does not follow theory in the {size}."
     if len(wrong) == 1:
-        return f"One of {_count(judged)} quantities does not follow theory: the {size}."
-    return f"{_count(len(wrong)).capitalize()} of {_count(judged)} quantities do not follow theory, most the {size}."
+        return f"One of {counted(judged)} quantities does not follow theory: the {size}."
+    return f"{counted(len(wrong)).capitalize()} of {counted(judged)} quantities do not follow theory, most the {size}."
 
 
 def _size(row: Row) -> str:
@@ -239,19 +244,6 @@ def _ratio(error: float | None, tolerance: float) -> float:
     if error is None:
         return -1.0
     return error / tolerance if tolerance > 0 else math.inf if error else 0.0
-
-
-def _percent(share: float) -> str:
-    """Rounded up, so that what is said to be within it is."""
-    percent = 100 * share
-    if percent == 0:
-        return "0 %"
-    step = 1.0 if percent >= 1 else 10.0 ** math.floor(math.log10(percent))
-    return f"{number(math.ceil(percent / step - 1e-9) * step, 2 if percent < 100 else 4)} %"
-
-
-def _count(size: int) -> str:
-    return _COUNTS[size] if size < len(_COUNTS) else str(size)
 
 
 def _letter(place: int) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["number", "percent"]
+__all__ = ["counted", "number", "percent"]
 
 _LARGE = 1e6
+_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -43,3 +44,13 @@ def percent(value: float | None) -> str:
         return "–"
     told = f"{100 * value:+.1f} %".replace("-", "−")
     return told[1:] if told[1:] == "0.0 %" else told
+
+
+def counted(size: int) -> str:
+    """A count, spelled out up to twelve.
+
+    Example:
+        >>> counted(0), counted(12), counted(13)
+        ('no', 'twelve', '13')
+    """
+    return _COUNTS[size] if size < len(_COUNTS) else str(size)

@@ -1,65 +1,106 @@
-"""How much a compressed chunk of an array holds, before it is unpacked."""
+"""Checks of the compressed chunks of an array, before zarr reads them all at once."""
 
 from __future__ import annotations
 
 import bz2
 import functools
+import itertools
 import lzma
+import math
 import zlib
-from pathlib import Path
+from typing import Any
 
 import zarr
 
 from dynascope.arguments import require
+from dynascope.record.stored_files import StoredFiles
 
-__all__ = ["require_sizes"]
+__all__ = ["require_whole_chunks"]
 
+_COMPRESSORS = {"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"}
 _STREAMS = {
     "bz2": bz2.BZ2Decompressor,
     "gzip": functools.partial(zlib.decompressobj, 16 + zlib.MAX_WBITS),
     "lzma": lzma.LZMADecompressor,
     "zlib": zlib.decompressobj,
 }
-_SAID = {"blosc": slice(4, 8), "lz4": slice(0, 4)}  # where these write the size
-_HEAD = 18  # bytes, of which the longest head of a frame of Zstandard has as many
+_SIZE = {"blosc": slice(4, 8), "lz4": slice(0, 4)}  # where the header holds the unpacked size
+_GROWTH, _HEAD = 1.02, 1024  # by how much compression enlarges noise, and bytes of headers
 
 
-def require_sizes(name: str, array: zarr.Array, folder: Path) -> None:
-    """Raise `InputError` if a chunk of an array would unpack to more than a chunk of it.
+def require_whole_chunks(name: str, array: zarr.Array, files: StoredFiles) -> None:
+    """Raise `InputError` unless every chunk of an array is there and unpacks to exactly one chunk.
+
+    zarr reads all chunks concurrently and prints a traceback for each that fails after the first, so that damage is
+    found here first, chunk by chunk.
 
     Args:
-        name: Of the array.
-        array: It.
-        folder: Where it is.
+        name: Path of the array.
+        array: Its metadata.
+        files: The files of the record.
+
+    Raises:
+        InputError: The array needs a decoder other than plain decompression (zarr can name pickle, which runs code);
+            or a chunk is missing, is larger than a chunk, or cannot be unpacked.
     """
-    most = array.dtype.itemsize
-    for length in array.chunks:
-        most *= length
-    codecs = [getattr(codec, "codec_id", "") for codec in array.compressors]
-    for file in folder.rglob("*"):
-        if codecs and file.is_file() and not file.name.startswith(".z"):
-            require(
-                _unpacked(codecs[0], file, most) <= most,
-                f"a chunk of the array {name!r} takes more than the {most} bytes of one when it is unpacked",
-                argument="path",
-                value=str(file),
-                remedy="make the record again",
-            )
+    codecs = [getattr(codec, "codec_id", None) for codec in array.compressors]
+    require(
+        not array.filters and len(codecs) < 2 and _COMPRESSORS.issuperset(codecs),
+        f"the array {name!r} needs a decoder that is not plain decompression",
+        argument="path",
+        value=name,
+        remedy="load only records that dynascope saved",
+    )
+    sizes = files.chunks(name)
+    missing = array.nchunks - len(sizes)
+    # The metadata may claim any number of chunks; each is looked for only if there are as many files.
+    if missing <= 0:
+        keys = [array.metadata.encode_chunk_key(each) for each in itertools.product(*map(range, array.cdata_shape))]
+        missing = sum(key not in sizes for key in keys)
+    require(
+        missing == 0,
+        f"the array {name!r} lacks {missing} of its {array.nchunks} chunks",
+        argument="path",
+        value=name,
+        remedy="copy the record again, whole",
+    )
+    whole = math.prod(array.chunks) * array.dtype.itemsize
+    for key in keys:
+        fits = sizes[key] <= (_GROWTH * whole + _HEAD if codecs else whole)
+        size = _unpacked(array.compressors, files.read(f"{name}/{key}"), whole) if fits else math.inf
+        require(
+            size <= whole,
+            f"a chunk of the array {name!r} takes more than the {whole} bytes of one when it is unpacked",
+            argument="path",
+            value=f"{name}/{key}",
+            remedy="make the record again",
+        )
+        require(
+            size == whole,
+            f"a chunk of the array {name!r} is damaged: it holds {size:.0f} of {whole} bytes",
+            argument="path",
+            value=f"{name}/{key}",
+            remedy="make the record again",
+        )
 
 
-def _unpacked(codec: str, file: Path, most: int) -> float:
-    """Bytes that a file says that it unpacks to, or more than most of them."""
+def _unpacked(compressors: Any, data: bytes, whole: int) -> float:
+    """The number of bytes that a chunk unpacks to; infinity for more than a whole chunk, which is not unpacked."""
+    if not compressors:
+        return len(data)
+    codec = compressors[0].codec_id
     if codec in _STREAMS:
         stream = _STREAMS[codec]()
-        size = len(stream.decompress(file.read_bytes(), most + 1))
-        return most + 1 if stream.unused_data else size  # which is unpacked too
-    with file.open("rb") as opened:
-        data = opened.read(_HEAD)
-    if codec in _SAID:
-        return int.from_bytes(data[_SAID[codec]], "little")
-    # Zstandard, RFC 8878, 3.1.1.1: where its first frame says no size, all of it would be unpacked to find out.
+        size = len(stream.decompress(data, whole + 1))
+        return math.inf if size > whole or stream.unused_data else size  # zarr would unpack further data too
+    declared = int.from_bytes(data[_SIZE[codec]], "little") if codec in _SIZE else _of_zstandard(data)
+    return len(memoryview(compressors[0].decode(data)).cast("B")) if declared <= whole else math.inf
+
+
+def _of_zstandard(data: bytes) -> float:
+    """The unpacked size that the first frame declares (RFC 8878, 3.1.1.1); infinity where it declares none."""
     flag, alone = data[4] >> 6, data[4] >> 5 & 1
     length = (alone, 2, 4, 8)[flag]
     start = 6 - alone + (0, 1, 2, 4)[data[4] & 3]
-    said = int.from_bytes(data[start : start + length], "little") + (256 if length == 2 else 0)
-    return said if length else most + 1
+    size = int.from_bytes(data[start : start + length], "little") + (256 if length == 2 else 0)
+    return size if length else math.inf

@@ -259,6 +259,7 @@ QUANTITIES = {
     "low": "low end of the interval",
     "high": "high end of the interval",
     "holds": "whether the hypothesis holds",
+    "why_undecided": "why the hypothesis is undecided",
     "statement": "claim",
 }
 

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 
 from dynascope.record import staircase_names as names
 from dynascope.record.clock import is_exponential, time_unit
+from dynascope.record.gathering import gathered_reasons, numbered
 from dynascope.record.names import STEPS
 from dynascope.record.numbers import number
 
@@ -22,6 +23,7 @@ __all__ = ["Jump", "SeedJump", "SeenJump", "StaircaseView", "counted_words", "is
 
 
 _SMALLEST = 1e-3  # share of the initial loss
+_KINDS = 3  # reasons in a sentence
 _SHORT = 30  # letters of what is said again
 
 
@@ -210,12 +212,17 @@ class StaircaseView:
         return [Jump(*row) for row in columns]
 
     @property
+    def smallest(self) -> float:
+        """The share of the initial loss that a jump must explain for a row of the table."""
+        return float(self.record.attrs.get("smallest_jump", _SMALLEST))
+
+    @property
     def shown(self) -> list[Jump]:
         """The jumps that a table has rows for: those that explain enough of the initial loss, and a single other one.
 
         Enough is a thousandth, or what the attribute `smallest_jump` says.
         """
-        least = float(self.record.attrs.get("smallest_jump", _SMALLEST)) * self.levels[0]
+        least = self.smallest * self.levels[0]
         large = [row for row in self.rows if not row.loss_before - row.loss_after < least]
         return large if len(self.rows) - len(large) > 1 else self.rows
 
@@ -228,6 +235,26 @@ class StaircaseView:
             return ""
         share = sum(row.loss_before - row.loss_after for row in rest) / self.levels[0]
         return f"{len(rest)} further jumps explain {number(100 * share, 2)} % of the loss together."
+
+    @property
+    def slow_sentence(self) -> str:
+        """One sentence on all slow jumps and why they are slow; empty if there are none."""
+        kinds = gathered_reasons([(row.number, row.reason) for row in self.rows])
+        if not kinds:
+            return ""
+        slow = sorted(jump for jumps, _ in kinds for jump in jumps)
+        one = len(slow) == 1
+        subject = (
+            f"Jump {slow[0]} approaches its predicted time"
+            if one
+            else f"Jumps {numbered(slow)} approach their predicted times"
+        )
+        why = [
+            reason if len(kinds) == 1 else f"{reason} (jump{'s' * (len(own) > 1)} {numbered(own)})"
+            for own, reason in kinds
+        ]
+        rest = [f"{len(kinds) - _KINDS} further reasons"] if len(kinds) > _KINDS + 1 else why[_KINDS:]
+        return f"{subject} slowly and {'is' if one else 'are'} not judged: {'; '.join([*why[:_KINDS], *rest])}."
 
     @functools.cached_property
     def over_seeds(self) -> list[SeedJump]:

@@ -12,7 +12,10 @@ import xarray as xr
 
 from dynascope.record.staircase_view import StaircaseView, is_staircase
 
-__all__ = ["Tree", "TreeView"]
+__all__ = ["SHARE_OF_FALL", "WHY_UNDECIDED", "Tree", "TreeView"]
+
+SHARE_OF_FALL = "share_of_fall"  # the attribute of a tree: how much of the fall of the loss was judged
+WHY_UNDECIDED = "why_undecided"  # the variable of an observation: the reason for each undecided claim
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,9 +81,17 @@ class TreeView:
 
     @property
     def warnings(self) -> list[str]:
-        """Every warning of the tree and of its sides, once."""
+        """Every warning of the tree and of its sides, once, and one on all slow jumps."""
         told = [each for node in self.tree.subtree for each in json.loads(node.attrs.get("warnings", "[]"))]
-        return list(dict.fromkeys(told))
+        slow = "" if self.staircase is None else self.staircase.slow_sentence
+        return list(dict.fromkeys(filter(None, [*told, slow])))
+
+    @property
+    def undecided(self) -> dict[str, str]:
+        """The reason for each undecided claim, by name; older records state none."""
+        if self.observed is None or WHY_UNDECIDED not in self.observed:
+            return {}
+        return {str(name): reason for name, reason in self.observed[WHY_UNDECIDED].to_series().items() if reason}
 
     def _side(self, name: str) -> xr.Dataset | None:
         """One side, or None. A record alone is the side that its contents tell."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import xarray as xr
 
-from dynascope.arguments import shown
 from dynascope.errors import InputError
 from dynascope.record import CONVENTION, TreeView, describe
 from dynascope.record.numbers import number
 from dynascope.record.staircase_names import INITIAL_LOSS
+from dynascope.record.tree_view import WHY_UNDECIDED
 from dynascope.report.wording import command, parameter, words
 
 __all__ = [
@@ -23,9 +24,9 @@ __all__ = [
     "facts_of",
     "how_it_was_done",
     "hypotheses_of",
+    "naming_attribute",
     "parameters_of",
     "read_json",
-    "warnings_of",
 ]
 
 # What the options of a prediction are; a study says what its own are.
@@ -132,6 +133,7 @@ def _hypothesis(row: Mapping[str, Any], observed: xr.Dataset, judged: Collection
         "quantity": quantity,
         "measured": measured,
         "outcome": row["holds"],
+        "why": row.get(WHY_UNDECIDED, ""),
         "judged": "decides" if row["hypothesis"] in judged else "",
     }
 
@@ -142,30 +144,32 @@ def _between(least: float, most: float) -> str:
     return f"at most {number(most)}" if math.isinf(least) else f"{number(least)} to {number(most)}"
 
 
-def warnings_of(view: TreeView) -> list[str]:
-    """Every warning of the tree, once."""
-    found = [str(warning) for node in view.tree.subtree for warning in read_json(node.attrs, "warnings", [])]
-    return list(dict.fromkeys(found))
-
-
 def read_json(attributes: Mapping[Any, Any], name: str, default: Any) -> Any:
-    """An attribute that is a JSON list or object.
+    """An attribute that is JSON text, or the default where it is absent."""
+    return json.loads(attributes[name]) if name in attributes else default
 
-    Raises:
-        InputError: It is something else.
+
+@contextlib.contextmanager
+def naming_attribute(name: str) -> Iterator[None]:
+    """Let an `InputError` about what an attribute names be about that attribute.
+
+    Example:
+        >>> with naming_attribute("meaning"):
+        ...     raise InputError("there is no 'width'", argument="caption", remedy="choose from loss")
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: the attribute 'meaning' does not fit the record (there is no 'width'): choose ...
     """
     try:
-        value = json.loads(attributes[name]) if name in attributes else default
-    except (TypeError, ValueError, RecursionError):
-        value = None
-    if not isinstance(value, type(default)):
+        yield
+    except InputError as error:
+        problem = str(error).removesuffix(f": {error.remedy}.")
         raise InputError(
-            f"the attribute {name!r} is not a JSON {'list' if isinstance(default, list) else 'object'}",
+            f"the attribute {name!r} does not fit the record ({problem})",
             argument=name,
-            value=shown(attributes[name]),
-            remedy="make records with make_record, which writes lists and dictionaries as JSON",
-        )
-    return value
+            value=error.value,
+            remedy=error.remedy,
+        ) from error
 
 
 def _training(attributes: Mapping[Any, Any]) -> str:

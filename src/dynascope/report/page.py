@@ -35,9 +35,9 @@ from dynascope.report.facts import (
     facts_of,
     how_it_was_done,
     hypotheses_of,
+    naming_attribute,
     parameters_of,
     read_json,
-    warnings_of,
 )
 from dynascope.report.page_figures import page_figures
 from dynascope.report.patterns import patterns
@@ -71,14 +71,7 @@ class _Quantities(NamedTuple):
 
     @classmethod
     def of(cls, facts: Mapping[Any, Any], name: str, view: TreeView) -> _Quantities:
-        told = read_json(facts, name, {})
-        require(
-            all(isinstance(each, dict) and {"error", "tolerance", "agrees"} <= each.keys() for each in told.values()),
-            f"the attribute {name!r} does not hold an error, a tolerance and whether it agrees for each quantity",
-            argument=name,
-            remedy="make the tree with compare",
-        )
-        rows = quantity_rows(told, view)
+        rows = quantity_rows(read_json(facts, name, {}), view)
         return cls(rows, reasons_of(rows), any(row.largest is not None for row in rows))
 
 
@@ -94,8 +87,7 @@ def render_page(tree: Tree) -> str:
         A self-contained page of at most 1.5 MB, which opens from disk and makes no request.
 
     Raises:
-        InputError: The tree holds neither a prediction nor an observation, a figure or a text names what it lacks, or
-            an attribute that should be JSON is not.
+        InputError: The tree holds neither a prediction nor an observation, or a figure or a text names what it lacks.
 
     Example:
         >>> from dynascope.record import make_record
@@ -123,16 +115,12 @@ def render_page(tree: Tree) -> str:
     first, others = page_figures(view, max(_TEXT, _MOST_BYTES - _TEXT - taken))
     return _template().render(
         title=facts.get("title") or _title(facts),
-        question=fill_caption(str(facts["question"]), view)
-        if "question" in facts
-        else asked_of_a_staircase(view, facts),
+        question=_text_of("question", facts, view) or asked_of_a_staircase(view, facts),
         claim=facts.get("claim", ""),
         verdict=_verdict(view),
         decisive=_decisive(hypotheses),
-        meaning=fill_caption(str(facts["meaning"]), view)
-        if "meaning" in facts
-        else meaning_of_a_staircase(view, facts),
-        warnings=warnings_of(view),
+        meaning=_text_of("meaning", facts, view) or meaning_of_a_staircase(view, facts),
+        warnings=view.warnings,
         figures=first,
         others=others,
         features=features,
@@ -200,18 +188,24 @@ def _is_page(path: Path) -> bool:
     return not start or _GENERATOR in start
 
 
+def _text_of(name: str, attributes: Mapping[Any, Any], view: TreeView) -> str:
+    """An attribute that is a text with numbers of the record in it; empty where it is absent."""
+    with naming_attribute(name):
+        return fill_caption(attributes.get(name, ""), view)
+
+
 def _title(facts: Mapping[Any, Any]) -> str:
     parts = [str(facts[name]) for name in ("network", "task") if facts.get(name)]
     return " on ".join(parts) or "Learning dynamics"
 
 
 def _verdict(view: TreeView) -> dict[str, str]:
-    kind = str(view.attributes.get("verdict"))
+    kind = view.attributes.get("verdict", "")
     sides = list(view.sides)
     if kind not in HEADINGS:
         kind = "open" if len(sides) == 2 else {"observed": "observation", "predicted": "prediction"}[sides[0]]
     if "answer" in view.attributes:
-        sentence = fill_caption(str(view.attributes["answer"]), view)
+        sentence = _text_of("answer", view.attributes, view)
     else:
         sentence = str(view.attributes.get("verdict_sentence") or _SENTENCES.get(kind, ""))
         if kind == "prediction":

@@ -13,6 +13,7 @@ from dynascope.plot import Chart, traces
 from dynascope.plot.axes import is_power_law
 from dynascope.plot.layout import lay_out
 from dynascope.record import TreeView, describe
+from dynascope.report.facts import naming_attribute
 from dynascope.report.interactive import chart_plot, lines_figure, staircase_figure
 from dynascope.report.staircase_words import seen_in_a_staircase
 
@@ -56,13 +57,14 @@ def page_figures(view: TreeView, room: int) -> tuple[list[PageFigure], list[Page
     Raises:
         InputError: A declared figure names what the tree lacks.
     """
-    charts = plot.from_json(view.attributes.get("figures", "[]"))
+    with naming_attribute("figures"):
+        charts = plot.from_json(view.attributes.get("figures", "[]"))
     told = {name for chart in charts for name in _names(chart)}
     names = [name for name in traces.curve_names(view) if name not in told]
     staircase = view.staircase is not None and not any(chart.staircase for chart in charts)
     if staircase:
         names = [name for name in names if name != "loss"]
-    planes = [pair for pair in traces.planes(view) if not set(pair) <= told]
+    planes = [pair for pair in traces.planes(view) if not set(pair) <= told and traces.plane(view, *pair)]
     count = len(charts) + staircase + len(planes) + len(names)
     # What a figure takes is known when it is made; mostly the first guess is enough.
     share = room // max(1, min(count, _MOST_FIGURES))
@@ -81,7 +83,8 @@ def _drawn(
     names: Sequence[str],
     share: int,
 ) -> tuple[list[PageFigure], list[PageFigure]]:
-    declared = [_declared(view, chart, share) for chart in charts]
+    with naming_attribute("figures"):
+        declared = [_declared(view, chart, share) for chart in charts]
     rest = [_staircase(view, share)] if staircase else []
     rest += [_plane(view, x, y, share) for x, y in planes]
     rest += [_curve(view, name, share) for name in names[: max(0, _MOST_FIGURES - len(declared) - len(rest))]]

@@ -109,7 +109,7 @@ def moved_by(varied: Sequence[str], found: Runs, metric: str) -> list[Effect]:
     """How each factor moves a metric from its lowest to its highest level, NaN where the metric means nothing."""
     runs = _with_best(found)
     values = [np.array([runs[level][metric] for level in _LEVELS[factor]]) for factor in varied]
-    unknown = Effect(np.nan, np.nan, np.nan, np.nan, 0, "undecided")
+    unknown = Effect(np.nan, np.nan, np.nan, np.nan, 0, "undecided", "the metric is undefined in a run")
     return [Hypothesis("", metric, 0).compare(each) if np.isfinite(each).all() else unknown for each in values]
 
 

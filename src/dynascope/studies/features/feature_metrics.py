@@ -164,7 +164,9 @@ class FeatureMetrics(ClaimsStudy):
             Claim.of_runs("fewer features", lower, full - alone, most=0.0),
             Claim.of_runs("minimum features", few, full, most=self.threshold),
         ]
-        return [claim.if_known(bool(np.all(found["fitted"][1]))) for claim in claims]
+        fitted = np.asarray(found["fitted"][1])
+        few = f"{fitted.sum()} of {fitted.size} runs brought the loss below {100 * _FITTED:.0f} % of its start"
+        return [claim.if_known(bool(fitted.all()), few) for claim in claims]
 
     def exact(self) -> Values:
         """The modes of the first features, each of which learns its part of the target exponentially."""

@@ -194,7 +194,9 @@ class NeuralCollapse(CurvesStudy):
             for j, labels in enumerate(self.labels):
                 statement = f"Classes collapse ({network}, {labels}): {_COLLAPSE}."
                 claim = Claim.of_runs(f"{network}, {labels}", statement, change[i, j], most=-1.0)
-                claims.append(claim.if_known(bool(learned[i, j].all())))
+                own = learned[i, j]
+                few = f"{own.sum()} of {own.size} networks learned {100 * _LEARNED:.0f} % of the labels"
+                claims.append(claim.if_known(bool(own.all()), few))
         return claims
 
     @property

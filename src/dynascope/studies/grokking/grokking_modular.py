@@ -171,7 +171,9 @@ class GrokkingModular(ClaimsStudy):
         overfitted = np.arange(self.seeds), np.searchsorted(self._runs.recorded, found["overfitted_step"][1])
         runs = {each.metric: [found[each.metric][overfitted], found[each.metric][:, -1]] for each in _CLAIMS[1:]}
         runs["step"] = [found["train_step"][1], np.where(found["generalised"][1], found["test_step"][1], np.inf)]
-        undecided = () if np.all(found["fitted"][1]) else ("H1",)
+        fitted = np.asarray(found["fitted"][1])
+        few = f"{fitted.sum()} of {fitted.size} networks fitted their training samples"
+        undecided = {} if fitted.all() else {"H1": few}
         return report_runs([(each, runs[each.metric]) for each in _CLAIMS], undecided=undecided)
 
     def exact(self) -> Values:

@@ -45,12 +45,14 @@ def put_claims(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     pairs = [(remedy, ("default", remedy), remedy.capitalize()) for remedy in _CHANGES]
     decay = "Small outputs for large targets, a stronger decay,"
     pairs.append(("decay", ("target upscaling", "output downscaling"), decay))
-    claims, undecided = [], []
+    claims, undecided = [], {}
     for factor, runs, begin in pairs:
         for metric, words in _CURES.items():
             claims.append((factor, metric, f"{begin} {words}.", [found[metric][run] for run in runs]))
-        if not np.all([found["reached"][run] for run in runs]):
-            undecided += [f"{factor}: delay", f"{factor}: delay_decades"]
+        reached = np.array([found["reached"][run] for run in runs])
+        if not reached.all():
+            few = f"{reached.sum()} of {reached.size} networks passed both thresholds"
+            undecided |= {f"{factor}: {metric}": few for metric in ("delay", "delay_decades")}
     for metric, where in (("kappa", ""), ("test_kappa", " on test images")):
         words = f"By default, training on after the fit brings fewer features{where}."
         claims.append(("steps", metric, words, [found[f"{metric}_{when}"]["default"] for when in ("before", "after")]))

@@ -115,7 +115,7 @@ class CollapseModels:
                 THEORY[4],
                 "Isotropic noise makes neurons grow where theory says so: the least rate, over ης².",
                 Means(neurons[0][chosen], neurons[1][chosen], self.neuron_runs),
-            ).if_known(bool(repelling.any())),
+            ).if_known(bool(repelling.any()), "theory expects no neuron to grow at these strengths of the noise"),
         ]
 
     def exact(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.stats
 
 from dynascope.comparison import Claim
+from dynascope.record.numbers import number
 from dynascope.studies.noise.joint_claims import Means, close_to, law_of_samples
 from dynascope.studies.noise.phase_space import PhaseSpace
 from dynascope.studies.noise.regression_laws import RegressionLaws
@@ -70,6 +71,7 @@ def limiting_claims(
         circling = (late.circulation(laws.learning_rate) / laws.circulation).T[laws.swings]
         law.append(close_to(currents, of_currents, Means.of(circling), np.ones(len(circling)), most=_CURRENTS))
     else:
-        law.append(Claim(currents, of_currents, 0.0, most=_CURRENTS).if_known(False))
-    known = bool(np.abs(laws.off).max() < _SMALL)
-    return [*moments, *(each.if_known(known) for each in law)]
+        law.append(Claim(currents, of_currents, 0.0, most=_CURRENTS).if_known(False, "no mode swings at this momentum"))
+    off = float(np.abs(laws.off).max())
+    large = f"steps are too large: the exact variances differ from the law of small steps by {number(100 * off, 2)} %"
+    return [*moments, *(each.if_known(off < _SMALL, large) for each in law)]

@@ -137,15 +137,17 @@ class RestingNetworks:
             [float(values[name]) for name in names]
             for names in (("exponent_off", "off_low", "off_high"), ("network_exponent", "network_low", "network_high"))
         )
-        # What goes faster than a free walk in the end is still on its way to a minimum.
-        rests = bool(np.mean(values["loss_change"]) > -_RESTING and values["late_exponent"] < 1)
+        falls, drifts = np.mean(values["loss_change"]) <= -_RESTING, values["late_exponent"] >= 1
         forecast, slow = NETWORK_CLAIMS
         said = f"Networks wander with the exponent that was forecast to {most:g}."
         claims = [
             Claim(forecast, said, *off, least=-most, most=most),
             Claim(slow, "Networks wander slower than by ordinary diffusion, of exponent 1.", *own, most=1.0),
         ]
-        return [each.if_known(rests) for each in claims]
+        still = f"the loss still fell by more than {100 * _RESTING:.0f} % in the second half of the warm-up"
+        # Displacement that grows faster than in a free walk means that the network still approaches a minimum.
+        faster = "the networks still move faster than a free walk, so they have not come to rest"
+        return [each.if_known(not falls, still).if_known(not drifts, faster) for each in claims]
 
     @functools.cached_property
     def images(self) -> Labelled:

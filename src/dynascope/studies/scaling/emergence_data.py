@@ -35,6 +35,7 @@ _DIFFERENCES = {
 }
 _READINGS = ("strength", "skill_loss", "loss")
 _LEFT = 0.1  # of the loss on the samples, from which on networks have not been trained to the end
+_UNFINISHED = f"networks keep more than {100 * _LEFT:.0f} % of the loss on their samples, so training was too short"
 _MEAN = (0.02, "the standard error of a mean over four thousand training sets or more is below half a percent")
 _INTERPOLANT = (1e-3, "directions that no sample sees keep their start, a ten-thousandth of the end")
 
@@ -152,7 +153,7 @@ class EmergenceData(SkillNeeds):
             "trained_strength": (("run", "skill"), [self._descended(*each) for each in self._small_sets]),
             **self._observed(runs, losses),
             "training_loss": ("samples", left),
-            **self._reported(runs, decided=bool(left.max() < _LEFT)),
+            **self._reported(runs, undecided="" if left.max() < _LEFT else _UNFINISHED),
         }
 
     def forecast(self) -> xr.Dataset:

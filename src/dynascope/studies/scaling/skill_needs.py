@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -110,11 +109,10 @@ class SkillNeeds(EmergenceStudy):
             "loss": (self.resource, self.target_scale**2 / 2 * losses @ self._task.frequencies),
         }
 
-    def _reported(self, runs: np.ndarray, *, decided: bool = True) -> dict[str, Any]:
-        """What the runs say of the claims, if they say anything."""
+    def _reported(self, runs: np.ndarray, *, undecided: str = "") -> dict[str, Any]:
+        """Report on the claims; with a reason why the runs cannot decide them, as undecided."""
         claims = [self._nearest(runs), *self._differences(runs)]
-        unknown = {} if decided else {"low": np.nan, "high": np.nan}
-        return report_claims([dataclasses.replace(each, **unknown) for each in claims])
+        return report_claims([each.if_known(not undecided, undecided) for each in claims])
 
     def _nearest(self, runs: np.ndarray) -> Claim:
         """With an interval over the networks that learn all skills and over those that learn one."""

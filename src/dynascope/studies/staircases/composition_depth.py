@@ -183,7 +183,12 @@ class CompositionDepth(CurvesStudy):
         for place, (name, (statement, bound)) in enumerate(zip(ARCHITECTURES, _CLAIMS, strict=True)):
             ends = (self._needed(widths[end, place], suffice[end][place]) for end in (0, -1))
             (low, found, high), (least, value, most) = ends
-            claims.append(Claim(name, statement, value / found, least / high, most / low, **bound(self.longest - 2)))
+            limits: dict[str, Any] = bound(self.longest - 2)
+            claim = Claim(name, statement, value / found, least / high, most / low, **limits)
+            # Where some width failed, the interval may still decide.
+            failed = f"training reached the target loss at no width up to {self._widest:g}"
+            known = claim.outcome != "undecided" or bool(np.isfinite([found, value]).all())
+            claims.append(claim.if_known(known, failed))
         return claims
 
     def _needed(self, found: float, suffices: int) -> tuple[float, float, float]:

@@ -12,7 +12,7 @@ import xarray as xr
 from dynascope.comparison import Claim
 from dynascope.flows.normalised_runs import NormPaths, train_normalised, white_share
 from dynascope.networks.scale_invariant import ScaleInvariantMLP
-from dynascope.record import name_all
+from dynascope.record import name_all, numbers
 from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import count, fraction, number, positive, seed
 from dynascope.tasks import Labelled, digits
@@ -199,9 +199,11 @@ class NoetherDynamics(ClaimsStudy):
             ),
         )
         claims = [Claim.of_runs(name, *each, **bounds) for name, (*each, bounds) in zip(_CLAIMS, said, strict=True)]
-        within = found["startup_share"][1] <= 1 - 1 / _APART, found["remembered_share"][1] <= _CLOSE
-        known = bool(within[0].all()), True, *[bool(within[1].all())] * 2
-        return [each.if_known(sure) for each, sure in zip(claims, known, strict=True)]
+        startup, remembered = (float(np.max(found[name][1])) for name in ("startup_share", "remembered_share"))
+        early = f"the first steps, while momentum builds up, make {_share(startup)} of the growth of a norm"
+        transient = f"{_share(remembered)} of the fourth power of a norm is still that of its start"
+        known = [(startup <= 1 - 1 / _APART, early), (True, ""), *[(remembered <= _CLOSE, transient)] * 2]
+        return [each.if_known(sure, reason) for each, (sure, reason) in zip(claims, known, strict=True)]
 
     def exact(self) -> Values:
         """What each closure says without a gradient; and that the law of the norm is exact."""
@@ -270,6 +272,10 @@ class NoetherDynamics(ClaimsStudy):
     def _networks(self) -> list[ScaleInvariantMLP]:
         widths = (self._task.inputs.shape[1], *[self.width] * _HIDDEN_LAYERS, len(self._task.class_names))
         return [ScaleInvariantMLP(widths, seed=self.seed + each) for each in range(self.starts)]
+
+
+def _share(share: float) -> str:
+    return f"{numbers.number(100 * share, 2)} %"
 
 
 def _in_front(path: np.ndarray) -> np.ndarray:

@@ -1,0 +1,62 @@
+"""How much of the fall of the loss a comparison judges."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import xarray as xr
+
+from dynascope.record import TreeView
+from dynascope.record import staircase_names as names
+
+__all__ = ["share_of_fall"]
+
+_LEAST = 0.01  # of the initial loss; a smaller fall is that of a phase in which nothing is learned yet
+
+
+def share_of_fall(view: TreeView) -> float | None:
+    """The share of the fall of the loss that a comparison judges.
+
+    The whole fall is L₀ − min(L_end, L_last): from the predicted initial loss to the last observed loss, or to the last
+    predicted loss (of the plateaus and of the curve) where the run ended before. Of a staircase the judged part is
+    Σ (L_before − L_after) over the judged jumps that were seen; of a loss curve it is the predicted fall over the times
+    that both records share.
+
+    Args:
+        view: A tree with both sides, and with its residual.
+
+    Returns:
+        The share; None where the records hold no single loss over time, or where it falls by less than one percent.
+
+    Example:
+        >>> from dynascope.record import make_record
+        >>> theory = make_record({"loss": (["time"], [1.0, 0.6, 0.0])}, {"time": [0.0, 1.0, 2.0]})
+        >>> run = make_record({"loss": (["time"], [1.0, 0.6])}, {"time": [0.0, 1.0]})
+        >>> share_of_fall(TreeView.of(xr.DataTree.from_dict({"observed": run, "predicted": theory})))
+        0.4
+    """
+    observed, predicted = _curve(view.observed), _curve(view.predicted)
+    if observed is None:
+        return None
+    if view.staircase is not None:
+        first, last = view.staircase.levels[[0, -1]]
+        last = last if predicted is None else np.nanmin([last, predicted[1][-1]])
+        judged = [row for row in view.staircase.rows if row.status == names.JUDGED and row.seen is not None]
+        part = sum(row.loss_before - row.loss_after for row in judged if row.seen and math.isfinite(row.seen.time))
+    elif predicted is not None:
+        known, loss = predicted
+        before, after = np.interp(np.clip(observed[0][[0, -1]], known[0], known[-1]), known, loss)
+        first, last, part = loss[0], loss[-1], before - after
+    else:
+        return None
+    fall = first - np.nanmin([last, observed[1][-1]])
+    return float(part / fall) if fall > _LEAST * first else None
+
+
+def _curve(record: xr.Dataset | None) -> tuple[np.ndarray, np.ndarray] | None:
+    """The times and the single loss of a record."""
+    curve = None if record is None else record.get(names.CURVE_LOSS)
+    if curve is None or curve.dims != ("time",) or not curve.size:
+        return None
+    return curve["time"].to_numpy(), curve.to_numpy()

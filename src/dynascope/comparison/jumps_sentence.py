@@ -1,0 +1,86 @@
+"""The sentence of a verdict about predicted jumps: how many were judged, and how well."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from dynascope.record import StaircaseView
+from dynascope.record import staircase_names as names
+from dynascope.record.numbers import counted, number
+from dynascope.record.staircase_view import Jump
+
+__all__ = ["jumps_sentence", "percent_up"]
+
+_FAR = 0.5  # a time that is off by a larger share is stated as a ratio
+
+
+def jumps_sentence(staircase: StaircaseView) -> str:
+    """How many of the predicted jumps were seen or could be judged, and when they came.
+
+    Where the table shows only the large jumps, the sentence is about those.
+    """
+    every = [row for row in staircase.rows if math.isfinite(row.time)]
+    rows = [row for row in staircase.shown if math.isfinite(row.time)]
+    if not every:
+        return ""
+    predicted = (
+        "One jump was predicted" if len(every) == 1 else f"{counted(len(every)).capitalize()} jumps were predicted"
+    )
+    if len(rows) < len(every):
+        least = f"{number(100 * staircase.smallest, 2)} % of the loss"
+        kept = f"{counted(len(rows))} of them explain" if len(rows) > 1 else f"{counted(len(rows))} of them explains"
+        predicted += f"; {kept.replace('no of', 'none of')} more than {least} each"
+    told, scored = _seen(rows, predicted)
+    errors = [
+        row.seen.time_error
+        for row in rows
+        if row.seen is not None and row.status == names.JUDGED and math.isfinite(row.seen.time_error)
+    ]
+    return f"{told}{_within(errors, scored)}."
+
+
+def _seen(rows: Sequence[Jump], predicted: str) -> tuple[str, int]:
+    """The count of jumps that were judged, or seen where all were judged."""
+    kinds = [row.status for row in rows]
+    judged, left = kinds.count(names.JUDGED), len(kinds) - kinds.count(names.JUDGED)
+    if not rows:
+        return predicted, 0
+    if left:
+        return f"{predicted} and {counted(judged).replace('no', 'none')} could be judged{_left_out(kinds)}", judged
+    seen = sum(row.seen is not None and math.isfinite(row.seen.time) for row in rows)
+    if len(rows) == 1:
+        return f"{predicted}, and it was {'seen' if seen else 'not seen'}", seen
+    return f"{predicted} and {counted(seen).replace('no', 'none')} {'was' if seen < 2 else 'were'} seen", seen
+
+
+def _within(errors: Sequence[float], scored: int) -> str:
+    """The largest error of a time among so many jumps; empty where there is none."""
+    if not errors:
+        return ""
+    worst = max(errors, key=abs)
+    if abs(worst) > _FAR:
+        one, off = "" if scored == 1 else " one of them", 1 / (1 + worst)
+        return f",{one} at {number(off, 2)} {'of' if off < 1 else 'times'} its predicted time"
+    whose = "" if scored == 1 else " each" if len(errors) == scored else f" {counted(len(errors))} of them"
+    their = "their" if "of them" in whose and len(errors) > 1 else "its"
+    return f",{whose} within {percent_up(abs(worst))} of {their} time"
+
+
+def _left_out(kinds: Sequence[str]) -> str:
+    """Why jumps are not judged."""
+    reasons = (
+        (kinds.count(names.SLOW), "known only roughly"),
+        (kinds.count(names.UNCLEAR), "not clear from this curve"),
+        (kinds.count(names.NOT_DUE), "not due when the run ended"),
+    )
+    return f" ({', '.join(f'{counted(number)} {why}' for number, why in reasons if number)})"
+
+
+def percent_up(share: float) -> str:
+    """A share as a percentage, rounded up, so that what is said to be within it is."""
+    percent = 100 * share
+    if percent == 0:
+        return "0 %"
+    step = 1.0 if percent >= 1 else 10.0 ** math.floor(math.log10(percent))
+    return f"{number(math.ceil(percent / step - 1e-9) * step, 2 if percent < 100 else 4)} %"
