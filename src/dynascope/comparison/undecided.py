@@ -1,4 +1,4 @@
-"""Verdicts that are taken back, where what is compared is known too roughly."""
+"""Verdicts that become undecided because a compared quantity is known too roughly."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import json
 
 import xarray as xr
 
+from dynascope.record.tree_view import SHARE_OF_FALL
+
 __all__ = ["leave_undecided"]
 
 
 def leave_undecided(tree: xr.DataTree, sentence: str) -> None:
-    """Take back the verdict of a comparison whose quantities are known too roughly, and say so in this sentence."""
+    """Make the verdict of a comparison undecided, for the reason that the sentence states: nothing counts as judged."""
     agreement = json.loads(tree.attrs["agreement"])
     unknown = {name: {**each, "error": None, "agrees": True} for name, each in agreement.items()}
+    tree.attrs.pop(SHARE_OF_FALL, None)
     tree.attrs |= {
         "verdict": "undecided",
         "verdict_sentence": sentence,
