@@ -15,7 +15,7 @@ __all__ = ["outlying_runs"]
 _TRIMMED = 0.25  # largest fraction of outliers that the first law tolerates
 _SUBSETS, _SUBSET = 24, 10  # random subsets and the runs in each: most have none of a few outliers
 _ROUNDS, _BEST = 3, 4  # concentration steps of all subsets, and subsets that get twice as many more
-_FALSE = 0.01  # probability to find any outlier among normal residuals
+_FALSE = 0.001  # probability to find any outlier among normal residuals
 _NEAREST = 6.0  # standard deviations at least: real scatter has longer tails than the normal distribution
 _SINGULAR = 1e-12  # relative curvature in a direction that the other runs do not determine
 
