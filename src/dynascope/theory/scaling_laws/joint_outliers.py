@@ -45,7 +45,7 @@ def outlying_runs(data: Scaled, law: Float[np.ndarray, " 5"]) -> Bool[np.ndarray
         law, squares = _fitted(data, law, kept[None], 1e-8)
         rest, slopes = (each[0] for each in joint_residuals(law, data.n, data.d, data.y))
         freedom = int(kept.sum()) - 5
-        trend = scatter_trend(rest, data)
+        trend = scatter_trend(rest, data, kept)
         # A trend may only excuse a run: where it would sharpen the test its own error matters.
         wider = np.maximum(trend / np.sqrt(np.mean(trend[kept] ** 2)), 1.0)
         scatter = max(float(np.sqrt(squares[0] / freedom)), ROUNDING)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.stats import theilslopes
 
 from dynascope.theory.scaling_laws.joint_search import Scaled
@@ -16,7 +16,9 @@ _PASSES = 2  # over the two resources
 _MOST = 500  # runs in a regression, whose cost grows with their square
 
 
-def scatter_trend(rest: Float[np.ndarray, " points"], data: Scaled) -> Float[np.ndarray, " points"]:
+def scatter_trend(
+    rest: Float[np.ndarray, " points"], data: Scaled, kept: Bool[np.ndarray, " points"] | None = None
+) -> Float[np.ndarray, " points"]:
     """Estimate the relative standard deviation of each loss, up to a common factor, as N^g D^h.
 
     The slopes of ln |residual| over ln N and ln D are Theil and Sen's medians of pairwise slopes, which tolerate 29 %
@@ -25,9 +27,11 @@ def scatter_trend(rest: Float[np.ndarray, " points"], data: Scaled) -> Float[np.
     Args:
         rest: Residuals of ln L about a law.
         data: The runs.
+        kept: Which of them the slopes are estimated from; all if not given.
     """
     size = np.log(np.maximum(np.abs(rest), ROUNDING))
-    some = np.random.default_rng(0).permutation(size.size)[:_MOST]
+    some = np.flatnonzero(np.ones(size.size, bool) if kept is None else kept)
+    some = np.random.default_rng(0).permutation(some)[:_MOST]
     trend = np.zeros(size.size)
     for _ in range(_PASSES):
         for resource in (data.n, data.d):
