@@ -5,10 +5,10 @@ Each row of the table is 2 000 draws of one design, of joint laws 300.
 - Power law: losses 2 x^−0.35 + E at eight points a decade from x = 1000 on, over two or three decades, where E is a
   share of the last loss. Each point scatters by 1 %; of several runs each differs besides by 1 % in its level and by
   another 1 % at both ends of its tilt. Fitted by `theory.scaling_laws.fit` with its defaults.
-- Joint law: L = 1.69 + 406.4 N^−0.34 + 410.7 D^−0.28 on grids of three decades of N and D, with a scatter of 1 %. Broken
-  runs, those with the smallest D at the edge of the design, are 7 to 28 % too high: one of 25, and 5 of 239 on nine
-  curves of equal compute with a scatter of 0.4 %. Kaplan's form, [(N_c/N)^(α_N/α_D) + D_c/D]^α_D, is not of this law.
-  *Further run* is one with ten times the largest N and D. Fitted by `theory.scaling_laws.fit_joint`.
+- Joint law: L = 1.69 + 406.4 N^−0.34 + 410.7 D^−0.28 on grids of three decades of N and D, with a scatter of 1 %, or on
+  nine curves of equal compute with a scatter of 0.4 %. Broken runs, those with the smallest D, are 7 to 28 % too high:
+  one of 25, or 5 of 239. Kaplan's form, [(N_c/N)^(α_N/α_D) + D_c/D]^α_D, is not of this law. *Further run* is one with
+  ten times the largest N and D. Fitted by `theory.scaling_laws.fit_joint`.
 - Calibration: strengths 1/(1 + exp(ln c − r T)) at 40 steps, with ln c = 8 and r = 0.0225, and a scatter of 0.02 at
   each point; of several runs each has a rate and an offset of its own, which scatter by 5 %. Calibrated by
   `theory.skills.calibrate` with its defaults.

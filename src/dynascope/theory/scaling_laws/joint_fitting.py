@@ -172,14 +172,19 @@ class JointLawFit:
 def fit_joint(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike, *, confidence: float = 0.95) -> JointLawFit:
     """Fit L = E + A N^−a + B D^−b to the losses of runs with N parameters and D samples.
 
-    Huber's loss of ln L: residuals count by their squares up to 1.345 times their own scatter, and by their size
-    beyond, so that single bad runs hardly matter. For given exponents E, A and B are found by linear least squares, on
-    a grid of exponents; from its lowest places all five are descended, none of them negative. The procedure of Hoffmann
-    et al., approach 3, has the same aim with a threshold of 1e-3, which makes it the sum of absolute residuals.
+    Runs that contradict the law of the others are left out: those that are more than six standard deviations from a law
+    that is fitted without them, from least trimmed squares and a forward search. So broken runs at the edge of the
+    design are found too. If a number of the law rests on one run alone, this run cannot be checked.
 
-    An interval holds the values that the losses do not contradict when everything else is fitted again, as told by
-    Student's t with five degrees of freedom less than losses. It has the coverage it states if each loss is of a run of
-    its own, whose scatter is a share of the loss.
+    The other runs are fitted by Huber's loss of ln L: residuals count by their squares up to 1.345 times their scatter,
+    and by their size beyond. For given exponents E, A and B are found by linear least squares, on a grid of exponents;
+    from its lowest places all five are descended, none of them negative. The procedure of Hoffmann et al., approach 3,
+    has a threshold of 1e-3, which makes it the sum of absolute residuals.
+
+    An interval holds the values that the losses do not contradict when everything else is fitted again, by Student's t
+    with five degrees of freedom less than losses. It has the coverage it states if the law describes the losses, each
+    loss is of a run of its own, and the scatter is a fraction of the loss. An F test of the curvature in ln N and ln D
+    that the law leaves shows where it does not: one fit in a hundred fails by chance.
 
     Args:
         parameters: N > 0, of the shape of the losses or one that fits; with losses in a table of shape (sizes,
@@ -196,6 +201,9 @@ def fit_joint(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike, *, conf
             of range.
 
     Warns:
+        OutlierWarning: Some runs contradict the law of the others: names them, and both exponents with and without
+            them.
+        MisfitWarning: The law does not describe the losses: the intervals are too narrow and do not extrapolate.
         UserWarning: The losses do not tell the terms apart: N and D go together in all runs, one of the terms may be
             absent, or the floor may be anything.
 
