@@ -17,7 +17,9 @@ KAPLAN = ((8.8e13 / N) ** (0.076 / 0.095) + 5.4e13 / D) ** 0.095
 def p_value(n, d, losses):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return fit_joint(n, d, losses).misfit_p_value
+        found = fit_joint(n, d, losses)
+    assert found.misfit_p_value is not None
+    return found.misfit_p_value
 
 
 @pytest.mark.parametrize("scatter", [0.0, 0.001, 0.01])
@@ -26,6 +28,7 @@ def test_losses_of_kaplans_form_are_warned_of(scatter):
     with pytest.warns(MisfitWarning, match="too narrow and do not extrapolate"):
         found = fit_joint(N, D, losses)
     assert found.outliers == ()
+    assert found.misfit_p_value is not None
     assert found.misfit_p_value < 1e-5
     assert "does not describe" in repr(found)
 

@@ -14,11 +14,25 @@ _MOST = 20  # runs that a warning names
 
 
 class OutlierWarning(UserWarning):
-    """A few runs contradict the law of the others, and were left out of the fit."""
+    """A few runs contradict the law of the others and are left out of the fit.
+
+    Args:
+        sentence: Names these runs.
+    """
+
+    def __init__(self, sentence: str):
+        super().__init__(sentence)
 
 
 class MisfitWarning(UserWarning):
-    """The law does not describe the losses: intervals are too narrow and do not extrapolate."""
+    """The law does not describe the losses: its intervals are too narrow and do not extrapolate.
+
+    Args:
+        sentence: Gives the evidence.
+    """
+
+    def __init__(self, sentence: str):
+        super().__init__(sentence)
 
 
 def outlier_sentence(
