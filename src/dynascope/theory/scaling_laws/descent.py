@@ -47,11 +47,12 @@ def descend(
     places = np.arange(len(laws))
     damping, active = np.full(len(laws), 1e-3), np.ones(len(laws), bool)
     rest, slopes = residuals(laws, places)
-    sums = huber(rest, threshold)
+    thresholds = np.broadcast_to(np.asarray(threshold, float), rest.shape)
+    sums = huber(rest, thresholds)
     for _ in range(_MOST_STEPS):
         own = np.flatnonzero(active)
         now, left, kept = laws[own], damping[own], slopes[own]
-        weighted = kept * huber_weights(rest[own], threshold)[..., None]
+        weighted = kept * huber_weights(rest[own], thresholds[own])[..., None]
         force = np.matmul(weighted.swapaxes(1, 2), rest[own][..., None])[..., 0]
         stays = ((now <= lower) & (force > 0)) | ((now >= upper) & (force < 0))
         curvature = np.matmul(weighted.swapaxes(1, 2), kept)
@@ -64,7 +65,7 @@ def descend(
         # A step too long may overflow or underflow, and is not taken.
         with np.errstate(all="ignore"):
             found, found_slopes = residuals(trial, own)
-            sum_found = huber(found, threshold)
+            sum_found = huber(found, thresholds[own])
         better = sum_found < sums[own]
         gained = np.where(better, sums[own] - sum_found, np.sum(force * step, axis=1))
         done = (gained <= precision * sums[own]) & (left < _FREE)

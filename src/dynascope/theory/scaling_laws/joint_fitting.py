@@ -11,8 +11,17 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_between
+from dynascope.arguments import require_between
+from dynascope.theory.scaling_laws.joint_diagnosis import (
+    UNLIKELY,
+    MisfitWarning,
+    OutlierWarning,
+    misfit_sentence,
+    outlier_sentence,
+)
 from dynascope.theory.scaling_laws.joint_law import IsoFlop, JointLaw, Split
+from dynascope.theory.scaling_laws.joint_misfit import curvature_p_value
+from dynascope.theory.scaling_laws.joint_outliers import outlying_runs
 from dynascope.theory.scaling_laws.joint_profile import JointProfile, Quantity
 from dynascope.theory.scaling_laws.joint_quantities import (
     best_exponent,
@@ -22,13 +31,14 @@ from dynascope.theory.scaling_laws.joint_quantities import (
     plain,
     prefactor,
 )
+from dynascope.theory.scaling_laws.joint_runs import checked_runs
 from dynascope.theory.scaling_laws.joint_search import UPPER, Scaled, nearest_joint_law
 from dynascope.theory.scaling_laws.spread import ExpectedLoss
 
 __all__ = ["JointLawFit", "SplitIntervals", "fit_joint"]
 
+_CALLER = 4  # frames up to the caller, past the checks of arguments
 _TOGETHER = 0.99  # correlation of ln N and ln D from which one stands for the other
-_FEWEST, _NUMBERS = 8, 5
 
 
 class SplitIntervals(NamedTuple):
@@ -60,9 +70,13 @@ class JointLawFit:
         data_prefactor_interval: That of B.
         data_exponent_interval: That of b.
         scatter: Standard deviation of ln L about the law, without outliers.
-        points: Number of losses.
+        points: Number of losses, with outliers.
+        outliers: Positions, in the flattened losses, of the runs that contradict the law of the others and are not part
+            of the fit.
+        misfit_p_value: Probability that the curvature in ln N and ln D that the law leaves is chance: below 0.01 the
+            law does not describe the losses, and the intervals do not hold. None if there are too few runs to test it.
         confidence: Of the intervals.
-        unclear: What the losses do not tell, in words; empty if they tell all.
+        unclear: The warnings of this fit; empty if there are none.
         profile: How the fit grows worse around the law, from which further intervals come.
         centres: Of ln N, ln D and ln L, about which that is.
     """
@@ -75,6 +89,8 @@ class JointLawFit:
     data_exponent_interval: tuple[float, float]
     scatter: float
     points: int
+    outliers: tuple[int, ...]
+    misfit_p_value: float | None
     confidence: float
     unclear: tuple[str, ...]
     profile: JointProfile
@@ -87,8 +103,12 @@ class JointLawFit:
             for short, name in named
             for low, high in [getattr(self, f"{name}_interval")]
         ]
-        head = f"L = E + A N^-a + B D^-b, from {self.points} losses that scatter by {self.scatter:.2%}"
-        return "\n".join([f"{head};", f"intervals of {self.confidence:.0%}:", *lines, *self.unclear])
+        used = f"{self.points - len(self.outliers)} of " if self.outliers else ""
+        head = f"L = E + A N^-a + B D^-b, from {used}{self.points} losses that scatter by {self.scatter:.2%}"
+        tested = (
+            "too few runs to test the law" if self.misfit_p_value is None else f"misfit p = {self.misfit_p_value:.2g}"
+        )
+        return "\n".join([f"{head};", f"intervals of {self.confidence:.0%} ({tested}):", *lines, *self.unclear])
 
     def loss(self, parameters: ArrayLike, data: ArrayLike) -> ExpectedLoss:
         """The loss at N and D, and where that of a further run is to be expected there.
@@ -152,14 +172,19 @@ class JointLawFit:
 def fit_joint(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike, *, confidence: float = 0.95) -> JointLawFit:
     """Fit L = E + A N^−a + B D^−b to the losses of runs with N parameters and D samples.
 
-    Huber's loss of ln L: residuals count by their squares up to 1.345 times their own scatter, and by their size
-    beyond, so that single bad runs hardly matter. For given exponents E, A and B are found by linear least squares, on
-    a grid of exponents; from its lowest places all five are descended, none of them negative. The procedure of Hoffmann
-    et al., approach 3, has the same aim with a threshold of 1e-3, which makes it the sum of absolute residuals.
+    Runs that contradict the law of the others are left out: those that are more than six standard deviations from a law
+    that is fitted without them, from least trimmed squares and a forward search. So broken runs at the edge of the
+    design are found too. If a number of the law rests on one run alone, this run cannot be checked.
 
-    An interval holds the values that the losses do not contradict when everything else is fitted again, as told by
-    Student's t with five degrees of freedom less than losses. It has the coverage it states if each loss is of a run of
-    its own, whose scatter is a share of the loss.
+    The other runs are fitted by Huber's loss of ln L: residuals count by their squares up to 1.345 times their scatter,
+    and by their size beyond. For given exponents E, A and B are found by linear least squares, on a grid of exponents;
+    from its lowest places all five are descended, none of them negative. The procedure of Hoffmann et al., approach 3,
+    has a threshold of 1e-3, which makes it the sum of absolute residuals.
+
+    An interval holds the values that the losses do not contradict when everything else is fitted again, by Student's t
+    with five degrees of freedom less than losses. It has the coverage it states if the law describes the losses, each
+    loss is of a run of its own, and the scatter is a fraction of the loss. An F test of the curvature in ln N and ln D
+    that the law leaves shows where it does not: one fit in a hundred fails by chance.
 
     Args:
         parameters: N > 0, of the shape of the losses or one that fits; with losses in a table of shape (sizes,
@@ -176,6 +201,9 @@ def fit_joint(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike, *, conf
             of range.
 
     Warns:
+        OutlierWarning: Some runs contradict the law of the others: names them, and both exponents with and without
+            them.
+        MisfitWarning: The law does not describe the losses: the intervals are too narrow and do not extrapolate.
         UserWarning: The losses do not tell the terms apart: N and D go together in all runs, one of the terms may be
             absent, or the floor may be anything.
 
@@ -191,9 +219,14 @@ def fit_joint(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike, *, conf
         1.783e+09
     """
     require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
-    n, d, values = _checked(parameters, data, losses)
+    n, d, values = checked_runs(parameters, data, losses)
     scaled = Scaled.of(n, d, values)
     numbers, threshold = nearest_joint_law(scaled)
+    outliers = outlying_runs(scaled, numbers)
+    with_all = float(numbers[3]), float(numbers[4])
+    if outliers.any():
+        scaled = Scaled.of(*(each[~outliers] for each in (n, d, values)))
+        numbers, threshold = nearest_joint_law(scaled)
     profile = JointProfile(scaled, numbers, threshold)
     of_n, of_d, of_loss = scaled.centres
     floor, a, b = (profile.interval(plain(k), confidence) for k in (0, 3, 4))
@@ -216,59 +249,25 @@ def fit_joint(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike, *, conf
         data_exponent_interval=_above_zero(np.array(b)),
         scatter=profile.scatter,
         points=values.size,
+        outliers=tuple(np.flatnonzero(outliers).tolist()),
+        misfit_p_value=curvature_p_value(scaled, numbers, threshold),
         confidence=confidence,
         unclear=(),
         profile=profile,
         centres=scaled.centres,
     )
-    unclear = _unclear(found, scaled, float(values.min()))
-    for sentence in unclear:
-        warnings.warn(sentence, stacklevel=2)
-    return dataclasses.replace(found, unclear=unclear)
-
-
-def _checked(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    n, d, values = (
-        _positive(name, each) for name, each in (("parameters", parameters), ("data", data), ("losses", losses))
-    )
-    if values.ndim == 2 and n.ndim == d.ndim == 1 and values.shape == (n.size, d.size):
-        n = n[:, None]
-    for name, each in (("parameters", n), ("data", d)):
-        fits = each.ndim <= values.ndim and all(
-            have in (1, want) for have, want in zip(each.shape[::-1], values.shape[::-1], strict=False)
-        )
-        require(
-            fits,
-            f"{name} has shape {each.shape} and losses {values.shape}",
-            argument=name,
-            value=each.shape,
-            remedy="give one for every loss, or a table of losses with one N for every row and one D for every column",
-        )
-    n, d, values = (each.ravel() for each in np.broadcast_arrays(n, d, values))
-    require(
-        values.size >= _FEWEST,
-        f"there are {values.size} losses",
-        argument="losses",
-        value=values.size,
-        remedy=f"give at least {_FEWEST}, for a law of five numbers",
-    )
-    for name, each in (("parameters", n), ("data", d)):
-        different = len(np.unique(each))
-        require(
-            different >= 3,
-            f"{name} has {different} different values",
-            argument=name,
-            value=different,
-            remedy="give runs with at least three, or fit one resource alone with fit",
-        )
-    return n, d, values
-
-
-def _positive(name: str, values: ArrayLike) -> np.ndarray:
-    array = require_array(name, values, (None,) * count_axes(values))
-    least = float(array.min(initial=math.inf))
-    require(least > 0, f"{name} has a value of {least:.6g}", argument=name, value=least, remedy="leave out such runs")
-    return array
+    heard: list[tuple[type[Warning], str]] = []
+    if found.outliers:
+        excess = values[outliers] / law.loss(n[outliers], d[outliers]) - 1
+        without = law.parameters_exponent, law.data_exponent
+        sentence = outlier_sentence(np.flatnonzero(outliers), excess, np.shape(losses), with_all, without)
+        heard.append((OutlierWarning, sentence))
+    if found.misfit_p_value is not None and found.misfit_p_value < UNLIKELY:
+        heard.append((MisfitWarning, misfit_sentence(found.misfit_p_value)))
+    heard += [(UserWarning, sentence) for sentence in _unclear(found, scaled, float(values[~outliers].min()))]
+    for category, sentence in heard:
+        warnings.warn(sentence, category, stacklevel=_CALLER)
+    return dataclasses.replace(found, unclear=tuple(sentence for _, sentence in heard))
 
 
 def _unclear(found: JointLawFit, scaled: Scaled, least: float) -> tuple[str, ...]:

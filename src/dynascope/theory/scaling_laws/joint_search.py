@@ -6,12 +6,12 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.ndimage import minimum_filter
 
 from dynascope.theory.scaling_laws.descent import descend
 
-__all__ = ["HUBER", "LOWER", "UPPER", "Scaled", "joint_residuals", "nearest_joint_law"]
+__all__ = ["HUBER", "LOWER", "UPPER", "Scaled", "joint_residuals", "joint_starts", "nearest_joint_law"]
 
 HUBER = 1.345  # standard deviations beyond which a residual counts by its size: 95 % of the precision without outliers
 LOWER = np.array([0.0, -60.0, -60.0, 0.0, 0.0])  # of E, ln A, ln B, a and b, in units of the middle of the data
@@ -47,6 +47,10 @@ class Scaled(NamedTuple):
         n, d, y = (float(each.mean()) for each in logs)
         return cls(logs[0] - n, logs[1] - d, logs[2] - y, (n, d, y))
 
+    def take(self, rows: Bool[np.ndarray, " points"]) -> Scaled:
+        """Some of the runs, about the same centres."""
+        return Scaled(self.n[rows], self.d[rows], self.y[rows], self.centres)
+
 
 def joint_residuals(
     laws: Float[np.ndarray, "laws 5"], n: np.ndarray, d: np.ndarray, y: np.ndarray | float
@@ -66,7 +70,7 @@ def nearest_joint_law(data: Scaled) -> tuple[Float[np.ndarray, " 5"], float]:
     squares of (law − L)/L. From the lowest places of the grid all five are descended in the logarithm. The threshold
     goes by the median size of what is left, so that outliers do not move it.
     """
-    laws = _starts(data)
+    laws = joint_starts(data)
 
     def residuals(now: np.ndarray, _: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return joint_residuals(now, data.n, data.d, data.y)
@@ -82,7 +86,7 @@ def nearest_joint_law(data: Scaled) -> tuple[Float[np.ndarray, " 5"], float]:
     return descend(residuals, best, LOWER, UPPER, threshold=threshold)[0][0], threshold
 
 
-def _starts(data: Scaled) -> Float[np.ndarray, "starts 5"]:
+def joint_starts(data: Scaled) -> Float[np.ndarray, "starts 5"]:
     """The lowest places of a grid of exponents, with the best E, A and B, none of them negative."""
     a, b = (each.ravel() for each in np.meshgrid(_EXPONENTS, _EXPONENTS, indexing="ij"))
     inverse = np.exp(-data.y)

@@ -1,0 +1,54 @@
+"""Test whether the joint law describes the losses, by the curvature in ln N and ln D that it leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import f as fisher
+
+from dynascope.theory.scaling_laws.joint_search import LOWER, UPPER, Scaled, joint_residuals
+from dynascope.theory.scaling_laws.scatter_trend import ROUNDING, scatter_trend
+
+__all__ = ["curvature_p_value"]
+
+_SAME = 1e-6  # relative size of what is left of a term that others make up
+
+
+def curvature_p_value(data: Scaled, law: Float[np.ndarray, " 5"], threshold: float) -> float | None:
+    """P value of the F test of (ln N)², ln N ln D and (ln D)² in the residuals of a fitted law.
+
+    The law is linearised at the fit, residuals end at Huber's threshold, and each run is weighted by the inverse of
+    `scatter_trend`, so that neither single runs nor noisy small ones look like curvature.
+
+    Args:
+        data: The runs that were fitted.
+        law: E, ln A, ln B, a and b.
+        threshold: That of Huber's squares in the fit.
+
+    Returns:
+        The probability of as much curvature by chance; one if the law is exact but for rounding; None if there are too
+        few runs, or too few different N and D, to test it.
+    """
+    rest, slopes = (each[0] for each in joint_residuals(law[None], data.n, data.d, data.y))
+    if np.sqrt(np.mean(rest**2)) < ROUNDING:
+        return 1.0
+    weights = 1 / scatter_trend(rest, data)
+    # A number on its bound was not fitted.
+    fitted = _basis((slopes * weights[:, None])[:, (law > LOWER) & (law < UPPER)], 0.0)
+    terms = np.stack([data.n**2, data.n * data.d, data.d**2], axis=-1)
+    terms *= weights[:, None] / np.max(np.abs(terms), axis=0)
+    left = np.clip(rest, -threshold, threshold) * weights
+    left -= fitted @ (fitted.T @ left)
+    added = _basis(terms - fitted @ (fitted.T @ terms), _SAME * float(np.linalg.norm(terms)))
+    number, freedom = added.shape[1], left.size - fitted.shape[1] - added.shape[1]
+    if number == 0 or freedom < 1:
+        return None
+    explained = float(np.sum((added.T @ left) ** 2))
+    unexplained = max(float(left @ left) - explained, ROUNDING**2)
+    return float(fisher.sf(explained / number / (unexplained / freedom), number, freedom))
+
+
+def _basis(columns: Float[np.ndarray, "points columns"], least: float) -> Float[np.ndarray, "points rank"]:
+    """An orthonormal basis of the columns; columns, or parts of them, that are as small as rounding are none."""
+    axes, sizes, _ = np.linalg.svd(columns, full_matrices=False)
+    return axes[:, sizes > max(least, 1e-10 * float(sizes.max(initial=0.0)))]
