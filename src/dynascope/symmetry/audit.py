@@ -10,8 +10,9 @@ import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require, require_finite_values, shown
-from dynascope.symmetry.break_causes import Cause, Evidence, causes_of
+from dynascope.symmetry.break_causes import causes_of
 from dynascope.symmetry.charge import Charge
+from dynascope.symmetry.evidence import Cause, Evidence
 from dynascope.symmetry.followed import require_symmetries
 
 __all__ = ["Audit", "Finding", "audit"]
@@ -232,4 +233,5 @@ def _evidence(record: xr.Dataset, symmetries: tuple[Charge, ...]) -> Evidence:
     """The numbers of the steps that led to recorded ones; there is none before the start."""
     later = record.isel(step=record["step"].to_numpy() > 0)
     names = [*_CAUSES, *([_SEEN_BETWEEN] if _SEEN_BETWEEN in record else [])]
-    return Evidence(symmetries, **{name: _series(later, name) for name in names})
+    unit = float(np.finfo(record["measured_charge"].dtype).eps) / 2
+    return Evidence(symmetries, unit=unit, **{name: _series(later, name) for name in names})
