@@ -121,7 +121,8 @@ def _departures(factors: np.ndarray, rests: np.ndarray, change: np.ndarray, norm
             telling = slice(None) if DEPARTURES[place] in ("rate", "gradient") else change > _TELLING * change.max()
             named = _NAMED[DEPARTURES[place]](factors[telling, place], norms)
             found += [named] if named is not None else []
-    return found
+    # Without decay and momentum a factor of the gradient is one of the rate; these two say more of the factor.
+    return sorted(found, key=lambda each: each[0] not in ("clipping by tensor", "frozen layer"))
 
 
 def _of_decay(factors: np.ndarray, _: np.ndarray) -> tuple[str, str] | None:
