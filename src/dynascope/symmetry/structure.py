@@ -119,7 +119,8 @@ def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any
     Not found: linear symmetries in another basis than that of units, such as behind a fixed matrix or a sort; shifts
     that a sum of one parameter's elements does not see, or of weights that read values which sum to zero, as those of a
     norm without a gain; shifts through a variance that is written as a difference of means; shifts compensated in more
-    than one other parameter. `discover` shows them on a small network of the kind.
+    than one other parameter; shifts that a scale compensates, as b → b + s and c → c exp(−s) of c exp(a·x + b), which
+    conserve b − c²/2 of each unit. `discover` shows them on a small network of the kind.
     Permutations and signs of units carry no charge.
 
     Args:

@@ -165,6 +165,7 @@ DEFECTS = [
     ("another learning rate", "perceptron", {"optimizer": scheduled(cosine), "nesterov": True}),
     ("another learning rate", "perceptron", {"optimizer": scheduled(cosine), "weight_decay": 0.0}),
     ("another learning rate", "block", {"optimizer": scheduled(warm_up)}),
+    ("another learning rate", "perceptron", {"optimizer": scheduled(lambda made: 2.0), "change": by_norm}),
     ("another momentum", "perceptron", {"declared": {"momentum": 0.8}}),
     ("another momentum", "block", {"declared": {"momentum": 0.0}}),
     ("weight decay of its own", "perceptron", {"declared": {"weight_decay": 0.0}}),

@@ -22,6 +22,8 @@ from dynascope.torch.symmetry.optimizer_settings import OptimizerSettings
 
 __all__ = ["WatchedCharges", "watch_charges"]
 
+_ALIKE = 1e-6  # relative difference of gradients that are multiplied by one factor
+
 
 def watch_charges(
     model: torch.nn.Module | torch.Tensor | Mapping[Any, Any] | Sequence[Any],
@@ -64,8 +66,8 @@ def watch_charges(
             the weights. Where autocast multiplies in bfloat16 it is times 2¹⁶, in float16 or TF32 times 2¹³, which
             hides all but large defects: audit in full precision where you can.
         causes: Whether to record what `symmetry.audit` tests causes by, too. The gradient is then taken as backward
-            leaves it, before it is clipped, or divided by a number of batches; not of a model that is trained in
-            parallel, whose gradients are averaged later.
+            leaves it, before it is clipped by value or by tensor; one factor for all parameters, as of clipping by the
+            global norm, is part of it. Not for a model that is trained in parallel, whose gradients are averaged later.
         grad_scaler: The `torch.amp.GradScaler` by which losses are multiplied, if causes are recorded.
         every: Steps from one recorded step to the next; the law sees all, and the last step is recorded too.
 
@@ -239,9 +241,7 @@ class WatchedCharges:
         self._law.advance(
             arrays(self._before),
             arrays(watched),
-            gradient=arrays({name: self._gradient(name, each) for name, each in watched.items()})
-            if self._law.needs_gradient
-            else None,
+            gradient=arrays(self._gradients()) if self._law.needs_gradient else None,
             buffers=self._buffers(),
             learning_rate=learning_rate,
             unseen=learning_rate * self._buffer,
@@ -252,14 +252,26 @@ class WatchedCharges:
             self._rows.append((self._law.steps, self._values()))
             self._changed, self._bits = dict.fromkeys(self._changed, False), {}
 
-    def _gradient(self, name: str, parameter: torch.Tensor) -> torch.Tensor:
-        """The gradient of all backward passes since the last step; for causes as it was before anything changed it."""
-        raw = self._raw.pop(name, None)
-        if parameter.grad is None:
-            return torch.zeros_like(parameter)
-        if raw is None:
-            return parameter.grad.to_dense()
-        return raw.to_dense() / (1.0 if self._scaler is None else self._scaler.get_scale())
+    def _gradients(self) -> dict[str, torch.Tensor]:
+        """The gradients of all backward passes since the last step; for causes as backward left them.
+
+        One factor for all, as of clipping by the global norm, keeps every law, and counts as part of the gradient.
+        """
+        scale = 1.0 if self._scaler is None else self._scaler.get_scale()
+        used = {
+            name: torch.zeros_like(each) if each.grad is None else each.grad.detach().to_dense()
+            for name, each in self._tensors.watched.items()
+        }
+        raw = {
+            name: self._raw.pop(name).to_dense() / scale if name in self._raw else each for name, each in used.items()
+        }
+        pairs = [(used[name], each) for name, each in raw.items()]
+        squares = sum(float(before.square().sum()) for _, before in pairs)
+        factor = sum(float((now * before).sum()) for now, before in pairs) / squares if squares else 1.0
+        alike = all(
+            float((now - factor * before).abs().max()) <= _ALIKE * float(now.abs().max()) for now, before in pairs
+        )
+        return used if alike else raw
 
     def _largest_gradient(self) -> float:
         """The largest entry of the gradients of the parameters that are not watched."""
