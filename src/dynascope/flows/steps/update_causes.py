@@ -138,7 +138,7 @@ class _Updates:
                 if rule == self.optimizer:
                     size = jnp.max(jnp.abs(used), initial=0)
                     clipping.append(_apart(used, jnp.clip(gradient, -size, size), rounding, size))
-                    fits = {
+                    fits: dict[str, tuple[Array, Array]] = {
                         "decay": (along - made if rule == "decoupled" else used - gradient, theta),
                         "rate": (jnp.where(still, made, along), made),
                         "gradient": (used, gradient),
