@@ -16,7 +16,16 @@ def fitted(one, other):
     return factor, max(rest - 1e3 * EPS, 0)
 
 
-def trained(used, *, decay=DECAY, momentum=MOMENTUM, frozen=False, rule="heavy_ball", rate=lambda step: 1.0):
+def trained(
+    used,
+    *,
+    decay=DECAY,
+    momentum=MOMENTUM,
+    frozen=False,
+    rule="heavy_ball",
+    rate=lambda step: 1.0,
+    declared_decay=DECAY,
+):
     """A layer whose gradients are noise, trained in NumPy, and what the declared heavy ball says of its steps."""
     draw = np.random.default_rng(0)
     weights, buffer = draw.normal(size=(UNITS, ENTRIES)), np.zeros((UNITS, ENTRIES))
@@ -29,15 +38,15 @@ def trained(used, *, decay=DECAY, momentum=MOMENTUM, frozen=False, rule="heavy_b
         buffer = momentum * buffer + push
         step_made = {"nesterov": push + momentum * buffer, "decoupled": buffer + decay * weights}.get(rule, buffer)
         update = np.zeros_like(buffer) if frozen else -RATE * rate(step) * step_made
-        intended = MOMENTUM * intended + gradient + DECAY * weights
+        intended = MOMENTUM * intended + gradient + declared_decay * weights
         along = -(weights * update).sum(1) / RATE
         charge = (weights**2).sum(1)
-        implied = -update / RATE - MOMENTUM * held - DECAY * weights
+        implied = -update / RATE - MOMENTUM * held - declared_decay * weights
         # Nesterov's d/η is (1 + β) g + β² v, where v ← β v + g; and decoupled decay is not in the buffer.
         ahead = (-update / RATE - MOMENTUM**2 * looking) / (1 + MOMENTUM)
-        apart = (-update / RATE - DECAY * weights) - MOMENTUM * plain
-        looking, plain = MOMENTUM * looking + ahead, -update / RATE - DECAY * weights
-        by_rule = implied - gradient, ahead - DECAY * weights - gradient, apart - gradient
+        apart = (-update / RATE - declared_decay * weights) - MOMENTUM * plain
+        looking, plain = MOMENTUM * looking + ahead, -update / RATE - declared_decay * weights
+        by_rule = implied - gradient, ahead - declared_decay * weights - gradient, apart - gradient
         departures = {
             "decay": (implied - gradient, weights),
             "rate": (-update / RATE, intended),
@@ -50,7 +59,7 @@ def trained(used, *, decay=DECAY, momentum=MOMENTUM, frozen=False, rule="heavy_b
         rows.append(
             {
                 "slope": (weights * gradient).sum(1),
-                "pull": along - MOMENTUM * crossed - DECAY * charge,
+                "pull": along - MOMENTUM * crossed - declared_decay * charge,
                 "rounding": 1e3 * EPS * charge,
                 "gradient_norm": np.linalg.norm(gradient),
                 "gradient_largest": np.abs(gradient).max(),
@@ -102,6 +111,11 @@ def test_the_rule_of_updates_is_told_from_their_slopes(used, options, name, said
     found = trained(used, **options)
     assert found.name == name
     assert said in found.said
+
+
+def test_without_decay_a_factor_of_the_rate_and_of_the_gradient_are_both_possible():
+    found = trained(lambda g, *_: 2 * g, decay=0.0, declared_decay=0.0)
+    assert (found.name, found.rivals) == ("another learning rate", ("gradient multiplied",))
 
 
 def test_a_parameter_without_slopes_says_nothing():

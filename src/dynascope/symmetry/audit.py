@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -88,13 +89,23 @@ class Audit:
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """What the findings speak for, with the parameters of all that name it; those of most parameters first."""
+        """What the findings speak for, with the parameters of all that name it; those of most parameters first.
+
+        Where a finding cannot tell several causes apart, the one that most findings support counts.
+        """
+        supported = [{each.name: each for each in finding.causes if each.supported} for finding in self.findings]
+        counts = Counter(name for each in supported for name in each)
         named: dict[str, list[Cause]] = {}
-        for each in self.findings:
+        for each, own in zip(self.findings, supported, strict=True):
             if each.cause is not None:
-                named.setdefault(each.cause.name, []).append(each.cause)
+                name = max((each.cause.name, *each.cause.rivals), key=counts.__getitem__)
+                named.setdefault(name, []).append(own.get(name, each.cause))
         found = [
-            dataclasses.replace(own[0], paths=tuple(dict.fromkeys(path for each in own for path in each.paths)))
+            dataclasses.replace(
+                own[0],
+                paths=tuple(dict.fromkeys(path for each in own for path in each.paths)),
+                rivals=tuple(name for name in own[0].rivals if all(name in each.rivals for each in own)),
+            )
             for own in named.values()
         ]
         return tuple(sorted(found, key=lambda each: -len(each.paths)))
@@ -147,7 +158,7 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
       (lower precision, such as autocast) or not (dropout)?
 
     A fit counts if it leaves less than a hundredth of what is to be explained, or no more than rounding. If another
-    fit leaves less than three times as much, both are named as possible. A cause is evidence and no proof: two defects
+    fit leaves less than three times as much, both remain possible, as `Cause.rivals`. A cause is evidence and no proof: two defects
     at once can look like a third.
 
     The audit cannot see what keeps every law: clipping by the global norm; without decay, a constant factor of the

@@ -22,15 +22,18 @@ class Cause:
         supported: Whether the test speaks for it.
         said: What the test found, with its number.
         paths: The parameters that it names; empty if it does not speak for the cause.
+        rivals: Other causes that fit as well, so that nothing recorded tells them apart.
     """
 
     name: str
     supported: bool
     said: str
     paths: tuple[str, ...] = ()
+    rivals: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.name}: {' '.join(self.paths)}" if self.supported else f"no {self.name}"
+        named = " or ".join((self.name, *self.rivals))
+        return f"{named}: {' '.join(self.paths)}" if self.supported else f"no {self.name}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

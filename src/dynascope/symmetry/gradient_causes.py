@@ -191,13 +191,17 @@ def _compared(fits: list[_Fit], slopes: _Slopes) -> list[Cause]:
     """The fits as causes: supported are the best, if it is one, and those that do not leave much more."""
     best = min(each.left for each in fits)
     good = [each.left < _FITS and each.left <= _RIVAL * best for each in fits]
-    also = ", and another cause fits as well" if sum(good) > 1 else ""
+    names = [each.name for each, supported in zip(fits, good, strict=True) if supported]
     return [
-        Cause(each.name, True, f"{each.said}, but for {each.left:.1e}{also}", each.paths)
+        Cause(each.name, True, f"{each.said}, but for {each.left:.1e}", each.paths, _others(names, each.name))
         if supported
         else Cause(each.name, False, f"{each.said}, and {each.left:.1e} is left")
         for each, supported in zip(fits, good, strict=True)
     ]
+
+
+def _others(names: list[str], name: str) -> tuple[str, ...]:
+    return tuple(each for each in names if each != name)
 
 
 def _norm(charge: Charge, sums: np.ndarray, others: tuple[Cause, ...]) -> Cause:
@@ -223,18 +227,20 @@ def _noise(evidence: Evidence, charge: Charge, slopes: _Slopes, inside: Cause, *
     is_random, said = _randomness(relative)
     # A mask multiplies each value by itself, which rescaling of units does not see.
     is_masked = is_random and (charge.kind == "translation" or inside.supported) and not (bits in _FORMATS and is_small)
+    is_rounding = bits not in _FORMATS and is_random and is_small
     if charge.kind in ("scale", "rescale"):
         masks = Cause(dropout, False, "masks of single values keep what rescales units")
     elif is_masked:
-        masks = Cause(dropout, True, f"{said}, as of masks that are drawn at each step", charge.paths)
+        drawn = f"{said}, as of masks that are drawn at each step"
+        masks = Cause(dropout, True, drawn, charge.paths, (rounding,) * is_rounding)
     else:
         masks = Cause(dropout, False, f"the slopes are not those of masks: {said}")
     if bits in _FORMATS:
         held = f"every entry of a gradient fits in the {bits} bits of {_FORMATS[bits]}, as under autocast"
         return [Cause(rounding, True, held, charge.paths), masks]
-    if is_random and is_small:
-        weak = f"{said}, and they are as small as rounding in TF32 or float16"
-        return [Cause(rounding, True, weak + "; dropout remains possible" * is_masked, charge.paths), masks]
+    if is_rounding:
+        small = f"{said}, and they are as small as rounding in TF32 or float16"
+        return [Cause(rounding, True, small, charge.paths, (dropout,) * is_masked), masks]
     why = "the slopes are too large for rounding" if is_random else "the slopes are no noise"
     return [Cause(rounding, False, f"{why}: {said}"), masks]
 

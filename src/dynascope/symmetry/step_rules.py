@@ -33,11 +33,13 @@ class StepRule(NamedTuple):
         name: "as declared", or what is the matter.
         said: What shows it.
         times: Largest difference between what the updates imply and the gradient, in levels of rounding.
+        rivals: What else may be the matter, by a fit that is as good.
     """
 
     name: str
     said: str
     times: float
+    rivals: tuple[str, ...] = ()
 
 
 def step_rule(
@@ -98,7 +100,7 @@ def step_rule(
     if departures:
         (name, said), *rivals = departures
         also = "".join(f", or equally {rival}: {words}" for rival, words in rivals)
-        return StepRule(name, said + also, times)
+        return StepRule(name, said + also, times, tuple(rival for rival, _ in rivals))
     seen = (np.abs(slope) > _ROUNDINGS * rounding).any(1)
     under, over = gradient_largest[kept & seen].max(initial=0.0), gradient_largest[~kept].min(initial=np.inf)
     if 0 < under < over:
