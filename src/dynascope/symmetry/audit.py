@@ -158,8 +158,8 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
       (lower precision, such as autocast) or not (dropout)?
 
     A fit counts if it leaves less than a hundredth of what is to be explained, or no more than rounding. If another
-    fit leaves less than three times as much, both remain possible, as `Cause.rivals`. A cause is evidence and no proof: two defects
-    at once can look like a third.
+    fit leaves less than three times as much, both remain possible, as `Cause.rivals`. A cause is evidence and no proof:
+    two defects at once can look like a third.
 
     The audit cannot see what keeps every law: clipping by the global norm; without decay, a constant factor of the
     learning rate or of all gradients; dropout of whole ReLU units or of attention's probabilities; wrong data or
