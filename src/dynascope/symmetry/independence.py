@@ -14,7 +14,7 @@ from dynascope.symmetry.unit_products import unit_sums
 
 __all__ = ["independent_charges"]
 
-_MOST = 2000  # charges whose rank is computed, in seconds
+_MOST = 1000  # charges whose rank is computed, in seconds
 _SPARE = 10  # random directions beyond the number of charges
 _ZERO = 1e-9  # relative size of singular values that are rounding
 
@@ -24,7 +24,7 @@ def independent_charges(symmetries: Sequence[Charge], params: Any) -> int:
 
     Groups of symmetries without a common parameter are counted one by one. A symmetry by itself has a formula: k units
     of n weights each that mix have k(k + 1)/2 − (k − r)(k − r + 1)/2 independent charges, where r = min(k, n). Several
-    symmetries are counted by the rank of their derivatives along random directions. If they have more than 2000
+    symmetries are counted by the rank of their derivatives along random directions. If they have more than 1000
     charges, they count as each by itself, which is an upper bound.
 
     Args:

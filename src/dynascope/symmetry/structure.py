@@ -69,7 +69,7 @@ class Structure:
     def size(self) -> int:
         """Number of independent charges of all symmetries: the rank of their Jacobian at random weights.
 
-        It is at most the number of `names`. Above 2000 charges of symmetries that share parameters it is an upper
+        It is at most the number of `names`. Above 1000 charges of symmetries that share parameters it is an upper
         bound, as dependences between symmetries are not looked for.
         """
         return independent_charges(self.symmetries, self.shapes)
