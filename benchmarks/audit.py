@@ -1,6 +1,6 @@
 """What `symmetry.audit` finds in runs with a seeded defect, and in runs without one.
 
-Fifty runs have a defect, five of each kind: of a network, a layer, an optimiser and a seed of their own. Forty
+Fifty-five runs have a defect, five of each kind: of a network, a layer, an optimiser and a seed of their own. Forty
 have none. Each is trained, and audited with the symmetries of the network and the optimiser that it was said to be.
 Told and kept are whether a law was broken, which cause the audit names, of which parameters, and whether that is the
 defect. A copy of a tied weight is looked for in the structure of the trained function, which then has more charges.
@@ -243,6 +243,10 @@ class Run:
             links += [optax.trace(self.momentum), *decay, optax.scale_by_learning_rate(rate)]
         else:
             links += [*decay, optax.sgd(rate, momentum=self.momentum or None, nesterov=rule == "nesterov")]
+        if "rate times" in wrong:
+            links.append(optax.scale(wrong["rate times"]))
+        if "undeclared" in wrong:
+            links.append(optax.scale_by_schedule(_schedule(wrong["undeclared"], 1.0)))
         if "frozen" in wrong:
             links.append(optax.masked(optax.set_to_zero(), only(wrong["frozen"])))
         return optax.chain(*links)
@@ -261,11 +265,7 @@ def trained(run: Run) -> Any:
     wrong = {name: value for name, value in run.defect if name in Defective.__dataclass_fields__}
     faulty = dataclasses.replace(declared, **wrong) if wrong else declared
     symmetries = found_in(declared, task.inputs).symmetries
-    schedule = {
-        "": run.rate,
-        "cosine": optax.cosine_decay_schedule(run.rate, STEPS),
-        "warm-up": optax.warmup_cosine_decay_schedule(0.0, run.rate, STEPS // 10, STEPS),
-    }[run.schedule]
+    schedule = _schedule(run.schedule, run.rate)
     told = {"optimizer": run.rule, "momentum": run.momentum, "weight_decay": run.weight_decay}
     with jax.enable_x64(run.dtype == "float64"):
         record = descend(
@@ -280,6 +280,14 @@ def trained(run: Run) -> Any:
             **charge_statistics(symmetries, **told, causes=True),
         )
     return record, symmetries
+
+
+def _schedule(name: str, rate: float) -> Any:
+    return {
+        "": rate,
+        "cosine": optax.cosine_decay_schedule(rate, STEPS),
+        "warm-up": optax.warmup_cosine_decay_schedule(0.0, rate, STEPS // 10, STEPS),
+    }[name]
 
 
 def found_in(module: Any, inputs: np.ndarray) -> Any:
@@ -433,6 +441,15 @@ def runs(first: int = 0) -> list[Run]:
             (),
             {"momentum": 0.9, "weight_decay": 0.1, "rule": "decoupled", "batch_size": 8},
         ),
+    )
+    add(
+        "another learning rate",
+        "another learning rate",
+        ("perceptron", {"rate times": 2.0}, (), {"weight_decay": 1e-2}),
+        ("batch norm", {"rate times": 1.1}, (), {"weight_decay": 1e-2, "batch_size": 16}),
+        ("layer norm", {"undeclared": "warm-up"}, (), {"weight_decay": 1e-2, "dtype": "float32"}),
+        ("attention", {"undeclared": "cosine"}, (), {"momentum": 0.9, "batch_size": 32}),
+        ("perceptron", {"rate times": 0.5}, (), {"weight_decay": 1e-2, "rule": "nesterov", "batch_size": 8}),
     )
     clean: list[dict[str, Any]] = [
         {},

@@ -85,7 +85,8 @@ def test_positions_undo_what_the_table_is_shifted_by_where_each_is_also_shifted_
     found = agreement(structural, discover(*given, levels=0), given[1])
     assert found.agrees, str(found)
     # Shifts of 3 + 2 rows, one scale, 3 of the gain, and 3 shifts of columns that a shift of all rows is a sum of.
-    assert (found.together, structural.size) == (5 + 1 + 3 + 3 - 1, 5 + 1 + 3 + 3)
+    assert found.together == structural.size == 5 + 1 + 3 + 3 - 1
+    assert len(structural.names) == 5 + 1 + 3 + 3
 
 
 def test_other_parameters_are_refused():

@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 from dynascope.errors import InputError
-from dynascope.symmetry import Charge, Part, audit
+from dynascope.symmetry import Audit, Cause, Charge, Finding, Part, audit
 
 NORM = Charge("scale", (Part("['w']", np.array([[0], [1]]), 1.0),), 2)
 LAW = {"measured_charge": 1.0, "predicted_charge": 1.0, "charge_bound": 1e-9}
@@ -39,6 +39,22 @@ def test_a_broken_law_is_told_with_its_step_and_its_size():
     assert finding.cause is None
     assert "causes=True" in found.table
     assert found.table.startswith("training is not what was declared: 1 of 2 laws are broken, by step 30")
+
+
+def finding(*causes):
+    return Finding(NORM, np.array([True]), 0, 1, 2.0, causes)
+
+
+def test_a_finding_with_several_possible_causes_counts_for_the_one_that_others_support():
+    weak = (
+        Cause("lower precision", True, "", ("a",), ("dropout",)),
+        Cause("dropout", True, "", ("a",), ("lower precision",)),
+    )
+    strong = Cause("lower precision", False, ""), Cause("dropout", True, "", ("b",))
+    [cause] = Audit((finding(*weak), finding(*strong)), 2, 2, 2.0).causes
+    assert str(cause) == "dropout: a b"
+    [cause] = Audit((finding(*weak),), 1, 2, 2.0).causes
+    assert str(cause) == "lower precision or dropout: a"
 
 
 @pytest.mark.parametrize(

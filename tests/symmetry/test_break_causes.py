@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from dynascope.symmetry import Charge, Part
-from dynascope.symmetry.break_causes import Evidence, causes_of
+from dynascope.symmetry.break_causes import causes_of
+from dynascope.symmetry.evidence import Evidence
+from dynascope.symmetry.step_rules import DEPARTURES
 
 STEPS, UNITS = 30, 4
 DRAW = np.random.default_rng(0)
@@ -21,14 +23,28 @@ def symmetry(kind="rescale", first="first", last="second"):
 PAIR = (symmetry(),)
 
 
-def evidence(slopes, *, symmetries=PAIR, charges=CHARGES):
+def evidence(slopes, *, symmetries=PAIR, charges=CHARGES, absolute=None, stale=None, bits=53):
     """That of gradients with these slopes, which the updates follow."""
     layers = len({path for each in symmetries for path in each.paths})
     rounding, of_layers = np.full(slopes.shape, 1e-12), np.ones((STEPS, layers))
     return Evidence(
         tuple(symmetries),
-        *(charges, charges, slopes, rounding, slopes, rounding),
-        *(of_layers, of_layers, of_layers, 0 * of_layers, 0 * of_layers, 0 * of_layers, np.zeros((STEPS, layers, 3))),
+        part_charge=charges,
+        part_absolute=np.zeros_like(slopes) if absolute is None else absolute,
+        part_slope=slopes,
+        part_stale=np.zeros_like(slopes) if stale is None else stale,
+        part_slope_rounding=rounding,
+        part_pull=slopes,
+        part_pull_rounding=rounding,
+        gradient_norm=of_layers,
+        gradient_largest=of_layers,
+        gradient_bits=bits * of_layers,
+        update_norm=of_layers,
+        clipping=0 * of_layers,
+        change=0 * of_layers,
+        change_by_rule=np.zeros((STEPS, layers, 3)),
+        departure_factor=np.zeros((STEPS, layers, len(DEPARTURES))),
+        departure_rest=np.zeros((STEPS, layers, len(DEPARTURES))),
     )
 
 
@@ -73,8 +89,63 @@ def test_of_a_chain_the_layer_with_the_factor_is_named():
 def test_a_penalty_is_told_with_its_strength():
     slopes = np.stack([-SLOPES, SLOPES + 0.03 * CHARGES[..., 1]], -1)
     [cause] = supported(causes_of(evidence(slopes), 0))
-    assert (cause.name, cause.paths) == ("penalty in the loss", ("second",))
-    assert "0.03 times" in cause.said
+    assert (cause.name, cause.paths) == ("L2 penalty in the loss", ("second",))
+    assert "0.03 times the charge of second" in cause.said
+
+
+def test_an_l1_penalty_is_distinguished_from_an_l2_penalty():
+    absolute = DRAW.uniform(1, 2, size=CHARGES.shape) * [-1, 1]
+    slopes = np.stack([-SLOPES, SLOPES + 0.03 * absolute.sum(2)], -1)
+    [cause] = supported(causes_of(evidence(slopes, absolute=absolute), 0))
+    assert (cause.name, cause.paths) == ("L1 penalty in the loss", ("first", "second"))
+    assert "0.03 times the L1 norm of first and 0.03 times" in cause.said
+    # If all weights have the same size, the two penalties have the same slopes.
+    both = supported(causes_of(evidence(slopes, absolute=absolute, charges=2 * absolute), 0))
+    assert [each.name for each in both] == ["L2 penalty in the loss", "L1 penalty in the loss"]
+    assert str(both[0]) == "L2 penalty in the loss or L1 penalty in the loss: first second"
+
+
+@pytest.mark.parametrize("shares", [np.ones(STEPS), np.linspace(0.2, 1, STEPS)])
+def test_gradients_that_hold_those_of_the_step_before_were_not_zeroed(shares):
+    stale = DRAW.normal(size=SLOPES.shape)
+    slopes = np.stack([-SLOPES, SLOPES + shares[:, None] * stale], -1)
+    [cause] = supported(causes_of(evidence(slopes, stale=np.stack([0 * stale, stale], -1)), 0))
+    assert (cause.name, cause.paths) == ("gradients not zeroed", ("first", "second"))
+    assert f"still holds {np.median(shares):.4g} times" in cause.said
+
+
+def test_noise_is_of_lower_precision_if_gradients_have_few_bits_and_of_dropout_otherwise():
+    noise = 0.3 * np.random.default_rng(1).normal(size=SLOPES.shape)
+    slopes, shift = np.stack([-SLOPES, SLOPES + noise], -1), [symmetry("translation")]
+    [cause] = supported(causes_of(evidence(slopes, symmetries=shift), 0))
+    assert (cause.name, cause.paths) == ("dropout", ("first", "second"))
+    # Masks keep what rescales units.
+    assert supported(causes_of(evidence(slopes), 0)) == []
+    few = evidence(slopes, symmetries=shift, bits=8)
+    [cause] = supported(causes_of(few, 0))
+    assert (cause.name, "bfloat16" in cause.said) == ("lower precision", True)
+    # Noise far above the rounding of bfloat16 has a second cause.
+    more = dataclasses.replace(few, part_slope_rounding=few.part_slope_rounding / 100)
+    assert [each.name for each in supported(causes_of(more, 0))] == ["lower precision", "dropout"]
+
+
+def test_weak_noise_may_be_of_either_cause():
+    noise = np.random.default_rng(1).normal(size=SLOPES.shape)
+    slopes = np.stack([-SLOPES, SLOPES + 1e-3 * noise], -1)
+    coarse = {"part_slope_rounding": np.full(slopes.shape, 1e-4), "unit": 2.0**-24}
+    shift = dataclasses.replace(evidence(slopes, symmetries=[symmetry("translation")]), **coarse)
+    found = supported(causes_of(shift, 0))
+    assert [each.name for each in found] == ["lower precision", "dropout"]
+    assert [each.rivals for each in found] == [("dropout",), ("lower precision",)]
+    [cause] = supported(causes_of(dataclasses.replace(evidence(slopes), **coarse), 0))
+    assert (cause.name, cause.rivals) == ("lower precision", ())
+
+
+@pytest.mark.parametrize("shape", [lambda steps: 1 + 0 * steps, lambda steps: np.sin(steps / 5)])
+def test_what_repeats_from_step_to_step_is_no_noise(shape):
+    noise = 0.03 * np.random.default_rng(1).normal(size=UNITS) * shape(np.arange(STEPS))[:, None]
+    slopes = np.stack([-SLOPES, SLOPES + noise], -1)
+    assert supported(causes_of(evidence(slopes, symmetries=[symmetry("translation")]), 0)) == []
 
 
 def test_what_acts_on_each_unit_alone_breaks_a_matrix_off_its_diagonal():
@@ -84,8 +155,13 @@ def test_what_acts_on_each_unit_alone_breaks_a_matrix_off_its_diagonal():
     rows, columns = np.triu_indices(UNITS)
     slopes = np.stack([-first, first + noise * (rows != columns)], -1)
     given = evidence(slopes, symmetries=[matrix], charges=np.ones((*shape, 2)))
-    [cause] = supported(causes_of(given, 0))
+    # An activation repeats from step to step; a mask that is drawn at each step does not.
+    cause, random = supported(causes_of(given, 0))
     assert (cause.name, cause.paths) == ("elementwise operation inside", ("first", "second"))
+    assert random.name == "dropout"
+    constant = slopes + np.stack([0 * noise, (1 - noise) * (rows != columns)], -1)
+    repeated = evidence(constant, symmetries=[matrix], charges=np.ones((*shape, 2)))
+    assert [each.name for each in supported(causes_of(repeated, 0))] == ["elementwise operation inside"]
     whole = evidence(np.stack([-first, first + noise], -1), symmetries=[matrix], charges=np.ones((*shape, 2)))
     assert supported(causes_of(whole, 0)) == []
 

@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.integrate
 from symmetry.zoo import NETWORKS, attention, deep_linear, hyperbolic
 
 from dynascope.errors import InputError
-from dynascope.symmetry import discover, discovery_memory
+from dynascope.symmetry import agreement, discover, discovery_memory, structure
 
 LARGEST = (3, 3, 4)  # of n, m and r
 
@@ -51,6 +52,39 @@ def test_what_holds_only_where_a_unit_is_dead_is_no_law(name):
 def test_generators_of_each_kind_are_as_many_as_the_ledger_counts(name, kinds):
     found = discover(*NETWORKS[name][:3], levels=0)
     assert (found.affine, len(found.generators.shifts), found.rotations) == kinds
+
+
+def test_a_shift_that_a_scale_compensates_conserves_a_charge_that_gradients_show():
+    # b → b + s and c → c exp(−s) keep Σ c exp(a x + b), and b − c²/2 of each unit is conserved.
+    def apply(p, x):
+        return jnp.exp(x @ p["a"] + p["b"]) @ p["c"]
+
+    random = np.random.default_rng(0)
+    params = {name: 0.5 * random.normal(size=shape) for name, shape in (("a", (1, 2)), ("b", (2,)), ("c", (2,)))}
+    inputs = random.normal(size=(12, 1))
+    found = discover(apply, params, inputs, levels=3)
+    assert found.laws == found.charges == 2
+    for matrix, shift in zip(found.generators.matrices, found.generators.shifts, strict=True):
+        # In the order a, b, c: G acts on c alone, and the shift of b is its opposite.
+        np.testing.assert_allclose(np.diag(matrix)[4:], -shift[2:4], atol=1e-9)
+        np.testing.assert_allclose(matrix, np.diag([0, 0, 0, 0, *np.diag(matrix)[4:]]), atol=1e-9)
+    # The program does not show it, and the comparison says so.
+    both = agreement(structure(apply, params, inputs), found, params)
+    assert str(both) == "of 2 independent charges, 0 only by the program, 2 only by gradients"
+
+    targets = jnp.asarray(np.sin(inputs[:, 0]))
+
+    def flow(_, theta):
+        a, b, c = jnp.split(theta, [2, 4])
+        grads = jax.grad(lambda p: ((apply(p, inputs) - targets) ** 2).mean())({"a": a[None], "b": b, "c": c})
+        return -np.concatenate([np.ravel(grads[name]) for name in "abc"])
+
+    with jax.enable_x64(True):
+        start = np.concatenate([np.ravel(params[name]) for name in "abc"])
+        path = scipy.integrate.solve_ivp(flow, (0, 5), start, rtol=1e-10, atol=1e-12).y.T
+    charges = path[:, 2:4] - path[:, 4:] ** 2 / 2
+    assert np.abs(path[-1] - path[0]).max() > 0.1
+    np.testing.assert_allclose(charges, charges[:1] + 0 * charges, atol=1e-8)
 
 
 def test_the_generator_of_a_quadratic_neuron_is_that_of_the_ledger():

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import functools
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,7 +13,7 @@ from symmetry.zoo import BATCH, LARGER, N1, NETWORKS, batch_normed, batch_normed
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks import BatchNormalisation
-from dynascope.symmetry import structure
+from dynascope.symmetry import discover, structure
 
 ALL = NETWORKS | LARGER
 
@@ -21,6 +24,53 @@ def test_a_network_conserves_as_many_charges_as_theory_counts(name):
     assert (found.size, found.broken) == (ALL[name].charges, ())
     assert found.rounding < 1e-13
     assert len(set(found.names)) == found.size
+
+
+def linear(*widths):
+    random = np.random.default_rng(0)
+    weights = [random.normal(size=each) for each in itertools.pairwise(widths)]
+    return lambda layers, x: functools.reduce(jnp.matmul, layers, x), weights, random.normal(size=(8, widths[0]))
+
+
+def attention(width, head):
+    random = np.random.default_rng(0)
+    sizes = {"q": (width, head), "k": (width, head), "v": (width, head), "o": (head, width)}
+
+    def apply(p, x):
+        scores = (x @ p["q"]) @ jnp.swapaxes(x @ p["k"], 1, 2)
+        return jax.nn.softmax(scores) @ (x @ p["v"]) @ p["o"]
+
+    weights = {name: random.normal(size=size) for name, size in sizes.items()}
+    return apply, weights, random.normal(size=(5, 4, width))
+
+
+# Of k × k matrices of rank r < k, k(k + 1)/2 − (k − r)(k − r + 1)/2 entries are independent.
+COUNTS = {
+    "1-4-1": (linear(1, 4, 1), 10, 7),
+    "1-5-1": (linear(1, 5, 1), 15, 9),
+    "2-3-2": (linear(2, 3, 2), 6, 6),
+    "three layers": (linear(1, 4, 2, 1), 13, 12),
+    "wide heads": (attention(1, 3), 12, 10),
+    "narrow heads": (attention(3, 2), 6, 6),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_charges_that_depend_on_each_other_count_once(name):
+    given, recorded, independent = COUNTS[name]
+    found = structure(*given)
+    assert (len(found.names), found.size) == (recorded, independent)
+    # Gradients alone, which know nothing of the program, show as many.
+    assert discover(*given, levels=0).charges == independent
+
+
+def test_the_table_counts_independent_charges():
+    assert structure(*linear(1, 4, 1)).table == "matrix  GL(4)  7  [0] [1]"
+
+
+def test_many_charges_of_one_symmetry_are_counted_by_a_formula():
+    # Far more than a rank could count.
+    assert structure(*linear(3, 100, 3)).size == 5050 - 94 * 95 // 2
 
 
 def test_the_epsilon_of_a_norm_breaks_what_holds_without():

@@ -51,6 +51,7 @@ DIMENSIONS = {
     "margin_level": "margin log(1/L)",
     "parameter_block": "block of parameters that grow at one rate",
     "hypothesis": "hypothesis",
+    "departure": "departure of updates from the declared rule",
     "run": "training run",
     "window_step": "optimiser step, over the first of a window",
     "spectrum": "power p of a spectrum l⁻ᵖ",

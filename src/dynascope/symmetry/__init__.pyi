@@ -3,7 +3,6 @@ from .agreement import agreement as agreement
 from .audit import Audit as Audit
 from .audit import Finding as Finding
 from .audit import audit as audit
-from .break_causes import Cause as Cause
 from .charge import Charge as Charge
 from .charge import Part as Part
 from .charge import charges as charges
@@ -13,6 +12,7 @@ from .discover import discovery_memory as discovery_memory
 from .discover_blocks import BlockDiscovery as BlockDiscovery
 from .discover_blocks import block_memory as block_memory
 from .discover_blocks import discover_blocks as discover_blocks
+from .evidence import Cause as Cause
 from .identities import Identities as Identities
 from .identities import check_identities as check_identities
 from .identities import orbit_directions as orbit_directions

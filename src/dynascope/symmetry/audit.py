@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require, require_finite_values, shown
-from dynascope.symmetry.break_causes import Cause, Evidence, causes_of
+from dynascope.symmetry.break_causes import causes_of
 from dynascope.symmetry.charge import Charge
+from dynascope.symmetry.evidence import Cause, Evidence
 from dynascope.symmetry.followed import require_symmetries
 
 __all__ = ["Audit", "Finding", "audit"]
@@ -87,13 +89,23 @@ class Audit:
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """What the findings speak for, with the parameters of all that name it; those of most parameters first."""
+        """What the findings speak for, with the parameters of all that name it; those of most parameters first.
+
+        Where a finding cannot tell several causes apart, the one that most findings support counts.
+        """
+        supported = [{each.name: each for each in finding.causes if each.supported} for finding in self.findings]
+        counts = Counter(name for each in supported for name in each)
         named: dict[str, list[Cause]] = {}
-        for each in self.findings:
+        for each, own in zip(self.findings, supported, strict=True):
             if each.cause is not None:
-                named.setdefault(each.cause.name, []).append(each.cause)
+                name = max((each.cause.name, *each.cause.rivals), key=counts.__getitem__)
+                named.setdefault(name, []).append(own.get(name, each.cause))
         found = [
-            dataclasses.replace(own[0], paths=tuple(dict.fromkeys(path for each in own for path in each.paths)))
+            dataclasses.replace(
+                own[0],
+                paths=tuple(dict.fromkeys(path for each in own for path in each.paths)),
+                rivals=tuple(name for name in own[0].rivals if all(name in each.rivals for each in own)),
+            )
             for own in named.values()
         ]
         return tuple(sorted(found, key=lambda each: -len(each.paths)))
@@ -128,27 +140,33 @@ class Audit:
 def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
     """Find what in a training run is not as it was declared, by the conservation laws that it breaks.
 
-    Each law of the record is held against the bound of rounding: a residual above it proves that the optimiser, its
-    settings or the gradients are not what was declared. Of a broken law the numbers that `charge_statistics` records
-    with `causes=True` are then asked, of each part A of the symmetry, whose slopes θ_AᵀG∇L sum to zero:
+    Each law of the record is compared with the bound of rounding: a residual above it proves that the optimiser, its
+    settings or the gradients are not what was declared. For a broken law, causes are then tested by the numbers that
+    `charge_statistics` records with `causes=True`. With the gradient g of the loss, the gradient g′ that the update
+    implies by the declared rule, and the slopes θ_AᵀGg of each part A of the symmetry, which sum to zero:
 
-    - Does the update follow from the gradient by the declared rule? If not, does it by another one (heavy ball,
-      Nesterov's, decoupled decay)? Or is the gradient that the update implies g′ g times a number of its own at some
-      steps (clipping by tensor), or always (another rate); g + μθ (a decay of λ + μ); equal to g while all entries are
-      small (clipping by value); or never (Adam, another preconditioner or rule)? Nothing at all: a frozen layer. Were
-      weights changed between steps, as by constraints on their size?
-    - Does the gradient keep the symmetry? If not, do the slopes sum to zero with another factor for one layer (a wrong
-      sign or factor in a backward pass); is the sum μ θ_AᵀGθ_A (a penalty in the loss); does it vanish on the diagonal
-      of a matrix of charges alone (an elementwise operation such as dropout between the two layers); is it the scale
-      of weights before a norm (its ε, or other statistics than those of the batch)?
+    - Does the update follow from the gradient by the declared rule? If not, by another rule (heavy ball, Nesterov's,
+      decoupled decay)? Is g′ + λθ = c (g + λθ), c constant or of each step (another learning rate, an undeclared
+      schedule); g′ = c g, with c constant (a gradient multiplied) or such that the norm is (clipping by tensor);
+      g′ = g + μθ (another decay); g′ = g + μ sign θ (an L1 decay); g′ = g + μv with the buffer v (another momentum);
+      or g cut off at a value? Is there no update (a frozen layer)? Were weights changed between steps?
+    - Does the gradient have the symmetry? If not, do the slopes sum to zero with other factors of the parts (a wrong
+      backward pass); to Σ μ_A θ_AᵀGθ_A (an L2 penalty in the loss) or Σ μ_A θ_AᵀG sign θ_A (L1); to κ times those of
+      the gradient of the step before (gradients that were not zeroed); to zero on the diagonal of a matrix only (an
+      elementwise operation such as dropout between two layers)? Is it the scale of weights before a norm (its ε, or
+      other statistics than those of the batch)? Are the sums noise without mean and memory, as small as rounding
+      (lower precision, such as autocast) or not (dropout)?
 
-    A test that speaks for a cause is evidence and no proof: two defects at once can look like a third.
+    A fit counts if it leaves less than a hundredth of what is to be explained, or no more than rounding. If another
+    fit leaves less than three times as much, both remain possible, as `Cause.rivals`. A cause is evidence and no proof:
+    two defects at once can look like a third.
 
-    It cannot see what keeps every law: clipping by the global norm, dropout of whole ReLU units, dropout of attention's
-    probabilities, wrong data or labels, a wrong sign in the forward pass, which is another function with the same
-    symmetries. It sees nothing of parameters without a symmetry. A copy of a tied weight adds a symmetry, and is found
-    by `structure` of the function that is trained, whose table then has more rows. Rounding beyond the declared
-    `gradient_roundings`, as of gradients that are nothing but what cancellation leaves, would be taken for a defect.
+    The audit cannot see what keeps every law: clipping by the global norm; without decay, a constant factor of the
+    learning rate or of all gradients; dropout of whole ReLU units or of attention's probabilities; wrong data or
+    labels; a wrong sign in the forward pass, which is another function with the same symmetries. It sees nothing of
+    parameters without a symmetry that `structure` finds. A copy of a tied weight adds a symmetry: `structure` of the
+    function that is trained then has more charges. Rounding beyond the declared `gradient_roundings`, as of gradients
+    that are nothing but what cancellation leaves, would be taken for a defect.
 
     Args:
         record: Of one run, with the statistics of `flows.charge_statistics`, best with `causes=True`. Causes are tested
@@ -232,4 +250,5 @@ def _evidence(record: xr.Dataset, symmetries: tuple[Charge, ...]) -> Evidence:
     """The numbers of the steps that led to recorded ones; there is none before the start."""
     later = record.isel(step=record["step"].to_numpy() > 0)
     names = [*_CAUSES, *([_SEEN_BETWEEN] if _SEEN_BETWEEN in record else [])]
-    return Evidence(symmetries, **{name: _series(later, name) for name in names})
+    unit = float(np.finfo(record["measured_charge"].dtype).eps) / 2
+    return Evidence(symmetries, unit=unit, **{name: _series(later, name) for name in names})

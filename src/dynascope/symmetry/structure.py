@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ from dynascope.arguments import require_seed
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.defects import defects, holds_far
 from dynascope.symmetry.families import families
+from dynascope.symmetry.independence import independent_charges
 from dynascope.symmetry.loops import bodies
 from dynascope.symmetry.mixing import mixing_units
 from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
@@ -54,17 +56,23 @@ class Structure:
         broken: Those that the ε of a norm breaks, and those that the program has and its gradients do not.
         rounding: The largest |⟨g, ξ⟩| / (‖g‖ ‖ξ‖) of any symmetry that holds, at random points.
         unused: Paths of parameters that no output depends on; all their elements are conserved.
+        shapes: The tree of the parameters' shapes.
     """
 
     symmetries: tuple[Charge, ...]
     broken: tuple[BrokenSymmetry, ...]
     rounding: float
     unused: tuple[str, ...]
+    shapes: Any
 
-    @property
+    @functools.cached_property
     def size(self) -> int:
-        """Number of charges of all symmetries together; those of translations may depend on each other."""
-        return sum(each.size for each in self.symmetries)
+        """Number of independent charges of all symmetries: the rank of their Jacobian at random weights.
+
+        It is at most the number of `names`. Above 1000 charges of symmetries that share parameters it is an upper
+        bound, as dependences between symmetries are not looked for.
+        """
+        return independent_charges(self.symmetries, self.shapes)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,8 +87,12 @@ class Structure:
 
     @property
     def table(self) -> str:
-        """The symmetries, one a line: kind, group, charges and parameters; those that are broken, and by what."""
-        rows = [(each.kind, each.group, str(each.size), " ".join(each.paths)) for each in self.symmetries]
+        """The symmetries, one a line: kind, group, independent charges and parameters; what breaks others."""
+        counts = [independent_charges([each], self.shapes) for each in self.symmetries]
+        rows = [
+            (each.kind, each.group, str(count), " ".join(each.paths))
+            for each, count in zip(self.symmetries, counts, strict=True)
+        ]
         rows += [
             (f"broken {each.charge.kind}", each.reason, f"{each.defect.max():.1e}", " ".join(each.charge.paths))
             for each in self.broken
@@ -107,7 +119,8 @@ def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any
     Not found: linear symmetries in another basis than that of units, such as behind a fixed matrix or a sort; shifts
     that a sum of one parameter's elements does not see, or of weights that read values which sum to zero, as those of a
     norm without a gain; shifts through a variance that is written as a difference of means; shifts compensated in more
-    than one other parameter. `discover` shows them on a small network of the kind.
+    than one other parameter; shifts that a scale compensates, as b → b + s and c → c exp(−s) of c exp(a·x + b), which
+    conserve b − c²/2 of each unit. `discover` shows them on a small network of the kind.
     Permutations and signs of units carry no charge.
 
     Args:
@@ -154,7 +167,7 @@ def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any
         if _key(each) not in known and each.kind == "scale":
             broken.append(BrokenSymmetry(each, defects(each, model, [point], here), "ε of a norm"))
     unused = tuple(path for number, path in enumerate(model.paths) if not is_used(program, number))
-    return Structure(tuple(symmetries), tuple(broken), rounding, unused)
+    return Structure(tuple(symmetries), tuple(broken), rounding, unused, jax.tree.map(_shape, params))
 
 
 def traced(model: Model, point: Point) -> ClosedJaxpr:
@@ -166,6 +179,10 @@ def traced(model: Model, point: Point) -> ClosedJaxpr:
         program = jax.make_jaxpr(model.outputs)(*point)
         needed, _ = dce_jaxpr(program.jaxpr, True, instantiate=True)
         return ClosedJaxpr(needed, program.consts)
+
+
+def _shape(leaf: Any) -> Any:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray | jax.Array) else leaf
 
 
 def _key(charge: Charge) -> tuple:

@@ -15,31 +15,26 @@ from jax import Array
 from dynascope.flows.steps.charge_groups import ChargeGroups
 from dynascope.flows.steps.step import Step
 from dynascope.flows.steps.step_statistics import Latest, Recursion, StepStatistic
+from dynascope.flows.steps.update_causes import update_statistics
 from dynascope.symmetry import Charge
-from dynascope.symmetry.followed import parameter_paths
-from dynascope.symmetry.parameters import arrays_by_path
-from dynascope.symmetry.step_rules import RULES, Rule
+from dynascope.symmetry.step_rules import Rule
 from dynascope.theory.symmetry.rounding import SUMMED
 
 __all__ = ["are_sums", "by_part", "cause_statistics", "momentum_buffer"]
-
-_LAST_BITS = 4  # roundings of an update, and of the weights that it is read from
 
 
 def cause_statistics(groups: ChargeGroups, optimizer: Rule, gradient_roundings: int) -> dict[str, StepStatistic]:
     """What `symmetry.audit` reads of the step that led to each recorded one, for each part A of each charge.
 
     A part is what the symmetry does to one parameter. With the gradient g of the loss, as it was before anything
-    changed it, `part_charge` is θ_AᵀGθ_A and `part_slope` θ_AᵀGg, which sum to the charge and to zero. `part_pull` is
-    θ_AᵀGg′ with the gradient g′ from which the optimiser that was declared makes the update d that was made: of heavy
-    ball g′ = −d/η − β v − λ θ, where θᵀGv is carried from step to step. Sums of weights have g in place of θᵀGg. Each
-    stands beside what rounding can do. Of the parameters of all symmetries, along `layer` in the order of the parts,
-    are recorded `gradient_norm`, `gradient_largest`, `update_norm`, and how far g′ is from g, `change`, and from g cut
-    off at the largest |g′|, `clipping`, each relative to its largest entry; `first_change` is that of the first step,
-    and `change_by_rule` the change if the rule were heavy ball, Nesterov's or decoupled.
+    changed it, `part_charge` is θ_AᵀGθ_A and `part_slope` θ_AᵀGg, which sum to the charge and to zero. `part_absolute`
+    is θ_AᵀG sign θ_A, the slope of an L1 penalty, and `part_stale` the slope of the gradient of the step before.
+    `part_pull` is θ_AᵀGg′ with the gradient g′ from which the optimiser that was declared makes the update d that was
+    made: of heavy ball g′ = −d/η − β v − λ θ, where θᵀGv is carried from step to step. Sums of weights have g in place
+    of θᵀGg. Slopes and pulls stand beside what rounding can do. `update_statistics` are those of each parameter.
 
-    Cost: six numbers for each part of each charge and nine for each parameter, a pass over weights, gradient and update
-    for each part, and three copies of the parameters that have momentum.
+    Cost: seven numbers for each part of each charge and 19 for each parameter, a pass over weights, gradient and update
+    for each part, a copy of the gradient, one of the parameters, and three more of those that have momentum.
 
     Args:
         groups: What is followed, and what is declared of each parameter.
@@ -47,21 +42,16 @@ def cause_statistics(groups: ChargeGroups, optimizer: Rule, gradient_roundings: 
         gradient_roundings: Roundings of a gradient.
     """
     own = _Parts(groups, optimizer, gradient_roundings)
-    part, layer = ("charge", "part"), ("layer",)
+    part = ("charge", "part")
     return {
         "part_charge": Latest(own.charge, part),
-        "part_decay": Recursion(own.start, own.following, _decay, part),
+        "part_absolute": Latest(own.absolute, part),
         "part_slope": Latest(own.slope, part),
+        "part_stale": Recursion(own.without_gradient, own.with_gradient, _stale, part),
         "part_slope_rounding": Latest(own.slope_rounding, part),
         "part_pull": Recursion(own.start, own.following, _pull, part),
         "part_pull_rounding": Recursion(own.start, own.following, _rounding, part),
-        "gradient_norm": Latest(own.gradient_norm, layer),
-        "gradient_largest": Latest(own.gradient_largest, layer),
-        "update_norm": Latest(own.update_norm, layer),
-        "clipping": Recursion(own.at_rest, own.implied, _clipping, layer),
-        "change": Recursion(own.at_rest, own.implied, _change, layer),
-        "first_change": Recursion(own.at_rest, own.implied, _first_change, layer),
-        "change_by_rule": Recursion(own.at_rest, own.implied, _change_by_rule, (*layer, "hypothesis")),
+        **update_statistics(groups, optimizer),
     }
 
 
@@ -93,20 +83,15 @@ class _State(NamedTuple):
 
     crossed: Array  # θᵀGv, or the sum of buffers
     moved: Array  # √(vᵀ|G|v), or Σ|v|
-    overlap: Array  # θᵀGθ of the weights before and after the latest step, or the sum of those before
     pull: Array  # θᵀGg′ of the latest step
-    decay: Array  # What another unit of decay would add to it
     rounding: Array  # of the pull
 
 
-class _Implied(NamedTuple):
-    """What steps imply, of each parameter: by the declared rule, and the change by each rule that there is."""
+class _Gradient(NamedTuple):
+    """The gradient of the latest step, and the slopes of the one before at its weights, (charge, part)."""
 
-    buffers: tuple[tuple[Array, ...], ...]  # of momentum by each rule, a zero where there is none
-    clipping: Array  # max |g′ − g cut off| / max |g′|
-    change: Array  # max |g′ − g| / max |g|
-    first_change: Array
-    change_by_rule: Array
+    latest: Any
+    stale: Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,13 +112,28 @@ class _Parts:
     def slope(self, step: Step) -> Array:
         return self._along(step.weights, step.gradient)
 
+    def absolute(self, step: Step) -> Array:
+        return self._along(step.weights, jax.tree.map(jnp.sign, step.weights))
+
+    def without_gradient(self, weights: Any) -> _Gradient:
+        none = jax.tree.map(jnp.zeros_like, weights)
+        return _Gradient(none, self._along(weights, none))
+
+    def with_gradient(self, state: _Gradient, step: Step) -> _Gradient:
+        return _Gradient(step.gradient, self._along(step.weights, state.latest))
+
     def slope_rounding(self, step: Step) -> Array:
-        return self.gradient_roundings * self._unit(step) * self._lever(step.weights) * self._length(step.gradient)
+        lever, length = self._lever(step.weights), self._length(step.gradient)
+        # A sum of gradients that cancel is rounded as their terms are, which are of the size of other gradients.
+        largest = jnp.max(jnp.stack([jnp.max(jnp.abs(each), initial=0) for each in jax.tree.leaves(step.gradient)]))
+        counts = self._length(jax.tree.map(jnp.ones_like, step.weights))
+        length = jnp.where(are_sums(self.symmetries)[:, None], length + counts * largest, length)
+        return self.gradient_roundings * self._unit(step) * lever * length
 
     def start(self, weights: Any) -> _State:
         zero = jnp.zeros_like(self._along(weights, weights))
         unknown = jnp.full_like(zero, jnp.nan)
-        return _State(zero, zero, zero, unknown, unknown, unknown)
+        return _State(zero, zero, unknown, unknown)
 
     def following(self, state: _State, step: Step) -> _State:
         """The state after a step; one at rate zero says nothing of its gradient, which is believed."""
@@ -172,67 +172,9 @@ class _Parts:
         return _State(
             crossed=jnp.where(still, resting, after),
             moved=jnp.where(still, beta * state.moved + self._length(step.gradient), moved),
-            overlap=jnp.where(linear, charge, charge + self._along(theta, update)),
             pull=jnp.where(still, slope, pull),
-            # Decay that the buffer is thought to hold is not there the next time.
-            decay=charge - (beta * state.overlap if self.optimizer == "decoupled" else 0),
             rounding=rounded,
         )
-
-    def gradient_norm(self, step: Step) -> Array:
-        return self._each(step.gradient, lambda leaf: jnp.sqrt(jnp.sum(leaf**2)))
-
-    def gradient_largest(self, step: Step) -> Array:
-        return self._each(step.gradient, lambda leaf: jnp.max(jnp.abs(leaf), initial=0))
-
-    def update_norm(self, step: Step) -> Array:
-        return self._each(step.update, lambda leaf: jnp.sqrt(jnp.sum(leaf**2)))
-
-    def at_rest(self, weights: Any) -> _Implied:
-        arrays, momenta = arrays_by_path(weights), dict(self.groups.momentum)
-        leaves = [arrays[path] for path in parameter_paths(self.symmetries)]
-        buffers = tuple(
-            len(RULES) * (jnp.zeros_like(leaf) if momenta[path] else jnp.zeros((), leaf.dtype),)
-            for path, leaf in zip(parameter_paths(self.symmetries), leaves, strict=True)
-        )
-        zero = jnp.zeros(len(leaves), leaves[0].dtype)
-        return _Implied(buffers, zero, zero, zero, jnp.zeros((len(leaves), len(RULES)), zero.dtype))
-
-    def implied(self, state: _Implied, step: Step) -> _Implied:
-        """The state after a step; one at rate zero says nothing of its gradient, which is believed."""
-        common = jnp.asarray(self.groups.common_rate(step.learning_rate), state.change.dtype)
-        rates, decays, momenta = (
-            dict(each) for each in (self.groups.rates, self.groups.weight_decay, self.groups.momentum)
-        )
-        arrays = [arrays_by_path(tree) for tree in (step.weights, step.gradient, step.update)]
-        buffers, clipping, changes = [], [], []
-        for path, held in zip(parameter_paths(self.symmetries), state.buffers, strict=True):
-            theta, gradient, update = (each[path] for each in arrays)
-            beta, decay, still = momenta[path], decays[path], common == 0
-            ahead = jnp.where(still, 1, common) * rates[path]
-            largest, new, by_rule = jnp.max(jnp.abs(gradient), initial=0), [], []
-            for rule, own in zip(RULES, held, strict=True):
-                buffer, used = _used(rule, -update / ahead, own, beta, decay * theta)
-                resting = beta * own + gradient + (0 if rule == "decoupled" else decay) * theta
-                new.append(jnp.where(still, resting, buffer) if beta else own)
-                used = jnp.where(still, gradient, used)
-                # Where updates are seen as differences of weights, the last bits of these are in them.
-                last = (jnp.abs(theta) + jnp.abs(update)) / ahead + jnp.abs(own)
-                rounding = _LAST_BITS * self._unit(step) * last
-                by_rule.append(_apart(used, gradient, rounding, largest))
-                if rule == self.optimizer:
-                    size = jnp.max(jnp.abs(used), initial=0)
-                    clipping.append(_apart(used, jnp.clip(gradient, -size, size), rounding, size))
-            buffers.append(tuple(new))
-            changes.append(jnp.stack(by_rule))
-        change_by_rule = jnp.stack(changes)
-        change = change_by_rule[:, RULES.index(self.optimizer)]
-        first = jnp.where(step.index == 0, change, state.first_change)
-        return _Implied(tuple(buffers), jnp.stack(clipping), change, first, change_by_rule)
-
-    def _each(self, tree: Any, function: Callable[[Any], Array]) -> Array:
-        arrays = arrays_by_path(tree)
-        return jnp.stack([function(arrays[path]) for path in parameter_paths(self.symmetries)])
 
     def _unit(self, step: Step) -> float:
         return float(jnp.finfo(jnp.asarray(step.loss).dtype).eps) / 2
@@ -259,44 +201,12 @@ class _Parts:
         return jnp.where(are_sums(self.symmetries)[:, None], 1, self._length(theta))
 
 
-def _used(rule: str, along: Array, held: Array, beta: Any, decayed: Array) -> tuple[Array, Array]:
-    """The buffer after a step, and the gradient that went into it, of −d/η, the buffer before, β and λθ."""
-    if rule == "nesterov":
-        pushed = (along - beta**2 * held) / (1 + beta)
-        return beta * held + pushed, pushed - decayed
-    if rule == "decoupled":
-        return along - decayed, along - decayed - beta * held
-    return along, along - beta * held - decayed
-
-
-def _apart(one: Array, other: Array, rounding: Array, size: Array) -> Array:
-    """The largest difference beyond rounding, in units of a size."""
-    off = jnp.maximum(jnp.abs(one - other) - rounding, 0)
-    return jnp.max(off, initial=0) / jnp.where(size == 0, 1, size)
-
-
-def _clipping(state: _Implied) -> Array:
-    return state.clipping
-
-
-def _change(state: _Implied) -> Array:
-    return state.change
-
-
-def _first_change(state: _Implied) -> Array:
-    return state.first_change
-
-
-def _change_by_rule(state: _Implied) -> Array:
-    return state.change_by_rule
+def _stale(state: _Gradient) -> Array:
+    return state.stale
 
 
 def _pull(state: _State) -> Array:
     return state.pull
-
-
-def _decay(state: _State) -> Array:
-    return state.decay
 
 
 def _rounding(state: _State) -> Array:

@@ -57,8 +57,8 @@ def charge_statistics(
             parameters A of a symmetry, which is what is recorded.
         gradient_roundings: How many terms the longest sum of the backward pass has, for the bound; more where
             gradients are nothing but what cancellation leaves.
-        causes: Whether to record what `symmetry.audit` tests causes by, too: six numbers for each part of a charge
-            and nine for each parameter, with which a step of a small network takes up to twice as long.
+        causes: Whether to record what `symmetry.audit` tests causes by, too: seven numbers for each part of a charge
+            and 19 for each parameter, with which a step of a small network takes up to twice as long.
 
     Returns:
         `statistics` and `step_statistics` for `descend`. They record over (step, charge), in the order of

@@ -22,6 +22,8 @@ from dynascope.torch.symmetry.optimizer_settings import OptimizerSettings
 
 __all__ = ["WatchedCharges", "watch_charges"]
 
+_ALIKE = 1e-6  # relative difference of gradients that are multiplied by one factor
+
 
 def watch_charges(
     model: torch.nn.Module | torch.Tensor | Mapping[Any, Any] | Sequence[Any],
@@ -47,8 +49,8 @@ def watch_charges(
     groups. Where groups have rates of their own, the charges are weighed by them, as with `rates` of
     `flows.charge_statistics`, relative to the rate of the first parameter by name.
 
-    Memory: a copy of these parameters on the CPU, with `causes` another of their gradients, and four numbers for each
-    charge and recorded step. With causes, six more for each part of a charge and five for each parameter. Cost: of a
+    Memory: a copy of these parameters on the CPU, with `causes` two of their gradients, and four numbers for each
+    charge and recorded step. With causes, seven more for each part of a charge and 19 for each parameter. Cost: of a
     multilayer perceptron of two million weights at batches of 256 a step takes about an eighth longer, with causes
     twice as long.
 
@@ -64,8 +66,8 @@ def watch_charges(
             the weights. Where autocast multiplies in bfloat16 it is times 2¹⁶, in float16 or TF32 times 2¹³, which
             hides all but large defects: audit in full precision where you can.
         causes: Whether to record what `symmetry.audit` tests causes by, too. The gradient is then taken as backward
-            leaves it, before it is clipped, or divided by a number of batches; not of a model that is trained in
-            parallel, whose gradients are averaged later.
+            leaves it, before it is clipped by value or by tensor; one factor for all parameters, as of clipping by the
+            global norm, is part of it. Not for a model that is trained in parallel, whose gradients are averaged later.
         grad_scaler: The `torch.amp.GradScaler` by which losses are multiplied, if causes are recorded.
         every: Steps from one recorded step to the next; the law sees all, and the last step is recorded too.
 
@@ -151,6 +153,9 @@ class WatchedCharges:
         self._before = {name: each.detach().to("cpu", copy=True) for name, each in tensors.watched.items()}
         self._raw: dict[str, torch.Tensor] = {}
         self._buffer = 0.0  # What no entry of the buffers of other parameters exceeds.
+        # A step of a subclass that calls the step of its base class runs the hooks of both: the outer step counts.
+        self._depth = 0
+        self._bits: dict[str, int] = {}
         # Whether weights were changed between steps since the last recorded one.
         self._changed = dict.fromkeys(parameter_paths(law.symmetries), False)
         self._rows = [(0, self._values())]
@@ -160,6 +165,7 @@ class WatchedCharges:
         ]
         for name, each in tensors.watched.items() if law.declared["causes"] else ():
             if each.requires_grad and each.is_leaf:
+                self._hooks.append(each.register_hook(self._measuring(name)))
                 self._hooks.append(each.register_post_accumulate_grad_hook(self._keeping(name)))
 
     def record(self) -> xr.Dataset:
@@ -185,7 +191,7 @@ class WatchedCharges:
         """Remove all hooks, after which steps are no longer seen."""
         for each in self._hooks:
             each.remove()
-        self._hooks, self._raw = [], {}
+        self._hooks, self._raw, self._bits = [], {}, {}
 
     def __enter__(self) -> WatchedCharges:
         return self
@@ -200,26 +206,42 @@ class WatchedCharges:
 
         return keep
 
+    def _measuring(self, name: str) -> Callable[[torch.Tensor], None]:
+        """Of each backward pass alone: a sum of several needs more bits than its terms."""
+
+        def measure(gradient: torch.Tensor) -> None:
+            self._bits[name] = max(self._bits.get(name, 0), _significant_bits(gradient))
+
+        return measure
+
     def _values(self) -> dict[str, np.ndarray]:
-        seen = {"changed_between": np.array(list(self._changed.values()))} if self._law.declared["causes"] else {}
-        return {**self._law.values(), **seen}
+        values = self._law.values()
+        if self._law.declared["causes"]:
+            values["changed_between"] = np.array(list(self._changed.values()))
+            bits = zip(self._changed, values["gradient_bits"], strict=True)
+            values["gradient_bits"] = np.array([self._bits.get(name, number) for name, number in bits])
+        return values
 
     def _before_step(self, *_: Any) -> None:
+        self._depth += 1
+        if self._depth > 1:
+            return
         for name, each in self._tensors.watched.items():
             left, now = self._before[name], each.detach()
             self._changed[name] |= not torch.equal(left, now.to("cpu"))
             left.copy_(now)
 
     def _after_step(self, *_: Any) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
         arrays, watched = self._tensors.arrays, self._tensors.watched
         learning_rate = self._settings.learning_rate()
         self._buffer = self._law.largest_momentum * self._buffer + self._largest_gradient()
         self._law.advance(
             arrays(self._before),
             arrays(watched),
-            gradient=arrays({name: self._gradient(name, each) for name, each in watched.items()})
-            if self._law.needs_gradient
-            else None,
+            gradient=arrays(self._gradients()) if self._law.needs_gradient else None,
             buffers=self._buffers(),
             learning_rate=learning_rate,
             unseen=learning_rate * self._buffer,
@@ -228,16 +250,28 @@ class WatchedCharges:
             self._before[name].copy_(each.detach())  # as the next step should find it
         if self._law.steps % self._every == 0:
             self._rows.append((self._law.steps, self._values()))
-            self._changed = dict.fromkeys(self._changed, False)
+            self._changed, self._bits = dict.fromkeys(self._changed, False), {}
 
-    def _gradient(self, name: str, parameter: torch.Tensor) -> torch.Tensor:
-        """The gradient of all backward passes since the last step; for causes as it was before anything changed it."""
-        raw = self._raw.pop(name, None)
-        if parameter.grad is None:
-            return torch.zeros_like(parameter)
-        if raw is None:
-            return parameter.grad.to_dense()
-        return raw.to_dense() / (1.0 if self._scaler is None else self._scaler.get_scale())
+    def _gradients(self) -> dict[str, torch.Tensor]:
+        """The gradients of all backward passes since the last step; for causes as backward left them.
+
+        One factor for all, as of clipping by the global norm, keeps every law, and counts as part of the gradient.
+        """
+        scale = 1.0 if self._scaler is None else self._scaler.get_scale()
+        used = {
+            name: torch.zeros_like(each) if each.grad is None else each.grad.detach().to_dense()
+            for name, each in self._tensors.watched.items()
+        }
+        raw = {
+            name: self._raw.pop(name).to_dense() / scale if name in self._raw else each for name, each in used.items()
+        }
+        pairs = [(used[name], each) for name, each in raw.items()]
+        squares = sum(float(before.square().sum()) for _, before in pairs)
+        factor = sum(float((now * before).sum()) for now, before in pairs) / squares if squares else 1.0
+        alike = all(
+            float((now - factor * before).abs().max()) <= _ALIKE * float(now.abs().max()) for now, before in pairs
+        )
+        return used if alike else raw
 
     def _largest_gradient(self) -> float:
         """The largest entry of the gradients of the parameters that are not watched."""
@@ -255,6 +289,15 @@ class WatchedCharges:
         buffers = {name: state.get("momentum_buffer") for name, state in states.items()}
         known = all(isinstance(each, torch.Tensor) for each in buffers.values())
         return self._tensors.arrays(buffers) if known else None
+
+
+def _significant_bits(gradient: torch.Tensor) -> int:
+    """The bits that hold every entry: 8 or 11 where bfloat16 or float16 holds all, or else those of its type."""
+    values = gradient.detach().to_dense()
+    for kind, bits in ((torch.bfloat16, 8), (torch.float16, 11)):
+        if values.any() and torch.equal(values.to(kind).to(values.dtype), values):
+            return bits
+    return 24 if values.dtype == torch.float32 else 53
 
 
 class _Tensors:
