@@ -162,9 +162,8 @@ def real_array(
 
     Args:
         name: Name of the argument, for the message.
-        value: Real numbers in any form. JAX arrays stay what they are, those that are traced unchecked but for their
-            shape, which needs 64 bits (`jax.enable_x64`); everything else becomes a NumPy array, of 64 bits unless it
-            is one of 32, so that nothing is compiled for it.
+        value: Real numbers in any form. JAX arrays keep their type; of traced ones, which need `jax.enable_x64`, only
+            the shape is checked. Everything else becomes a NumPy array of 64 bits, or of 32 if it is one already.
         minimum: Smallest value allowed.
         above: Number that every value must exceed.
         below: Number that every value must stay under.
@@ -182,11 +181,10 @@ def real_array(
     import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
     known = value
-    if isinstance(value, list | tuple) and any(map(is_traced, jax.tree.leaves(value))):
-        known = jax.numpy.asarray(value)
-    elif not isinstance(value, jax.Array):
+    if not isinstance(value, jax.Array):
+        traced = isinstance(value, list | tuple) and any(map(is_traced, jax.tree.leaves(value)))
         try:
-            known = np.asarray(value)
+            known = (jax.numpy if traced else np).asarray(value)
         except (TypeError, ValueError, OverflowError):
             known = np.asarray(None)
     # By its kind, as NumPy takes a span of time for an integer.
