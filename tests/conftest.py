@@ -104,8 +104,8 @@ def _with_sizes(checks):
 jaxtyping.jaxtyped = _checks_types
 jaxtyping.install_import_hook("dynascope", "beartype.tolerant")
 
-_MANY_PROGRAMS = 1500  # from which on memory maps are counted, of which each takes about twenty-five
-_SPARE = 4000  # maps, as a module makes a hundred and fifty programs at most
+_MANY_PROGRAMS = 300  # above which memory maps are counted after each module
+_SPARE = 30_000  # maps that must be free for the next module; a program takes up to a hundred of them
 
 # The same draws in every run, whose programs the next one finds; others with `--hypothesis-profile explore`.
 hypothesis.settings.register_profile("dynascope", max_examples=12, deadline=None, database=None, derandomize=True)
@@ -290,10 +290,11 @@ def _spare_maps() -> float:
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_programs():
-    """Forget compiled programs before a process has as many memory maps as Linux grants, which takes ten seconds."""
+    """Clear compiled programs before the process reaches Linux's limit of memory maps, where it would crash."""
     yield
     if _programs["backend_compile_duration"] > _MANY_PROGRAMS and _spare_maps() < _SPARE:
         sys.modules["jax"].clear_caches()
+        gc.unfreeze()
         gc.collect()
     # What a module leaves stays too, and is not gone through again.
     gc.collect(1)
