@@ -59,10 +59,8 @@ def read_curve(source: Any) -> CurveSource:
         path = Path(source)
         problem = "is a directory" if path.is_dir() else "" if path.is_file() else "does not exist"
         require(not problem, f"{path} {problem}", argument="losses", value=str(path), remedy="name a file of columns")
-        table, notes = read_frame(path, argument="losses", header=False)
-        # A loss that is not a number was written; an empty cell was not.
-        texts, _ = read_frame(path, argument="losses", header=False, text=True)
-        return _from_table(table, texts.isna().to_numpy(), path.name, notes)
+        table, notes, empty = read_frame(path, argument="losses", header=False)
+        return _from_table(table, empty, path.name, notes)
     if isinstance(source, pd.DataFrame):
         source = source.reset_index() if any(source.index.names) else source  # it may hold the steps
         return _from_table(source, source.isna().to_numpy(), "the table", [])

@@ -93,7 +93,7 @@ def from_file(
     table = path.suffix.lower() in TABLES
     told: list[str] = []
     if table:
-        frame, told = read_frame(path)
+        frame, told, _ = read_frame(path)
         inputs, targets, left_out = split_frame(frame, target, drop, source=path.name, argument="path")
         told += left_out
     else:
