@@ -43,7 +43,7 @@ def with_numbers(
         >>> numbers["b"].tolist(), notes
         ([1.234, 2.345], ["Decimal commas were read in 'a', 'b'."])
     """
-    values = {name: column[frame[name].notna()].str.strip() for name, column in written.items()}
+    values = {str(name): column[frame[name].notna()].str.strip() for name, column in written.items()}
     values = {name: column for name, column in values.items() if column.str.contains(rf"[.,{_BLANKS}]").any()}
     readable = {mark: [name for name, column in values.items() if _all(column, _NUMBERS[mark])] for mark in ",."}
     commas, points = ([name for name in readable[a] if name not in readable[b]] for a, b in (",.", ".,"))
@@ -74,7 +74,7 @@ def _is_doubtful(column: pd.Series, separator: str) -> bool:
     if column.str.contains(",").any():
         return True
     pointed = column.str.contains(".", regex=False)
-    whole = column[~pointed]
+    whole = column.loc[~pointed]
     return bool(separator != "," and pointed.any() and len(whole) > 0 and _all(whole, _BELOW_THOUSAND))
 
 
