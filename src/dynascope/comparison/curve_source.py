@@ -173,6 +173,6 @@ def numbers(name: str, values: Any) -> Float[np.ndarray, " n"]:
         f"{name} have shape {row.shape}",
         argument=name,
         value=row.shape,
-        remedy="give one curve, of shape (n,); a table with columns step and loss as a pandas DataFrame",
+        remedy="give a row of shape (n,); a table with columns step and loss as a pandas DataFrame",
     )
     return row.astype(np.float64)

@@ -12,7 +12,6 @@ from dynascope.arguments import require, require_array, require_between, require
 from dynascope.comparison.curve_source import numbers, rate_of_each_step, read_curve
 from dynascope.comparison.loss_convention import LOSSES, LossName
 from dynascope.record import describe, make_record
-from dynascope.tasks.data.plain_arrays import plain
 
 __all__ = ["own_curve"]
 
@@ -191,8 +190,8 @@ def _on_clock(
         argument="learning_rate",
         remedy="give learning_rate=, one number or that of each step, or a column of that name",
     )
-    if np.isscalar(learning_rate) or getattr(learning_rate, "ndim", None) == 0:
-        single = learning_rate.item() if hasattr(learning_rate, "detach") else learning_rate
+    if bool(np.isscalar(learning_rate)) or getattr(learning_rate, "ndim", None) == 0:
+        single = learning_rate.detach().cpu() if hasattr(learning_rate, "detach") else learning_rate
         rate = float(require_array("learning_rate", single, ()))
         require(
             rate > 0,
@@ -202,7 +201,7 @@ def _on_clock(
             remedy="choose a positive number",
         )
         return places, rate, 1.0
-    rates = require_array("learning_rate", plain(learning_rate, "learning_rate"), (None,))
+    rates = require_array("learning_rate", numbers("learning_rate", learning_rate), (None,))
     last = int(places[-1])
     require(
         last <= len(rates) <= last + 1,

@@ -87,3 +87,6 @@ def test_between_commas_a_point_is_a_decimal_mark(tmp_path):
     (tmp_path / "trees.csv").write_text("a,b\n1.234,1\n967,2\n")
     frame, notes, _ = read_delimited(tmp_path / "trees.csv")
     assert (frame["a"].tolist(), notes) == ([1.234, 967], [])
+    (tmp_path / "trees.csv").write_text('"a","b"\n"1.234","1"\n"967","2"\n')
+    with pytest.raises(InputError, match="in 'a', whose point may be a decimal mark"):
+        read_delimited(tmp_path / "trees.csv")

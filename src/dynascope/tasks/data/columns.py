@@ -180,8 +180,8 @@ def not_numbers(columns: Mapping[str, Column], role: str, source: str, *, remedy
     left_out = "leave it out (drop=, on the command line --drop)"
     usual = f"{encoded} or {left_out if role == 'input' else 'choose another target'}"
     present = first.values.dropna().astype(str)
-    unread = present[pd.to_numeric(present, errors="coerce").isna()]
-    value = (present if unread.empty else unread).iloc[0]
+    unread = np.isnan(np.asarray(pd.to_numeric(present, errors="coerce"), dtype=np.float64))
+    value = present.iloc[int(np.argmax(unread))]
     return InputError(
         f"{source} has {words} such as {shown(value)!r} in the {role} {listed(columns)}",
         argument="path",

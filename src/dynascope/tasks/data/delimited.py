@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,11 +93,13 @@ def read_delimited(path: Path, *, argument: str = "path", header: bool = True) -
         return frame.iloc[:, : len(names)].set_axis(names, axis=1)
 
     frame, written = read(), read(dtype=str, keep_default_na=False, na_values=[""])
-    kept = [name for name in names if not is_unnamed(name) or frame[name].notna().any()]
-    frame, written = frame[kept], written[kept]
+    kept = np.array([not is_unnamed(name) for name in names]) | frame.notna().to_numpy().any(axis=0)
+    frame, written = frame.loc[:, kept], written.loc[:, kept]
     if layout.before:
         notes.append(f"Skipped before the column names: {layout.before} line{'s' if layout.before > 1 else ''}.")
-    frame, marks = with_numbers(frame, written, layout.separator, path.name, argument=argument)
+    # Between commas, only a quoted number may have a point between thousands.
+    points = layout.separator == "," and not re.search(r'"\s*[-+]?\d{1,3}\.\d{3}\s*"', text)
+    frame, marks = with_numbers(frame, written, path.name, decimal_points=points, argument=argument)
     return ReadTable(frame, [*notes, *marks], written.isna().to_numpy())
 
 

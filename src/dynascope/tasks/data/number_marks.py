@@ -18,7 +18,7 @@ _BELOW_THOUSAND = r"[-+]?\d{1,3}"
 
 
 def with_numbers(
-    frame: pd.DataFrame, written: pd.DataFrame, separator: str, source: str, *, argument: str
+    frame: pd.DataFrame, written: pd.DataFrame, source: str, *, decimal_points: bool, argument: str
 ) -> tuple[pd.DataFrame, list[str]]:
     """Read columns of numbers with decimal commas or with marks between thousands.
 
@@ -27,8 +27,8 @@ def with_numbers(
     Args:
         frame: The columns as pandas reads them with decimal points.
         written: The same columns as text.
-        separator: What separates the columns; between commas, 1.234 has a decimal point.
         source: Name of the table in errors.
+        decimal_points: Whether a number such as 1.234 has a decimal point unless another column shows decimal commas.
         argument: Name of the argument that gave it, for errors.
 
     Returns:
@@ -39,16 +39,16 @@ def with_numbers(
 
     Example:
         >>> written = pd.DataFrame({"a": ["1,5", "2"], "b": ["1,234", "2,345"]})
-        >>> numbers, notes = with_numbers(written, written, ";", "trees.csv", argument="path")
+        >>> numbers, notes = with_numbers(written, written, "a.csv", decimal_points=False, argument="path")
         >>> numbers["b"].tolist(), notes
         ([1.234, 2.345], ["Decimal commas were read in 'a', 'b'."])
     """
-    values = {str(name): column[frame[name].notna()].str.strip() for name, column in written.items()}
+    values = {str(name): pd.Series(each[frame[name].notna()]).str.strip() for name, each in written.items()}
     values = {name: column for name, column in values.items() if column.str.contains(rf"[.,{_BLANKS}]").any()}
     readable = {mark: [name for name, column in values.items() if _all(column, _NUMBERS[mark])] for mark in ",."}
     commas, points = ([name for name in readable[a] if name not in readable[b]] for a, b in (",.", ".,"))
     either = [name for name in readable[","] if name in readable["."]]
-    doubtful = [name for name in either if commas or points or _is_doubtful(values[name], separator)]
+    doubtful = [name for name in either if commas or points or _is_doubtful(values[name], decimal_points)]
     if doubtful and bool(commas) == bool(points):
         example = next(value for value in values[doubtful[0]] if not value.isdigit())
         raise InputError(
@@ -69,13 +69,12 @@ def with_numbers(
     return frame.assign(**changed), notes
 
 
-def _is_doubtful(column: pd.Series, separator: str) -> bool:
+def _is_doubtful(column: pd.Series, decimal_points: bool) -> bool:
     """Whether numbers with one kind of mark may have another value, where no other column shows which."""
     if column.str.contains(",").any():
         return True
-    pointed = column.str.contains(".", regex=False)
-    whole = column.loc[~pointed]
-    return bool(separator != "," and pointed.any() and len(whole) > 0 and _all(whole, _BELOW_THOUSAND))
+    whole = pd.Series(column[~column.str.contains(".", regex=False)])
+    return not decimal_points and 0 < len(whole) < len(column) and _all(whole, _BELOW_THOUSAND)
 
 
 def _all(column: pd.Series, pattern: str) -> bool:
