@@ -15,9 +15,10 @@ from jaxtyping import Float
 
 from dynascope.arguments import require, require_memory
 from dynascope.tasks.data.names import is_unnamed, listed
+from dynascope.tasks.data.plain_arrays import plain
 from dynascope.tasks.data.table_files import read_frame
 
-__all__ = ["CurveSource", "numbers", "plain", "rate_of_each_step", "read_curve"]
+__all__ = ["CurveSource", "numbers", "rate_of_each_step", "read_curve"]
 
 _STEPS = ("step", "_step", "global_step", "trainer/global_step", "train/global_step", "iteration")
 _TIME = "time"
@@ -59,10 +60,8 @@ def read_curve(source: Any) -> CurveSource:
         path = Path(source)
         problem = "is a directory" if path.is_dir() else "" if path.is_file() else "does not exist"
         require(not problem, f"{path} {problem}", argument="losses", value=str(path), remedy="name a file of columns")
-        table, notes = read_frame(path, argument="losses", header=False)
-        # A loss that is not a number was written; an empty cell was not.
-        texts, _ = read_frame(path, argument="losses", header=False, text=True)
-        return _from_table(table, texts.isna().to_numpy(), path.name, notes)
+        table, notes, empty = read_frame(path, argument="losses", header=False)
+        return _from_table(table, empty, path.name, notes)
     if isinstance(source, pd.DataFrame):
         source = source.reset_index() if any(source.index.names) else source  # it may hold the steps
         return _from_table(source, source.isna().to_numpy(), "the table", [])
@@ -118,20 +117,17 @@ def _from_table(table: pd.DataFrame, empty: np.ndarray, source: str, notes: Sequ
     losses = _may_be_the_loss(called, values)
     alone = not clocks and len(table.columns) - len(rows) == 1
     names = [str(name) for i, name in enumerate(table.columns) if i not in rows]
-    several = len(losses) > 1 and len(clocks) == 1
+    problem = "which do not say which is the loss and which counts the steps"
+    remedy = "name one of them 'loss' and one 'step' (or 'time', the sum of learning rates)"
+    if len(losses) > 1 and len(clocks) == 1:
+        problem = f"of which {listed(str(table.columns[i]) for i in losses)} may be the loss"
+        remedy = "name the one that was minimised 'loss', or leave the others out"
     require(
         len(losses) == 1 and (alone or len(clocks) == 1),
-        f"{source} has the columns {listed(names)}, "
-        + (
-            f"of which {listed(str(table.columns[i]) for i in losses)} may be the loss"
-            if several
-            else "which do not say which is the loss and which counts the steps"
-        ),
+        f"{source} has the columns {listed(names)}, {problem}",
         argument="losses",
         value=names,
-        remedy="name the one that was minimised 'loss', or leave the others out"
-        if several
-        else "name one of them 'loss' and one 'step' (or 'time', the sum of learning rates)",
+        remedy=remedy,
     )
     loss = losses[0]
     # Loggers write training, validation and rates into different rows, and leave the other cells empty.
@@ -163,33 +159,20 @@ def _may_be_the_loss(names: Sequence[str], values: Sequence[int]) -> list[int]:
 
 
 def numbers(name: str, values: Any) -> Float[np.ndarray, " n"]:
-    """A row of real numbers, which need not be finite."""
-    try:
-        row = np.asarray(plain(values), dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        row = None
+    """Return a row of real numbers, which need not be finite, as an array of shape (n,)."""
+    row = np.asarray(plain(values, name))
     require(
-        row is not None and np.asarray(plain(values)).dtype.kind in "biuf",
+        row.dtype.kind in "biuf",
         f"{name} are not numbers",
         argument=name,
         value=type(values).__name__,
         remedy="give a row of real numbers",
     )
-    assert row is not None
     require(
         row.ndim == 1,
         f"{name} have shape {row.shape}",
         argument=name,
         value=row.shape,
-        remedy="give one curve, of shape (n,); a table with columns step and loss as a pandas DataFrame",
+        remedy="give a row of shape (n,); a table with columns step and loss as a pandas DataFrame",
     )
-    return row
-
-
-def plain(values: Any) -> Any:
-    """Values of PyTorch, which NumPy refuses while they require gradients, as plain numbers; others as they are."""
-    if hasattr(values, "detach"):
-        return values.detach().cpu().tolist()
-    if isinstance(values, Sequence) and not isinstance(values, str):
-        return [plain(each) if hasattr(each, "detach") else each for each in values]
-    return values
+    return row.astype(np.float64)

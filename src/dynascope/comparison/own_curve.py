@@ -9,7 +9,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from dynascope.arguments import require, require_array, require_between, require_choice, require_increasing
-from dynascope.comparison.curve_source import numbers, plain, rate_of_each_step, read_curve
+from dynascope.comparison.curve_source import numbers, rate_of_each_step, read_curve
 from dynascope.comparison.loss_convention import LOSSES, LossName
 from dynascope.record import describe, make_record
 
@@ -190,9 +190,9 @@ def _on_clock(
         argument="learning_rate",
         remedy="give learning_rate=, one number or that of each step, or a column of that name",
     )
-    rates = plain(learning_rate)
-    if np.ndim(rates) == 0:
-        rate = float(require_array("learning_rate", rates, ()))
+    if bool(np.isscalar(learning_rate)) or getattr(learning_rate, "ndim", None) == 0:
+        single = learning_rate.detach().cpu() if hasattr(learning_rate, "detach") else learning_rate
+        rate = float(require_array("learning_rate", single, ()))
         require(
             rate > 0,
             f"learning_rate is {rate:g}",
@@ -201,7 +201,7 @@ def _on_clock(
             remedy="choose a positive number",
         )
         return places, rate, 1.0
-    rates = require_array("learning_rate", rates, (None,))
+    rates = require_array("learning_rate", numbers("learning_rate", learning_rate), (None,))
     last = int(places[-1])
     require(
         last <= len(rates) <= last + 1,

@@ -15,7 +15,7 @@ def read(tmp_path):
         path = tmp_path / "trees.csv"
         rows = zip(*(column.split("|") for column in columns.values()), strict=True)
         path.write_text("\n".join([";".join(columns), *map(";".join, rows)]) + "\n", "utf-8")
-        return read_delimited(path)
+        return read_delimited(path)[:2]
 
     return write
 
@@ -81,3 +81,12 @@ def test_other_text_is_left_alone(read, column):
     frame, notes = read(a=column, b="1|2")
     assert frame["a"].tolist() == column.split("|")
     assert notes == []
+
+
+def test_between_commas_a_point_is_a_decimal_mark(tmp_path):
+    (tmp_path / "trees.csv").write_text("a,b\n1.234,1\n967,2\n")
+    frame, notes, _ = read_delimited(tmp_path / "trees.csv")
+    assert (frame["a"].tolist(), notes) == ([1.234, 967], [])
+    (tmp_path / "trees.csv").write_text('"a","b"\n"1.234","1"\n"967","2"\n')
+    with pytest.raises(InputError, match="in 'a', whose point may be a decimal mark"):
+        read_delimited(tmp_path / "trees.csv")

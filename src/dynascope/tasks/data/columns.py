@@ -179,8 +179,9 @@ def not_numbers(columns: Mapping[str, Column], role: str, source: str, *, remedy
     encoded = "encode it as numbers" + (", blank where one is missing," if first.kind == "written number" else "")
     left_out = "leave it out (drop=, on the command line --drop)"
     usual = f"{encoded} or {left_out if role == 'input' else 'choose another target'}"
-    present = first.values.dropna().astype(str).to_list()
-    value = next((text for text in present if not _is_float(text)), present[0])
+    present = first.values.dropna().astype(str)
+    unread = np.isnan(np.asarray(pd.to_numeric(present, errors="coerce"), dtype=np.float64))
+    value = present.iloc[int(np.argmax(unread))]
     return InputError(
         f"{source} has {words} such as {shown(value)!r} in the {role} {listed(columns)}",
         argument="path",
@@ -196,13 +197,6 @@ def _mostly(holds: Callable[[str], bool], values: pd.Series) -> bool:
 
 def _is_date(text: str) -> bool:
     return _DATE.fullmatch(text) is not None
-
-
-def _is_float(text: str) -> bool:
-    with contextlib.suppress(ValueError):
-        float(text)
-        return True
-    return False
 
 
 def _is_number(text: str) -> bool:

@@ -3,43 +3,51 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
-from collections.abc import Iterator
+import io
+import re
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dynascope.tasks.data.layout import Layout, find_layout, require_equal_rows, rows_of
+from dynascope.arguments import require
+from dynascope.tasks.data.layout import find_layout, rows_of
 from dynascope.tasks.data.names import is_unnamed, require_different, with_names
 from dynascope.tasks.data.number_marks import with_numbers
 
-__all__ = ["read_delimited"]
+__all__ = ["ReadTable", "read_delimited"]
 
 _LONGEST = 10**6  # characters in a line
-_HEAD = 2**18  # characters from which the layout is found
-_PART = 2**20  # bytes decoded at once
+_HEAD = 1000  # lines from which the layout is found
 
 
-def read_delimited(
-    path: Path, *, argument: str = "path", header: bool = True, text: bool = False
-) -> tuple[pd.DataFrame, list[str]]:
+class ReadTable(NamedTuple):
+    """A table from a file.
+
+    Attributes:
+        frame: The columns.
+        notes: One sentence for each decision that the file did not force.
+        empty: Which fields hold nothing, shape of the frame; a written "nan" is missing, but not empty.
+    """
+
+    frame: pd.DataFrame
+    notes: list[str]
+    empty: np.ndarray
+
+
+def read_delimited(path: Path, *, argument: str = "path", header: bool = True) -> ReadTable:
     r"""Read a text file of columns.
 
     The separator is the one of comma, semicolon, tab, bar, blanks and colon under which all rows have the same number
     of fields. Comments and lines of text before the column names are skipped. Decimal commas and marks between
-    thousands are read where the whole column, or the whole file, shows which they are.
+    thousands are read where the whole column, or the whole file, shows which they are. A column without a name is
+    called "Unnamed: 0" by its place, as in pandas; row names without a header come first.
 
     Args:
         path: The file, in UTF-8, UTF-16 or Windows-1252.
         argument: Name of the argument that holds the path, for errors.
         header: Whether the first row holds names even if it consists of numbers.
-        text: Whether to return all values as they are written, where only an empty field is missing.
-
-    Returns:
-        The columns, and one sentence for each decision that the text did not force. A
-        column without a name is called "Unnamed: 0" by its place, as in pandas; row names without a header come first.
 
     Raises:
         InputError: Rows differ in length, no line names the columns, or a number can be read in two ways.
@@ -50,83 +58,56 @@ def read_delimited(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder) / "run.csv"
         ...     _ = path.write_text("# run 7\nstep;loss\n0;3,5\n1;2,5\n")
-        ...     frame, notes = read_delimited(path)
+        ...     frame, notes, _ = read_delimited(path)
         >>> frame["loss"].tolist(), notes
         ([3.5, 2.5], ['Skipped before the column names: 1 line.', "Decimal commas were read in 'loss'."])
     """
-    encoding, notes = _encoding(path)
-    with path.open(encoding=encoding, newline="") as stream:
-        layout = find_layout(_first_lines(stream), path.name, argument=argument, header=header)
-    columns = max(len(layout.names), layout.width)
-    # pandas fills short rows at their end, which moves numbers to other columns if a field within is missing.
-    shorter = layout.separator != " " and not layout.short
-    with _below(path, encoding, layout) as stream:
-        rows = ((line + layout.skipped, row) for line, row in rows_of(stream, layout.separator))
-        require_equal_rows(rows, columns, path.name, argument=argument, shorter=shorter)
-
-    def read(**options: Any) -> pd.DataFrame:
-        if not layout.rows:
-            return pd.DataFrame(columns=range(columns))
-        separator = r"\s+" if layout.separator == " " else layout.separator
-        options |= {"header": None, "names": range(columns), "skipinitialspace": True, "low_memory": False}
-        with _below(path, encoding, layout) as stream:
-            return pd.read_csv(stream, sep=separator, **options)
-
-    frame = read()
-    blank = np.flatnonzero(frame.isna().to_numpy().all(axis=0)).tolist()
-    names = list(layout.names)
-    if layout.short:
-        names.insert(columns if layout.ends_blank and columns - 1 in blank else 0, "")
-    names = with_names(names)
-    # A separator at the end of each row makes a blank column without a name.
-    kept = [place for place, name in enumerate(names) if not (is_unnamed(name) and place in blank)]
-    names = [names[place] for place in kept]
+    text, notes = _decoded(path.read_bytes())
+    lines = io.StringIO(text, newline="").readlines()
+    longest = max(map(len, lines), default=0)
+    if longest > _LONGEST or not text.strip():
+        raise ValueError(f"a line has {longest} characters" if longest else "it holds no text")
+    comments = next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)
+    layout = find_layout(lines[: comments + _HEAD], path.name, argument=argument, header=header)
+    names = with_names(["", *layout.names] if layout.row_names else layout.names)
+    body, width = lines[layout.skipped :], 1
+    for line, row in rows_of(body, layout.separator):
+        width = max(width, len(row))
+        # pandas fills short rows at their end, which moves numbers to other columns if a field within is missing.
+        short = len(row) < len(names) and (layout.separator == " " or layout.row_names)
+        require(
+            not short and not "".join(row[len(names) :]).strip(),
+            f"line {line + layout.skipped} of {path.name} has {len(row)} fields, and there are {len(names)} columns",
+            argument=argument,
+            value=path.name,
+            remedy="give each row one field for each column, and put quotes around text that holds the separator",
+        )
     require_different(names, path.name, argument=argument)
 
-    def named(frame: pd.DataFrame) -> pd.DataFrame:
-        return frame.iloc[:, kept].set_axis(names, axis=1)
+    def read(**options: Any) -> pd.DataFrame:
+        if not "".join(body).strip():
+            return pd.DataFrame(columns=names)
+        separator = r"\s+" if layout.separator == " " else layout.separator
+        options |= {"sep": separator, "header": None, "names": range(max(width, len(names)))}
+        frame = pd.read_csv(io.StringIO("".join(body)), skipinitialspace=True, low_memory=False, **options)
+        return frame.iloc[:, : len(names)].set_axis(names, axis=1)
 
+    frame, written = read(), read(dtype=str, keep_default_na=False, na_values=[""])
+    kept = np.array([not is_unnamed(name) for name in names]) | frame.notna().to_numpy().any(axis=0)
+    frame, written = frame.loc[:, kept], written.loc[:, kept]
     if layout.before:
         notes.append(f"Skipped before the column names: {layout.before} line{'s' if layout.before > 1 else ''}.")
-    if text:
-        return named(read(dtype=str, keep_default_na=False, na_values=[""])), notes
-    frame, marks = with_numbers(named(frame), lambda: named(read(dtype=str)), path.name, argument=argument)
-    return frame, [*notes, *marks]
+    # Between commas, only a quoted number may have a point between thousands.
+    points = layout.separator == "," and not re.search(r'"\s*[-+]?\d{1,3}\.\d{3}\s*"', text)
+    frame, marks = with_numbers(frame, written, path.name, decimal_points=points, argument=argument)
+    return ReadTable(frame, [*notes, *marks], written.isna().to_numpy())
 
 
-@contextlib.contextmanager
-def _below(path: Path, encoding: str, layout: Layout) -> Iterator[TextIO]:
-    """The text below the column names."""
-    with path.open(encoding=encoding, newline="") as stream:
-        for _ in range(layout.skipped):
-            stream.readline()
-        yield stream
-
-
-def _first_lines(stream: TextIO) -> list[str]:
-    """The lines from which the layout is found, all of them complete."""
-    lines: list[str] = []
-    size = 0
-    while size < _HEAD and (line := stream.readline(_LONGEST)):
-        if len(line) >= _LONGEST:
-            raise ValueError(f"line {len(lines) + 1} has more than {_LONGEST} characters")
-        lines.append(line)
-        size += 0 if line.startswith("#") else len(line)
-    if not any(line.strip() for line in lines):
-        raise ValueError("it holds no text")
-    return lines
-
-
-def _encoding(path: Path) -> tuple[str, list[str]]:
-    """The encoding of the file, and a sentence if it was guessed."""
-    with path.open("rb") as stream:
-        if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return "utf-16", []
-        stream.seek(0)
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        try:
-            for part in iter(lambda: stream.read(_PART), b""):
-                decoder.decode(part)
-        except UnicodeDecodeError:
-            return "cp1252", ["Letters were read as Windows-1252, since they are not UTF-8."]
-    return "utf-8-sig", []
+def _decoded(data: bytes) -> tuple[str, list[str]]:
+    """The text, and a sentence if its encoding was guessed."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16"), []
+    try:
+        return data.decode("utf-8-sig"), []
+    except UnicodeDecodeError:
+        return data.decode("cp1252"), ["Letters were read as Windows-1252, since they are not UTF-8."]

@@ -50,10 +50,9 @@ def from_file(
     Arrays: x is (n, d), (n,) or images (n, height, width), which are flattened; y is (n, c) or (n,). They are centred.
 
     Tables: the columns in `target` are the targets and all others the inputs. Units of columns are arbitrary and would
-    decide what is learned first, so inputs are **standardised** (mean 0, spread 1), and so are targets that are
-    quantities; losses are then in units of their variance, and `Task.transform` leads back. Inputs of text become a
-    column "kind=oak" of 1 and 0 for each value, a single one for two values, or are left out where more than half of
-    the rows have a value of their own.
+    decide what is learned first, so inputs and targets that are quantities are **standardised** (mean 0, spread 1);
+    losses are then in units of the target's variance. Inputs of text become a column "kind=oak" of 1 and 0 for each
+    value, a single one for two values, or are left out if more than half of the rows have a value of their own.
 
     A single target of text, truth values or categories is a class label. So is one of integers with 2 to 20 distinct
     values and at least twice as many samples as distinct values; `classification` overrides this rule. Class labels are
@@ -93,7 +92,7 @@ def from_file(
     table = path.suffix.lower() in TABLES
     told: list[str] = []
     if table:
-        frame, told = read_frame(path)
+        frame, told, _ = read_frame(path)
         inputs, targets, left_out = split_frame(frame, target, drop, source=path.name, argument="path")
         told += left_out
     else:

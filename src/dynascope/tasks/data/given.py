@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from dynascope.arguments import require, require_array
 from dynascope.tasks.data.columns import Column, columns_of, not_numbers, to_numbers
+from dynascope.tasks.data.names import counted
 from dynascope.tasks.data.plain_arrays import plain
 from dynascope.tasks.data.targets import encode_targets
 
@@ -102,10 +103,9 @@ def _require_axes(name: str, array: np.ndarray, axes: tuple[int, int], remedy: s
 
 def _require_whole(columns: dict[str, Column], name: str) -> None:
     gaps = {each: int(column.gaps.sum()) for each, column in columns.items() if column.gaps.any()}
-    counts = ", ".join(f"{each!r} ({count})" for each, count in list(gaps.items())[:12])
     require(
         not gaps,
-        f"{name} has missing or infinite values in {counts}",
+        f"{name} has missing or infinite values in {counted(gaps)}",
         argument=name,
         value=gaps,
         remedy="drop or fill them first",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dynascope.arguments import require
 
-__all__ = ["is_unnamed", "listed", "require_different", "with_names"]
+__all__ = ["counted", "is_unnamed", "listed", "require_different", "with_names"]
 
 _LISTED = 12
 _UNNAMED = re.compile(r"(Unnamed: \d+(\.\d+)?|\.\.\.\d+)?")  # as pandas and R's readr call them
@@ -20,9 +20,17 @@ def listed(names: Iterable[str]) -> str:
         >>> listed(["a", "b"])
         "'a', 'b'"
     """
-    names = list(names)
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(map(repr, names[:_LISTED])) + more
+    return _first(map(repr, names))
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """The names in quotes, each with its number, the first dozen of them.
+
+    Example:
+        >>> counted({"a": 2, "b": 1})
+        "'a' (2), 'b' (1)"
+    """
+    return _first(f"{name!r} ({count})" for name, count in counts.items())
 
 
 def with_names(names: Sequence[str]) -> list[str]:
@@ -56,3 +64,9 @@ def require_different(names: Sequence[str], source: str, *, argument: str) -> No
         value=repeated,
         remedy="give each its own name",
     )
+
+
+def _first(words: Iterable[str]) -> str:
+    words = list(words)
+    more = f" and {len(words) - _LISTED} more" if len(words) > _LISTED else ""
+    return ", ".join(words[:_LISTED]) + more

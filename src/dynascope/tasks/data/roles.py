@@ -73,7 +73,8 @@ def split_columns(
     """
     wanted, dropped = _names("target", target), _names("drop", drop)
     unnamed = [name for name in columns if is_unnamed(name)]
-    dropped = list(dict.fromkeys(name for each in dropped for name in ((each and [each]) or unnamed or [each])))
+    if "" in dropped and unnamed:
+        dropped = [name for name in columns if name in dropped or name in unnamed]
     require(
         bool(wanted),
         f"no target column of {source} is named",
@@ -81,18 +82,18 @@ def split_columns(
         value=target,
         remedy=f"choose from {listed(columns)}",
     )
-    for argument, names in (("target", wanted), ("drop", dropped)):
-        for name in names:
-            _require_column(name, columns, argument, source)
+    for argument, name in [*(("target", name) for name in wanted), *(("drop", name) for name in dropped)]:
+        close = difflib.get_close_matches(name, columns, 1)
+        require(
+            name in columns,
+            f"{source} has no column {name!r}",
+            argument=argument,
+            value=name,
+            remedy=f"choose {f'{close[0]!r} or another of' if close else 'from'} {listed(columns)}",
+        )
     both = [name for name in dropped if name in wanted]
-    require(
-        not both,
-        f"{listed(both)} is a target and dropped",
-        argument="drop",
-        value=both,
-        remedy="name it once",
-    )
-    rows = _row_names([name for name in columns if name not in dropped], columns, wanted, source)
+    require(not both, f"{listed(both)} is a target and dropped", argument="drop", value=both, remedy="name it once")
+    rows = _row_names(columns, wanted, dropped, source)
     inputs = {name: column for name, column in columns.items() if name not in (*wanted, *dropped, *rows)}
     require(
         bool(inputs),
@@ -102,18 +103,17 @@ def split_columns(
         remedy="leave at least one column as an input, with a comma, semicolon or tab between columns",
     )
     notes = [f"Left out as requested: {listed(dropped)}."] if dropped else []
-    places = [str(list(columns).index(name) + 1) for name in rows]
+    places = [list(columns).index(name) + 1 for name in rows]
     notes += [f"Left out: column {place}, which has no name and only tells rows apart." for place in places]
     return inputs, {name: columns[name] for name in wanted}, notes
 
 
-def _row_names(names: Sequence[str], columns: Mapping[str, Column], targets: Sequence[str], source: str) -> list[str]:
+def _row_names(columns: Mapping[str, Column], targets: Sequence[str], dropped: Sequence[str], source: str) -> list[str]:
     """The first columns, as long as they have no name and name the rows; others need a name."""
-    rows: list[str] = []
-    for name in names:
-        if name in targets or not is_unnamed(name):
-            continue
-        first = len(rows) == names.index(name)
+    kept = [name for name in columns if name not in dropped]
+    unnamed = [name for name in kept if is_unnamed(name) and name not in targets]
+    for place, name in enumerate(unnamed):
+        first = name == kept[place]
         require(
             first and columns[name].names_rows,
             f"column {list(columns).index(name) + 1} of {source} has no name"
@@ -122,8 +122,7 @@ def _row_names(names: Sequence[str], columns: Mapping[str, Column], targets: Seq
             value=name,
             remedy='name it, or leave it out (drop="", on the command line --drop "")',
         )
-        rows.append(name)
-    return rows
+    return unnamed
 
 
 def _names(argument: str, given: Any) -> list[str]:
@@ -137,14 +136,3 @@ def _names(argument: str, given: Any) -> list[str]:
         remedy="name columns of the table, one or several in a list",
     )
     return list(dict.fromkeys(map(str, given)))
-
-
-def _require_column(name: str, columns: Mapping[str, Column], argument: str, source: str) -> None:
-    close = difflib.get_close_matches(str(name), columns, 1)
-    require(
-        name in columns,
-        f"{source} has no column {name!r}",
-        argument=argument,
-        value=name,
-        remedy=f"choose {close[0]!r} or another of {listed(columns)}" if close else f"choose from {listed(columns)}",
-    )

@@ -12,7 +12,7 @@ import pyarrow.parquet
 
 from dynascope.arguments import require_unpacked, shown_error
 from dynascope.errors import InputError
-from dynascope.tasks.data.delimited import read_delimited
+from dynascope.tasks.data.delimited import ReadTable, read_delimited
 
 __all__ = ["TABLES", "read_frame"]
 
@@ -20,19 +20,13 @@ TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet")
 _NUMBER = 4  # bytes that a byte of text takes as numbers, since two make one
 
 
-def read_frame(
-    path: Path, *, argument: str = "path", header: bool = True, text: bool = False
-) -> tuple[pd.DataFrame, list[str]]:
+def read_frame(path: Path, *, argument: str = "path", header: bool = True) -> ReadTable:
     """Read the columns of a file: Parquet by its extension, and otherwise text.
 
     Args:
         path: The file.
         argument: Name of the argument that holds the path, for errors.
         header: Whether the first row of a text holds names even if it consists of numbers.
-        text: Whether to return the values of a text as they are written, where only an empty field is missing.
-
-    Returns:
-        The columns, and sentences on how they were read.
 
     Raises:
         InputError: The file is no table of columns whose names differ, or larger than may be unpacked.
@@ -42,8 +36,9 @@ def read_frame(
         size = _parquet_size(path) if packed else _NUMBER * path.stat().st_size
         require_unpacked(size, path.name, argument=argument, value=str(path))
         if packed:
-            return pd.read_parquet(path), []
-        return read_delimited(path, argument=argument, header=header, text=text)
+            frame = pd.read_parquet(path)
+            return ReadTable(frame, [], frame.isna().to_numpy())
+        return read_delimited(path, argument=argument, header=header)
     except InputError:
         raise
     except Exception as error:  # damaged files raise a dozen types, most of them undocumented

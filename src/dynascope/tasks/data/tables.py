@@ -31,9 +31,7 @@ def from_table(
 ) -> Task:
     """Make a task of a data frame, as `from_file` does of a table in a file.
 
-    The columns in `target` are the targets and all others the inputs. Inputs, and targets that are quantities, are
-    standardised (mean 0, spread 1); inputs of text are one-hot encoded or left out; targets may be class labels. All of
-    this is as in `from_file`, and the description of the task says what was done.
+    Columns are encoded, standardised and described as by `from_file`.
 
     Args:
         table: A data frame of pandas, or of a library that knows the way there (polars, Arrow); a dictionary of columns
@@ -59,21 +57,20 @@ def from_table(
         >>> task.description[-1]
         "Inputs and target are standardised (mean 0, spread 1): a loss times 168 is in units of 'age' squared."
     """
-    image_shape, usual = None, "table"
-    if is_bunch(table):
-        parts = BunchParts.of(table)
-        image_shape, usual = parts.image_shape if not drop else None, parts.name
-        columns, target = {**parts.inputs, **parts.targets}, list(parts.targets) if target is None else target
-        inputs, targets, told = split_columns(columns, target, drop, source=usual if name is None else name)
+    parts = BunchParts.of(table) if is_bunch(table) else None
+    if name is None:
+        name = parts.name if parts else "table"
+    if parts:
+        target = list(parts.targets) if target is None else target
+        inputs, targets, told = split_columns({**parts.inputs, **parts.targets}, target, drop, source=name)
     else:
-        source = usual if name is None else name
-        inputs, targets, told = split_frame(_frame(table), target, drop, source=source, argument="table")
-    called = usual if name is None else name
+        inputs, targets, told = split_frame(_frame(table), target, drop, source=name, argument="table")
+    image_shape = parts.image_shape if parts and not drop else None
     return assembled(
         inputs,
         targets,
-        name=called,
-        source=called,
+        name=name,
+        source=name,
         came="were given as a table",
         told=told,
         text=True,
