@@ -421,7 +421,7 @@ def bad(folder, data, table):
     np.savez(folder / "parity.npz", x=square, y=square.prod(axis=1))
     (folder / "dates.csv").write_text("a,b,y\n1,2020-01-02,2\n2,2020-01-03,4\n3,2020-01-02,5\n")
     (folder / "broken.npz").write_bytes(b"PK not really")
-    (folder / "notes.txt").write_text("x")
+    (folder / "notes.doc").write_text("x")
     return {path.name: path for path in folder.iterdir()}
 
 
@@ -430,7 +430,7 @@ def bad(folder, data, table):
     ("arguments", "problem"),
     [
         (["predict", "missing.npz"], "there is no file"),
-        (["predict", "notes.txt"], "unknown extension"),
+        (["predict", "notes.doc"], "unknown extension"),
         (["predict", "broken.npz"], "not an .npz archive"),
         (["predict", "half.npz"], "no array 'y'"),
         (["predict", "orchard.csv", "--target", "yeild"], "choose 'yield'"),

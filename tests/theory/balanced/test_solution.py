@@ -349,3 +349,22 @@ def test_one_program_crosses_times_of_any_length_and_order():
     finally:
         jax.monitoring.unregister_event_duration_listener(count)
     assert compiled == []
+
+
+@pytest.mark.parametrize(("size", "width"), [(1, 1), (2, 2), (3, 5)])
+def test_layers_with_a_determinant_of_the_wrong_sign_stay_at_the_saddle(size, width):
+    draw = np.random.default_rng(size)
+    left, right = (qr(draw.normal(size=(size, size)))[0] for _ in range(2))
+    hidden = qr(draw.normal(size=(width, width)))[0][:, :size]
+    strengths = np.diag(np.sqrt(draw.uniform(0.3, 1.0, size)))
+    first, second, target = left @ strengths @ hidden.T, hidden @ strengths @ right.T, draw.normal(size=(size, size))
+    if np.linalg.det(left @ right.T) * np.linalg.det(target) > 0:
+        target[0] *= -1
+    least = np.linalg.svd(target, compute_uv=False)[-1]
+    # Rounding alone would leave the saddle after 37 e-folds, 1/least each.
+    times = np.array([0.5, 2.0, 30 / least, 300 / least])
+    with pytest.warns(UserWarning, match="stops at a saddle"):
+        found = product(first, second, target, times)
+    first_path, second_path = trained(first, second, target, times[:2])
+    np.testing.assert_allclose(found[:2], first_path @ second_path, atol=1e-9)
+    assert np.sum((found[-1] - target) ** 2) == pytest.approx(least**2, rel=1e-9)

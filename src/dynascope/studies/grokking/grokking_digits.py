@@ -10,7 +10,7 @@ import numpy as np
 
 from dynascope.flows.dialled import DialledRuns
 from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import count, positive, seed, text
+from dynascope.studies.fields import count, fraction, positive, seed, text
 from dynascope.studies.grokking.grokking_remedies import DECIDING, TABLE, TWINS, put_claims, remedies
 from dynascope.tasks.data.labelled_images import ImagesInRows, images_in_rows, labelled_images
 from dynascope.theory.grokking.twins import Dials
@@ -61,8 +61,8 @@ class GrokkingDigits(ClaimsStudy):
     batch_size: int = count(128, "Images in a step.", most="samples")
     steps: int = count(8000, "Number of steps of training.", least=2 * _FIRST_RECORD)
     records: int = count(60, "Number of steps at which all is measured, in nearly equal ratios.", least=3)
-    train_threshold: float = positive(0.99, "Training accuracy from which the training images count as learned.")
-    test_threshold: float = positive(0.9, "The same of the test images.")
+    train_threshold: float = fraction(0.99, "Training accuracy that counts as learned.", open_below=True)
+    test_threshold: float = fraction(0.9, "Test accuracy that counts as generalising.", open_below=True)
     seeds: int = count(4, "Number of initialisations of each run.", least=2)
     seed: int = seed("Seed of the choice of training images.")
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from dynascope.theory.balanced.balance import Balance, TwoLayers, balance_rounding
 
 __all__ = ["distance_kept", "warn_of_opposite_determinants"]
 
 _SINGULAR = 1e-10  # of the largest singular value, below which a map has no full rank
-_DIGITS = 37  # e-folds by which rounding grows to order one
 
 
 def distance_kept(
@@ -37,27 +36,32 @@ def distance_kept(
     return np.asarray(np.where((sign * wanted < 0) & full & whole, least, 0.0))
 
 
-def warn_of_opposite_determinants(network: TwoLayers, target_map: Any, balance: Balance) -> None:
-    """Warn of known layers that stop at a saddle, as their determinant has not the sign of the target's."""
+def warn_of_opposite_determinants(
+    network: TwoLayers, target_map: Any, balance: Balance
+) -> Bool[np.ndarray, "*members"]:
+    """Warn of layers that stop at a saddle, since the sign of their determinant is not that of the target.
+
+    Returns:
+        Which members stop at a saddle.
+    """
     known = jax.tree.map(np.asarray, network)
     # Of layers in balance, whatever their rates.
     size = 2 * np.linalg.norm(known.first, axis=(-2, -1)) * np.linalg.norm(known.second, axis=(-2, -1))
     rounding = balance_rounding(np.result_type(known.first, known.second))
     balanced = (balance.error <= rounding) & (np.abs(balance.value) <= rounding * size)
     distance = np.where(balanced, distance_kept(known.first, known.second, target_map), 0.0)
-    stuck = distance > 0
+    stuck = np.asarray(distance > 0)
     if not stuck.any():
-        return
+        return stuck
     least = float(distance[stuck].min())
-    clock = float(np.max(np.sqrt(network.rates.first) * np.sqrt(network.rates.second)))
     who = "" if stuck.ndim == 0 else f" of {np.sum(stuck)} of {stuck.size} members"
     warnings.warn(
         f"the determinants of the start W₁W₂ and of the target map Σ{who} differ in sign, and balanced layers (λ = 0) "
-        f"keep theirs: the flow stops at a saddle, where ½‖W₁W₂ − Σ‖² is {least**2 / 2:.4g} or more and not 0, until "
-        f"rounding leaves it, from about t = {_DIGITS / (clock * least):.3g} on; start from the second layer with one "
-        "column negated",
+        f"keep theirs: the flow stops at a saddle, where ½‖W₁W₂ − Σ‖² is {least**2 / 2:.4g} or more and not 0; start "
+        "from the second layer with one column negated",
         stacklevel=3,
     )
+    return stuck
 
 
 def _of_square(maps: np.ndarray) -> tuple[Any, Any, Any]:

@@ -127,7 +127,11 @@ def given_steps(speed: float | None, times: Any, steps: int) -> Steps:
 
 
 def propagate(
-    factor: Float[Array, "size width"], drift: Float[Array, "size size"], lengths: Float[Array, " times"], counts: Any
+    factor: Float[Array, "size width"],
+    drift: Float[Array, "size size"],
+    lengths: Float[Array, " times"],
+    counts: Any,
+    stuck: Any = False,
 ) -> Float[Array, "times size width"]:
     """Follow Q' = F Q − ½ Q Qᵀ Q up to a rotation of its columns, which leaves Q Qᵀ alone.
 
@@ -139,16 +143,19 @@ def propagate(
         drift: F, symmetric.
         lengths: Δ of the steps of each stretch; where it is zero nothing moves.
         counts: How many steps each stretch has, or one number for all, which can be differentiated backwards.
+        stuck: Whether the layers have λ = 0 and a determinant of the wrong sign, so that the flow ends at a saddle.
 
     Returns:
         Q after each stretch; NaN after a stretch whose steps are too long for 16 digits.
     """
+    # In the basis of F, where rounding moves nothing from shrinking modes into growing ones.
     values, vectors = jax.lax.stop_gradient(jnp.linalg.eigh(drift))
+    drift, basis = vectors.T @ drift @ vectors, jnp.eye(len(values), dtype=drift.dtype)
 
     def stretch(q: Array, part: tuple[Array, Array | None]) -> tuple[Array, Array]:
         length, count = part
         moving, short = length > 0, jnp.max(jnp.abs(values)) * length <= _LARGEST_PHASE
-        growth, integral = _step_matrices(drift, jnp.where(moving, length, 1.0), values, vectors)
+        growth, integral = _step_matrices(drift, jnp.where(moving, length, 1.0), values, basis)
 
         def step(_: Any, q: Array) -> Array:
             root = jnp.linalg.cholesky(jnp.eye(q.shape[1], dtype=q.dtype) + q.T @ integral @ q)
@@ -160,7 +167,21 @@ def propagate(
         return q, q
 
     each = None if isinstance(counts, int) else counts
-    return jax.lax.scan(stretch, factor, (lengths, each))[1]
+    turned = vectors.T @ factor
+    turned = jnp.where(stuck, _kept_at_saddle(turned, values), turned)
+    return vectors @ jax.lax.scan(stretch, turned, (lengths, each))[1]
+
+
+def _kept_at_saddle(factor: Array, values: Array) -> Array:
+    """The factor with its columns rotated, so that the first ones have no growing part, not even by rounding.
+
+    Half of the modes grow, and at a saddle one of them is missing. A step adds to each column only those before it, so
+    that zeros stay in the first columns.
+    """
+    growing = values[:, None] > 0
+    _, _, rows = jnp.linalg.svd(jax.lax.stop_gradient(jnp.where(growing, factor, 0.0)))
+    still = jnp.arange(factor.shape[1]) <= factor.shape[1] - len(values) // 2
+    return jnp.where(growing & still, 0.0, factor @ rows[::-1].T)
 
 
 @jax.custom_jvp

@@ -130,9 +130,9 @@ def gram(
     times = real_value("times", times, minimum=0, dimensions=1, last=(None,))
     known = not any(map(is_traced, jax.tree.leaves(network)))
     balance = require_balanced(network, approximate) if known else None
-    speed = None
+    speed, stuck = None, np.asarray(False)
     if balance is not None and not is_traced(target_map):
-        warn_of_opposite_determinants(network, target_map, balance)
+        stuck = warn_of_opposite_determinants(network, target_map, balance)
         drift, rates = drift_matrix(np.asarray(target_map), balance.value, np), network.rates
         speeds = np.abs(np.linalg.eigvalsh(drift)).max(axis=-1) * np.sqrt(rates.first) * np.sqrt(rates.second)
         speed = float(np.max(speeds))
@@ -149,7 +149,7 @@ def gram(
         plan = given_steps(speed, times, steps)
     # Of the weights as they were given: those of a training in 32 bits are balanced to theirs.
     rounding = np.inf if approximate else balance_rounding(np.result_type(network.first.dtype, network.second.dtype))
-    return _solve(network, target_map, times, plan, rounding, same=steps)
+    return _solve(network, target_map, times, plan, rounding, stuck, same=steps)
 
 
 @covers_balanced(gives="the function at any time")
@@ -195,11 +195,12 @@ def unit_rate_layers(network: TwoLayers) -> tuple[Array, Array]:
 
 @functools.partial(float64_jit, static_argnames="same")
 def _solve(
-    network: TwoLayers, target_map: Array, times: Array, plan: Steps, rounding: Array, *, same: int | None
+    network: TwoLayers, target_map: Array, times: Array, plan: Steps, rounding: Array, stuck: Array, *, same: int | None
 ) -> BalancedGram:
-    def solve(inner, outer, clock, ratio, target_map, balance):
+    def solve(inner, outer, clock, ratio, target_map, balance, stuck):
         start, drift = jnp.concatenate([inner, outer.T]), drift_matrix(target_map, balance)
-        factors = propagate(start, drift, clock * plan.lengths, plan.counts if same is None else same)[plan.ranks]
+        counts = plan.counts if same is None else same
+        factors = propagate(start, drift, clock * plan.lengths, counts, stuck)[plan.ranks]
         inner, outer = factors[:, : len(inner)], factors[:, len(inner) :]
 
         def products(one, other):
@@ -209,12 +210,13 @@ def _solve(
 
     network = jax.tree.map(jnp.asarray, network)
     balance, rates = balance_of(network), network.rates
-    found = jnp.vectorize(solve, signature="(d,h),(h,c),(),(),(d,c),()->(t,d,d),(t,d,c),(t,c,c)")(
+    found = jnp.vectorize(solve, signature="(d,h),(h,c),(),(),(d,c),(),()->(t,d,d),(t,d,c),(t,c,c)")(
         *unit_rate_layers(network),
         rates.clock,
         jnp.sqrt(rates.first / rates.second),
         target_map,
         balance.value,
+        stuck,
     )
     valid = network.valid & jnp.all(jnp.isfinite(target_map), axis=(-2, -1)) & (balance.error <= rounding)
     ordered = jnp.cumsum(~(plan.lengths >= 0))[plan.ranks] == 0
