@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def noisy(losses, seed, runs=1):
     return losses * np.exp(0.01 * np.random.default_rng(seed).normal(size=(runs, len(losses))))
 
 
-def diagnosed(losses, resource=X, **options):
+def diagnosed(losses, resource=X, **options: Any):
     """The fit, the warnings of broken points, and those of a misfit."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
@@ -96,7 +97,7 @@ def test_noisy_losses_of_the_law_are_rarely_warned_of(points, runs, floor):
 
 @pytest.mark.parametrize("options", [{}, {"floor": 0.05}, {"floor": 0.05, "window": (10, 1e4)}])
 @pytest.mark.parametrize("losses", [LAW, LAW.astype(np.float32), np.round(LAW, 4), LAW * (1 + 0.01 / X)], ids=range(4))
-def test_losses_without_noise_are_not_warned_of(losses, options):
+def test_losses_without_noise_are_not_warned_of(losses, options: dict[str, Any]):
     found, outliers, misfits = diagnosed(losses, **options)
     assert not outliers
     assert not misfits
