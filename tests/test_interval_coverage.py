@@ -21,12 +21,16 @@ def test_the_intervals_of_the_documentation_hold_the_truth_as_often_as_they_say_
     if "Kaplan" in row["design"]:
         assert share(row, "warned") == 1
         return
+    if "first" in row["design"] or "delayed" in row["design"]:
+        assert share(row, "warned") >= 0.99
+        return
     # What 2 000 draws show, and three deviations of the binomial law of fewer.
     more = 3 * (0.95 * 0.05) ** 0.5 * (draws**-0.5 - benchmark.DRAWS**-0.5)
     # A floor that is zero cannot be missed from below.
     highest = 1.0 if "floor 0%" in row["design"] else 0.98
     assert 0.92 - more <= share(row, "held the truth") <= highest + more
-    if "broken" not in row["design"] and "joint" in row["interval of"]:
+    sound = "broken" not in row["design"] and "joint" in row["interval of"]
+    if sound or ("power law" in row["interval of"] and int(row["runs"]) != 2):
         assert share(row, "warned") <= 0.03
 
 

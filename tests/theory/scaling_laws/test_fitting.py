@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.tasks.parity.skills import skill_frequencies
-from dynascope.theory.scaling_laws import fit, missing_loss, power_laws, time_law, time_window
+from dynascope.theory.scaling_laws import MisfitWarning, fit, missing_loss, power_laws, time_law, time_window
 from dynascope.theory.skills.multilinear import training_loss
 
 MODEL = {"target_scale": 1.0, "initial_strength": 0.01}
@@ -138,9 +138,9 @@ def test_a_floor_of_which_nothing_is_known_is_warned_of():
         fit(RESOURCE**-0.5 * np.exp(0.01 * np.random.default_rng(0).normal(size=41)), RESOURCE)
 
 
-def test_losses_of_one_run_that_drift_are_warned_of():
+def test_a_misfit_of_one_run_is_warned_of():
     bent = RESOURCE**-0.5 * np.exp(0.1 * np.sin(np.log(RESOURCE)))
-    with pytest.warns(UserWarning, match="drift about the power law"):
+    with pytest.warns(MisfitWarning, match="too narrow and do not extrapolate"):
         fit(bent, RESOURCE)
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.theory.scaling_laws import JointLaw, fit
-from dynascope.theory.scaling_laws.misfit import drifts, require_one_law
+from dynascope.theory.scaling_laws import JointLaw, MisfitWarning, fit
+from dynascope.theory.scaling_laws.misfit import misfit_p_value, require_one_law
 from dynascope.theory.scaling_laws.unknown_floor import RaisedPowerLaw, fit_above_floor
 
 X = np.linspace(np.log(10), np.log(1e4), 25)
@@ -23,15 +23,18 @@ def drawn(seed, runs, bend=0.0):
 
 @pytest.mark.parametrize("runs", [1, 4, 8])
 def test_runs_of_a_power_law_do_not_drift_and_bent_ones_do(runs):
-    # One in a thousand does by chance.
-    assert sum(drifts(X, *drawn(seed, runs)) for seed in range(40)) <= 1
-    assert sum(drifts(X, *drawn(seed, runs, bend=0.05)) for seed in range(10)) == 10
+    values = np.array([misfit_p_value(X, *drawn(seed, runs)) for seed in range(100)], float)
+    # One in a hundred is below 0.01 by chance: more than four are with a probability of 0.3 %.
+    assert np.sum(values < 0.01) <= 4
+    assert 0.3 < np.mean(values) < 0.8
+    bent = np.array([misfit_p_value(X, *drawn(seed, runs, bend=0.05)) for seed in range(10)], float)
+    assert np.all(bent < 0.01)
 
 
 def test_runs_that_agree_on_another_law_drift():
     curve = np.exp(LAW.logarithm(X) + 0.05 * np.sin(X))
     runs = curve * np.array([[1.0], [1.1], [0.9]])
-    with pytest.warns(UserWarning, match="drift about the power law"):
+    with pytest.warns(MisfitWarning, match="too narrow"):
         fit(runs, np.exp(X))
 
 

@@ -2,13 +2,13 @@ from .allocation import ComputeOptimum as ComputeOptimum
 from .allocation import Plan as Plan
 from .allocation import compute_optimum as compute_optimum
 from .allocation import plan as plan
+from .diagnosis import MisfitWarning as MisfitWarning
+from .diagnosis import OutlierWarning as OutlierWarning
 from .finite_task import missing_loss as missing_loss
 from .finite_task import time_window as time_window
 from .fitting import PowerLawFit as PowerLawFit
 from .fitting import fit as fit
 from .integral import skill_integral as skill_integral
-from .joint_diagnosis import MisfitWarning as MisfitWarning
-from .joint_diagnosis import OutlierWarning as OutlierWarning
 from .joint_fitting import JointLawFit as JointLawFit
 from .joint_fitting import SplitIntervals as SplitIntervals
 from .joint_fitting import fit_joint as fit_joint

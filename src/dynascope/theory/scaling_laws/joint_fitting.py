@@ -12,7 +12,8 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require_between
-from dynascope.theory.scaling_laws.joint_diagnosis import (
+from dynascope.theory.scaling_laws.diagnosis import (
+    CALLER,
     UNLIKELY,
     MisfitWarning,
     OutlierWarning,
@@ -37,7 +38,6 @@ from dynascope.theory.scaling_laws.spread import ExpectedLoss
 
 __all__ = ["JointLawFit", "SplitIntervals", "fit_joint"]
 
-_CALLER = 4  # frames up to the caller, past the checks of arguments
 _TOGETHER = 0.99  # correlation of ln N and ln D from which one stands for the other
 
 
@@ -259,14 +259,15 @@ def fit_joint(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike, *, conf
     heard: list[tuple[type[Warning], str]] = []
     if found.outliers:
         excess = values[outliers] / law.loss(n[outliers], d[outliers]) - 1
-        without = law.parameters_exponent, law.data_exponent
-        sentence = outlier_sentence(np.flatnonzero(outliers), excess, np.shape(losses), with_all, without)
+        exponents = list(zip(with_all, (law.parameters_exponent, law.data_exponent), strict=True))
+        places, shape = np.flatnonzero(outliers), np.shape(losses)
+        sentence = outlier_sentence("run", places, excess, shape, exponents, left_out=True)
         heard.append((OutlierWarning, sentence))
     if found.misfit_p_value is not None and found.misfit_p_value < UNLIKELY:
-        heard.append((MisfitWarning, misfit_sentence(found.misfit_p_value)))
+        heard.append((MisfitWarning, misfit_sentence(found.misfit_p_value, "it leaves curvature in ln N and ln D")))
     heard += [(UserWarning, sentence) for sentence in _unclear(found, scaled, float(values[~outliers].min()))]
     for category, sentence in heard:
-        warnings.warn(sentence, category, stacklevel=_CALLER)
+        warnings.warn(sentence, category, stacklevel=CALLER)
     return dataclasses.replace(found, unclear=tuple(sentence for _, sentence in heard))
 
 

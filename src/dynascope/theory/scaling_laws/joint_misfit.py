@@ -9,9 +9,9 @@ from scipy.stats import f as fisher
 from dynascope.theory.scaling_laws.joint_search import LOWER, UPPER, Scaled, joint_residuals
 from dynascope.theory.scaling_laws.scatter_trend import ROUNDING, scatter_trend
 
-__all__ = ["curvature_p_value"]
+__all__ = ["SAME", "basis", "curvature_p_value"]
 
-_SAME = 1e-6  # relative size of what is left of a term that others make up
+SAME = 1e-6  # relative size of what is left of a term that others make up
 
 
 def curvature_p_value(data: Scaled, law: Float[np.ndarray, " 5"], threshold: float) -> float | None:
@@ -32,14 +32,14 @@ def curvature_p_value(data: Scaled, law: Float[np.ndarray, " 5"], threshold: flo
     rest, slopes = (each[0] for each in joint_residuals(law[None], data.n, data.d, data.y))
     if np.sqrt(np.mean(rest**2)) < ROUNDING:
         return 1.0
-    weights = 1 / scatter_trend(rest, data)
+    weights = 1 / scatter_trend(rest, (data.n, data.d))
     # A number on its bound was not fitted.
-    fitted = _basis((slopes * weights[:, None])[:, (law > LOWER) & (law < UPPER)], 0.0)
+    fitted = basis((slopes * weights[:, None])[:, (law > LOWER) & (law < UPPER)], 0.0)
     terms = np.stack([data.n**2, data.n * data.d, data.d**2], axis=-1)
     terms *= weights[:, None] / np.max(np.abs(terms), axis=0)
     left = np.clip(rest, -threshold, threshold) * weights
     left -= fitted @ (fitted.T @ left)
-    added = _basis(terms - fitted @ (fitted.T @ terms), _SAME * float(np.linalg.norm(terms)))
+    added = basis(terms - fitted @ (fitted.T @ terms), SAME * float(np.linalg.norm(terms)))
     number, freedom = added.shape[1], left.size - fitted.shape[1] - added.shape[1]
     if number == 0 or freedom < 1:
         return None
@@ -48,7 +48,7 @@ def curvature_p_value(data: Scaled, law: Float[np.ndarray, " 5"], threshold: flo
     return float(fisher.sf(explained / number / (unexplained / freedom), number, freedom))
 
 
-def _basis(columns: Float[np.ndarray, "points columns"], least: float) -> Float[np.ndarray, "points rank"]:
+def basis(columns: Float[np.ndarray, "points columns"], least: float) -> Float[np.ndarray, "points rank"]:
     """An orthonormal basis of the columns; columns, or parts of them, that are as small as rounding are none."""
     axes, sizes, _ = np.linalg.svd(columns, full_matrices=False)
     return axes[:, sizes > max(least, 1e-10 * float(sizes.max(initial=0.0)))]

@@ -1,91 +1,28 @@
-"""Find the runs that contradict the joint law of the other runs: least trimmed squares, then a forward search."""
+"""Find the runs that contradict the joint law of the other runs."""
 
 from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.stats import t as student
 
-from dynascope.theory.scaling_laws.descent import descend
+from dynascope.theory.scaling_laws.forward_search import Family, outlying_points
 from dynascope.theory.scaling_laws.joint_search import LOWER, UPPER, Scaled, joint_residuals, joint_starts
-from dynascope.theory.scaling_laws.scatter_trend import ROUNDING, scatter_trend
 
 __all__ = ["outlying_runs"]
 
-_TRIMMED = 0.25  # largest fraction of outliers that the first law tolerates
-_SUBSETS, _SUBSET = 24, 10  # random subsets and the runs in each: most have none of a few outliers
-_ROUNDS, _BEST = 3, 4  # concentration steps of all subsets, and subsets that get twice as many more
-_FALSE = 0.001  # probability to find any outlier among normal residuals
-_NEAREST = 6.0  # standard deviations at least: real scatter has longer tails than the normal distribution
-_SINGULAR = 1e-12  # relative curvature in a direction that the other runs do not determine
-
 
 def outlying_runs(data: Scaled, law: Float[np.ndarray, " 5"]) -> Bool[np.ndarray, " points"]:
-    """Mark the runs whose losses contradict the law of the others.
-
-    A law through the three quarters of the runs with the smallest sum of squares (least trimmed squares, by
-    concentration steps from random subsets) is extended to the run that is nearest to it, again and again, until the
-    next one is too far: farther than Student's t allows, and than six standard deviations. A distance counts the
-    scatter of the run, wider where the scatter grows with N or D, and the error of the law there. An outlier at the
-    edge of the design cannot hide, as the law is fitted without it. A run that alone determines a number of the law
-    is never marked: the other runs predict nothing there.
+    """Mark the runs whose losses contradict the joint law of the others, by `outlying_points`.
 
     Args:
         data: The runs.
-        law: Fitted to all of them, one of the starts.
-
-    References:
-        Rousseeuw & Van Driessen, Data Min. Knowl. Discov. 12, 29 (2006), for concentration steps; Hadi & Simonoff,
-        J. Am. Stat. Assoc. 88, 1264 (1993), for the forward search.
+        law: E, ln A, ln B, a and b, fitted to all of them.
     """
-    points = data.y.size
-    kept = _least_trimmed(data, law)
-    law = law[None]
-    while not kept.all():
-        law, squares = _fitted(data, law, kept[None], 1e-8)
-        rest, slopes = (each[0] for each in joint_residuals(law, data.n, data.d, data.y))
-        freedom = int(kept.sum()) - 5
-        trend = scatter_trend(rest, data, kept)
-        # A trend may only excuse a run: where it would sharpen the test its own error matters.
-        wider = np.maximum(trend / np.sqrt(np.mean(trend[kept] ** 2)), 1.0)
-        scatter = max(float(np.sqrt(squares[0] / freedom)), ROUNDING)
-        curvatures, axes = np.linalg.eigh(slopes[kept].T @ slopes[kept])
-        leverage = (slopes @ axes) ** 2 @ (1 / np.maximum(curvatures, _SINGULAR * curvatures[-1]))
-        distance = np.abs(rest) / (scatter * wider * np.sqrt(1 + leverage))
-        allowed = max(_NEAREST, float(student.isf(_FALSE / 2 / points, freedom)))
-        near = np.flatnonzero(~kept & (distance <= allowed))
-        if near.size == 0:
-            break
-        kept[near[np.argsort(distance[near])][: (near.size + 1) // 2]] = True
-    return ~kept
 
-
-def _least_trimmed(data: Scaled, law: Float[np.ndarray, " 5"]) -> Bool[np.ndarray, " points"]:
-    """The three quarters of the runs that agree best on a law."""
-    points = data.y.size
-    half = points - int(_TRIMMED * points)
-    draw = np.random.default_rng(0)
-    chosen = np.array([draw.permutation(points) < min(_SUBSET, half) for _ in range(_SUBSETS)])
-    laws = np.array([law, *(joint_starts(data.take(rows))[0] for rows in chosen)])
-    kept = np.vstack([np.ones((1, points), bool), chosen])
-    for rounds, precision in ((_ROUNDS, 1e-2), (2 * _ROUNDS, 1e-6)):
-        for _ in range(rounds):
-            laws, _ = _fitted(data, laws, kept, precision)
-            distance = np.abs(joint_residuals(laws, data.n, data.d, data.y)[0])
-            order = np.argsort(distance, axis=1)[:, :half]
-            kept = np.zeros_like(distance, bool)
-            np.put_along_axis(kept, order, True, axis=1)
-        best = np.argsort(np.sum(np.where(kept, distance, 0.0) ** 2, axis=1))[:_BEST]
-        laws, kept = laws[best], kept[best]
-    return kept[0]
-
-
-def _fitted(
-    data: Scaled, start: Float[np.ndarray, "laws 5"], kept: Bool[np.ndarray, "laws points"], precision: float
-) -> tuple[Float[np.ndarray, "laws 5"], Float[np.ndarray, " laws"]]:
-    """Least squares of ln L, of each law with runs of its own, and the sums of squares."""
-
-    def residuals(laws: np.ndarray, _: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def residuals(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return joint_residuals(laws, data.n, data.d, data.y)
 
-    return descend(residuals, start, LOWER, UPPER, threshold=np.where(kept, np.inf, 0.0), precision=precision)
+    def start(rows: np.ndarray) -> np.ndarray:
+        return joint_starts(data.take(rows))[0]
+
+    return outlying_points(Family(residuals, start, LOWER, UPPER, (data.n, data.d)), law)

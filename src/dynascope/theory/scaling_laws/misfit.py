@@ -7,47 +7,83 @@ import math
 import numpy as np
 from jaxtyping import Float
 from scipy.stats import f as fisher
+from scipy.stats import norm as normal
+from scipy.stats import t as student
 
 from dynascope.arguments import require
-from dynascope.theory.scaling_laws.profile_intervals import FLOOR, slopes_of
+from dynascope.theory.scaling_laws.joint_misfit import SAME, basis
+from dynascope.theory.scaling_laws.profile_intervals import slopes_of
+from dynascope.theory.scaling_laws.scatter_trend import ROUNDING
 from dynascope.theory.scaling_laws.unknown_floor import RaisedPowerLaw
 
-__all__ = ["drifts", "require_one_law"]
+__all__ = ["EXACT", "FEWEST", "misfit_p_value", "require_one_law"]
 
-_EXACT = 1e-3  # scatter about a law, as a share of the loss, that no drift is worth a word of
-_UNLIKELY = 3.3  # standard deviations, and
-_RARE = 1e-3  # the probability of as much
+EXACT = 1e-3  # relative deviation from the law that is negligible, such as that of a theory with small corrections
+FEWEST = 6  # points that allow a test of the law
+
+_DRIFT = 0.1  # fraction of the false alarms that the test of all residuals may cause
 _APART = 1.2  # ratio of the losses of runs from which it is asked why they differ
 _SORTED = 5  # runs of which one order in sixty has levels that rise or fall all along
 _CLEARER = 2.0  # times less variance, about rows that differ by a constant than about rows that differ by a factor
 
 
-def drifts(x: Float[np.ndarray, " points"], runs: Float[np.ndarray, "runs points"], law: RaisedPowerLaw) -> bool:
-    """Whether losses are on one side of a fitted law for longer than chance has it.
+def misfit_p_value(
+    x: Float[np.ndarray, " points"],
+    runs: Float[np.ndarray, "runs points"],
+    law: RaisedPowerLaw,
+    *,
+    floor_known: bool = False,
+) -> float | None:
+    """Probability that losses of a power law deviate from the fitted one as systematically by chance.
 
-    Of one run by von Neumann's ratio of what is left at neighbouring points. Of several by the distance of their mean
-    from the law, over what single runs do that no other law of the kind would follow, which may be of whole curves: an
-    F ratio with the degrees of freedom that the spectrum of these has.
+    The smaller p value of two tests of the residuals of ln L, increased as there are two: one of the term (ln x)², and
+    one of all residuals, which finds any other smooth deviation and may cause a tenth of the false alarms. Of one run
+    these are an F test and von Neumann's ratio of neighbouring residuals, which both take points to be independent. Of
+    several runs, whole curves may differ: Student's t compares the curvatures of single runs, and an F ratio compares
+    the deviation of the mean with that of single runs from all laws, with the degrees of freedom that the spectrum of
+    these deviations has.
+
+    Args:
+        x: ln of the resource.
+        runs: L > 0.
+        law: Fitted to the logarithm of their mean.
+        floor_known: Whether the floor was given: L is what is above it.
+
+    Returns:
+        The p value; one if the law is within 0.1 % of the losses; None if there are fewer than six points.
     """
     mean, count, points = runs.mean(axis=0), len(runs), len(x)
+    if points < FEWEST:
+        return None
     residual = np.log(mean) - law.logarithm(x)
     size = float(residual @ residual)
-    if math.sqrt(size / points) < _EXACT:
-        return False
+    if math.sqrt(size / points) < EXACT:
+        return 1.0
+    # A floor of zero is at its bound, and was not fitted.
+    numbers = 2 if floor_known or law.floor == 0 else 3
+    fitted = basis(slopes_of(x, np.array(law)[None])[0][:, :numbers], 0.0)
+    term = ((x - x.mean()) / np.ptp(x))[:, None] ** 2
+    curved = basis(term - fitted @ (fitted.T @ term), SAME * float(np.linalg.norm(term))).sum(axis=1)
     if count == 1:
+        freedom = points - fitted.shape[1] - 1
+        left = residual - fitted @ (fitted.T @ residual)
+        explained = float(curved @ left) ** 2
+        curvature = fisher.sf(explained * freedom / max(float(left @ left) - explained, ROUNDING**2), 1, freedom)
         # The ratio of independent numbers is two, with this standard deviation.
         ratio, deviation = np.sum(np.diff(residual) ** 2) / size, 2 * math.sqrt((points - 2) / (points**2 - 1))
-        return bool(ratio < 2 - _UNLIKELY * deviation)
-    slopes = slopes_of(x, np.array(law)[None])[0]
-    slopes = slopes if law.floor > 0 else slopes[:, :FLOOR]
-    deviations = runs / mean - 1
-    own = deviations - (deviations @ np.linalg.pinv(slopes).T) @ slopes.T
-    products = own @ own.T / (count - 1)
-    scatter = float(np.trace(products))
-    if scatter <= 1e-12 * size:
-        return True
-    freedom = scatter**2 / float(np.sum(products**2))
-    return size * count / scatter > float(fisher.isf(_RARE, freedom, freedom * (count - 1)))
+        drift = normal.sf((2 - ratio) / deviation)
+    else:
+        deviations = runs / mean - 1
+        own = deviations - (deviations @ fitted) @ fitted.T
+        products = own @ own.T / (count - 1)
+        scatter = float(np.trace(products))
+        if scatter <= 1e-12 * size:
+            return 0.0
+        freedom = scatter**2 / float(np.sum(products**2))
+        drift = fisher.sf(size * count / scatter, freedom, freedom * (count - 1))
+        spread = max(float(np.std(own @ curved, ddof=1)), ROUNDING)
+        curvature = 2 * student.sf(abs(float(curved @ residual)) * math.sqrt(count) / spread, count - 1)
+    return min(1.0, float(min(curvature / (1 - _DRIFT), drift / _DRIFT)))
 
 
 def require_one_law(runs: Float[np.ndarray, "runs points"]) -> None:

@@ -10,7 +10,14 @@ from jaxtyping import Float
 
 from dynascope.theory.scaling_laws.descent import descend
 
-__all__ = ["STEEPEST", "RaisedPowerLaw", "fit_above_floor", "refit_above_floor"]
+__all__ = [
+    "STEEPEST",
+    "RaisedPowerLaw",
+    "fit_above_floor",
+    "raised_residuals",
+    "raised_starts",
+    "refit_above_floor",
+]
 
 STEEPEST = 20.0  # exponents are searched from zero to this
 
@@ -40,14 +47,17 @@ def fit_above_floor(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " poin
         x: ln of the resource, increasing.
         y: ln L, more than three points.
     """
+    starts = raised_starts(x, y)
+    laws, squares = _descended(x, np.tile(y, (len(starts), 1)), starts, float(x.mean()))
+    return RaisedPowerLaw(*laws[np.argmin(squares)].tolist())
+
+
+def raised_starts(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> Float[np.ndarray, "starts 3"]:
+    """Laws through the middle of the points, with exponents and floors all over the range."""
     exponents, shares = (each.ravel() for each in np.meshgrid(_EXPONENTS, _FLOORS))
     floors = shares * np.exp(y.min())
-    # Through the middle of the points.
     levels = np.mean(np.log(np.exp(y) - floors[:, None]) + exponents[:, None] * x, axis=1)
-    laws, squares = _descended(
-        x, np.tile(y, (len(levels), 1)), np.column_stack([levels, exponents, floors]), float(x.mean())
-    )
-    return RaisedPowerLaw(*laws[np.argmin(squares)].tolist())
+    return np.column_stack([levels, exponents, floors])
 
 
 def refit_above_floor(
@@ -69,6 +79,15 @@ def refit_above_floor(
     return _descended(x, curves, starts, 0.0 if 0 in fixed else float(x.mean()), fixed, _ROUGH)
 
 
+def raised_residuals(
+    laws: Float[np.ndarray, "laws 3"], x: Float[np.ndarray, " points"], y: Float[np.ndarray, "*laws points"]
+) -> tuple[Float[np.ndarray, "laws points"], Float[np.ndarray, "laws points 3"]]:
+    """ln(floor + e^level x^−exponent) − ln L and its derivatives by level, exponent and floor."""
+    falling = np.exp(laws[:, :1] - laws[:, 1:2] * x)
+    loss = falling + laws[:, 2:]
+    return np.log(loss) - y, np.stack([falling / loss, -falling * x / loss, 1 / loss], axis=-1)
+
+
 def _descended(
     x: Float[np.ndarray, " points"],
     curves: Float[np.ndarray, "curves points"],
@@ -87,10 +106,8 @@ def _descended(
     def residuals(numbers: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         whole = laws[places]
         whole[:, free] = numbers
-        falling = np.exp(whole[:, :1] - whole[:, 1:2] * z)
-        loss = falling + whole[:, 2:]
-        slopes = np.stack([falling / loss, -falling * z / loss, 1 / loss], axis=-1)
-        return np.log(loss) - y[places], slopes[..., free]
+        rest, slopes = raised_residuals(whole, z, y[places])
+        return rest, slopes[..., free]
 
     bounds = np.array([(-np.inf, 0.0, 0.0), (np.inf, STEEPEST, np.inf)])[:, free]
     laws[:, free], squares = descend(residuals, laws[:, free], *bounds, precision=precision)

@@ -1,0 +1,118 @@
+"""Find the points that contradict the law of the other points: least trimmed squares, then a forward search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.stats import t as student
+
+from dynascope.theory.scaling_laws.descent import descend
+from dynascope.theory.scaling_laws.scatter_trend import ROUNDING, scatter_trend
+
+__all__ = ["Family", "outlying_points"]
+
+_TRIMMED = 0.25  # largest fraction of outliers that the first law tolerates
+_SUBSETS, _SUBSET = 24, 10  # random subsets and the points in each: most have none of a few outliers
+_ROUNDS, _BEST = 3, 4  # concentration steps of all subsets, and subsets that get twice as many more
+_FALSE = 0.001  # probability to find any outlier among normal residuals
+_NEAREST = 6.0  # standard deviations at least: real scatter has longer tails than the normal distribution
+_SINGULAR = 1e-12  # relative curvature in a direction that the other points do not determine
+
+
+class Family(NamedTuple):
+    """A family of laws, and the points that one of them should describe.
+
+    Attributes:
+        residuals: ln of the law less ln L at all points and its derivatives by the numbers of the law, of several laws.
+        start: A law that is near the marked points.
+        lower: Bounds of the numbers of the law.
+        upper: Likewise.
+        resources: ln of each resource, of which the scatter may be a power.
+    """
+
+    residuals: Callable[
+        [Float[np.ndarray, "laws numbers"]],
+        tuple[Float[np.ndarray, "laws points"], Float[np.ndarray, "laws points numbers"]],
+    ]
+    start: Callable[[Bool[np.ndarray, " points"]], Float[np.ndarray, " numbers"]]
+    lower: Float[np.ndarray, " numbers"]
+    upper: Float[np.ndarray, " numbers"]
+    resources: tuple[Float[np.ndarray, " points"], ...]
+
+
+def outlying_points(family: Family, law: Float[np.ndarray, " numbers"]) -> Bool[np.ndarray, " points"]:
+    """Mark the points whose losses contradict the law of the others.
+
+    A law through the three quarters of the points with the smallest sum of squares (least trimmed squares, by
+    concentration steps from random subsets) is extended to the point that is nearest to it, again and again, until the
+    next one is too far: farther than Student's t allows, and than six standard deviations. A distance counts the
+    scatter of the point, wider where the scatter grows with a resource, and the error of the law there. An outlier at
+    the edge of the design cannot hide, as the law is fitted without it. A point that alone determines a number of the
+    law is never marked: the other points predict nothing there.
+
+    Args:
+        family: The laws and the points.
+        law: Fitted to all of them, one of the starts.
+
+    References:
+        Rousseeuw & Van Driessen, Data Min. Knowl. Discov. 12, 29 (2006), for concentration steps; Hadi & Simonoff,
+        J. Am. Stat. Assoc. 88, 1264 (1993), for the forward search.
+    """
+    points = family.resources[0].size
+    kept = _least_trimmed(family, law)
+    law = law[None]
+    while not kept.all():
+        law, squares = _fitted(family, law, kept[None], 1e-8)
+        rest, slopes = (each[0] for each in family.residuals(law))
+        freedom = int(kept.sum()) - law.size
+        trend = scatter_trend(rest, family.resources, kept)
+        # A trend may only excuse a point: where it would sharpen the test its own error matters.
+        wider = np.maximum(trend / np.sqrt(np.mean(trend[kept] ** 2)), 1.0)
+        scatter = max(float(np.sqrt(squares[0] / freedom)), ROUNDING)
+        curvatures, axes = np.linalg.eigh(slopes[kept].T @ slopes[kept])
+        leverage = (slopes @ axes) ** 2 @ (1 / np.maximum(curvatures, _SINGULAR * curvatures[-1]))
+        distance = np.abs(rest) / (scatter * wider * np.sqrt(1 + leverage))
+        allowed = max(_NEAREST, float(student.isf(_FALSE / 2 / points, freedom)))
+        near = np.flatnonzero(~kept & (distance <= allowed))
+        if near.size == 0:
+            break
+        kept[near[np.argsort(distance[near])][: (near.size + 1) // 2]] = True
+    return ~kept
+
+
+def _least_trimmed(family: Family, law: Float[np.ndarray, " numbers"]) -> Bool[np.ndarray, " points"]:
+    """The three quarters of the points that agree best on a law."""
+    points = family.resources[0].size
+    half = points - int(_TRIMMED * points)
+    draw = np.random.default_rng(0)
+    chosen = np.array([draw.permutation(points) < min(_SUBSET, half) for _ in range(_SUBSETS)])
+    laws = np.array([law, *(family.start(rows) for rows in chosen)])
+    kept = np.vstack([np.ones((1, points), bool), chosen])
+    for rounds, precision in ((_ROUNDS, 1e-2), (2 * _ROUNDS, 1e-6)):
+        for _ in range(rounds):
+            laws, _ = _fitted(family, laws, kept, precision)
+            distance = np.abs(family.residuals(laws)[0])
+            order = np.argsort(distance, axis=1)[:, :half]
+            kept = np.zeros_like(distance, bool)
+            np.put_along_axis(kept, order, True, axis=1)
+        best = np.argsort(np.sum(np.where(kept, distance, 0.0) ** 2, axis=1))[:_BEST]
+        laws, kept = laws[best], kept[best]
+    return kept[0]
+
+
+def _fitted(
+    family: Family,
+    start: Float[np.ndarray, "laws numbers"],
+    kept: Bool[np.ndarray, "laws points"],
+    precision: float,
+) -> tuple[Float[np.ndarray, "laws numbers"], Float[np.ndarray, " laws"]]:
+    """Least squares of ln L, of each law with points of its own, and the sums of squares."""
+
+    def residuals(laws: np.ndarray, _: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return family.residuals(laws)
+
+    thresholds = np.where(kept, np.inf, 0.0)
+    return descend(residuals, start, family.lower, family.upper, threshold=thresholds, precision=precision)
