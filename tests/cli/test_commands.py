@@ -43,9 +43,10 @@ PREDICTION = {
     "version",
 }
 JUMP = {"jump", "accelerated_time", "time", "loss_before", "loss_after", "learned", "slow", "reason"}
-CHECK = {"jumps", "judged", "of", "agreement", "checks", "verdict"}
+CHECK = {"jumps", "judged", "of", "agreement", "checks", "verdict", "verdict_sentence", "share_of_fall"}
 STUDY = {
-    *("study", "parameters", "agreement", "checks", "claims", "verdict", "seconds", "record", "version", "warnings")
+    *("study", "parameters", "agreement", "checks", "claims", "undecided", "verdict", "verdict_sentence"),
+    *("share_of_fall", "seconds", "record", "version", "warnings"),
 }
 SLIPS = [
     [],
