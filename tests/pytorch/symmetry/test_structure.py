@@ -277,3 +277,21 @@ def test_a_row_of_padding_which_is_not_trained_breaks_the_symmetry_of_a_table():
 def test_a_seed_that_is_none_is_refused():
     with pytest.raises(InputError, match="seed"):
         structure(nn.Linear(2, 3), torch.ones(4, 2), seed=-1)
+
+
+class CentredMaximum(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.out = nn.Linear(3, 6, dtype=torch.float64), nn.Linear(2, 2, bias=False, dtype=torch.float64)
+
+    def forward(self, x):
+        hidden = self.hidden(x)
+        centred = hidden - hidden.mean(-1, keepdim=True)
+        return self.out(centred.reshape(len(x), 2, 3).amax(-1))
+
+
+def test_a_maximum_over_centred_units_keeps_its_shifts():
+    torch.manual_seed(0)
+    found = structure(CentredMaximum(), torch.randn(5, 3, dtype=torch.float64))
+    # A shift of all units for each of three inputs and for the bias; one scale of the hidden against the last layer.
+    assert found.size == 4 + 1

@@ -81,6 +81,7 @@ def _batched(values: tuple[Any, ...], axes: tuple[int | None, ...]) -> tuple[Any
     return _identity.bind(*front), 0
 
 
+# A primitive, as `jax.custom_derivatives.linear_call` has no batching rule.
 _identity = Primitive("rotation_invariant")
 _identity.def_impl(_first)
 _identity.def_abstract_eval(_first)
