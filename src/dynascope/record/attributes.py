@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynascope.arguments import require, shown
+from dynascope.record.staircase_names import INITIAL_LOSS
 
 __all__ = ["CHART", "check_attributes"]
 
@@ -139,7 +140,7 @@ _KINDS = {
     **dict.fromkeys(("answer", "verdict_sentence", "study", "command", "date", "task", "network", "theory"), _TEXT),
     **dict.fromkeys(("theory_name", "theory_choice", "data_hash", "flow", "optimizer", "solver", "variables"), _TEXT),
     **dict.fromkeys(("curve_variables", "steps", "loss_function", "loss_convention"), _TEXT),
-    **dict.fromkeys(("initial_loss", "curve_error", "share_of_fall"), _NUMBER),
+    **dict.fromkeys((INITIAL_LOSS, "curve_error", "share_of_fall"), _NUMBER),
     **dict.fromkeys(("warnings", "description"), _TEXTS),
     **dict.fromkeys(("descriptions", "versions"), _NAMED_TEXTS),
     **dict.fromkeys(("agreement", "checks"), _QUANTITIES),

@@ -148,14 +148,16 @@ def propagate(
     Returns:
         Q after each stretch; NaN after a stretch whose steps are too long for 16 digits.
     """
-    # In the basis of F, where rounding moves nothing from shrinking modes into growing ones.
     values, vectors = jax.lax.stop_gradient(jnp.linalg.eigh(drift))
-    drift, basis = vectors.T @ drift @ vectors, jnp.eye(len(values), dtype=drift.dtype)
+    # At a saddle in the basis of F, where rounding moves nothing from shrinking modes into growing ones.
+    plain = jnp.eye(len(values), dtype=drift.dtype)
+    basis, vectors = jnp.where(stuck, vectors, plain), jnp.where(stuck, plain, vectors)
+    drift = basis.T @ drift @ basis
 
     def stretch(q: Array, part: tuple[Array, Array | None]) -> tuple[Array, Array]:
         length, count = part
         moving, short = length > 0, jnp.max(jnp.abs(values)) * length <= _LARGEST_PHASE
-        growth, integral = _step_matrices(drift, jnp.where(moving, length, 1.0), values, basis)
+        growth, integral = _step_matrices(drift, jnp.where(moving, length, 1.0), values, vectors)
 
         def step(_: Any, q: Array) -> Array:
             root = jnp.linalg.cholesky(jnp.eye(q.shape[1], dtype=q.dtype) + q.T @ integral @ q)
@@ -167,9 +169,9 @@ def propagate(
         return q, q
 
     each = None if isinstance(counts, int) else counts
-    turned = vectors.T @ factor
-    turned = jnp.where(stuck, _kept_at_saddle(turned, values), turned)
-    return vectors @ jax.lax.scan(stretch, turned, (lengths, each))[1]
+    start = jnp.where(stuck, _kept_at_saddle(basis.T @ factor, values), factor)
+    found = basis @ jax.lax.scan(stretch, start, (lengths, each))[1]
+    return jnp.where(jnp.cumsum(lengths)[:, None, None] == 0, factor, found)  # t = 0 without rounding
 
 
 def _kept_at_saddle(factor: Array, values: Array) -> Array:
