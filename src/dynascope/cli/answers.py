@@ -206,7 +206,7 @@ def _finite(answer: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, dict):
             return {key: cleaned(each, f"{place}.{key}" if place else str(key), entry) for key, each in value.items()}
         if isinstance(value, list | tuple):
-            inner = "[]" in place  # of which the places are written one by one
+            inner = "[]" in place  # entries of nested lists are named one by one
             return [
                 cleaned(each, f"{place}[{i}]" if inner else f"{place}[]", entry if inner else i)
                 for i, each in enumerate(value)

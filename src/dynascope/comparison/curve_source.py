@@ -99,7 +99,7 @@ def rate_of_each_step(
 
 
 def _from_table(table: pd.DataFrame, empty: np.ndarray, source: str, notes: Sequence[str]) -> CurveSource:
-    """The curve in a table, of which `empty` says which cells hold nothing."""
+    """Return the curve in a table; `empty` marks the cells that hold nothing."""
     called = [re.sub(r"^[#\s]+", "", str(name)).strip().lower() for name in table.columns]
     rows = [i for i, name in enumerate(table.columns) if is_unnamed(str(name))]
     steps = sorted((i for i, name in enumerate(called) if name in _STEPS), key=lambda i: _STEPS.index(called[i]))

@@ -78,7 +78,7 @@ def _left_out(kinds: Sequence[str]) -> str:
 
 
 def percent_up(share: float) -> str:
-    """A share as a percentage, rounded up, so that what is said to be within it is."""
+    """Return a share as a percentage, rounded up so that it remains an upper bound."""
     percent = 100 * share
     if percent == 0:
         return "0 %"

@@ -13,7 +13,7 @@ from dynascope.record.staircase_view import is_staircase
 
 __all__ = ["other_start"]
 
-_FEW = 20  # logged losses, of which a noisy curve may happen to have none that rises
+_FEW = 20  # logged losses; in a shorter noisy curve, none may rise by chance
 _NOISE_OF_FEW = 0.5  # of the first loss, which may be that of a small minibatch
 
 

@@ -51,7 +51,7 @@ def with_doubts(record: xr.Dataset, task: Learnable) -> xr.Dataset:
 
 
 def determining_inputs(task: Task) -> list[str]:
-    """The inputs of which the target is an affine function, or whose every value has one target.
+    """Return the inputs that determine the target: by an affine function, or by one target for each value.
 
     The columns "kind=oak", "kind=elm" of a category are one input. Equal values count only if equal targets among them
     are no chance. A single input is not examined.

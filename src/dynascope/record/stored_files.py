@@ -25,7 +25,7 @@ _GROUP, _ARRAY, _ATTRIBUTES = ".zgroup", ".zarray", ".zattrs"
 
 @dataclasses.dataclass(frozen=True)
 class StoredFiles:
-    """The files of a record, none of which has been read.
+    """The files of a record, before any of them is read.
 
     Attributes:
         name: The name of the folder or the archive.
