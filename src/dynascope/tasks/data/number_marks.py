@@ -66,6 +66,8 @@ def with_numbers(
     without = [name for name in values if name in changed and name not in with_comma]
     notes = [f"Decimal commas were read in {listed(with_comma)}."] if with_comma else []
     notes += [f"Marks between thousands were removed in {listed(without)}."] if without else []
+    assumed = [name for name in either if name not in (*changed, *doubtful) and _is_doubtful(values[name], False)]
+    notes += [f"The points in {listed(assumed)} were read as decimal points."] if assumed else []
     return frame.assign(**changed), notes
 
 
