@@ -17,7 +17,7 @@ PROJECT = Path(__file__).parents[1]
     [
         pytest.param(["ruff", "check", "--no-cache", "."], id="lint"),
         pytest.param(["ruff", "format", "--no-cache", "--check", "."], id="format"),
-        pytest.param(["pyright", "--pythonpath", sys.executable], id="types", marks=pytest.mark.slow),
+        pytest.param(["pyright", "--pythonpath", sys.executable], id="types"),
     ],
 )
 def test_the_sources_keep_the_rules(command):
