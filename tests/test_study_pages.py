@@ -33,11 +33,6 @@ def test_the_pages_are_those_that_the_studies_make(pages):
 
 
 @pytest.mark.slow
-def test_no_page_names_a_number_that_only_a_result_has(pages):
-    assert [name for name, text in pages.items() if re.search(r"\{(observed|predicted|agreement)\.", text)] == []
-
-
-@pytest.mark.slow
 def test_a_row_of_a_table_has_as_many_cells_as_its_head(pages):
     for name, text in pages.items():
         for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
@@ -57,17 +52,3 @@ def test_a_row_of_a_table_has_as_many_cells_as_its_head(pages):
 )
 def test_before_a_result_a_text_says_what_needs_none(study_pages, template, said):
     assert study_pages.without_results(template, json.dumps({"width": 5})) == said
-
-
-def test_writing_touches_only_what_has_changed(study_pages, monkeypatch, tmp_path):
-    monkeypatch.setattr(study_pages, "FOLDER", tmp_path / "studies")
-    monkeypatch.setattr(study_pages, "pages", lambda: {"index.md": "# Studies\n", "one.md": "# one\n"})
-    study_pages.write()
-    kept, changed, gone = (tmp_path / "studies" / name for name in ("index.md", "one.md", "gone.md"))
-    changed.write_text("# two\n")
-    gone.write_text("# gone\n")
-    before = kept.stat().st_mtime_ns
-    study_pages.write()
-    assert changed.read_text() == "# one\n"
-    assert not gone.exists()
-    assert kept.stat().st_mtime_ns == before

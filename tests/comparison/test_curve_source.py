@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -125,9 +126,10 @@ def test_exports_of_loggers_are_read_and_the_column_is_named(tmp_path, text, col
         found = curve(source)
         np.testing.assert_array_equal(found["loss"], LOSSES)
         np.testing.assert_array_equal(found["time"], [0, 10, 20])
-        notes = [f"The loss of your curve is the column {column!r} of {called}."]
-        notes += [f"Rows without a loss were skipped: {skipped} of 6."] * (skipped > 0)
-        assert json.loads(found.attrs["warnings"]) == notes
+        named, *rows = json.loads(found.attrs["warnings"])
+        assert repr(column) in named
+        assert called in named
+        assert [re.findall(r"\d+", row) for row in rows] == [[str(skipped), "6"]] * (skipped > 0)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_exports_of_loggers_are_read_and_the_column_is_named(tmp_path, text, col
     ],
 )
 def test_several_columns_that_may_be_the_loss_are_named(tmp_path, text, losses):
-    with pytest.raises(InputError, match=f"of which {losses} may be the loss: name the one that was minimised"):
+    with pytest.raises(InputError, match=losses):
         curve(write(tmp_path, text))
 
 

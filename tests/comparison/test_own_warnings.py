@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -17,13 +19,15 @@ def view(degree=2, **columns):
 
 
 def test_jumps_of_one_reason_are_told_together():
-    assert list(told_of_jumps(["a", "", "b", "a"])) == ["Jumps 1 and 4 are not judged: a.", "Jump 3 is not judged: b."]
+    told = list(told_of_jumps(["a", "", "b", "a"]))
+    assert [re.findall(r"\d", each) for each in told] == [["1", "4"], ["3"]]
+    assert [each.rpartition(" ")[2] for each in told] == ["a.", "b."]
 
 
 def test_jumps_whose_reasons_differ_only_in_numbers_are_told_together():
     reasons = [f"the curve was logged every {gap} steps there" for gap in (60, 50, 7.5)]
-    told = "Jumps 1 to 3 are not judged: the curve was logged every 7.5 to 60 steps there."
-    assert list(told_of_jumps(reasons)) == [told]
+    (told,) = told_of_jumps(reasons)
+    assert re.findall(r"[\d.]*\d", told) == ["1", "3", "7.5", "60"]
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import xarray as xr
 
 from dynascope.comparison.verdict import Row, decided, quantity_rows, reasons_of, verdict_sentence
-from dynascope.record import StaircaseView, TreeView, make_record
+from dynascope.record import StaircaseView, TreeView, describe, make_record
 
 GOOD = Row("loss", 0.001, None, 0.01, None, True, "exact")
 BAD = Row("speed", 0.5, 0.9, 0.1, 0.2, False, "exact")
@@ -36,100 +38,58 @@ def staircase(predicted: list[float], seen: list[float], status: list[str] | Non
     return StaircaseView(record, residual)
 
 
+def numbers(sentence: str) -> list[str]:
+    """The numbers of a sentence, in digits or in words."""
+    return re.findall(r"\b(?:none|one|two|three|four|nine|\d+(?:\.\d+)?)\b", sentence.lower())
+
+
 @pytest.mark.parametrize(
-    ("predicted", "seen", "status", "sentence"),
+    ("predicted", "seen", "status", "told"),
     [
-        (
-            list(range(1, 10)),
-            list(np.arange(1, 10) / 1.061),
-            None,
-            "Nine jumps were predicted and nine were seen, each within 7 % of its time.",
-        ),
-        ([1.0], [1 / 1.01], None, "One jump was predicted, and it was seen, within 1 % of its time."),
-        ([1.0, 2.0], [1.0, np.nan], None, "Two jumps were predicted and one was seen, within 0 % of its time."),
-        ([8.0], [1.0], None, "One jump was predicted, and it was seen, at 0.12 of its predicted time."),
-        (
-            [1.0, 2.0],
-            [1.0, 16.0],
-            None,
-            "Two jumps were predicted and two were seen, one of them at 8 times its predicted time.",
-        ),
-        ([1.0], [np.nan], None, "One jump was predicted, and it was not seen."),
-        ([1.0, 2.0], [np.nan, np.nan], None, "Two jumps were predicted and none was seen."),
-        (
-            [1.0, 2.0],
-            [1 / 1.0007, 1.0],
-            ["judged", "slow"],
-            "Two jumps were predicted and one could be judged (one known only roughly), within 0.07 % of its time.",
-        ),
-        (
-            [1.0, 2.0, 3.0],
-            [1 / 1.01, 2.0, np.nan],
-            ["judged", "slow", "not due"],
-            "Three jumps were predicted and one could be judged (one known only roughly, one not due when the run "
-            "ended), within 1 % of its time.",
-        ),
-        (
-            [1.0, 2.0, 3.0],
-            [1 / 1.01, 2.0, np.nan],
-            ["judged", "judged", "not due"],
-            "Three jumps were predicted and two could be judged (one not due when the run ended), each within 1 % of "
-            "its time.",
-        ),
-        (
-            [1.0],
-            [np.nan],
-            ["not due"],
-            "One jump was predicted and none could be judged (one not due when the run ended).",
-        ),
+        (list(range(1, 10)), list(np.arange(1, 10) / 1.061), None, ["nine", "nine", "7"]),
+        ([1.0], [1 / 1.01], None, ["one", "1"]),
+        ([1.0, 2.0], [1.0, np.nan], None, ["two", "one", "0"]),
+        ([8.0], [1.0], None, ["one", "0.12"]),
+        ([1.0, 2.0], [1.0, 16.0], None, ["two", "two", "one", "8"]),
+        ([1.0], [np.nan], None, ["one"]),
+        ([1.0, 2.0], [np.nan, np.nan], None, ["two", "none"]),
+        ([1.0, 2.0], [1 / 1.0007, 1.0], ["judged", "slow"], ["two", "one", "one", "0.07"]),
+        ([1.0, 2.0, 3.0], [1 / 1.01, 2.0, np.nan], ["judged", "slow", "not due"], ["three", "one", "one", "one", "1"]),
+        ([1.0, 2.0, 3.0], [1 / 1.01, 2.0, np.nan], ["judged", "judged", "not due"], ["three", "two", "one", "1"]),
+        ([1.0], [np.nan], ["not due"], ["one", "none", "one"]),
     ],
 )
-def test_the_jumps_are_counted_and_their_times_bounded(predicted, seen, status, sentence):
-    assert verdict_sentence([GOOD], staircase(predicted, seen, status)) == sentence
-
-
-def test_where_nothing_is_judged_the_jumps_say_why():
-    nothing = [GOOD._replace(error=None)]
-    told = verdict_sentence(nothing, staircase([1.0, 2.0], [1.0, np.nan], ["slow", "not due"]))
-    assert told.startswith("Two jumps were predicted and none could be judged (")
+def test_the_jumps_are_counted_and_their_times_bounded(predicted, seen, status, told):
+    assert numbers(verdict_sentence([GOOD], staircase(predicted, seen, status))) == told
 
 
 def test_a_jump_that_is_missing_is_said_beside_those_that_were_seen():
     missing = Row("missing jumps", 1.0, None, 0.0, None, False, "")
     told = verdict_sentence([GOOD, missing], staircase([1.0, 2.0], [1.0, np.nan]))
-    assert told == (
-        "Two jumps were predicted and one was seen, within 0 % of its time. "
-        "One of two quantities does not follow theory: the missing jumps, off by 1 where 0 is allowed."
-    )
+    assert numbers(told) == ["two", "one", "0", "one", "two", "1", "0"]
+    assert "missing jumps" in told
 
 
 @pytest.mark.parametrize(
-    ("rows", "sentence"),
+    ("rows", "worst", "told"),
     [
-        ([GOOD], "Training follows theory in the loss, off by 0.001 where 0.01 is allowed."),
-        ([GOOD._replace(error=0.0, tolerance=0.0)], "Training follows theory in the loss, exactly."),
-        (
-            [GOOD, GOOD, GOOD],
-            "All three quantities follow theory; the closest call is the loss, off by 0.001 where 0.01 is allowed.",
-        ),
-        (
-            [GOOD, BAD],
-            "One of two quantities does not follow theory: the speed, off by 0.5 where 0.1 is allowed.",
-        ),
+        ([GOOD], "loss", ["0.001", "0.01"]),
+        ([GOOD._replace(error=0.0, tolerance=0.0)], "loss", []),
+        ([GOOD, GOOD, GOOD], "loss", ["three", "0.001", "0.01"]),
+        ([GOOD, BAD], "speed", ["one", "two", "0.5", "0.1"]),
         (
             [GOOD._replace(error=None), BAD._replace(error=None, largest=None), BAD],
-            "Two of two quantities do not follow theory, most the speed, "
-            "off by 0.5 where 0.1 is allowed. One quantity could not be judged.",
+            "speed",
+            ["two", "two", "0.5", "0.1", "one"],
         ),
-        (
-            [BAD._replace(error=None, largest=None)],
-            "Training does not follow theory in the speed, off without bound where 0.1 is allowed.",
-        ),
-        ([GOOD._replace(error=None)], "Nothing that theory predicts could be judged."),
+        ([BAD._replace(error=None, largest=None)], "speed", ["0.1"]),
+        ([GOOD._replace(error=None)], "", []),
     ],
 )
-def test_the_worst_quantity_is_named(rows, sentence):
-    assert verdict_sentence(rows, None) == sentence
+def test_the_worst_quantity_is_named(rows, worst, told):
+    sentence = verdict_sentence(rows, None)
+    assert worst in sentence
+    assert numbers(sentence) == told
 
 
 def test_the_largest_error_is_folded_into_the_row_of_its_quantity():
@@ -160,29 +120,26 @@ def test_a_row_that_was_never_judged_is_told_apart_from_one_that_failed():
 
 def test_a_tree_without_a_name_for_a_quantity_takes_that_of_the_field():
     view = TreeView.of(xr.Dataset({"loss": 1.0}))
-    assert quantity_rows({"jump_time": {"error": 0.1, "tolerance": 0.2, "agrees": True}}, view)[0].name == (
-        "time of the jump"
-    )
+    row = quantity_rows({"jump_time": {"error": 0.1, "tolerance": 0.2, "agrees": True}}, view)[0]
+    assert row.name == describe("jump_time")[0]
 
 
 def test_only_the_jumps_of_the_table_are_spoken_of():
     levels = np.array([1.0, 0.4, 0.3995, 0.399, 0.0])
     view = staircase([1.0, 2.0, 3.0, 4.0], [1 / 1.04, 2 / 1.5, 3.0, 4 / 1.03])
     record = view.record.assign(loss_before=("jump", levels[:-1]), loss_after=("jump", levels[1:]))
-    assert verdict_sentence([GOOD], StaircaseView(record, view.residual)) == (
-        "Four jumps were predicted; two of them explain more than 0.1 % of the loss each and two were seen, each "
-        "within 4 % of its time."
-    )
+    told = numbers(verdict_sentence([GOOD], StaircaseView(record, view.residual)))
+    assert told == ["four", "two", "0.1", "two", "4"]
 
 
 @pytest.mark.parametrize(("share", "qualified"), [(0.4, True), (0.5, False), (None, False)])
 def test_an_agreement_on_less_than_half_of_the_fall_says_so(share, qualified):
     told = verdict_sentence([GOOD], staircase([1.0, 2.0], [1.0, 2.0], ["judged", "slow"]), share=share)
-    assert ("But the judged jumps make up only 40 % of the fall of the loss." in told) is qualified
+    assert ("40" in told) is qualified
 
 
 def test_a_disagreement_is_not_qualified_by_its_share():
-    assert "fall of the loss" not in verdict_sentence([BAD], None, share=0.1)
+    assert verdict_sentence([BAD], None, share=0.1) == verdict_sentence([BAD], None)
 
 
 @pytest.mark.parametrize(

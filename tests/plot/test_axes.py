@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.plot.axes import axis_label, count_ticks, is_crowded, is_logarithmic, is_power_law, literal
+from dynascope.plot.axes import count_ticks, is_crowded, is_logarithmic, is_power_law, literal
 from dynascope.plot.traces import OBSERVED, Trace
 
 
@@ -27,11 +27,6 @@ def test_values_that_vanish_are_no_power_law():
     x = np.geomspace(1, 1e6, 9)
     assert is_power_law([line(x, 1 / x)])
     assert not is_power_law([line(x, np.append(1 / x[:-1], 0.0))])
-
-
-def test_an_axis_is_called_by_the_words_of_records_or_by_its_own():
-    assert axis_label("time") == "gradient-flow time"
-    assert axis_label("mode_strength") == "strength of the mode"
 
 
 def test_a_dollar_sign_starts_no_formula():

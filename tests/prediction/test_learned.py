@@ -158,7 +158,6 @@ def test_neurons_are_counted_and_their_numbers_are_left_to_the_record():
         "lowers price where size is low; and 2 more neurons; 1 neuron dormant again",
         "active neurons move on; 3 dormant again",
     ]
-    assert said["learned_direction"].attrs["long_name"] == "what is learned, in spreads of the inputs"
     assert said["learned"].attrs == record["learned"].attrs
 
 

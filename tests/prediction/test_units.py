@@ -24,8 +24,7 @@ def warnings(task, kind="linear") -> list[str]:
 def test_columns_in_far_smaller_units_are_named():
     task = Task(X / X.std(axis=0) * [300.0, 0.125, 4.0], X[:, :1], feature_names=NAMES)
     (told,) = warnings(task)
-    assert told.startswith("The spreads of the inputs differ by a factor of 2400: 300 for 'proline', 0.125 for 'ash'.")
-    assert "--standardise" in told
+    assert all(each in told for each in ("2400", "300 for 'proline'", "0.125 for 'ash'", "--standardise"))
     assert warnings(task.standardised()) == warnings(task.whitened()) == []
 
 
@@ -37,7 +36,7 @@ def test_a_factor_of_a_hundred_is_far(factor):
 def test_targets_have_units_too():
     y = np.stack([1000 * X[:, 0], X[:, 1]], axis=1)
     (told,) = warnings(Task(X, y, target_names=("price", "age")))
-    assert told.startswith("The spreads of the targets differ")
+    assert "'price'" in told
 
 
 def test_constant_columns_and_pixels_have_none():

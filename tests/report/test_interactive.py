@@ -40,7 +40,6 @@ def test_a_chart_is_solid_and_dashed_in_the_colours_of_its_members():
     assert colours[:2] == colours[2:]
     assert [line.showlegend for line in figure.data] == [True, True, False, False]
     assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
-    assert figure.layout.yaxis.title.text == "strength of the skill"
 
 
 def test_more_than_four_lines_are_named_at_their_ends_and_not_in_a_legend():

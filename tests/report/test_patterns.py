@@ -49,7 +49,7 @@ def test_of_many_inputs_those_are_shown_that_count_the_most_in_the_order_of_the_
     found = of(values)
     names = [name for name, _ in found.rows]
     assert (len(names), names[7], names[-1]) == (40, "x7", "x50")
-    assert "Of 60 inputs" in found.caption
+    assert "60" in found.caption
 
 
 def test_numbers_are_written_where_there_is_room_for_them():
@@ -71,5 +71,5 @@ def test_the_paper_shows_through_a_picture_where_it_is_zero():
 def test_no_more_pictures_than_a_page_can_hold():
     found = of(np.eye(30, 4), image_shape=[2, 2])
     assert len(found.pictures) == len(found.jumps) == 24
-    assert "The first 24 of 30" in found.caption
+    assert all(count in found.caption for count in ("24", "30"))
     assert found.size < 20_000

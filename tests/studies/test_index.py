@@ -108,6 +108,7 @@ def test_a_package_that_cannot_be_imported_takes_no_other_study_away(offer, monk
 def test_an_unknown_study_is_refused_with_the_one_that_was_meant_or_all(name, remedy):
     with pytest.raises(InputError, match="no study is called") as refusal:
         find_study(name)
+    assert (refusal.value.argument, refusal.value.value) == ("study", name)
     assert refusal.value.remedy.startswith(remedy)
 
 

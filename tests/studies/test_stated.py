@@ -159,14 +159,6 @@ def test_where_a_field_is_called_labels_the_labels_of_axes_come_with_the_values(
     np.testing.assert_array_equal(record["time"], [0.5, 1.5])
 
 
-def test_a_sentence_tells_lists_of_numbers_without_brackets():
-    class Said(Decays):
-        strengths: ClassVar = [3.0, 0.5]
-
-    said = Said()._filled("Modes of strengths {strengths}, the fastest of rate {fastest:g}.")
-    assert said == "Modes of strengths 3, 0.5, the fastest of rate 2."
-
-
 def test_a_check_that_is_misspelt_is_refused_and_no_identity_becomes_a_claim():
     class Misspelt(Decays):
         checks: ClassVar = ("los",)

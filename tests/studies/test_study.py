@@ -1,17 +1,12 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
-import inspect
 import json
-import sys
-import types
 
 import pytest
 
-from dynascope.errors import InputError
 from dynascope.record import make_record
-from dynascope.studies import Reference, Study, curve_tolerance, find_studies, find_study
+from dynascope.studies import Reference, Study, curve_tolerance, find_studies
 
 CALLS: list[str] = []
 
@@ -80,28 +75,6 @@ def test_studies_are_found_in_alphabetical_order_and_only_once_declared():
     assert {"linear-staircase", "diagonal-staircase", "layerwise-modes"} <= set(found)
     assert Study not in found.values()
     assert Decay not in found.values()
-
-
-def test_another_package_adds_a_study_by_an_entry_point(monkeypatch):
-    module = types.ModuleType("elsewhere")
-    study = dataclasses.make_dataclass("Elsewhere", [], bases=(Decay,), frozen=True)
-    study.name, study.__module__ = "elsewhere", "elsewhere"
-    # What a module only imports is not its own.
-    module.Elsewhere, module.Decay, module.Study = study, Decay, Study
-    monkeypatch.setitem(sys.modules, "elsewhere", module)
-    entry = importlib.metadata.EntryPoint("any", "elsewhere", "dynascope.studies")
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [entry] if group == entry.group else [])
-    # Not what a test before it found.
-    found = inspect.unwrap(find_studies)()
-    assert found["elsewhere"] is study
-    assert "decay" not in found
-    assert "linear-staircase" in found
-
-
-def test_an_unknown_study_is_refused_with_the_known_ones():
-    with pytest.raises(InputError, match="linear-staircase") as refusal:
-        find_study("frobnicate")
-    assert (refusal.value.argument, refusal.value.value) == ("study", "frobnicate")
 
 
 def test_a_curve_is_judged_as_a_whole_and_at_its_worst_place_by_the_same_limit():

@@ -6,7 +6,6 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.flows.collapsing_networks import CollapsingNetworks
 from dynascope.plot import from_json
-from dynascope.report import render_page
 from dynascope.studies.features.neural_collapse import NeuralCollapse
 from dynascope.tasks.data.relabelled import LABELS
 
@@ -46,13 +45,11 @@ def test_without_networks_nothing_is_trained_on_digits():
 
 
 @pytest.mark.slow
-def test_a_page_tells_of_the_networks_where_there_are_any():
+def test_the_figures_show_the_networks_where_there_are_any():
     networks = {"networks": ["mlp"], "labels": ["true labels"], "samples": 50, "width": 6, "steps": 5, "batch_size": 10}
     tree = NeuralCollapse(**NeuralCollapse.tiny | networks | {"starts": 2, "learning_rate": 1e-6}).run()
     # Networks that hardly move learn no labels.
     assert tree.attrs["claims"] == '{"mlp, true labels": "undecided"}'
-    page = render_page(tree)
-    assert "In a network on digits (mlp, true labels)" in page
     assert [chart.variables[0] for chart in from_json(tree.attrs["figures"])] == [
         "network_nc1",  # with the other measures
         "between_class_share",

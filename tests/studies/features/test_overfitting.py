@@ -87,8 +87,7 @@ def test_the_signal_is_fitted_in_the_window_and_with_the_printed_tail_there_is_n
     assert learned[window] == pytest.approx(learned[-1], abs=0.1)
     assert loss[window] > 0.5 * 0.09 / 2
     printed = Overfitting(trained=1, tail="printed", times=20).predict()
-    assert "one phase" in printed.attrs["theory_warnings"]
-    assert predicted.attrs["theory_warnings"] == "[]"
+    assert printed.attrs["theory_warnings"] != predicted.attrs["theory_warnings"] == "[]"
     assert float(printed["learnability"][0]) == pytest.approx(0.506114516675, rel=1e-9)
 
 

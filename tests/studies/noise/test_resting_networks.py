@@ -74,7 +74,5 @@ def test_a_share_of_the_labels_is_random_and_images_stay():
 
 def test_the_time_is_that_of_all_steps_and_of_the_forecasts():
     # 3 · (2000 + 3 · 1000 + 4/3 · 4² · 8) steps.
-    assert NETWORKS.told_time(0.01) == (
-        "It takes about 2.59 minutes here: 1.55e+04 steps of 0.01 seconds, as measured on one."
-    )
-    assert "about 4.31 hours" in NETWORKS.told_time(1.0)
+    assert all(each in NETWORKS.told_time(0.01) for each in ("2.59 minutes", "1.55e+04 steps", "0.01 seconds"))
+    assert "4.31 hours" in NETWORKS.told_time(1.0)

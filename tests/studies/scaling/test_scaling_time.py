@@ -62,7 +62,6 @@ def test_a_power_law_without_end_is_refuted():
     predicted = TINY.judged(TINY.predict())
     tree = TINY.compare(TINY.observe(), predicted.assign(loss_over_law=xr.ones_like(predicted["loss_over_law"])))
     assert tree.attrs["verdict"] == "disagree"
-    assert "relative to its power law" in tree.attrs["verdict_sentence"]
 
 
 @pytest.mark.parametrize("change", [{"initial_strength": 0.011}, {"learning_rate": 1.02}, {"target_scale": 1.01}])
