@@ -51,8 +51,6 @@ def found_wrong(member: Any, call: Any, name: str, mutant: Mutant, valid: Any) -
     else:
         if any(np.isnan(part).any() for part in numbers(answer)):
             problem = "NaN"
-        elif mutant.refused:
-            problem = "answered"
         elif mutant.same and valid is not None and not equal(answer, valid):
             problem = "another answer"
     COUNTS[kind] += 1
