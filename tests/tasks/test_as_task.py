@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import types
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +43,6 @@ def test_the_numbers_of_a_data_set_of_scikit_learn_stay_as_they_are():
         ({"a": [1.0]}, r"the task is of the type dict: say which columns .*tasks\.from_table"),
         (X, r"the task is of the type ndarray: give a Task, a pair \(inputs, targets\)"),
         ((X,), "the task is of the type tuple"),
-        (types.SimpleNamespace(tensors=(X, X)), r"give its tensors, as the pair data\.tensors"),
         (Task, "the task is of the type type"),
         (None, "the task is of the type NoneType"),
     ],
