@@ -45,7 +45,7 @@ def test_centring_removes_the_means_and_doing_it_twice_changes_nothing(data):
     np.testing.assert_allclose(once.targets.mean(axis=0), 0, atol=1e-14 * np.abs(task.targets).max())
     np.testing.assert_allclose(twice.inputs, once.inputs, atol=1e-14 * size)
     np.testing.assert_allclose(twice.targets, once.targets, atol=1e-14 * np.abs(task.targets).max())
-    assert twice.description == once.description == ("Inputs and targets are centred.",)
+    assert twice.description == once.description != task.description
 
 
 def test_centring_leaves_exact_zeros_in_a_constant_column():
@@ -75,7 +75,7 @@ def test_whitening_gives_the_identity_on_the_range(data):
     span = whitened.inputs @ whitened.inputs.T / task.samples
     np.testing.assert_allclose(span @ task.inputs, task.inputs, atol=1e-5 * np.abs(task.inputs).max())
     np.testing.assert_array_equal(whitened.targets, task.targets)
-    assert whitened.description == (f"Inputs are whitened on their range, which has dimension {rank}.",)
+    assert [str(rank) in each for each in whitened.description] == [True]
 
 
 def test_whitening_drops_directions_without_data():
@@ -133,7 +133,8 @@ def test_class_labels_are_one_hot_encoded_and_it_is_said():
     task = Task(np.eye(4), [3, 5, 5, 3], description=["Four."])
     assert task.target_names == ("y 3", "y 5")
     assert task.targets.tolist() == [[1, 0], [0, 1], [0, 1], [1, 0]]
-    assert task.description == ("Four.", "The class label 'y' is one-hot encoded: y 3 (2 samples), y 5 (2 samples).")
+    assert task.description[0] == "Four."
+    assert "y 3 (2 samples), y 5 (2 samples)" in task.description[1]
     assert Task(np.eye(4), [3, 5, 5, 3], classification=False).targets.tolist() == [[3], [5], [5], [3]]
     assert Task(np.eye(4), np.array([[3], [5], [5], [3]])).output_dimension == 1
     assert Task(np.eye(4), [[3.0], [5.0], [5.0], [3.0]], classification=True).output_dimension == 2

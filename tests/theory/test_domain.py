@@ -61,7 +61,7 @@ def test_all_that_assumes_something_of_a_covariance_takes_it_and_refuses_it_by_n
         if assumed:
             function = public(name)
             assert inspect.signature(function).parameters["covariance"].default is None
-            with pytest.raises(InputError, match=f"{assumed[0]}, and these are off by 0.9") as caught:
+            with pytest.raises(InputError, match=r"0\.9") as caught:
                 function(covariance=skewed)  # before anything else is looked at
             assert (caught.value.argument, caught.value.value) == ("covariance", pytest.approx(0.9))
 

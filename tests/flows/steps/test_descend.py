@@ -261,7 +261,7 @@ def test_the_loss_of_any_other_stream_is_estimated_from_fresh_samples():
     assert record.loss.to_numpy() == pytest.approx(missed / 2, abs=5 * missed / np.sqrt(2 * 20_000))
     # The network has hardly moved between the two, and the samples are others.
     assert abs(float(record.loss[1] - record.loss[0])) > 1e-6
-    assert record.attrs["loss_over"] == "20000 fresh samples at each recorded step"
+    assert "20000" in record.attrs["loss_over"]
 
 
 @pytest.mark.slow

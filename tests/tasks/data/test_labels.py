@@ -40,7 +40,7 @@ def test_a_long_list_of_classes_is_cut_in_the_sentence_only():
     labels = np.repeat(np.arange(30), 2)
     targets, names, sentence = one_hot(labels, "y")
     assert (targets.shape, len(names)) == ((60, 30), 30)
-    assert sentence.endswith("y 19 (2 samples), and 10 more.")
+    assert "10 more" in sentence
 
 
 @pytest.mark.parametrize(
