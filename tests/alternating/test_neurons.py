@@ -33,12 +33,6 @@ def test_rows_are_filled_up_to_few_sizes_but_not_beyond_the_network():
         assert not found[count:].any()
 
 
-def test_fewer_rows_are_filled_up_where_a_step_is_dear():
-    rows = np.ones((33, 70))
-    for count, samples, filled in [(1, 10**6, 4), (5, 10**6, 6), (7, 10**6, 8), (33, 10**6, 48), (33, 1, 64)]:
-        assert padded(rows[:count], 100, samples).shape == (filled, 70)
-
-
 @pytest.mark.slow
 def test_how_far_rows_are_filled_up_does_not_change_a_prediction(monkeypatch):
     target = np.diag([3.0, 2.0, 1.0])
