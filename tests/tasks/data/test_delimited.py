@@ -117,14 +117,14 @@ def test_row_names_have_the_name_that_pandas_gives_them(table, text, names):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("step,loss\n0,3,5\n1,2,5\n2,1,5\n", "the rows of trees.csv have 3 fields and line 1 names 2: name the first"),
+        ("step,loss\n0,3,5\n1,2,5\n2,1,5\n", "the rows of trees.csv have 3 fields and line 1 names 2"),
         ("kind,loss\noak,3,5\nelm,2,5\n", "the rows of trees.csv have 3 fields and line 1 names 2"),
         ("a;y\n1.5;1;2\n1.5;3;4\n", "the rows of trees.csv have 3 fields and line 1 names 2"),
         ("loss\n0,3\n1,2\n2,1\n", "the rows of trees.csv have 2 fields and line 1 names 1"),
         ("a,y\n1,2\n3,4,5\n", "line 3 of trees.csv has 3 fields, and there are 2 columns"),
         ("y a b\n1 2 3\n4   6\n", "line 3 of trees.csv has 2 fields, and there are 3 columns"),
         ("# x\na\ty\n" + "".join(f"{i}\t1\t2\n" for i in range(50000)) + "50000\t1\n", "line 50003 of .* has 2 fields"),
-        ("Station\nUnits\n1,2,3\n4,5,6\n", "no line of trees.csv names the 3 columns: remove what is not data"),
+        ("Station\nUnits\n1,2,3\n4,5,6\n", "no line of trees.csv names the 3 columns"),
         ("# a\n\n# b\n", "trees.csv holds nothing but comments"),
         ("a,a\n1,2\n", "trees.csv has several columns named 'a'"),
     ],

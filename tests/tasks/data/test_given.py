@@ -67,7 +67,7 @@ def test_integers_that_repeat_are_labels_unless_it_is_declined():
         ([1.0, 2.0], r"x has shape \(2,\): pass one sample a row.*, as x\[:, None\]"),
         (np.ones((2, 2, 2, 2)), r"x has shape \(2, 2, 2, 2\)"),
         ([["oak"], ["elm"]], r"x holds text: .*x\.astype\(float\)"),
-        ([[1j], [2.0]], "x holds complex numbers: give their real and imaginary parts"),
+        ([[1j], [2.0]], "x holds complex numbers"),
         (np.array([["2020-01-02"]], "datetime64[D]"), "x holds dates or times"),
         ([[1.0], "a"], "x is not an array of real numbers"),
     ],
@@ -94,7 +94,7 @@ def test_targets_that_are_neither_numbers_nor_labels_are_refused(values, problem
 
 
 def test_rows_in_another_order_are_refused():
-    with pytest.raises(InputError, match=r"the same rows in different orders: pass y\.loc\[x\.index\]"):
+    with pytest.raises(InputError, match=r"the same rows in different orders"):
         require_same_rows(FRAME, FRAME["age"].iloc[::-1])
     require_same_rows(FRAME, FRAME["age"])
     require_same_rows(FRAME, pd.Series([1, 2, 3], index=list("abc")))

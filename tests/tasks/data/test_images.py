@@ -46,7 +46,7 @@ def test_scaled_images_are_labelled_data_without_a_copy(images):
     assert data.labels is scaled.labels
     assert (data.class_names, data.name, data.description) == (NAMES, "letters", scaled.description)
     assert scaled.test.labelled().samples == 5
-    with pytest.raises(InputError, match=r"pixels has values of type uint8: call scaled\(\) first") as error:
+    with pytest.raises(InputError, match=r"pixels has values of type uint8") as error:
         images.labelled()
     assert error.value.argument == "pixels"
 
