@@ -29,7 +29,6 @@ def public() -> dict[str, Member]:
 
 
 MEMBERS = public()
-names = {member: name for name, member in MEMBERS.items()}
 
 
 @pytest.fixture(params=MEMBERS.values(), ids=MEMBERS)

@@ -9,7 +9,6 @@ from dynascope.tasks.data.columns import Column
 from dynascope.tasks.data.inputs import encode_inputs, without_identifiers
 
 KIND = pd.Series(["oak", "elm", "oak", None, "yew", "elm"])
-OAKS = Column.of(KIND)
 AGE = Column.of([31, 35, 33, 30, 28, 41])
 
 
