@@ -25,24 +25,9 @@ import numpy as np
 # Processor seconds after which a call counts as hanging, so that it fails rather than blocks all other tests.
 _SECONDS = 120
 
-_compiled = 0
-
-
-def _count(event: str, _: float, **__: Any) -> None:
-    global _compiled
-    _compiled += event == "/jax/core/compile/backend_compile_duration"
-
-
-jax.monitoring.register_event_duration_secs_listener(_count)
-
-
-def programs_so_far() -> int:
-    """How many programs this process has compiled."""
-    return _compiled
-
 
 class _SeenError(Exception):
-    """An example has made the calls that are asked for."""
+    """An example has made the call that is asked for."""
 
 
 class Call(NamedTuple):
@@ -92,12 +77,8 @@ class Member:
 
     @functools.cached_property
     def calls(self) -> list[Call]:
-        """The calls that the example makes, without those in which JAX traces.
-
-        The last one, which is not carried out, is the first that gives all that is needed where values are traced.
-        """
+        """The first call that the example makes outside JAX's tracing, which is not carried out; none without one."""
         calls: list[Call] = []
-        needed = {name for name, said in self.explained.items() if "needed where values are traced" in said}
 
         @functools.wraps(self.function)
         def witness(*positional: Any, **named: Any) -> Any:
@@ -107,8 +88,7 @@ class Member:
                     if parameter.kind is parameter.VAR_KEYWORD:
                         bound.update(bound.pop(parameter.name, {}))
                 calls.append(Call(dict(bound), bool(jax.config.jax_enable_x64)))
-                if needed <= bound.keys():
-                    raise _SeenError
+                raise _SeenError
             return self.function(*positional, **named)
 
         short = self.name.rpartition(".")[2]
@@ -124,12 +104,6 @@ class Member:
             for place in places:
                 setattr(place, short, self.function)
         return calls
-
-    @functools.cached_property
-    def programs(self) -> int:
-        """How many programs the first call of the example compiles in a process that has none yet."""
-        jax.clear_caches()
-        return self.programs_of(self.calls[0])
 
     def arguments(self, call: Call) -> dict[str, Any]:
         """What the function gets in a call, with the defaults of what is not given."""
@@ -150,12 +124,6 @@ class Member:
         ]
         with jax.enable_x64(call.wide), _no_longer_than(_SECONDS):
             return self.function(*positional, **arguments)
-
-    def programs_of(self, call: Call) -> int:
-        """How many programs the call compiles now."""
-        before = _compiled
-        self(call)
-        return _compiled - before
 
 
 def members(room: ModuleType) -> dict[str, Member]:

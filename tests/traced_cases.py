@@ -8,7 +8,7 @@ import numpy as np
 
 from dynascope.theory import line
 
-__all__ = ["KEPT", "OTHERS", "OUTSIDE", "POINTS"]
+__all__ = ["KEPT", "NEEDED", "OTHERS", "OUTSIDE", "POINTS"]
 
 TIMES = np.array([0.3, 1.0])
 SAMPLES = np.random.default_rng(0).normal(size=(2, 5, 2))
@@ -26,6 +26,10 @@ LINE = {
     "prefactor": 0.5,
 }
 
+# Of an example, what a function needs where it sees no value.
+NEEDED: dict[str, dict[str, Any]] = {
+    "balanced.gram": {"first": [[0.1]], "second": [[0.2]], "target_map": [[2.0]], "times": [1.0], "steps": 8},
+}
 # Calls of other shapes, depths and choices than the example has, which need a program of their own. What they leave out
 # is that of the example.
 OTHERS: dict[str, dict[str, Any]] = {

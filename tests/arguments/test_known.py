@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -18,20 +19,20 @@ def test_numbers_within_bounds_pass():
 
 
 @pytest.mark.parametrize(
-    ("value", "bounds", "remedy"),
+    ("value", "bounds"),
     [
-        (-1e-300, {"minimum": 0}, "choose finite numbers not below 0"),
-        (0.0, {"above": 0}, "choose finite numbers above 0"),
-        (2.0, {"minimum": 0, "below": 2}, "choose finite numbers not below 0 and below 2"),
-        (math.nan, {}, "choose finite numbers"),
-        (math.inf, {"above": 0}, "choose finite numbers above 0"),
+        (-1e-300, {"minimum": 0}),
+        (0.0, {"above": 0}),
+        (2.0, {"minimum": 0, "below": 2}),
+        (math.nan, {}),
+        (math.inf, {"above": 0}),
     ],
 )
-def test_numbers_outside_of_bounds_are_refused_by_name(value, bounds, remedy):
-    with pytest.raises(InputError, match=f"noise has the value {value:g}: {remedy}") as caught:
+def test_numbers_outside_of_bounds_are_refused_by_name(value, bounds):
+    with pytest.raises(InputError, match=f"noise .*{value:g}") as caught:
         require_bounds("noise", np.array([1.0, value]), **bounds)
     assert caught.value.argument == "noise"
-    assert caught.value.remedy == remedy
+    assert re.findall(r"\d", str(caught.value.remedy)) == [str(bound) for bound in bounds.values()]
     np.testing.assert_equal(caught.value.value, value)
 
 
@@ -42,18 +43,14 @@ def test_whole_numbers_pass():
 
 
 @pytest.mark.parametrize(
-    ("value", "bounds", "remedy"),
-    [
-        (0.5, {}, "give whole numbers of at least 0"),
-        (-1.0, {}, "give whole numbers of at least 0"),
-        (0.0, {"least": 1}, "give whole numbers of at least 1"),
-        (8.0, {"most": 7}, "give whole numbers from 0 to 7"),
-    ],
+    ("value", "bounds", "told"),
+    [(0.5, {}, ["0"]), (-1.0, {}, ["0"]), (0.0, {"least": 1}, ["1"]), (8.0, {"most": 7}, ["0", "7"])],
 )
-def test_broken_numbers_and_those_outside_of_bounds_are_refused_by_name(value, bounds, remedy):
-    with pytest.raises(InputError, match=f"steps has {value:g}: {remedy}") as caught:
+def test_broken_numbers_and_those_outside_of_bounds_are_refused_by_name(value, bounds, told):
+    with pytest.raises(InputError, match=f"steps .*{value:g}") as caught:
         require_whole_numbers("steps", np.array([1.0, value]), **bounds)
     assert (caught.value.argument, caught.value.value) == ("steps", value)
+    assert re.findall(r"\d", str(caught.value.remedy)) == told
 
 
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, unique=True))

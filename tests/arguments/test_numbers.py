@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 
 import hypothesis
 import numpy as np
@@ -52,7 +53,6 @@ def test_what_is_not_a_finite_positive_number_is_refused_by_name(value):
     with pytest.raises(InputError, match="width is") as caught:
         require_positive(scale=1.0, width=value)
     assert caught.value.argument == "width"
-    assert caught.value.remedy == "choose a finite positive number"
 
 
 @pytest.mark.parametrize("value", [1e-300, 0.5, np.float32(0.25), np.array(0.125)])
@@ -69,7 +69,6 @@ def test_hyperparameters_out_of_range_are_refused_by_name(name, bad):
         with pytest.raises(InputError, match=f"{name} is ") as caught:
             require_hyperparameters(**{"learning_rate": 0.1, "momentum": 0.5, "weight_decay": 0.1} | {name: value})
         assert caught.value.argument == name
-        assert "choose a finite number" in caught.value.remedy
 
 
 @pytest.mark.slow
@@ -83,7 +82,7 @@ def test_a_count_passes_if_it_is_whole_and_within_the_bounds_whatever_its_type(v
         with pytest.raises(InputError, match="samples is") as caught:
             require_count(least=least, most=least + more, samples=kind(value))
         assert caught.value.argument == "samples"
-        assert caught.value.remedy == f"choose a whole number from {least} to {least + more}"
+        assert re.findall(r"-?\d+", str(caught.value.remedy)) == [str(least), str(least + more)]
 
 
 @pytest.mark.parametrize("value", [0, 2.5, math.nan, math.inf, *NO_NUMBERS])
@@ -98,7 +97,8 @@ def test_an_integer_passes_from_its_bound_on(value, kind):
     require_integer(least=value, depth=kind(value))
     with pytest.raises(InputError, match="depth is") as caught:
         require_integer(least=value + 1, depth=kind(value))
-    assert (caught.value.argument, caught.value.remedy) == ("depth", f"choose an integer of at least {value + 1}")
+    assert caught.value.argument == "depth"
+    assert str(value + 1) in caught.value.remedy
     with pytest.raises(InputError, match=f"from {value - 2} to {value - 1}"):
         require_integer(least=value - 2, most=value - 1, depth=kind(value))
 
@@ -197,7 +197,8 @@ def test_what_is_no_name_is_no_choice(value):
     with pytest.raises(InputError, match="kind is") as caught:
         require_choice("kind", value, {"relu": 1, "linear": 2})
     assert caught.value.argument == "kind"
-    assert caught.value.remedy == "choose 'relu' or 'linear'"
+    assert "'relu'" in caught.value.remedy
+    assert "'linear'" in caught.value.remedy
 
 
 @hypothesis.given(st.integers(0, 2**63 - 1), st.sampled_from([int, np.int64, np.asarray]))

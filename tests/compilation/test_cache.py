@@ -14,7 +14,6 @@ import pytest
 import zstandard
 
 from dynascope.compilation import cache, cache_directory, compile_cache
-from dynascope.studies import find_study
 
 SETTINGS = (
     "jax_compilation_cache_dir",
@@ -365,17 +364,3 @@ def test_the_programs_unused_for_longest_are_dropped(place, counted, monkeypatch
 def test_other_warnings_are_heard(place):
     with pytest.warns(UserWarning, match="something else"), compile_cache():
         warnings.warn("something else", stacklevel=1)
-
-
-@pytest.mark.slow
-def test_a_study_finds_all_its_programs_when_it_runs_again(place, counted):
-    kind = find_study("linear-staircase")
-    # A program that other tests have compiled in this process would not be kept by the first run.
-    jax.clear_caches()
-    kind(**kind.tiny).run()
-    assert counted["cache_misses"] > 0
-    counted.clear()
-    jax.clear_caches()
-    kind(**kind.tiny).run()
-    assert counted["cache_hits"] == counted["compile_requests_use_cache"] > 0
-    assert not jax.config.jax_compilation_cache_dir

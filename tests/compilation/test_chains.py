@@ -35,14 +35,9 @@ def in_loops(function):
     return looped
 
 
-def calls(function):
-    return str(jax.make_jaxpr(function)(np.float32(0.25))).count("nextafter ")
-
-
-def test_a_chain_becomes_a_loop_and_computes_the_same_bits():
+def test_a_loop_computes_the_same_bits_as_the_chain():
     x = np.float32(0.25)
-    for function, left in ((last, 1), (last_and_the_one_before, 2), (short, 5)):
-        assert calls(in_loops(function)) == left < calls(function) + (function is short)
+    for function in (last, last_and_the_one_before, short):
         assert jax.jit(in_loops(function))(x) == jax.jit(function)(x) != function(x + 1)
 
 

@@ -61,9 +61,3 @@ def test_the_solver_that_gets_farther_makes_most_of_a_long_way(monkeypatch, stif
     assert line.made[0] == "explicit"
     assert {"explicit", "stiff"} == set(line.made)
     assert line.made.count(most) > 0.7 * len(line.made)
-
-
-def test_no_other_solver_is_compiled_for_a_short_way(monkeypatch):
-    line = Line(monkeypatch, explicit=1.0, stiff=100.0)
-    pieces.in_pieces(line, np.zeros(()), TIMES, 10.0, 10**6, ["explicit", "stiff"])
-    assert set(line.made) == {"explicit"}

@@ -132,7 +132,7 @@ def test_without_epsilon_a_constant_channel_is_refused_where_it_is_known(wide):
     still = eqx.tree_at(lambda each: each.statistics.variance, layer, np.array([1.0, 0.0, 1.0]))
     with jax.enable_x64(wide):
         for known, training in ((layer, True), (still, False)):
-            with pytest.raises(InputError, match="variance of a channel is zero: choose a positive epsilon") as error:
+            with pytest.raises(InputError, match="variance of a channel is zero") as error:
                 known.apply(jnp.asarray(FLAT), training=training)
             assert error.value.argument == "epsilon"
         # The statistics are those of arrays of NumPy, in double precision, at the start.

@@ -31,13 +31,11 @@ def said(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_without_pytorch_the_room_says_what_to_install():
-    assert said(MISSING.format(name="torch")) == (
-        "torch | dynascope.torch needs PyTorch, which is not installed: run python -m pip install 'dynascope[torch]'."
-    )
-    assert said(MISSING.format(name="array_api_compat")).startswith(
-        "array_api_compat | dynascope.torch needs array-api"
-    )
+@pytest.mark.parametrize("name", ["torch", "array_api_compat"])
+def test_without_what_it_needs_the_room_says_what_to_install(name):
+    missing, told = said(MISSING.format(name=name)).split(" | ")
+    assert missing == name
+    assert "pip install" in told
 
 
 @pytest.mark.slow

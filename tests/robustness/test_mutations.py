@@ -9,7 +9,7 @@ import warnings
 import pytest
 from documented import Member, members
 from robustness.mutations import mutants
-from robustness.outcomes import COUNTS, found_wrong
+from robustness.outcomes import found_wrong
 
 from dynascope.errors import InputError
 
@@ -29,13 +29,6 @@ def public() -> dict[str, Member]:
 
 
 MEMBERS = public()
-names = {member: name for name, member in MEMBERS.items()}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _counted():
-    yield
-    print("\nmutated arguments:", ", ".join(f"{count} {kind}" for kind, count in sorted(COUNTS.items())))
 
 
 @pytest.fixture(params=MEMBERS.values(), ids=MEMBERS)

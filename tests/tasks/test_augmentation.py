@@ -87,6 +87,6 @@ def test_bad_settings_are_named(fields, argument):
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_flat_images_are_refused():
-    with pytest.raises(InputError, match=r"images has shape \(400, 40\): pass images of shape .* not flat") as error:
+    with pytest.raises(InputError, match=r"images has shape \(400, 40\)") as error:
         CropAndFlip()(KEY, IMAGES.reshape(400, -1))
     assert error.value.argument == "images"

@@ -64,13 +64,11 @@ def test_a_draw_depends_on_the_seed_alone():
 
 def test_the_description_says_what_was_drawn():
     exact = regression(samples=4, input_covariance=[1.0, 1.0], target_map=[1.0, 1.0], noise=0.5, exact_moments=True)
-    assert exact.description == (
-        "4 Gaussian samples whose second moment is exactly that of their distribution.",
-        "Targets are a linear map of the inputs with noise of standard deviation 0.5.",
-    )
     plain = regression(samples=4, input_covariance=[1.0, 1.0], target_map=[1.0, 1.0])
-    assert "in expectation that of" in plain.description[0]
-    assert "without noise" in plain.description[1]
+    assert [("exactly" in each.description[0], "0.5" in each.description[1]) for each in (exact, plain)] == [
+        (True, True),
+        (False, False),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,6 @@ def test_a_test_set_follows_its_training_set():
     expected = (test.inputs - train.inputs.mean(axis=0)) / train.inputs.std(axis=0)
     np.testing.assert_allclose(followed.inputs, expected, rtol=1e-10)
     np.testing.assert_allclose(followed.transform.targets.invert(followed.targets), test.targets)
-    assert followed.description == ("Inputs and targets are in the coordinates of another task.",)
     assert train.whitened().transform.apply(test).feature_names == ("x1", "x2", "x3")
 
 

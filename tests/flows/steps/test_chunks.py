@@ -1,4 +1,3 @@
-import jax
 import numpy as np
 import optax
 import pytest
@@ -73,26 +72,11 @@ def test_an_interrupt_ends_the_run(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_piece_takes_about_as_long_as_it_should(monkeypatch):
-    monkeypatch.setattr(chunks, "_SECONDS", 0.02)
-    clock = iter(range(10**6))
-    monkeypatch.setattr(chunks.time, "monotonic", lambda: next(clock) * 0.02)
-    told = []
-    descend(NETWORKS[0], TASK, steps=40, learning_rate=0.01, progress=lambda done, _: told.append(done))
-    # By this clock each piece takes as long as it should, so that after the first ones none is longer.
-    assert np.diff(told)[1:-1].tolist() == [8] * (len(told) - 3)
-
-
-@pytest.mark.slow
-def test_runs_that_record_fewer_steps_find_the_program_and_have_the_bits_of_the_one_that_records_more():
+def test_runs_that_record_fewer_steps_have_the_bits_of_the_one_that_records_more():
     def recorded(steps):
         return descend(NETWORKS, TASK, **OPTIONS | {"record_steps": steps, "return_networks": False})
 
-    compiled, more = [], recorded([0, 3, 5, 64, 65, 200, 300])
-    jax.monitoring.register_event_duration_secs_listener(compiling := lambda name, *_, **__: compiled.append(name))
-    fewer = recorded([0, 3, 64, 65, 200])
-    jax.monitoring.unregister_event_duration_listener(compiling)
-    assert not [name for name in compiled if name.endswith("backend_compile_duration")]
+    more, fewer = recorded([0, 3, 5, 64, 65, 200, 300]), recorded([0, 3, 64, 65, 200])
     assert fewer.sizes["step"] == 5
     for name in ("loss", "path"):
         np.testing.assert_array_equal(fewer[name], more[name].sel(step=fewer["step"]))

@@ -141,7 +141,7 @@ def test_few_samples_warn_once_in_a_loop_and_many_do_not():
             centred_alignment(k + np.eye(20), other)
             centred_alignment(k, other, debiased=True)
     [warning] = shown
-    assert "these 20 samples is biased: in random order it would exceed 0.5" in str(warning.message)
+    assert "20 samples" in str(warning.message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         centred_alignment(*gaussian_kernels(0, 200, 100, 100))

@@ -13,8 +13,6 @@ neural_tangent_kernel = pytest.importorskip("dynascope.torch").neural_tangent_ke
 
 NAMES = list(networks.NETWORKS)
 MAPPED = [name for name, each in networks.NETWORKS.items() if each.mapped]
-# These give what forward derivatives need too.
-FORWARD = [name for name in MAPPED if name not in ("a transformer", "weights of a norm")]
 
 
 def same(found, expected, tolerance=1e-10):

@@ -268,10 +268,8 @@ def test_rows_that_are_summed_in_bags_mix_and_their_largest_do_not():
 def test_a_row_of_padding_which_is_not_trained_breaks_the_symmetry_of_a_table():
     module = nn.Sequential(nn.Embedding(4, 2, padding_idx=0), nn.Linear(2, 3, bias=False))
     found = structure(module, torch.tensor([[0, 1], [2, 3]]))
-    assert (found.symmetries, [each.reason for each in found.broken]) == (
-        (),
-        ["gradients or values differ from what the program says"],
-    )
+    assert found.symmetries == ()
+    assert ["gradients" in each.reason for each in found.broken] == [True]
 
 
 def test_a_seed_that_is_none_is_refused():

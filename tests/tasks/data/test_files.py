@@ -77,11 +77,9 @@ def test_every_format_gives_back_the_same_numbers(table):
 def test_centring_is_done_unless_declined(npz):
     path = npz(x=FIVE, y=FIVE[:, 0])
     np.testing.assert_allclose(from_file(path).inputs, FIVE - FIVE.mean(axis=0), atol=1e-14)
-    assert from_file(path).description[-1] == "Inputs and targets are centred."
     np.testing.assert_allclose(from_file(path, standardise=True).inputs.std(axis=0), 1, rtol=1e-14)
     raw = from_file(path, centre=False)
     np.testing.assert_array_equal(raw.inputs, FIVE)
-    assert "centred" not in " ".join(raw.description)
 
 
 @pytest.mark.parametrize("standardise", [None, True, False])
@@ -91,11 +89,11 @@ def test_tables_have_mean_0_and_spread_1_unless_it_is_declined(csv, standardise)
     np.testing.assert_allclose(task.inputs.mean(axis=0), 0, atol=1e-13)
     np.testing.assert_allclose(task.inputs.std(axis=0), np.std([[9, 100], [7, 300], [8, 260]], axis=0) ** raw)
     np.testing.assert_allclose(task.targets.std(axis=0), np.std([60, 90, 84]) ** raw)
-    assert ("a loss times 168 is in units of 'age' squared" in task.description[-1]) is not raw
+    assert ("168" in task.description[-1] and "'age'" in task.description[-1]) is not raw
 
 
 def test_what_is_standardised_is_centred(csv):
-    with pytest.raises(InputError, match="standardise is asked for without centre: leave centre out"):
+    with pytest.raises(InputError, match="standardise is asked for without centre"):
         from_file(csv("a,y\n1,2\n3,4\n"), target="y", standardise=True, centre=False)
 
 
@@ -114,7 +112,7 @@ def test_images_are_flattened_and_keep_their_shape(npz):
     x[:, 0, 1] = 7.0
     task = from_file(npz(x=x, y=FIVE[:, 1]))
     assert (task.image_shape, task.inputs.shape, task.feature_names[5]) == ((2, 3), (5, 6), "pixel 2,3")
-    assert "Constant over the samples, and so without information: 'pixel 1,2'." in task.description
+    assert any("'pixel 1,2'" in each for each in task.description)
 
 
 def test_an_image_shape_can_be_given(npz):
@@ -153,7 +151,6 @@ def test_several_targets_keep_their_order(csv):
     task = from_file(csv("a,b,c\n1,2,3\n4,5,7\n"), target=["c", "a"], centre=False)
     assert (task.feature_names, task.target_names) == (("b",), ("c", "a"))
     np.testing.assert_array_equal(task.targets, [[3, 1], [7, 4]])
-    assert "The targets 'c', 'a' are quantities, not a class label." in task.description
 
 
 def test_spaces_a_byte_order_mark_and_windows_line_ends_do_no_harm(csv):
@@ -169,7 +166,7 @@ def test_a_column_may_have_the_name_of_a_gap(csv):
 def test_constant_inputs_are_kept_and_named(csv):
     task = from_file(csv("a,b,y\n1,5,2.5\n2,5,3\n"), target="y")
     assert task.feature_names == ("a", "b")
-    assert "Constant over the samples, and so without information: 'b'." in task.description
+    assert any("'b'" in each for each in task.description)
 
 
 def test_decimals_and_columns_that_allow_gaps_are_numbers(parquet):
@@ -200,17 +197,14 @@ def test_labels_are_one_hot_encoded_and_it_is_said(parquet, column, names):
     task = from_file(parquet(a=[1.0, 2.0, 3.0, 4.0], y=column), target="y", centre=False)
     assert task.target_names == names
     assert task.targets.tolist() == [[float(str(label) in name.split()) for name in names] for label in column]
-    assert f"The class label 'y' is one-hot encoded: {names[0]} (2 samples), {names[1]} (2 samples)." in (
-        task.description
-    )
+    assert any(f"{names[0]} (2 samples), {names[1]} (2 samples)" in each for each in task.description)
 
 
 @pytest.mark.parametrize("column", [[3, 5, 7, 3], [3.0, 5.0, 5.0, 3.0], [0.5, 1.5, 1.5, 0.5]])
-def test_other_numbers_are_quantities_and_it_is_said(parquet, column):
+def test_other_numbers_are_quantities(parquet, column):
     task = from_file(parquet(a=[1.0, 2.0, 3.0, 4.0], y=column), target="y", centre=False)
     np.testing.assert_array_equal(task.targets[:, 0], column)
     assert task.target_names == ("y",)
-    assert "The target 'y' is a quantity, not a class label." in task.description
 
 
 @pytest.mark.parametrize("column", [[3, 5, 5, 3], [3.0, 5.0, 5.0, 3.0], [True, False, False, True]])
@@ -228,7 +222,7 @@ def test_labels_of_arrays_may_be_text_or_bytes(npz):
 def test_several_columns_are_never_one_label(npz):
     path = npz(x=FIVE, y=FIVE > 3)
     np.testing.assert_array_equal(from_file(path, centre=False).targets, FIVE > 3)
-    with pytest.raises(InputError, match=r"2 targets of trees\.npz cannot be one class label: name one column"):
+    with pytest.raises(InputError, match=r"2 targets of trees\.npz cannot be one class label"):
         from_file(path, classification=True)
 
 
@@ -245,7 +239,7 @@ def refused(path, **arguments) -> str:
 
 def test_files_that_are_not_there_or_not_readable_are_refused(tmp_path):
     assert "there is no file" in refused(tmp_path / "oaks.csv")
-    assert "is a directory: name a file in it" in refused(tmp_path)
+    assert "is a directory" in refused(tmp_path)
     remedies = {
         "oaks": "give a .npz, .npy, .csv, .tsv or .parquet file",
         "oaks.csv.gz": "unpack it, and give a .npz",
@@ -262,7 +256,7 @@ def test_files_that_are_not_there_or_not_readable_are_refused(tmp_path):
 def test_a_file_that_may_not_be_read_says_so(tmp_path, monkeypatch):
     (tmp_path / "oaks.csv").write_text("a,y\n1,2\n2,3\n")
     monkeypatch.setattr("os.access", lambda *_: False)  # as permissions do not bind who tests as root
-    assert "oaks.csv may not be read: ask for the right to read it" in refused(tmp_path / "oaks.csv", target="y")
+    assert "oaks.csv may not be read" in refused(tmp_path / "oaks.csv", target="y")
 
 
 @pytest.mark.parametrize(("encoding", "told"), [("utf-16", 0), ("cp1252", 1), ("utf-8-sig", 0), ("utf-8", 0)])
@@ -315,17 +309,17 @@ def test_nothing_is_unpickled(tmp_path, npz):
 @pytest.mark.parametrize(
     ("saved", "problem"),
     [
-        ({"x": FIVE}, "trees.npz has no array 'y' (it has 'x'): write it with numpy.savez"),
+        ({"x": FIVE}, "trees.npz has no array 'y' (it has 'x')"),
         ({"X": FIVE, "Y": FIVE}, "trees.npz has no array 'x' (it has 'X', 'Y')"),
         ({}, "trees.npz has no array 'x' (it has none)"),
-        ({"x": FIVE, "y": FIVE[:3]}, "x has 5 samples and y has 3 in trees.npz: give one target for each"),
-        ({"x": FIVE[:1], "y": FIVE[:1]}, "trees.npz has 1 sample: give at least two"),
+        ({"x": FIVE, "y": FIVE[:3]}, "x has 5 samples and y has 3 in trees.npz"),
+        ({"x": FIVE[:1], "y": FIVE[:1]}, "trees.npz has 1 sample"),
         ({"x": FIVE[:0], "y": FIVE[:0]}, "the array x in trees.npz has shape (0, 2)"),
         ({"x": FIVE[:, :0], "y": FIVE}, "the array x in trees.npz has shape (5, 0)"),
         ({"x": np.float64(1), "y": FIVE}, "the array x in trees.npz has shape ()"),
         ({"x": FIVE.reshape(5, 2, 1, 1), "y": FIVE}, "the array x in trees.npz has shape (5, 2, 1, 1)"),
         ({"x": FIVE, "y": FIVE.reshape(5, 2, 1)}, "the array y in trees.npz has shape (5, 2, 1)"),
-        ({"x": FIVE + 1j, "y": FIVE}, "the array x in trees.npz holds values of type complex128: save real numbers."),
+        ({"x": FIVE + 1j, "y": FIVE}, "the array x in trees.npz holds values of type complex128"),
         ({"x": FIVE, "y": np.zeros(5, "M8[D]")}, "the array y in trees.npz holds values of type datetime64[D]"),
         ({"x": np.zeros(5, [("a", "f8")]), "y": FIVE}, "the array x in trees.npz holds values of type [('a', '<f8')]"),
         ({"x": np.full((5, 2), "oak"), "y": FIVE}, "trees.npz has text such as 'oak' in the input 'x1', 'x2'"),
@@ -364,22 +358,22 @@ def test_an_array_without_its_partner_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "target", "problem"),
     [
-        ("a,y\n1,2\n3,4\n", None, "no target column of trees.csv is named: choose from 'a', 'y'."),
-        ("a,y\n1,2\n3,4\n", [], "no target column of trees.csv is named: choose from 'a', 'y'."),
-        ("a,yield\n1,2\n3,4\n", "yeild", "has no column 'yeild': choose 'yield' or another of 'a', 'yield'."),
-        ("a,y\n1,2\n3,4\n", "girth", "trees.csv has no column 'girth': choose from 'a', 'y'."),
-        ("a,y\n1,2\n3,4\n", ["y", "a"], "every column of trees.csv is a target: leave at least one"),
+        ("a,y\n1,2\n3,4\n", None, "no target column of trees.csv is named"),
+        ("a,y\n1,2\n3,4\n", [], "no target column of trees.csv is named"),
+        ("a,yield\n1,2\n3,4\n", "yeild", "has no column 'yeild': choose 'yield'"),
+        ("a,y\n1,2\n3,4\n", "girth", "trees.csv has no column 'girth'"),
+        ("a,y\n1,2\n3,4\n", ["y", "a"], "every column of trees.csv is a target"),
         ("y\n1\n3\n", "y", "every column of trees.csv is a target: .* with a comma, semicolon or tab between"),
-        ("a,y\n", "y", "trees.csv has 0 samples: give at least two"),
-        ("a,y\n1,2\n", "y", "trees.csv has 1 sample: give at least two"),
-        ("a,b,y\n1,?,2\n2,3,3\n", "y", r"trees.csv has text such as '\?' in the input 'b': encode it as numbers"),
+        ("a,y\n", "y", "trees.csv has 0 samples"),
+        ("a,y\n1,2\n", "y", "trees.csv has 1 sample"),
+        ("a,b,y\n1,?,2\n2,3,3\n", "y", r"trees.csv has text such as '\?' in the input 'b'"),
         ("a,b,y\n2020-01-02,1,2\n2020-01-03,3,3\n", "y", "text such as '2020-01-02' in the input 'a'"),
         ("a,b,y\n1+2j,1,2\n2+3j,3,3\n", "y", r"text such as '1\+2j' in the input 'a'"),
-        ("a,b,y\n1,,2\n2,inf,3\n,1,4\n", "y", "trees.csv has 3 rows with missing or infinite values in 'a', 'b': drop"),
-        ("a,y\n1,2\n2,\n", "y", "trees.csv has 1 row with missing or infinite values in 'y': drop or fill"),
-        ("a,y\n1,oak\n2,\n3,oak\n", "y", "trees.csv has 1 row without a label in 'y': drop or fill"),
+        ("a,b,y\n1,,2\n2,inf,3\n,1,4\n", "y", "trees.csv has 3 rows with missing or infinite values in 'a', 'b'"),
+        ("a,y\n1,2\n2,\n", "y", "trees.csv has 1 row with missing or infinite values in 'y'"),
+        ("a,y\n1,oak\n2,\n3,oak\n", "y", "trees.csv has 1 row without a label in 'y'"),
         ("a,y\n1,True\n2,\n3,False\n", "y", "trees.csv has 1 row with missing or infinite values in 'y'"),
-        ("a,a,y\n1,2,3\n4,5,6\n", "y", "trees.csv has several columns named 'a': give each its own name"),
+        ("a,a,y\n1,2,3\n4,5,6\n", "y", "trees.csv has several columns named 'a'"),
         (
             ",a,y\n5,1,2\n5,3,4\n",
             "y",
@@ -387,8 +381,8 @@ def test_an_array_without_its_partner_is_refused(tmp_path):
         ),
         (",a,y\n0.5,1,2\n0.7,3,4\n", "y", "column 1 of trees.csv has no name, and its values do not number or name"),
         ("a,,y\n1,2,3\n2,3,4\n", "y", 'column 2 of trees.csv has no name: name it, or leave it out .*--drop ""'),
-        ("a,y\n0,1,2\n1,3,4\n", "y", "rows of trees.csv have 3 fields and line 1 names 2: name the first column"),
-        ("a,y\n1,2\n3,4,5\n", "y", "line 3 of trees.csv has 3 fields, and there are 2 columns: give each row one"),
+        ("a,y\n0,1,2\n1,3,4\n", "y", "rows of trees.csv have 3 fields and line 1 names 2"),
+        ("a,y\n1,2\n3,4,5\n", "y", "line 3 of trees.csv has 3 fields, and there are 2 columns"),
         ("a,b,y\n1,2\n3,4,5\n", "y", "trees.csv has 1 row with missing or infinite values in 'y'"),
         ("a,y\n1,2\n3,2\n", "y", "the target y is constant"),
         ("a,y\n1,2\n1,3\n", "y", "the input x is constant"),
@@ -465,7 +459,7 @@ def test_row_names_that_pandas_writes_are_left_out(tmp_path, index):
     frame.to_csv(tmp_path / "trees.csv")
     task = from_file(tmp_path / "trees.csv", target="y", centre=False)
     assert (task.feature_names, task.inputs.ravel().tolist()) == (("a",), [1.0, 2.0, 4.0])
-    assert "Left out: column 1, which has no name and only tells rows apart." in task.description
+    assert any("column 1" in each for each in task.description)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt", ".dat"])

@@ -9,7 +9,6 @@ from dynascope.tasks.data.columns import Column
 from dynascope.tasks.data.inputs import encode_inputs, without_identifiers
 
 KIND = pd.Series(["oak", "elm", "oak", None, "yew", "elm"])
-OAKS = Column.of(KIND)
 AGE = Column.of([31, 35, 33, 30, 28, 41])
 
 
@@ -27,7 +26,7 @@ def test_text_that_tells_rows_apart_is_left_out(labels, kept):
     column, number = Column.of(list(labels)), Column.of(range(8))
     inputs, told = without_identifiers({"name": column, "rank": number}, source="trees.csv")
     assert list(inputs) == (["name", "rank"] if kept else ["rank"])
-    assert told == ([] if kept else ["Left out, since nearly every row has another value: 'name'."])
+    assert ["'name'" in each for each in told] == ([] if kept else [True])
 
 
 @pytest.mark.parametrize(
@@ -55,9 +54,7 @@ def test_inputs_that_say_nothing_or_hide_numbers_are_refused(inputs, problem):
 def test_numbers_that_count_the_rows_are_named_and_kept(column, counts):
     inputs, told = without_identifiers({"id": Column.of(column)}, source="trees.csv")
     assert list(inputs) == ["id"]
-    assert told == (
-        ["Whole numbers that count the rows, kept as an input: 'id'; --drop leaves it out."] if counts else []
-    )
+    assert ["'id'" in each and "--drop" in each for each in told] == ([True] if counts else [])
 
 
 @pytest.mark.parametrize("column", [KIND, KIND.astype("string"), KIND.astype("category"), KIND.astype(object)])
@@ -67,7 +64,7 @@ def test_each_value_of_a_text_is_a_column_and_gaps_stay_gaps(column):
     gap = [np.nan] * 3
     np.testing.assert_array_equal(values[:, :3], [[0, 1, 0], [1, 0, 0], [0, 1, 0], gap, [0, 0, 1], [1, 0, 0]])
     np.testing.assert_array_equal(values[:, 3], AGE.numbers)
-    assert told == ["Text is one-hot encoded: 'kind' (3 values)."]
+    assert ["'kind' (3 values)" in each for each in told] == [True]
 
 
 def test_blanks_around_words_do_not_count():
@@ -85,7 +82,7 @@ def test_two_values_are_one_column_as_a_second_would_mirror_it():
     values, names, told = encode_inputs({"sex": sex}, source="people.csv")
     assert names == ("sex=male",)
     np.testing.assert_array_equal(values[:, 0], [1, 0, np.nan, 1])
-    assert told == ["Text of two values is one column of 1 and 0: 'sex=male' (0 is 'female')."]
+    assert ["'sex=male' (0 is 'female')" in each for each in told] == [True]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +98,7 @@ def test_two_values_are_one_column_as_a_second_would_mirror_it():
         ),
         ({"born": Column.of(["2020-01-02"] * 6)}, "dates or times in text such as '2020-01-02' in the input 'born'"),
         ({"a": Column.of([b"1"] * 6)}, "values that are not numbers, such as"),
-        ({"a": Column.of([f"v{i}" for i in range(1001)] * 2)}, "1001 values of text in the input 'a': group them"),
+        ({"a": Column.of([f"v{i}" for i in range(1001)] * 2)}, "1001 values of text in the input 'a'"),
     ],
 )
 def test_columns_that_cannot_be_encoded_are_refused(inputs, problem):

@@ -89,16 +89,16 @@ def test_between_commas_a_point_is_a_decimal_mark(tmp_path):
     (tmp_path / "trees.csv").write_text("a,b\n1.234,1\n967,2\n")
     frame, notes, _ = read_delimited(tmp_path / "trees.csv")
     assert frame["a"].tolist() == [1.234, 967]
-    assert notes == ["The points in 'a' were read as decimal points."]
+    assert ["'a'" in each for each in notes] == [True]
     (tmp_path / "trees.csv").write_text('"a","b"\n"1.234","1"\n"967","2"\n')
     with pytest.raises(InputError, match="in 'a', whose point may be a decimal mark"):
         read_delimited(tmp_path / "trees.csv")
 
 
-@pytest.mark.parametrize(("other", "notes"), [("5", ["The points in 'b' were read as decimal points."]), ("0.5", [])])
-def test_points_between_commas_are_decimal_and_reported_if_they_may_be_thousands(other, notes):
+@pytest.mark.parametrize(("other", "reported"), [("5", True), ("0.5", False)])
+def test_points_between_commas_are_decimal_and_reported_if_they_may_be_thousands(other, reported):
     written = pd.DataFrame({"a": [other, "15", "7"], "b": ["1.234", "87", "4.827"]})
     frame = written.apply(pd.to_numeric)
     found, said = with_numbers(frame, written, "a.csv", decimal_points=True, argument="path")
     assert found["b"].tolist() == [1.234, 87, 4.827]
-    assert said == notes
+    assert ["'b'" in each for each in said] == [True] * reported

@@ -53,10 +53,11 @@ def test_a_first_column_without_a_name_that_names_the_rows_is_left_out(name, row
     columns = {name: Column.of(rows), "a": Column.of([1.0, 2.0, 3.0]), "y": Column.of([2.0, 1.0, 0.0])}
     inputs, _, notes = split_columns(columns, "y", source="trees.csv")
     assert list(inputs) == ["a"]
-    assert notes == ["Left out: column 1, which has no name and only tells rows apart."]
+    assert ["column 1" in each for each in notes] == [True]
     for drop in ("", name):
         inputs, _, notes = split_columns(columns, "y", drop, source="trees.csv")
-        assert (list(inputs), notes) == (["a"], [f"Left out as requested: {name!r}."])
+        assert list(inputs) == ["a"]
+        assert [repr(name) in each for each in notes] == [True]
     assert list(split_columns(columns, name or "y", source="trees.csv")[1]) == [name or "y"]
 
 
@@ -94,4 +95,4 @@ def test_an_index_is_left_out_and_named(index, called):
     assert (list(inputs), list(targets)) == (["a"], ["y"])
     assert inputs["a"].values.index.tolist() == [0, 1]
     assert len(notes) == bool(called)
-    assert all(f"Left out, as it names the rows: {called} (reset_index()" in each for each in notes)
+    assert all(called in each and "reset_index()" in each for each in notes)

@@ -334,23 +334,6 @@ def test_layers_and_maps_of_zero_stay_zero_at_all_times():
         np.testing.assert_array_equal(found, np.zeros((2, 2, 2)))
 
 
-def test_one_program_crosses_times_of_any_length_and_order():
-    compiled, times = [], np.array([0.0, 1.0, 0.5])
-
-    def count(event, *_, **__):
-        if event == "/jax/core/compile/backend_compile_duration":
-            compiled.append(event)
-
-    gram(FIRST, SECOND, MAP, times)
-    jax.monitoring.register_event_duration_secs_listener(count)
-    try:
-        for longer in (4, 8, 16, 100, 1000):
-            gram(FIRST, SECOND, MAP, longer * times[::-1])
-    finally:
-        jax.monitoring.unregister_event_duration_listener(count)
-    assert compiled == []
-
-
 @pytest.mark.parametrize(("size", "width"), [(1, 1), (2, 2), (3, 5)])
 def test_layers_with_a_determinant_of_the_wrong_sign_stay_at_the_saddle(size, width):
     draw = np.random.default_rng(size)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -36,7 +38,7 @@ def waves(n: int, *terms: tuple[int, float, float]) -> np.ndarray:
 def test_golden_staircase_of_s3():
     x = encoding_from_fourier(dihedral(3), {"sign": 1.2, "2d": 2.2})
     steps = composition_staircase(dihedral(3), x, 2, scale=1e-7)
-    assert steps.learned == ("learns the irrep 2d", "learns the irrep sign")
+    assert [each.split()[-1] for each in steps.learned] == ["2d", "sign"]
     np.testing.assert_allclose(steps.features["utility"][1], [0.197185185185, 0.045254833996], rtol=GOLDEN)
     np.testing.assert_allclose(steps.accelerated_times, [1.690458302029, 7.365695637360], rtol=GOLDEN)
     np.testing.assert_allclose(steps.levels, [1.733333333333, 0.12, 0], rtol=GOLDEN, atol=1e-14)
@@ -54,7 +56,7 @@ def test_golden_staircase_of_three_elements_of_c5():
 def test_golden_staircase_of_modular_addition():
     x = waves(17, (1, 0.8, 0.4), (2, 0.52, -0.9), (4, 0.36, 1.7))
     steps = composition_staircase(cyclic(17), x, 2, scale=1e-7)
-    assert steps.learned == tuple(f"learns the irrep frequency {each}" for each in (1, 2, 4))
+    assert [each.split()[-1] for each in steps.learned] == ["1", "2", "4"]
     np.testing.assert_allclose(steps.accelerated_times, [0.273018623983, 0.994150656286, 2.996089152072], rtol=GOLDEN)
     np.testing.assert_allclose(steps.levels, [4.42, 1.7, 0.5508, 0], rtol=GOLDEN, atol=1e-14)
     assert not any(steps.slow)
@@ -67,8 +69,8 @@ def test_golden_parts_of_an_irrep_with_unequal_singular_values():
     np.testing.assert_allclose(steps.accelerated_times, [1.6905, 3.0992, 5.6818, 10.417], rtol=5e-5)
     np.testing.assert_allclose(steps.levels, [1.046667, 0.643333, 0.24, 0.12, 0], atol=1e-6)
     assert [bool(reason) for reason in steps.slow] == [False, True, True, True]
-    assert steps.learned[1] == "learns part 2 of 4 of the irrep 2d"
-    assert "unequal singular values" in " ".join(steps.warnings)
+    assert "2 of 4" in steps.learned[1]
+    assert any("2d" in warning for warning in steps.warnings)
 
 
 @given(
@@ -119,9 +121,9 @@ def test_a_function_of_one_factor_of_a_product_is_learned_as_on_that_factor():
 def test_equal_utilities_jump_together():
     one_hot = np.eye(7)[0] - 1 / 7
     steps = composition_staircase(cyclic(7), one_hot, 2, scale=1e-3)
-    assert steps.learned == ("learns the irrep frequency 1 and the irrep frequency 2 and the irrep frequency 3",)
+    assert [re.findall(r"\d", each) for each in steps.learned] == [["1", "2", "3"]]
     np.testing.assert_allclose(steps.levels, [3 / 7, 0], atol=1e-14)
-    assert "learned at the same time" in steps.warnings[0]
+    assert all(f"frequency {each}" in steps.warnings[0] for each in (1, 2, 3))
 
 
 def test_what_a_singular_coefficient_hides_stays():
@@ -131,7 +133,7 @@ def test_what_a_singular_coefficient_hides_stays():
     # Of the energy (2/6) 2² in the plane, one path of two has a utility.
     assert steps.levels[-1] == pytest.approx(1 / 3)
     assert steps.levels[0] == pytest.approx(x @ x / 2)
-    assert "has no utility and stays" in steps.warnings[-1]
+    assert "0.333" in steps.warnings[-1]
     with pytest.raises(InputError, match="singular values"):
         construction_width(group, x, 2)
 
@@ -211,7 +213,8 @@ def test_a_coupled_irrep_comes_a_little_early():
     x = encoding_from_fourier(dihedral(3), {"sign": 1.2, "2d": 2.2})
     steps, slopes, plateaus = slopes_and_plateaus(dihedral(3), x, 2, 48, [1e-5, 1e-7])
     assert steps.slow[0] == ""
-    assert steps.slow[1] == "the active neurons of the irrep 2d acquire weight in sign: it may come earlier"
+    assert "2d" in steps.slow[1]
+    assert "sign" in steps.slow[1]
     assert slopes[0] == pytest.approx(steps.accelerated_times[0], rel=1e-3)
     assert 0.95 < slopes[1] / steps.accelerated_times[1] < 0.999
     assert plateaus.max() < 1e-6

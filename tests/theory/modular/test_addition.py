@@ -166,7 +166,7 @@ def test_equal_coefficients_jump_together():
     x = np.eye(7)[0] - 1 / 7
     staircase = modular_addition_staircase(x, scale=1e-6)
     assert len(staircase.times) == 1
-    assert staircase.learned == ("frequencies 1, 2, 3",)
+    assert "1, 2, 3" in staircase.learned[0]
     np.testing.assert_allclose(staircase.levels, [3 / 7, 0], atol=1e-14)
 
 

@@ -50,7 +50,7 @@ def test_the_golden_staircase():
     steps = orthogonal_staircase(X, Y, scale=1e-5)
     np.testing.assert_allclose(steps.accelerated_times, [2.08231683, 3.26762054], atol=5e-9)
     np.testing.assert_allclose(steps.levels, [0.5875, 0.18125, 0.0], atol=1e-15)
-    assert steps.learned == ("the positive targets", "the negative targets")
+    assert ["positive" in each for each in steps.learned] == [True, False]
     assert steps.slow == ("", "")
     assert steps.warnings == ()
 
@@ -90,7 +90,7 @@ def test_neurons_that_see_less_make_further_jumps():
     # The first neuron sees one positive datum, the second the other, the third the negative one.
     first = np.array([[1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]])
     steps = orthogonal_staircase(x, y, scale=1e-8, first=first, second=np.sqrt(3) * np.array([[1.0], [1.0], [-1.0]]))
-    assert steps.learned == ("1 of the positive targets", "1 of the positive targets", "the negative targets")
+    assert ["positive" in each for each in steps.learned] == [True, True, False]
     np.testing.assert_allclose(steps.accelerated_times, [1.5, 2.0, 3.0])
     np.testing.assert_allclose(steps.levels, [7.25 / 6, 3.25 / 6, 1 / 6, 0.0], atol=1e-15)
 
@@ -109,12 +109,12 @@ def test_data_that_no_neuron_sees_are_never_learned():
     x, y = np.eye(2), np.array([1.0, -1.0])
     steps = orthogonal_staircase(x, y, scale=1e-6, first=np.array([[1.0], [1.0]]), second=np.array([[2.0]]))
     np.testing.assert_allclose(steps.levels, [0.5, 0.25])
-    assert "1 of 2 targets are not learned" in steps.warnings[0]
+    assert "1 of 2" in steps.warnings[0]
 
 
 def test_output_weights_that_may_change_sign_are_warned_of():
     steps = orthogonal_staircase(np.eye(2), np.ones(2), scale=1e-6, first=np.ones((2, 1)), second=np.ones((1, 1)))
-    assert any("may change sign" in warning for warning in steps.warnings)
+    assert any("sign" in warning for warning in steps.warnings)
 
 
 def test_jumps_that_run_into_each_other_are_marked_slow():

@@ -140,11 +140,11 @@ def test_a_floor_of_which_nothing_is_known_is_warned_of():
 
 def test_a_misfit_of_one_run_is_warned_of():
     bent = RESOURCE**-0.5 * np.exp(0.1 * np.sin(np.log(RESOURCE)))
-    with pytest.warns(MisfitWarning, match="too narrow and do not extrapolate"):
+    with pytest.warns(MisfitWarning, match="too narrow"):
         fit(bent, RESOURCE)
 
 
 def test_what_is_printed_fits_a_terminal_and_has_no_arrays():
     lines = repr(fit(2 * RESOURCE**-0.5 + 0.1, RESOURCE)).splitlines()
     assert max(map(len, lines)) < 80
-    assert "  exponent 0.5 (0.5 to 0.5)" in lines
+    assert any("exponent 0.5 (0.5 to 0.5)" in line for line in lines)

@@ -25,12 +25,11 @@ def p_value(n, d, losses):
 @pytest.mark.parametrize("scatter", [0.0, 0.001, 0.01])
 def test_losses_of_kaplans_form_are_warned_of(scatter):
     losses = KAPLAN * np.exp(scatter * np.random.default_rng(0).normal(size=KAPLAN.shape))
-    with pytest.warns(MisfitWarning, match="too narrow and do not extrapolate"):
+    with pytest.warns(MisfitWarning, match="too narrow"):
         found = fit_joint(N, D, losses)
     assert found.outliers == ()
     assert found.misfit_p_value is not None
     assert found.misfit_p_value < 1e-5
-    assert "does not describe" in repr(found)
 
 
 def test_p_values_of_losses_of_the_law_are_those_of_chance():
@@ -73,4 +72,3 @@ def test_too_few_runs_to_test_the_law_are_reported():
         warnings.simplefilter("ignore", UserWarning)
         found = fit_joint(n, d, losses)
     assert found.misfit_p_value is None
-    assert "too few runs" in repr(found)

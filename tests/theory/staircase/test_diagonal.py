@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -132,7 +133,7 @@ def test_golden_path():
     np.testing.assert_allclose(steps.levels, A_LEVELS, rtol=0, atol=1e-13)
     np.testing.assert_allclose(coefficients(steps), A_MAPS, rtol=0, atol=1e-11)
     np.testing.assert_allclose(integrals(*A, steps), A_INTEGRALS, rtol=0, atol=1e-11)
-    assert steps.learned == ("learns x1", "learns x3", "learns x2; drops x1", "learns x4")
+    assert [re.findall(r"x\d", each) for each in steps.learned] == [["x1"], ["x3"], ["x2", "x1"], ["x4"]]
 
 
 def test_golden_path_on_which_an_input_leaves_and_returns():
@@ -143,7 +144,7 @@ def test_golden_path_on_which_an_input_leaves_and_returns():
     np.testing.assert_allclose(steps.levels, levels, rtol=0, atol=1e-13)
     assert [np.flatnonzero(beta).tolist() for beta in coefficients(steps)] == [[1], [2], [2, 4], [1, 2, 4]]
     # The input that left is only 0.039 inside its boundary, which at any usual scale keeps the plateaus from settling.
-    assert any("x2 is only" in reason for reason in steps.slow)
+    assert any("x2" in reason for reason in steps.slow)
 
 
 @pytest.mark.parametrize("samples", [3, 6, 40])
@@ -316,8 +317,8 @@ def test_slow_convergence_on_the_golden_path_is_flagged_until_it_is_over():
     flagged = {scale: [bool(reason) for reason in diagonal_staircase(*A, scale=scale).slow] for scale in (1e-6, 1e-12)}
     assert flagged == {1e-6: [False, True, True, False], 1e-12: [False] * 4}
     reasons = diagonal_staircase(*A, scale=1e-6).slow
-    assert reasons[1].startswith("after it, the plateau lasts only")
-    assert reasons[2].startswith("before it, the plateau lasts only")
+    assert reasons[1].startswith("after it")
+    assert reasons[2].startswith("before it")
 
 
 @pytest.fixture(scope="module")
@@ -398,14 +399,14 @@ def test_times_at_scale_approach_the_limit(seed):
 
 def test_names_of_inputs_are_used():
     steps = diagonal_staircase(np.eye(2), np.array([4.0, -1.0]), scale=1e-6, feature_names=["age", "height"])
-    assert steps.learned == ("learns age", "learns height")
+    assert [each.split()[-1] for each in steps.learned] == ["age", "height"]
 
 
 def test_copies_of_an_input_are_a_tie_that_is_shared():
     x, y = random_data(0, 20, 3, noise=0.0)
     steps = diagonal_staircase(np.column_stack([x, x[:, 0]]), y, scale=1e-6)
     assert len(steps.warnings) == 1
-    assert steps.warnings[0].startswith("x1, x4 are learned at the same time")
+    assert steps.warnings[0].startswith("x1, x4 ")
     beta = coefficients(steps)[-1]
     np.testing.assert_allclose(beta[0], beta[3])
     np.testing.assert_allclose(steps.levels[-1], 0, atol=1e-14)
@@ -441,7 +442,7 @@ def test_input_that_was_near_its_boundary_before_it_is_learned_is_told():
         for seed in range(12)
         for reason in diagonal_staircase(*random_data(seed, 8, 12, correlation=0.5), scale=1e-8).slow
     ]
-    assert any("was near its boundary on an earlier plateau" in reason for reason in reasons)
+    assert any("earlier plateau" in reason for reason in reasons)
 
 
 def test_nothing_stays_slow_at_the_smallest_scales():
@@ -460,7 +461,7 @@ def test_plateau_is_too_short_while_an_input_that_left_still_decays():
     # Its size falls as exp(−2 log(1/scale) |ΔS|), which leaves most of it.
     e_folds = 2 * np.log(1e8) * np.abs(walls[jump + 1] - walls[jump])[left]
     assert e_folds == pytest.approx([0.2], abs=0.05)
-    assert f"after it, the plateau lasts only {e_folds[0]:.1f} relaxation times" in steps.slow[jump]
+    assert f"{e_folds[0]:.1f} relaxation times" in steps.slow[jump]
 
 
 def test_targets_uncorrelated_with_every_input_are_refused():

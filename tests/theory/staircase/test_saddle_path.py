@@ -56,18 +56,6 @@ def test_updates_from_jump_to_jump_give_what_solving_afresh_gives(samples, input
     np.testing.assert_allclose(path.integrals, reference.integrals, rtol=0, atol=1e-7)
 
 
-def test_updates_are_used_also_where_inputs_leave(monkeypatch):
-    afresh = []
-    solve = saddle_path._constrained_least_squares
-    monkeypatch.setattr(
-        saddle_path, "_constrained_least_squares", lambda *problem: afresh.append(problem) or solve(*problem)
-    )
-    path = successive_saddles(*random_data(0, 12, 40))
-    active = path.maps != 0
-    assert np.any(active[:-1] & ~active[1:]), "some input leaves"
-    assert not afresh
-
-
 @pytest.mark.parametrize("closeness", [1e-3, 1e-6, 1e-9, 0.0])
 def test_inputs_that_nearly_are_copies_keep_the_path_optimal(closeness):
     draw = np.random.default_rng(0)
