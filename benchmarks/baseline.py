@@ -168,6 +168,7 @@ def record_arrays(path: Path) -> dict[str, Any]:
             f"{node.path.rstrip('/')}/{name}": summary(variable.to_numpy())
             for node in tree.subtree
             for name, variable in node.to_dataset(inherit=False).variables.items()
+            if not str(name).endswith("seconds")
         }
 
 

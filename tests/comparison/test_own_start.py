@@ -5,12 +5,13 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
 
 from dynascope import compare, predict
 from dynascope.comparison.own_curve import own_curve
 from dynascope.comparison.own_start import other_start
 from dynascope.record import make_record
+
+torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
 
 FALLING = 0.02 + 1.58 * np.cos(np.linspace(0.0, np.pi / 2, 24)) ** 2
 
