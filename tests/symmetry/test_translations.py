@@ -66,7 +66,7 @@ def test_groups_are_shifted_one_by_one():
     [
         lambda z: jnp.split(z, 3, axis=-1),
         lambda z: z.reshape(5, 3, 2).transpose(1, 0, 2),
-        lambda z: jax.lax.unstack(z.reshape(5, 3, 2), axis=1),
+        lambda z: jnp.unstack(z.reshape(5, 3, 2), axis=1),
         lambda z: z.reshape(5, 1, 3, 2).transpose(2, 0, 1, 3).reshape(3, 5, 2),
     ],
 )
