@@ -20,9 +20,7 @@ def test_what_a_loop_sees_carries_and_reads_row_by_row_is_told_apart():
     assert shapes == [[(2, 3)], [(2,)], [(5, 3)]]
 
 
-@pytest.mark.parametrize(
-    "rows", [jnp.unstack, list, lambda z: [z[0], z[1], z[2]], lambda z: jnp.unstack(z.T, axis=1)]
-)
+@pytest.mark.parametrize("rows", [jnp.unstack, list, lambda z: [z[0], z[1], z[2]], lambda z: jnp.unstack(z.T, axis=1)])
 def test_layers_that_are_taken_out_of_a_stack_have_units_of_their_own_however_that_is_written(rows):
     def apply(weights, x):
         for each in rows(weights):
