@@ -107,6 +107,17 @@ def test_the_sketch_has_the_variance_that_is_stated_and_equal_directions_for_equ
     same(neural_tangent_kernel(module, None, x, rates=4.0, batch_size=2, **options).values, 4 * found)
 
 
+def test_a_sketch_of_few_draws_is_right_in_the_mean():
+    module, x = networks.made("an MLP")
+    exact, seeds = reference("an MLP"), range(200)
+    sketches = [neural_tangent_kernel(module, None, x, algorithm="sketch", draws=2, seed=seed).values for seed in seeds]
+    # The trace of 200 sketches has a standard deviation of some percent of the mean.
+    trace = torch.stack([torch.einsum("iaia->", sketch) for sketch in sketches])
+    deviation = trace.std() / len(seeds) ** 0.5
+    assert deviation < 0.05 * trace.mean()
+    assert abs(trace.mean() - torch.einsum("iaia->", exact)) < 4 * deviation
+
+
 def test_a_function_of_tensors_has_the_kernel_of_its_leaves():
     first, second = networks.draw(3, 4).requires_grad_(), networks.draw(4, 2).requires_grad_()
     params = {"layers": [first, (second, torch.arange(3))], "name": "own"}
