@@ -1,6 +1,6 @@
 import numpy as np
 
-from dynascope.probes.alignment.plane import in_plane
+from dynascope.studies.linear_networks.single_neuron.plane import in_plane
 
 
 def test_vectors_of_the_plane_are_made_of_their_coordinates():

@@ -93,7 +93,7 @@ def test_its_docstring_explains_every_field_and_no_other(study):
 @every_study
 def test_it_is_found_under_the_name_of_its_file(study):
     assert find_study(study.name) is study
-    assert study.__module__.rpartition(".")[2] == study.name.replace("-", "_")
+    assert study.__module__.removesuffix(".study").rpartition(".")[2] == study.name.replace("-", "_")
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", study.name)
 
 

@@ -59,7 +59,9 @@ class StudyEntry:
     def of(cls, study: type[Study]) -> StudyEntry:
         """The entry of a study that is imported."""
         module, reference = importlib.import_module(study.__module__), study.reference
-        subject = (module.__name__.split(".")[-2:])[0].replace("_", " ")
+        # A study is a module of its subject's folder, or a folder with a module `study`.
+        folders = module.__name__.removesuffix(".study").split(".")
+        subject = folders[-2:][0].replace("_", " ")
         summary = (inspect.getdoc(module) or reference.claim).partition("\n")[0]
         of_class = {"name": study.name, "module": module.__name__, "class_name": study.__name__}
         told = dataclasses.asdict(reference)

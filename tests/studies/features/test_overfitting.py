@@ -7,7 +7,7 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.studies import find_study
-from dynascope.tasks.sines import centres
+from dynascope.studies.features.sines import centres
 
 Overfitting = find_study("overfitting")
 

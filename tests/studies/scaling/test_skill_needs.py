@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.studies.scaling.emergence_data import EmergenceData
+from dynascope.studies.scaling.emergence_data.study import EmergenceData
 from dynascope.studies.scaling.emergence_parameters import EmergenceParameters
 from dynascope.theory.skills import data_emergence, parameter_emergence
 

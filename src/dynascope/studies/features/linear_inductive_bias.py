@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.flows.linear_models import exactly_learned, train_from_zero
 from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact, points
+from dynascope.studies.features.linear_models import exactly_learned, train_from_zero
+from dynascope.studies.features.sines import centres, points_apart, sines
 from dynascope.studies.fields import count, positive, seed
-from dynascope.tasks.sines import centres, points_apart, sines
 from dynascope.theory import papers
 from dynascope.theory.features import learnability, mode_flow, training_flow
 

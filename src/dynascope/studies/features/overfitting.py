@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from dynascope.comparison.chance import within_chance
-from dynascope.flows.linear_models import least_norm, noise_power, train_from_zero
-from dynascope.probes.averages import error_of_median
 from dynascope.studies import Chart, Reference, StatedStudy, exact, points
+from dynascope.studies.features.averages import error_of_median
+from dynascope.studies.features.chance import within_chance
+from dynascope.studies.features.linear_models import least_norm, noise_power, train_from_zero
+from dynascope.studies.features.sines import NoisySines, Samples, centres, sines
 from dynascope.studies.fields import choice, count, number, seed
-from dynascope.tasks.sines import NoisySines, Samples, centres, sines
 from dynascope.theory import papers
 from dynascope.theory.features import OverfittingSetup, overfitting_error, training_flow
 

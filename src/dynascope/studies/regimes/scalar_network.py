@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.flows.exact.scalar import trained_curves
 from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, number, numbers, positive, seed
+from dynascope.studies.regimes.scalar_training import trained_curves
 from dynascope.theory.modes.scalar import Limit, Scaling, Setting, equivalent_scalings, limit, trajectory
 
 _KNOBS = ("target", "output", "input", "weights")

@@ -10,14 +10,14 @@ import optax
 import xarray as xr
 
 from dynascope.comparison import Claim
-from dynascope.flows.exact.extended_multilinear import train_with_features
 from dynascope.flows.steps.decay import decayed
-from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.studies import Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import count, number, numbers, positive, seed
+from dynascope.studies.scaling.extended_multilinear import train_with_features
+from dynascope.studies.scaling.gaussian_mlp import gaussian_mlp
 from dynascope.studies.scaling.skill_needs import CLAIM_CHART, QUARTER, SkillNeeds, half_chart, strength_chart
+from dynascope.studies.scaling.spread_skills import spread_parities
 from dynascope.tasks import SparseParity
-from dynascope.tasks.parity.spread_skills import spread_parities
 from dynascope.theory import papers
 from dynascope.theory.skills import calibrate_parameters, parameter_emergence
 from dynascope.theory.skills.training_set import Definition

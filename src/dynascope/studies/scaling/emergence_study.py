@@ -14,8 +14,8 @@ import xarray as xr
 from dynascope.flows import descend
 from dynascope.studies import StatedStudy, Values
 from dynascope.studies.fields import count, flag, positive
+from dynascope.studies.scaling.skill_reading import SkillReading
 from dynascope.tasks import SparseParity
-from dynascope.tasks.parity.skill_reading import SkillReading
 
 __all__ = ["STRENGTH", "EmergenceStudy"]
 

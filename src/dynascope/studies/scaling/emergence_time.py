@@ -11,12 +11,12 @@ import xarray as xr
 from dynascope.comparison.interval import student_half
 from dynascope.comparison.undecided import leave_undecided
 from dynascope.errors import InputError
-from dynascope.networks.gaussian_mlp import gaussian_mlp
 from dynascope.probes.half_strength import first_half, spread_of_halves
 from dynascope.record.numbers import percent
 from dynascope.studies import Chart, Reference, Values, points
 from dynascope.studies.fields import count, flag, positive, seed
 from dynascope.studies.scaling.emergence_study import STRENGTH, EmergenceStudy
+from dynascope.studies.scaling.gaussian_mlp import gaussian_mlp
 from dynascope.tasks import SparseParity
 from dynascope.theory import papers
 from dynascope.theory.skills import Calibration, calibrate, half_strength_steps, time_emergence

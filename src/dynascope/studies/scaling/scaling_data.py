@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from dynascope.flows.exact.skill_losses import losses_of_training_sets
 from dynascope.studies import Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, numbers, seed
+from dynascope.studies.scaling.skill_losses import losses_of_training_sets
 from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, ratio_chart
 from dynascope.theory import papers
 from dynascope.theory.scaling_laws import data_law, fit

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dynascope.flows.exact.skill_losses import losses_of_sizes
 from dynascope.studies import Reference, Values, curve_tolerance
 from dynascope.studies.fields import count
+from dynascope.studies.scaling.skill_losses import losses_of_sizes
 from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, ratio_chart
 from dynascope.theory import papers
 from dynascope.theory.scaling_laws import fit, missing_loss, parameter_law

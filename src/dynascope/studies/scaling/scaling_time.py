@@ -8,9 +8,9 @@ import warnings
 import numpy as np
 import xarray as xr
 
-from dynascope.flows.exact.skill_losses import losses_in_time
 from dynascope.studies import Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, positive
+from dynascope.studies.scaling.skill_losses import losses_in_time
 from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, ratio_chart
 from dynascope.theory import papers
 from dynascope.theory.scaling_laws import MisfitWarning, fit, missing_loss, time_law, time_window

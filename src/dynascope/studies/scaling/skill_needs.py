@@ -10,10 +10,10 @@ import numpy as np
 import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
-from dynascope.comparison.nearest import nearest_claim, strength_at
 from dynascope.errors import InputError
 from dynascope.studies import Chart, Values, points
 from dynascope.studies.scaling.emergence_study import EmergenceStudy
+from dynascope.studies.scaling.nearest_forecast import nearest_claim, strength_at
 from dynascope.theory.skills import Need
 from dynascope.theory.skills.training_set import Definition
 

@@ -12,10 +12,10 @@ import xarray as xr
 
 from dynascope.alternating.optimizer import active_set_descent, by_neurons
 from dynascope.flows.steps.decay import annealed
-from dynascope.flows.steps.smallest_width import best_of_widths
 from dynascope.networks import TwoLayer
 from dynascope.studies import Chart, Reference, StatedStudy, curve_tolerance, points
 from dynascope.studies.fields import choice, count, seed
+from dynascope.studies.staircases.smallest_width import best_of_widths
 from dynascope.tasks import Task, digits
 from dynascope.tasks.data.handwritten import drawn_digits
 from dynascope.tasks.random_maps import relu_teacher

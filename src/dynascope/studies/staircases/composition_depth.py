@@ -10,7 +10,6 @@ import numpy as np
 
 from dynascope.comparison import Claim, report_claims
 from dynascope.flows.steps.decay import annealed
-from dynascope.flows.steps.smallest_width import smallest_width
 from dynascope.groups import Group, find_group
 from dynascope.networks.constructions import (
     ARCHITECTURES,
@@ -22,6 +21,7 @@ from dynascope.networks.constructions import (
 )
 from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import count, positive, text
+from dynascope.studies.staircases.smallest_width import smallest_width
 from dynascope.tasks import Task, group_composition
 from dynascope.theory import papers
 from dynascope.theory.groups import construction_width

@@ -1,0 +1,225 @@
+"""Linear models on given features: their gradient flow from zero, and what a training set makes of them in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from dynascope.flows.continuous import gradient_flow
+from dynascope.flows.steps.descend import descend
+from dynascope.networks import MLP
+from dynascope.studies.features.averages import error_of_mean, error_of_median
+from dynascope.studies.features.sines import sines
+from dynascope.tasks import Task
+
+__all__ = [
+    "RidgeFit",
+    "averaged",
+    "exactly_learned",
+    "least_norm",
+    "noise_power",
+    "ridge_fit",
+    "train_all_layers",
+    "train_from_zero",
+    "train_last_layer",
+]
+
+_NOISE_DRAWS = 40
+
+
+class RidgeFit(NamedTuple):
+    """What one training set teaches kernel ridge regression, in the mean over the noise of its labels.
+
+    Attributes:
+        test_loss: ½ E(f̂ − f*)², on all inputs.
+        training_loss: ½ of the mean square error on the noisy labels.
+        coefficients: Learned coefficients of the modes, shape (k,).
+        learned_fraction: The part of each mode that would be learned of it as a target, shape (k,).
+    """
+
+    test_loss: Any
+    training_loss: Any
+    coefficients: Float[np.ndarray, " k"]
+    learned_fraction: Float[np.ndarray, " k"]
+
+
+def train_from_zero(features: np.ndarray, labels: np.ndarray, times: np.ndarray, **options: Any) -> xr.Dataset:
+    """The gradient flow of a linear model on features (n, p), with labels (n, c), from weights of zero.
+
+    Returns:
+        The record of the flow with `weights` over time, target and feature.
+
+    Example:
+        >>> run = train_from_zero(np.eye(2), np.array([[1.0], [2.0]]), np.array([0.0, 100.0]))
+        >>> run["weights"][-1].to_numpy().round(6).tolist()
+        [[1.0, 2.0]]
+    """
+    model = MLP((features.shape[1], labels.shape[1]), activation="linear", bias=False)
+    run = gradient_flow(
+        eqx.tree_at(lambda model: model.weights[0], model, np.zeros_like(model.weights[0])),
+        Task(features, labels, name="points"),
+        duration=float(times[-1]),
+        save=times,
+        statistics={"weights": (_weights, ("target", "feature"))},
+        **options,
+    )
+    return run.transpose("time", "target", "feature")
+
+
+def train_all_layers(
+    network: Any, inputs: np.ndarray, targets: np.ndarray, samples: int, *, recorded: np.ndarray, **options: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Features and outputs on all inputs, at these steps of training on the first of them; `options` of `descend`."""
+    run = descend(
+        network,
+        Task(inputs[:samples], targets[:samples]),
+        steps=int(recorded[-1]),
+        record_steps=recorded,
+        statistics={"features": (_features, ("sample", "feature")), "outputs": (_outputs, ("sample", "target"))},
+        # Given to the compiled program and no part of it.
+        reference=Task(inputs, targets),
+        **options,
+    )
+    return run["features"].to_numpy(), run["outputs"].to_numpy()
+
+
+def train_last_layer(network: Any, features: np.ndarray, targets: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The outputs (times, n, c) on features (n, p), the first of which have targets, by gradient flow of what is last.
+
+    Args:
+        network: Has `classifier` and `classifier_bias`, the start.
+        features: Those of training first.
+        targets: Of training, shape (m, c).
+        times: Increasing, from zero.
+    """
+    layer = eqx.tree_at(
+        lambda layer: (layer.weights, layer.biases),
+        MLP(network.classifier.shape),
+        ((network.classifier,), (network.classifier_bias,)),
+    )
+    run = gradient_flow(
+        layer,
+        Task(features[: len(targets)], targets),
+        duration=float(times[-1]),
+        save=times,
+        statistics={"classifier": (_classifier, ("feature", "target")), "bias": (_bias, ("target",))},
+        relative_tolerance=1e-10,
+    )
+    return features @ run["classifier"].to_numpy() + run["bias"].to_numpy()[:, None]
+
+
+def ridge_fit(
+    features: np.ndarray, intensity: np.ndarray, target: np.ndarray, *, ridge: float, noise_variance: float
+) -> RidgeFit:
+    """Kernel ridge regression with the kernel Σ_k ρ_k e_k e_k, solved for one training set.
+
+    Args:
+        features: e_k on the samples, shape (n, k).
+        intensity: ρ_k, shape (k,).
+        target: Coefficients of the target, shape (k,).
+        ridge: δ ≥ 0; zero for the limit of no ridge.
+        noise_variance: σ² of the labels, over which the mean is taken exactly.
+
+    Example:
+        >>> ridge_fit(np.eye(2), np.ones(2), np.ones(2), ridge=1.0, noise_variance=0.0).coefficients
+        array([0.5, 0.5])
+    """
+    n, modes = features.shape
+    if n < modes:
+        scaled = features * intensity
+        gram = scaled @ features.T
+        gram[np.diag_indices(n)] += ridge
+        estimator = np.linalg.solve(gram, scaled).T
+    else:
+        gram = features.T @ features
+        gram[np.diag_indices(modes)] += ridge / intensity
+        estimator = np.linalg.solve(gram, features.T)
+    clean = features @ target
+    learned = estimator @ clean
+    noise = noise_variance * np.sum(estimator**2)
+    fitted = np.mean(np.sum((features @ estimator - np.eye(n)) ** 2, axis=1))
+    left = np.mean((features @ learned - clean) ** 2) + noise_variance * fitted
+    fraction = np.sum(estimator.T * features, axis=0)
+    return RidgeFit((np.sum((learned - target) ** 2) + noise) / 2, left / 2, learned, fraction)
+
+
+def averaged(fits: Sequence[RidgeFit], *, median: bool) -> tuple[RidgeFit, RidgeFit, RidgeFit]:
+    """The mean, or the median, of fits to several training sets, its standard error, and their standard deviation.
+
+    Example:
+        >>> fits = [RidgeFit(each, each, np.array([each]), np.ones(1)) for each in (1.0, 3.0)]
+        >>> [float(each.test_loss) for each in averaged(fits, median=False)]
+        [2.0, 1.0, 1.0]
+    """
+    draws = [np.array(each) for each in zip(*fits, strict=True)]
+    middle, error = (np.median, error_of_median) if median else (np.mean, error_of_mean)
+    found = ([middle(each, axis=0), error(each), np.std(each, axis=0)] for each in draws)
+    means, errors, deviations = zip(*found, strict=True)
+    return RidgeFit(*means), RidgeFit(*errors), RidgeFit(*deviations)
+
+
+def least_norm(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The weights of least norm that fit labels (n, c) exactly, shape (p, c), where gradient flow from zero ends.
+
+    Example:
+        >>> least_norm(np.array([[3.0, 4.0]]), np.array([[5.0]])).ravel().round(6)
+        array([0.6, 0.8])
+    """
+    return features.T @ np.linalg.solve(features @ features.T, labels)
+
+
+def exactly_learned(features: np.ndarray) -> np.ndarray:
+    """The share of each mode that the fit of least norm learns of it as a target, ρ_k e_kᵀ K⁻¹ e_k.
+
+    Args:
+        features: √ρ_k e_k, of full rank on fewer samples than modes, shape (…, n, p).
+
+    Returns:
+        Shape (…, p); they add up to n.
+
+    Example:
+        >>> exactly_learned(np.array([[3.0, 4.0]])).round(2)
+        array([0.36, 0.64])
+    """
+    # Orthonormal bases of the rows: well-conditioned where the kernel is not.
+    return np.sum(np.linalg.qr(features.mT)[0] ** 2, axis=-1)
+
+
+def noise_power(modes: int, samples: int, draw: np.random.Generator) -> float:
+    """Median power over 40 draws of the fits of least norm to noise of variance one, with sine modes of one intensity.
+
+    Example:
+        >>> noise_power(200, 10, np.random.default_rng(0)) < 0.2
+        True
+    """
+
+    def power() -> float:
+        basis, labels = sines(draw.uniform(size=samples), modes), draw.normal(size=samples)
+        return float(labels @ np.linalg.solve(basis @ basis.T, labels))
+
+    return float(np.median([power() for _ in range(_NOISE_DRAWS)]))
+
+
+def _weights(model: MLP) -> Any:
+    return model.weights[0].T
+
+
+def _features(network: Any, inputs: Any, targets: Any) -> Any:
+    return network.features(inputs)
+
+
+def _outputs(network: Any, inputs: Any, targets: Any) -> Any:
+    return network(inputs)
+
+
+def _classifier(model: MLP) -> Any:
+    return model.weights[0]
+
+
+def _bias(model: MLP) -> Any:
+    return model.biases[0]

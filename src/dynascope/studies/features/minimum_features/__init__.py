@@ -1,0 +1,1 @@
+"""Minimum features: which dials bring the features of a network down to the functions it needs."""

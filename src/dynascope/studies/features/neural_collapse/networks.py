@@ -1,0 +1,121 @@
+"""Networks on digits with labels that mean more or less, and what collapses in them while they train."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from dynascope.flows.steps.decay import annealed
+from dynascope.flows.steps.descend import descend
+from dynascope.networks import MLP, Convolutional
+from dynascope.studies.features.neural_collapse.collapse_measures import classifier_collapse
+from dynascope.studies.features.relabelled_digits import LABELS, relabelled_digits
+from dynascope.tasks import Task
+
+__all__ = ["NETWORKS", "CollapsingNetworks"]
+
+NETWORKS = ("convolutional", "mlp")
+_RECORDS = 20  # steps at which networks are measured
+
+
+@dataclasses.dataclass(frozen=True)
+class CollapsingNetworks:
+    """Networks that are trained by Adam on digits, and measured.
+
+    Attributes:
+        networks: Which networks, of "convolutional" and "mlp".
+        labels: How digits are labelled, of `tasks.data.relabelled.LABELS`.
+        samples: Number of digits for training; as many others are held out.
+        width: Number of features of the networks.
+        learning_rate: Learning rate at the start, which falls to zero as a cosine.
+        weight_decay: λ of the term λ‖θ‖²/2 in the loss.
+        steps: Number of steps of training.
+        batch_size: Samples in a step.
+        starts: How often each is trained, from other weights and by other batches.
+        seed: Seed of the labels, and of the first weights and batches; the others follow it.
+    """
+
+    networks: Sequence[str]
+    labels: Sequence[str]
+    samples: int
+    width: int
+    learning_rate: float
+    weight_decay: float
+    steps: int
+    batch_size: int
+    starts: int
+    seed: int
+
+    def measure(self) -> dict[str, Any]:
+        """Their metrics over the steps of training, by name: dimensions and values."""
+        if not self.networks or not self.labels:
+            return {}
+        # Networks of single precision train twice as fast.
+        with jax.enable_x64(False):
+            runs = [
+                [[self._trained(network, each, start) for start in self.seeds] for each in self.labels]
+                for network in self.networks
+            ]
+        return {
+            f"network_{name}": (
+                ("architecture", "run", "seed", "step"),
+                np.array([[[run[name] for run in starts] for starts in row] for row in runs], float),
+            )
+            for name in runs[0][0][0]
+        }
+
+    @property
+    def seeds(self) -> range:
+        """Seeds of the starts."""
+        return range(self.seed, self.seed + self.starts)
+
+    @functools.cached_property
+    def recorded(self) -> np.ndarray:
+        """Steps at which the networks are measured."""
+        return np.unique([0, *np.geomspace(1, self.steps, _RECORDS - 1).round().astype(int), self.steps])
+
+    def _trained(self, name: str, labels: str, start: int) -> dict[str, np.ndarray]:
+        data = relabelled_digits(labels, self.samples, self.seed)
+        pixels, outputs = data.inputs.shape[1], data.targets.shape[1]
+        network: Any = MLP((pixels, self.width, self.width, outputs), seed=start)
+        if name == "convolutional":
+            network = Convolutional((8, 8), outputs, width=self.width, seed=start)
+        run = descend(
+            jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, network),
+            Task(data.inputs[: self.samples], data.targets),
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            optimizer=annealed("adam", self.steps, weight_decay=self.weight_decay),
+            batch_size=self.batch_size,
+            record_steps=self.recorded,
+            statistics={
+                "features": (self._seen, ("sample", "feature")),
+                "classifier": (_last_weights, ("feature", "target")),
+                "bias": (_last_bias, ("target",)),
+            },
+            seed=start,
+        )
+        layers = (run[each].to_numpy().astype(float) for each in ("features", "classifier", "bias"))
+        known = {"labels": data.labels, "held_out": data.held_out, "levels": data.levels}
+        found = [classifier_collapse(*layer, **known) for layer in zip(*layers, strict=True)]
+        return {"loss": run["loss"].to_numpy()} | {name: np.array([each[name] for each in found]) for name in found[0]}
+
+    @functools.cached_property
+    def _seen(self) -> Any:
+        """The function that gives the features of all digits; one object, so that one program serves all labels."""
+        inputs = relabelled_digits(LABELS[0], self.samples, self.seed).inputs.astype("float32")
+        return lambda network: network.features(inputs)
+
+
+def _last_weights(network: Any) -> Any:
+    return network.classifier
+
+
+def _last_bias(network: Any) -> Any:
+    return network.classifier_bias

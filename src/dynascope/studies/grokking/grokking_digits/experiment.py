@@ -1,0 +1,164 @@
+"""MLPs on classes of images, trained by Adam at some dials, and measured on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from dynascope.flows.steps.descend import descend
+from dynascope.networks import MLP
+from dynascope.probes.features import kappa_cka
+from dynascope.probes.last_layer import layer_metrics
+from dynascope.studies.grokking.grokking_digits import scaled_network
+from dynascope.studies.grokking.grokking_digits.twins import Dials
+from dynascope.tasks import Task
+from dynascope.tasks.data.labelled_images import ImagesInRows
+from dynascope.theory.grokking import grokking_delay
+
+__all__ = ["DialledRuns", "dialled_network", "train_dialled"]
+
+
+def dialled_network(run: Dials, widths: Sequence[int], *, weight_decay: float, seed: int) -> scaled_network.ScaledError:
+    """A tanh MLP with its dials at the start, in single precision.
+
+    Example:
+        >>> network = dialled_network(Dials(1.0, 2.0, first_layer=0.5), (3, 4, 2), weight_decay=0.1, seed=0)
+        >>> float(network.target_scale), [float(each) for each in network.gauge.weights]
+        (2.0, [0.5, 1.0])
+    """
+    network = MLP(widths, activation="tanh", scale=run.weight, seed=seed)
+    hidden = len(widths) - 2
+    factors = (run.first_layer, *(1.0,) * (hidden - 1), run.last_layer)
+    biases = (*(1.0,) * hidden, run.last_layer)
+    gauge = jax.tree.unflatten(jax.tree.structure(network), (*factors, *biases))
+    started = jax.tree.map(np.multiply, network, gauge)
+    dials = (run.target, run.input, run.output, run.decay * weight_decay, 1 / run.decay)
+    whole = scaled_network.ScaledError(started, gauge, *dials)
+    return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), whole)
+
+
+def train_dialled(
+    networks: Sequence[scaled_network.ScaledError],
+    inputs: np.ndarray,
+    targets: np.ndarray,
+    *,
+    recorded: np.ndarray,
+    **options: Any,
+) -> tuple[np.ndarray, list[Any]]:
+    """Train all from the same seed in one program.
+
+    Args:
+        networks: Differ in their dials.
+        inputs: Shape (n, d).
+        targets: Shape (n, c), before they are scaled.
+        recorded: Steps at which they are recorded, from 0 to the last.
+        **options: `learning_rate`, `batch_size` and `seed`.
+
+    Returns:
+        The losses, shape (networks, steps), and each network as it was at these steps.
+    """
+    # The network returns its error, so that the factor on the targets is no part of the program.
+    record = descend(
+        networks,
+        Task(np.concatenate([inputs, targets], axis=1), np.zeros_like(targets)),
+        steps=int(recorded[-1]),
+        optimizer=scaled_network.adam_with_decay,
+        record_steps=recorded,
+        statistics=scaled_network.STATISTICS,
+        **options,
+    )
+    rows = record["weights"].to_numpy()
+    kept = [scaled_network.unravelled(start, weights) for start, weights in zip(networks, rows, strict=True)]
+    return record["loss"].to_numpy().astype(float), kept
+
+
+@dataclasses.dataclass(frozen=True)
+class DialledRuns:
+    """The same network at several dials, trained from some seeds and measured.
+
+    Attributes:
+        images: What is learned.
+        runs: Dials by the name of the run.
+        hidden: Widths of the hidden layers.
+        weight_decay: λ where the dials do not change it.
+        learning_rate: η.
+        batch_size: Images in a step.
+        recorded: Steps at which is measured, from 0 to the last.
+        thresholds: Accuracies from which the training images, and the others, count as known.
+    """
+
+    images: ImagesInRows
+    runs: Mapping[str, Dials]
+    hidden: Sequence[int]
+    weight_decay: float
+    learning_rate: float
+    batch_size: int
+    recorded: np.ndarray
+    thresholds: tuple[float, float]
+
+    def measured(self, names: Collection[str], seed: int) -> dict[str, dict[str, Any]]:
+        """Every run from one seed: the loss, and of those that are named all that is measured."""
+        networks = [self._network(name, seed) for name in self.runs]
+        options = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "recorded": self.recorded}
+        losses, kept = train_dialled(networks, self.images.inputs, self.images.targets, seed=seed, **options)
+        return {
+            name: {"loss": loss} | (self._measured(each) if name in names else {})
+            for name, loss, each in zip(self.runs, losses, kept, strict=True)
+        }
+
+    def blank_weights(self, name: str, seeds: Sequence[int]) -> np.ndarray:
+        """Root mean square over the first, (seeds, records), of weights that nothing but the decay moves."""
+        rows = self.images.blank
+        start = np.array([self._network(name, seed).network.weights[0][rows] for seed in seeds], float)
+        with jax.enable_x64(True):
+            steps = np.arange(1, self.recorded[-1] + 1)
+            size = np.asarray(scaled_network.decay_alone(start, self.weight_decay, self.learning_rate, steps))
+        first = _root_mean_square(start)
+        return np.maximum(np.vstack([first, size]), self.learning_rate)[self.recorded].T / first[:, None]
+
+    def _network(self, name: str, seed: int) -> scaled_network.ScaledError:
+        widths = (self.images.inputs.shape[1], *self.hidden, self.images.targets.shape[1])
+        return dialled_network(self.runs[name], widths, weight_decay=self.weight_decay, seed=seed)
+
+    def _measured(self, snapshots: Any) -> dict[str, Any]:
+        """What is measured along the steps, and of the features when the images are learned and in the end."""
+        images = self.images
+        known = scaled_network.accuracy(snapshots, images.inputs, images.targets)
+        test_known = scaled_network.accuracy(snapshots, images.test_inputs, images.test_targets)
+        steps = self.recorded[1:]  # not from step zero, which has no logarithm
+        delay = grokking_delay(steps, known[1:], test_known[1:], *self.thresholds).recorded(float(steps[-1]))
+        reached = delay.pop("fitted") & delay.pop("generalised")
+        delay |= {"delay_decades": math.log10(delay["test_step"] / delay["train_step"]), "reached": reached}
+        learned = self.recorded.tolist().index(delay["train_step"])
+        found = {"accuracy": known, "test_accuracy": test_known, **delay}
+        if len(images.blank):
+            size = _root_mean_square(snapshots.network.weights[0][:, images.blank].astype(float))
+            found["blank_weight"] = np.maximum(size, self.learning_rate) / size[0]
+        for when, number in (("before", learned), ("after", -1)):
+            each = jax.tree.map(lambda leaf, at=number: np.asarray(leaf[at], float), snapshots)
+            found |= {f"{quantity}_{when}": value for quantity, value in self._features(each).items()}
+        return found
+
+    def _features(self, network: Any) -> dict[str, float]:
+        """Metrics of the features of a network on the training images, and κ on the test images too."""
+        with jax.enable_x64(True):
+            trained, tested = (
+                jax.device_get(scaled_network.features_and_outputs(network, inputs.astype(float)))
+                for inputs in (self.images.inputs, self.images.test_inputs)
+            )
+        found = layer_metrics(*trained, bias=True)
+        return {
+            "kappa": float(found["kappa_cka"]),
+            "test_kappa": float(kappa_cka(*tested)),
+            "effective_dimension": float(found["effective_dimension"]),
+            "total_utilization": float(found["utilization"].sum()),
+        }
+
+
+def _root_mean_square(weights: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.mean(weights**2, axis=(1, 2)))

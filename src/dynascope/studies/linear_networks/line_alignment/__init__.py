@@ -1,0 +1,1 @@
+"""The layers of a linear network align, or disalign, as target and start decide before training."""

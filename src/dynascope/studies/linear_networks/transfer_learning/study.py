@@ -1,0 +1,167 @@
+"""Transfer learning: the balance of the layers decides which features of an old task serve a new one."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import xarray as xr
+
+from dynascope.flows.objective import FrozenFirst, Samples
+from dynascope.studies import Chart, Reference, Values, exact
+from dynascope.studies.fields import count, positive, seed, weakest
+from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
+from dynascope.studies.linear_networks.transfer_learning.readout import decay_rates, reachable_share
+from dynascope.tasks.random_maps import rotation, whitened
+from dynascope.theory import papers
+from dynascope.theory.transfer import joint_transfer, transfer_error, transfer_speed
+
+_LEFT = 0.01  # of a mode, below which errors of the solver count
+_LOST = 1e-6  # size of a feature, over the largest, below which it is lost
+
+
+class TransferLearning(TwoTasksStudy):
+    """What a new output learns from the features of an old task, in square two-layer linear networks.
+
+    Networks of several balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on old targets that use only some
+    directions of the inputs; the new target uses all equally. Then (i) a new readout of the frozen first layer is
+    trained from zero: judged are `loss`, `mode_strength` along each input direction of the old task, its `speed`
+    √(s² + λ²/4) − λ/2, and by the share of the new target that lies in the trained features (`reachable_share`) the
+    floor of the loss, half of what does not; (ii) an output with weights zero is added and all layers are trained on
+    old and new targets: judged are `old_loss` and `new_loss`.
+    """
+
+    dimension: int = count(3, "Number of inputs, of old outputs and of hidden neurons.")
+    rank: int = count(2, "Number of input directions that the old task uses.", most="dimension")
+    strongest: float = positive(2.0, "Largest singular value of the old target map.")
+    weakest: float = weakest(1.0, "Smallest one that is not zero")
+    largest_balance: float = positive(3.0, "Largest λ; the smallest is its negative.")
+    balances: int = count(
+        4, "Number of equally spaced λ; even, since at λ = 0 unused directions are never quite forgotten.", least=2
+    )
+    times: int = count(300, "Number of times at which both are recorded.", least=10)
+    seed: int = seed("Seed of the tasks and of the initial weights.")
+
+    reference = Reference.of(
+        papers.BALANCED,
+        "A large first layer keeps features of all inputs and serves any new task, a large second layer keeps "
+        "only those of the old task, and the speed of a new readout along each is known in closed form.",
+    )
+    question = "Which features of an old task serve a new one?"
+    figures = (
+        Chart(
+            "loss",
+            log="y",
+            decades=8,
+            title="A new readout on old features",
+            caption="The loss of a new output that reads what the first layer has learned of an old task. With a large "
+            "second layer (λ > 0) it may end on a floor: what the old task did not need is gone. With a large first "
+            "layer (λ < 0) it goes on falling.",
+        ),
+        Chart(
+            "mode_strength",
+            places={"mode": (-1,)},
+            title="What is learned along the direction that mattered least",
+            caption="The part of the new target along the input direction that the old task used least, or not at all. "
+            "It is one once learned.",
+        ),
+        Chart(
+            ("old_loss", "new_loss"),
+            log="y",
+            places={"balance": (0, -1)},
+            decades=8,
+            title="All layers trained on both tasks",
+            caption="What the old task loses for a while, and what the new one gains, at the smallest and the largest "
+            "balance.",
+            words=("old task", "new task"),
+            y_label="loss",
+        ),
+    )
+    meaning = (
+        "Linear networks learned a task that uses {parameters.rank} of {parameters.dimension} directions of its "
+        "inputs; then a new output was trained, for a task that uses all of them, first with the old features frozen. "
+        "Along the direction that the old task used least the output learned, of what there was to learn, "
+        "{observed.mode_strength[balance=first][mode=last][time=last]:percent} at λ = −{parameters.largest_balance} "
+        "and {observed.mode_strength[balance=last][mode=last][time=last]:percent} at λ = {parameters.largest_balance}; "
+        "theory says {predicted.mode_strength[balance=first][mode=last][time=last]:percent} and "
+        "{predicted.mode_strength[balance=last][mode=last][time=last]:percent}. By theory a network with a large first "
+        "layer keeps features that its task does not need, and they serve the next one; a large second layer keeps "
+        "those of the task alone. The old training is taken to have converged."
+    )
+    tasks = ("the old task", "a new task")
+    minutes = 0.2
+    along = ("time", "balance")
+    names = {"reachable_share": ("share of the new target that old features can serve", "")}
+    tolerance = {
+        **exact("loss", "mode_strength", "old_loss", "new_loss"),
+        **exact("speed", error=1e-4, reason="fitted until a hundredth is left, a hundred times the error of a mode"),
+        **exact("reachable_share", error=1e-6, reason="features count as lost below a millionth of the largest"),
+    }
+    tiny = {"dimension": 2, "rank": 1, "balances": 2, "times": 40}
+
+    def check(self) -> None:
+        """No balance is zero."""
+        self.require(self.balances % 2 == 0, "balances", "choose an even number")
+
+    def trained(self) -> xr.Dataset:
+        """Train on the old task, then a readout on its own and all layers together, by gradient flow."""
+        networks, unlearned = self._converged(np.abs(self._balances).min() / 2), np.zeros((self.dimension, 1))
+        new, both = self._task, whitened(np.hstack(self._maps), "both tasks")
+        said = (("task", new.name), ("description", new.description))
+        frozen = FrozenFirst(Samples(new.inputs, new.targets), said)
+        readouts = [each.with_neurons(np.hstack([each.first.T, unlearned])) for each in networks]
+        run = self._flow(readouts, frozen, self._times)
+        enlarged = [each.with_neurons(np.hstack([each.first.T, each.second, unlearned])) for each in networks]
+        joint = self._flow(enlarged, both, self._times)["product"].to_numpy()
+        strength = run["product"].to_numpy()[..., 0] @ self._directions
+        squares = np.sum((joint - both.cross_moment.T) ** 2, axis=-2) / 2
+        reached = [reachable_share(np.asarray(each.first), self._maps[1], _LOST) for each in networks]
+        values = {
+            "mode_strength": ((*self.axes, "mode"), strength),
+            "speed": (("balance", "mode"), decay_rates(self._times, 1 - strength, _LEFT)),
+            "reachable_share": ("balance", reached),
+            "old_loss": np.sum(squares[..., :-1], axis=-1),
+            "new_loss": squares[..., -1],
+        }
+        return self.run_record(run, values, members="balance", without=["product"])
+
+    def exact(self) -> Values:
+        """The exact solutions from the layers that every start of that balance ends in."""
+        old, new = self._old_task.cross_moment.T, self._task.cross_moment.T
+        first, second = self._ends()
+        readouts = [transfer_error(each, new, self._times) for each in first]
+        joint = joint_transfer(first, second, old, new, self._times)
+        speeds = np.asarray(transfer_speed(self._strengths, self._balances[:, None]))
+        floor = np.stack([each.floor for each in readouts])
+        return {
+            "loss": np.stack([each.error for each in readouts]),
+            "mode_strength": ((*self.axes, "mode"), -np.expm1(-speeds[:, None] * self._times[:, None])),
+            "old_loss": joint.old_error,
+            "new_loss": joint.new_error,
+            "floor": ("balance", floor),
+            "reachable_share": ("balance", 1 - 2 * floor / np.sum(new**2)),
+            "speed": (("balance", "mode"), speeds),
+        }
+
+    @functools.cached_property
+    def _maps(self) -> tuple[np.ndarray, np.ndarray]:
+        right = rotation(np.random.default_rng([self.seed, 2]), self.dimension)
+        return self._directions * self._strengths @ right.T, self._directions.sum(axis=1, keepdims=True)
+
+    @functools.cached_property
+    def _directions(self) -> np.ndarray:
+        """Input directions of the old task, one in each column, strongest first; the last ones it does not use."""
+        return rotation(np.random.default_rng(self.seed), self.dimension)
+
+    @property
+    def _strengths(self) -> np.ndarray:
+        """Singular values of the old target map, of every direction."""
+        used = np.linspace(self.strongest, self.weakest, self.rank)
+        return np.concatenate([used, np.zeros(self.dimension - self.rank)])
+
+    @functools.cached_property
+    def _times(self) -> np.ndarray:
+        """Until the readout has learned the slowest direction that the old task used."""
+        slowest = float(transfer_speed(self._strengths[self.rank - 1], self._balances[-1]))
+        fastest = float(transfer_speed(self.strongest, self._balances[0]))
+        return self._spread(0.1 / fastest, 4.0 / slowest)

@@ -1,0 +1,1 @@
+"""Classifiers whose parameters grow at several rates keep only the fastest small, and their margin may suffer."""

@@ -1,0 +1,133 @@
+"""What theory says of SGD with momentum on one linear regression, along the modes of its loss."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import warnings
+from typing import Any
+
+import numpy as np
+
+from dynascope.studies.noise.limiting_dynamics.phase_space import PhaseSpace
+from dynascope.theory.noise import (
+    ModeMoments,
+    QuadraticLoss,
+    equipartition_ratio,
+    finite_data_moments,
+    finite_data_stationary_moments,
+    langevin_moments,
+    langevin_stationary_moments,
+    oscillation,
+    quadratic_loss,
+    stationary_law,
+)
+
+__all__ = ["RegressionLaws"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RegressionLaws:
+    """The exact moments, and the Langevin law of small steps, which warns where steps are large: told here by `off`.
+
+    Attributes:
+        inputs: X, shape (N, d).
+        targets: y, shape (N,).
+        learning_rate: η.
+        momentum: β.
+        weight_decay: λ.
+        batch_size: S.
+    """
+
+    inputs: np.ndarray
+    targets: np.ndarray
+    learning_rate: float
+    momentum: float
+    weight_decay: float
+    batch_size: int
+
+    @functools.cached_property
+    def loss(self) -> QuadraticLoss:
+        """The quadratic loss."""
+        return quadratic_loss(self.inputs, self.targets, weight_decay=self.weight_decay)
+
+    @property
+    def least(self) -> float:
+        """The loss at its minimum."""
+        return float(np.mean((self.inputs @ self.loss.minimum - self.targets) ** 2) / 2)
+
+    @property
+    def start(self) -> np.ndarray:
+        """The distance of zero from the centre along each mode."""
+        return -self.loss.centre @ self.loss.directions
+
+    @property
+    def rates(self) -> dict[str, Any]:
+        """η, β, λ and S."""
+        return {**self._steps, "batch_size": self.batch_size}
+
+    @property
+    def modes(self) -> dict[str, Any]:
+        """Curvatures and noise of the modes, with the rates."""
+        return {"curvature": self.loss.curvature, "noise": self.loss.mode_noise, **self.rates}
+
+    def exact(self, steps: np.ndarray) -> ModeMoments:
+        """Those of SGD on these data."""
+        found = finite_data_moments(steps, self.inputs, self.targets, **self.rates)
+        parts = (found.position_covariance, found.covariance, found.velocity_covariance)
+        q = self.loss.directions
+        return ModeMoments((found.position - self.loss.centre) @ q, found.velocity @ q, *map(self._along, parts))
+
+    def langevin(self, steps: np.ndarray) -> ModeMoments:
+        """Those of Langevin dynamics."""
+        return langevin_moments(steps * self.learning_rate, **self.modes, position=self.start)
+
+    @functools.cached_property
+    def limit(self) -> ModeMoments:
+        """The stationary moments of Langevin dynamics."""
+        return _quietly(langevin_stationary_moments, **self.modes)
+
+    @property
+    def scales(self) -> tuple[np.ndarray, np.ndarray]:
+        """Their standard deviations of position and velocity."""
+        return np.sqrt(self.limit.position_variance), np.sqrt(self.limit.velocity_variance)
+
+    @functools.cached_property
+    def off(self) -> np.ndarray:
+        """By how much the exact stationary variances are off those of Langevin dynamics, relative to them."""
+        found = finite_data_stationary_moments(self.inputs, self.targets, **self.rates)
+        return self._along(found.position_covariance) / self.limit.position_variance - 1
+
+    @property
+    def equipartition(self) -> np.ndarray:
+        """Var b over Var a."""
+        return _quietly(equipartition_ratio, curvature=self.loss.curvature, **self._steps)
+
+    @property
+    def circulation(self) -> np.ndarray:
+        """E(a b' − b a')/η = −s/(S(1 − β)) of stationary steps."""
+        return -self.loss.mode_noise / (self.batch_size * (1 - self.momentum))
+
+    @property
+    def swings(self) -> np.ndarray:
+        """Which modes do."""
+        return oscillation(self.loss.curvature, **self._steps).oscillates
+
+    def modified_loss(self, phase: PhaseSpace) -> np.ndarray:
+        """κΦ along each mode."""
+        law = _quietly(stationary_law, *phase, **self.modes)
+        return law.inverse_temperature * law.modified_loss
+
+    @property
+    def _steps(self) -> dict[str, Any]:
+        return {"learning_rate": self.learning_rate, "momentum": self.momentum, "weight_decay": self.weight_decay}
+
+    def _along(self, covariance: np.ndarray) -> np.ndarray:
+        q = self.loss.directions
+        return np.einsum("im,...ij,jm->...m", q, covariance, q)
+
+
+def _quietly(law: Any, *arguments: Any, **named: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return law(*arguments, **named)

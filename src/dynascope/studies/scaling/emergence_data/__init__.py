@@ -1,0 +1,1 @@
+"""From how many samples a network learns each of its skills, forecast from one skill that is trained alone."""

@@ -1,0 +1,192 @@
+"""A network of four parameters learns a parity neuron by neuron, at times that its equations predict."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from dynascope.flows import gradient_flow
+from dynascope.probes.half_strength import first_passages
+from dynascope.studies import Chart, CurvesStudy, Reference, Values, curve_tolerance, points
+from dynascope.studies.fields import count, number, numbers, positive
+from dynascope.studies.scaling.four_parameter_parity.network import TiedParity
+from dynascope.tasks import Task
+from dynascope.theory import papers
+from dynascope.theory.skills import parity_relu
+from dynascope.theory.skills.multilinear import skill_strengths
+from dynascope.theory.skills.parity_relu import INPUTS, TiedWeights
+
+_MODES = 3
+_SETTLED = 12.0  # time constants of the slowest relaxation after which nothing is left to learn
+_FIGURE = 1 / 3  # ℬ² of the multilinear model in the figure of the source
+_END = (1e-4, "the network is trained for at least twelve times the slowest time constant of the fixed point")
+_EXACT = (1e-6, "the equations are exact, and both integrators keep each step within 1e-10")
+
+
+class FourParameterParity(CurvesStudy):
+    """A ReLU network w·σ(W x + b) + c with tied weights on all eight inputs of three bits, whose parity it learns.
+
+    The rows of W are α(−1, 1, −1), β(−1, 1, −1) and γ(1, −1, 1), b = (0, β, −γ) and w = (−2α, β, γ). Trained by
+    gradient flow on (α, β, γ, c), through the network, it is compared with the equations for α², β², γ² and c: all
+    parameters, the loss and the strength of each neuron at all times, the times at which a neuron first has half its
+    final strength, and the end at α² = β² = γ² = 2S and c = −S. The strength of the skill is their sum, and rises over
+    a longer time than the logistic of the multilinear model (`multilinear_strength`), which is shown and not judged.
+    """
+
+    target_scale: float = positive(5.0, "S, the size of the targets ±S.")
+    scales: list[float] = numbers([0.1, 0.01, 0.001], "Factors on the initial weights, one start each.", above=0.0)
+    neurons: list[float] = numbers(
+        [1.0, 1.0, 1.0], "α, β and γ at the start at scale one.", fewest=_MODES, different=False, above=0.0
+    )
+    bias: float = number(0.0, "c at the start at scale one.")
+    learning_rate: float = positive(1.0, "Learning rate η.")
+    times: int = count(
+        400, "Number of times at which both are recorded, enough to tell times between two of them.", least=200
+    )
+
+    reference = Reference.of(
+        papers.SKILLS,
+        "In a network of four parameters each neuron learns its part of a parity at a time of its own, so that "
+        "the skill saturates more slowly than one mode would.",
+        also="; appendix C.4 of Nam, DPhil thesis (2024), corrected",
+    )
+    theory = "four-parameter parity"
+    axes = ("scale", "time")
+    task = "parity of three bits"
+    told = ("All eight inputs, with targets ±{target_scale:g}.",)
+    trains = "ReLU, three tied neurons and a bias"
+    flow = "gradient flow"
+    labelled = {"scale": "scales", "weight": ("α²", "β²", "γ²", "c")}
+    along = ("time", "scale")
+    title = "A parity that is learned neuron by neuron"
+    question = "Why does a network come to the end of a skill more slowly than it starts it?"
+    figures = (
+        Chart(
+            ("mode_strength", "strength", "multilinear_strength"),
+            "time",
+            "How much of the parity is learned, from the last of the starts: the parts of the three neurons (modes "
+            "1, 2 and 3), their sum, and how one mode alone would learn it (dashed, shown and not judged). As every "
+            "neuron has its own time, the sum comes to its end more slowly.",
+            words=("", "their sum", "one mode alone"),
+            places={"scale": (-1,)},
+            title="A skill that is learned in parts",
+            y_label="strength of the skill (1: learned)",
+        ),
+        points(
+            "half_saturation_time",
+            "scale",
+            "The time at which each neuron first has half of its final strength, over the size of the weights at the "
+            "start. From small starts, ten times smaller weights delay it by the same time again and again: the "
+            "lines are straight over a logarithmic axis, and steepest for the last neuron.",
+            log="x",
+            title="When each neuron learns its part",
+        ),
+        Chart(
+            "loss",
+            "time",
+            "The loss over time for each scale of the start. When the last neuron has its part it falls exponentially.",
+            decades=4,
+            log="y",
+            title="The loss",
+        ),
+    )
+    meaning = (
+        "A network of three neurons and four parameters, its weights being tied to each other, is trained on all "
+        "inputs of three bits until it knows whether the number of ones is even or odd. From the last of the starts, "
+        "of scale {observed.scale:last}, its neurons reach half their strength at the times "
+        "{observed.half_saturation_time[mode=1]:last}, {observed.half_saturation_time[mode=2]:last} and "
+        "{observed.half_saturation_time[mode=3]:last}; the equations of the four parameters say "
+        "{predicted.half_saturation_time[mode=1]:last}, {predicted.half_saturation_time[mode=2]:last} and "
+        "{predicted.half_saturation_time[mode=3]:last}. A skill that is shared by neurons so ends later than the "
+        "curve of a single mode, which explains why forecasts by such a curve meet the rise of a skill and not its "
+        "end. It is an example that can be solved; in larger networks the parts are many and not known beforehand."
+    )
+    minutes = 0.2
+    tolerance = curve_tolerance(
+        **dict.fromkeys(("loss", "parameters", "mode_strength", "strength"), _EXACT),
+        half_saturation_time=(1e-5, "what remains is the interpolation between recorded times"),
+        final_parameters=_END,
+    )
+    tiny = {"scales": [0.3, 0.1], "target_scale": 2.0, "times": 200}
+
+    def trained(self) -> Values:
+        """Train the network itself by gradient flow, from every scale of the start."""
+        parity = self.target_scale * (-1.0) ** INPUTS.sum(axis=1, keepdims=True)
+        run, end = gradient_flow(
+            TiedParity(np.asarray(self.neurons, float), np.asarray(self.bias, float)),
+            Task(INPUTS, parity, name="parity of three bits"),
+            # The slowest rate at the fixed point is η 3/8, of the bias, at large S and η 4S/7 at small S; the sum of
+            # both time constants bounds that of any S.
+            duration=float(self._times[-1] + _SETTLED * (8 / 3 + 7 / (4 * self.target_scale)) / self.learning_rate),
+            save=self._times,
+            scale=self.scales,
+            learning_rate=self.learning_rate,
+            statistics=_STATISTICS,
+            relative_tolerance=1e-10,
+            return_networks=True,
+        )
+        strength = run["neuron_outputs"].to_numpy() @ parity[:, 0] / (len(INPUTS) * self.target_scale**2)
+        parameters = run["parameters"].to_numpy()
+        halves = [first_passages(self._times, each[:, :_MODES], self.target_scale) for each in parameters]
+        ends = np.column_stack([end.neurons**2, end.bias])
+        return {"loss": run["loss"], **self._compared(parameters, strength, halves, ends)}
+
+    def exact(self) -> Values:
+        """The integrated equations, and where they end."""
+        scale = self.target_scale
+        model = {"target_scale": scale, "learning_rate": self.learning_rate}
+        paths = [parity_relu.integrated_path(self._times, start, **model) for start in self._starts]
+        modes = np.array([parity_relu.mode_strengths(path, scale) for path in paths])
+        rate = _FIGURE * scale * self.learning_rate
+        multilinear = [
+            skill_strengths(self._times, [1.0], target_scale=1.0, initial_strength=start, learning_rate=rate)[:, 0]
+            for start in modes[:, 0].sum(axis=-1)
+        ]
+        ends = np.tile(np.array(parity_relu.fixed_point(scale)), (len(self.scales), 1))
+        return {
+            "loss": [parity_relu.loss(path, scale) for path in paths],
+            **self._compared(np.array([np.stack(path, axis=-1) for path in paths]), modes, self._half_times, ends),
+            "multilinear_strength": multilinear,
+        }
+
+    def check(self) -> None:
+        """No neuron starts above half its strength."""
+        self.require(len(self.neurons) == _MODES, "neurons", "give three numbers")
+        problem = f"scales is {self.scales}, from which a neuron starts above half its strength"
+        remedy = "give smaller ones, so that (scale·neuron)² is below target_scale"
+        largest = (max(self.scales) * max(self.neurons)) ** 2
+        self.require(largest < self.target_scale, "scales", remedy, problem=problem)
+
+    def _compared(self, parameters: np.ndarray, modes: np.ndarray, halves: Any, ends: np.ndarray) -> dict[str, Any]:
+        """All parameters, strengths of neurons, times of their halves, and the parameters at the end."""
+        return {
+            "parameters": ((*self.axes, "weight"), parameters),
+            "mode_strength": ((*self.axes, "mode"), modes),
+            "strength": modes.sum(axis=-1),
+            "half_saturation_time": (("scale", "mode"), halves),
+            "final_parameters": (("scale", "weight"), ends),
+        }
+
+    @functools.cached_property
+    def _starts(self) -> list[TiedWeights]:
+        first, second, third = np.asarray(self.neurons, float) ** 2
+        return [TiedWeights(first * s**2, second * s**2, third * s**2, self.bias * s) for s in self.scales]
+
+    @functools.cached_property
+    def _half_times(self) -> np.ndarray:
+        model = {"target_scale": self.target_scale, "learning_rate": self.learning_rate}
+        return np.array([parity_relu.half_saturation_times(start, **model) for start in self._starts])
+
+    @property
+    def _times(self) -> np.ndarray:
+        """Until twice as long as the last neuron takes for half its strength."""
+        return np.linspace(0.0, 2 * self._half_times.max(), self.times)
+
+
+# One object, by which the compiled program is found again.
+_STATISTICS = {
+    "parameters": (lambda network: network.squares, ("weight",)),
+    "neuron_outputs": (lambda network: network.outputs(INPUTS).T, ("mode", "sample")),
+}

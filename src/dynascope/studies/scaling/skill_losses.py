@@ -1,0 +1,120 @@
+"""The loss of the multilinear model after training, on skills of frequency k^−(α+1), against each of its resources."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import zeta
+
+from dynascope.studies.scaling.skill_training import train_skills
+from dynascope.tasks.parity.skills import skill_frequencies
+
+__all__ = ["losses_in_time", "losses_of_models", "losses_of_sizes", "losses_of_training_sets"]
+
+_AFTER = 35.0  # e-folds after the last skill was half learned, from which on no digit is left to learn
+
+
+def losses_in_time(exponents: np.ndarray, skills: int, times: np.ndarray, **model: float) -> np.ndarray:
+    """On fresh samples at gradient-flow times.
+
+    Args:
+        exponents: α of each task.
+        skills: n_s.
+        times: Positive and increasing.
+        **model: S and R₀, as `train_skills` takes them.
+
+    Returns:
+        Shape (exponents, times).
+    """
+    frequencies = np.array([skill_frequencies(skills, alpha) for alpha in exponents])
+    return train_skills(frequencies, times, _expected, frequencies, **model).T
+
+
+def losses_of_sizes(exponents: np.ndarray, skills: int, neurons: np.ndarray, **model: float) -> np.ndarray:
+    """Of models with neurons for their most frequent skills at the end of training, shape (exponents, sizes)."""
+    frequencies = np.array([skill_frequencies(skills, alpha) for alpha in exponents])
+    # A smaller model is padded with skills that are never asked for and do not count.
+    present = frequencies[:, None, : neurons[-1]] * (np.arange(neurons[-1]) < neurons[:, None])
+    absent = np.array([[each[number:][::-1].sum() for number in neurons] for each in frequencies])
+    end = _end(float(frequencies[:, neurons[-1] - 1].min()), **model)
+    return train_skills(present, end, _expected, present, **model)[0] + model["target_scale"] ** 2 / 2 * absent
+
+
+def losses_of_models(exponents: np.ndarray, neurons: np.ndarray, times: np.ndarray, **model: float) -> np.ndarray:
+    """Of models with neurons for some of infinitely many skills, each trained for times of its own.
+
+    As no skill enters the gradient of another, the first N skills of the largest model learn as those of a model with N
+    neurons do, and it is trained for all.
+
+    Args:
+        exponents: α of each task.
+        neurons: N of each model, increasing.
+        times: Shape (budgets, models).
+        **model: S and R₀.
+
+    Returns:
+        Shape (exponents, budgets, models).
+    """
+    total = zeta(exponents + 1)[:, None]
+    frequencies = np.arange(1.0, neurons[-1] + 1) ** -(exponents[:, None] + 1) / total
+    absent = zeta(exponents[:, None] + 1, neurons + 1) / total
+    moments, place = np.unique(times, return_inverse=True)
+    learned = train_skills(frequencies, moments, _present, frequencies, neurons, **model)
+    chosen = learned[place.reshape(times.shape), :, np.arange(len(neurons))]
+    return np.moveaxis(chosen, -1, 0) + model["target_scale"] ** 2 / 2 * absent[:, None]
+
+
+def losses_of_training_sets(
+    exponents: np.ndarray, samples: np.ndarray, sets: int, seed: int, **model: float
+) -> np.ndarray:
+    """Of all data at the end of training on sets of samples of infinitely many skills.
+
+    Skills with equally many samples start equal and are pulled equally, so that one stands for all of them; and as a
+    share d/D in the time D t does what a share d does in the time t, for those of sets of all sizes.
+
+    Args:
+        exponents: α of each task.
+        samples: Sizes of training sets.
+        sets: Number of training sets of each size.
+        seed: Seed of the samples.
+        **model: S and R₀.
+
+    Returns:
+        Shape (exponents, sets, sizes).
+    """
+    draw = np.random.default_rng(seed)
+    drawn = [_drawn(draw, alpha, size) for alpha in exponents for _ in range(sets) for size in samples.tolist()]
+    counts = np.unique(np.concatenate([found for found, _ in drawn]))
+    losses = train_skills(counts, _end(1.0, **model), _each, **model)[0]
+    never = (model["target_scale"] - model["initial_strength"]) ** 2 / 2
+    found = [never + frequency @ (losses[np.searchsorted(counts, own)] - never) for own, frequency in drawn]
+    return np.array(found).reshape(len(exponents), sets, len(samples))
+
+
+def _drawn(draw: np.random.Generator, alpha: float, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """A training set: the numbers of samples that skills have in it, and how frequent those of each number are."""
+    ranks, counts = np.unique(draw.zipf(alpha + 1, samples), return_counts=True)
+    found, place = np.unique(counts, return_inverse=True)
+    return found, np.bincount(place, ranks.astype(np.float64) ** -(alpha + 1)) / zeta(alpha + 1)
+
+
+def _end(share: float, *, target_scale: float, initial_strength: float) -> np.ndarray:
+    """The time at which nothing is left to learn of a skill that this share of the samples asks for."""
+    return np.array([(math.log(target_scale / initial_strength - 1) + _AFTER) / (2 * target_scale * share)])
+
+
+def _each(missing: Any) -> Any:
+    return missing**2 / 2
+
+
+def _expected(missing: Any, frequencies: Any) -> Any:
+    """The loss on fresh samples, ½ Σ_k P(k) (S − a_k b_k)²."""
+    return jnp.sum(frequencies * missing**2, axis=-1) / 2
+
+
+def _present(missing: Any, frequencies: Any, neurons: Any) -> Any:
+    """Of the skills that there are neurons for, for every number of neurons."""
+    return jnp.cumsum(frequencies * missing**2, axis=-1)[..., neurons - 1] / 2

@@ -1,0 +1,1 @@
+"""Quadratic networks learn modular addition one frequency after the other."""

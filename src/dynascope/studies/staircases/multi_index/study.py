@@ -1,0 +1,168 @@
+"""Two-layer networks learn the directions of a multi-index model one after the other."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Literal
+
+import jax
+import numpy as np
+import xarray as xr
+from numpy.polynomial import hermite_e
+
+from dynascope.alternating import alternating_flow
+from dynascope.flows import gradient_flow
+from dynascope.networks import TwoLayer
+from dynascope.record import Staircase, StaircaseView, other_scale, staircase_names, staircase_record
+from dynascope.record.staircase import slopes_between, with_tolerances
+from dynascope.studies import Chart, Reference, StaircaseStudy
+from dynascope.studies.fields import choice, count, numbers, positive, seed
+from dynascope.studies.staircases.multi_index.learned_directions import with_overlaps
+from dynascope.tasks.multi_index import MultiIndex
+from dynascope.tasks.random_maps import orthonormal
+from dynascope.theory import papers
+from dynascope.theory.staircase.multi_index import quadratic_index_staircase
+
+_APART = 1e-8  # ratio of the two scales
+_SMALLEST = 1e-12  # at a scale 1e-8 of this, a direction to be learned last may be lost in the rounding of the weights
+_OFFSET = 3.0  # e-folds of growth that a predicted time may leave out
+
+
+class MultiIndexStaircase(StaircaseStudy):
+    """Levels, times and slopes of the loss staircase of a two-layer network on y = Σ_r g_r ⟨w_r, x⟩^k, x ~ N(0, I).
+
+    The activation is z^k too, the loss is the exact expectation over inputs, and the flow is the one in which each
+    neuron has the rate ‖θ_i‖^(1−k), where plateaus last for times that grow as log(1/scale).
+    """
+
+    dimension: int = count(10, "Number of inputs d.")
+    strengths: list[float] = numbers(
+        [1.0, 0.4, 0.15],
+        "g_r, one for each direction; the directions are drawn at random, orthonormal.",
+        different=False,
+    )
+    degree: int = count(2, "k, the power in the target and of the neurons; at least two.", least=2)
+    width: int = count(16, "Number of neurons, at least that of directions; some neurons die out, so take a few more.")
+    theory: Literal["alternating-flow", "closed-form"] = choice(
+        "alternating-flow",
+        '"alternating-flow" for the general prediction from the very neurons that are trained, "closed-form" for the '
+        "formula of the quadratic network with positive strengths.",
+    )
+    scale: float = positive(
+        1e-8,
+        "Factor on the initial weights, from 1e-12 to 1e-3; the slopes are measured between it and 1e-8 of it.",
+        least=_SMALLEST,
+        most=1e-3,  # above it times are known to no better than half or twice
+    )
+    seed: int = seed("Seed of the initial weights and of the directions.")
+
+    name = "multi-index"
+    reference = Reference.of(
+        papers.ALTERNATING,
+        "Beyond the paper: alternating gradient flows also predict in what order, and when, a two-layer network "
+        "learns the directions on which a multi-index model of a Gaussian input depends.",
+    )
+    title = "Multi-index models"
+    question = "A target depends on a few hidden directions of its inputs: in which order does a network find them?"
+    figures = (
+        *StaircaseStudy.figures,
+        Chart(
+            "index_strength",
+            title="What is known of each direction",
+            caption="What the network has along each hidden direction, in the order in which the study names their "
+            "strengths; once all is learned it is that strength. A direction learned first is corrected when "
+            "the next is found.",
+        ),
+    )
+    meaning = (
+        "The target is a sum of powers z^k, k = {parameters.degree}, of the inputs along hidden directions in "
+        "{parameters.dimension} dimensions; a network with {parameters.width} neurons of the same power was trained "
+        "on the exact mean over Gaussian inputs, from weights {parameters.scale} times as large as usual. Theory "
+        "({parameters.theory}) tells which direction is learned next, and when. It puts the first jump at "
+        "{predicted.jump_time:first} and the last at {predicted.jump_time:last}; in training they came at "
+        "{residual.observed_jump_time:first} and {residual.observed_jump_time:last}; the order is in the table below. "
+        "This goes beyond the paper, which has no such model, and it holds in the clock in which each neuron's rate "
+        "is scaled by its size."
+    )
+    minutes = 0.3
+    tiny = {"dimension": 3, "strengths": [1.0, 0.3], "width": 8, "theory": "closed-form"}
+
+    def check(self) -> None:
+        """A neuron for each direction, directions that there are, and a closed form where there is one."""
+        directions, fit = len(self.strengths), len(self.strengths) <= self.dimension and all(self.strengths)
+        remedy = "give at least one, none of them zero, and not more than dimensions"
+        self.require(fit, "strengths", remedy, beside="dimension")
+        remedy = "choose one neuron or more for each direction"
+        self.require(self.width >= directions, "width", remedy, beside="strengths")
+        known = self.theory == "alternating-flow" or self.degree == 2
+        self.require(known, "theory", "choose alternating-flow, as closed forms are of degree 2", beside="degree")
+
+    def trained(self, scale: float) -> xr.Dataset:
+        """Train on the exact population loss."""
+        last = float(StaircaseView(self._staircases[scale]).times.max())
+        options = {"duration": 1.4 * last + 20.0 / max(map(abs, self.strengths)), "save": 4000, "normalised": True}
+        statistics = {"index_strength": (jax.tree_util.Partial(MultiIndex.strengths, self._task), ("mode",))}
+        return gradient_flow(self._network, self._task, scale=scale, statistics=statistics, **options)
+
+    def second_scale(self) -> float:
+        """Far enough for the growth before a jump to be known well against it."""
+        return other_scale(self.scale, normalised=True, factor=_APART)
+
+    def sloped(self) -> bool:
+        """Not where neurons that learn a direction from the one scale have died out from the other."""
+        first, second = self._staircases.values()
+        return first.sizes["jump"] == second.sizes["jump"]
+
+    def predict(self) -> xr.Dataset:
+        """Ask the theory at both scales; where there is a closed form, it stands beside the general prediction."""
+        first, second = self._staircases.values()
+        times = _OFFSET / -math.log(self.scale), f"times are known up to growth by {_OFFSET:g} e-folds"
+        # How long each plateau lasts at least where the growth that is left out of its two ends does not meet, from the
+        # time of an e-fold before each jump.
+        growth = -StaircaseView(first).times / math.log(self.scale)
+        settling = {staircase_names.SETTLING_TIME: (("jump",), np.append(2 * _OFFSET * growth[1:], 0.0))}
+        first = first.assign(settling).assign_attrs(network=f"two-layer power-{self.degree}")
+        first = with_tolerances(first, jump_time=times)
+        if self.theory == "closed-form":
+            return first
+        if self.sloped():
+            first = slopes_between(first, second)
+        reason = "growth before a jump is known to half an e-fold, of eighteen between the scales"
+        first = with_tolerances(first, slope=(0.05, reason))
+        return self._beside_closed_form(with_overlaps(first, np.asarray(self._task.directions), self.strengths))
+
+    def _beside_closed_form(self, predicted: xr.Dataset) -> xr.Dataset:
+        if self.degree != 2 or min(self.strengths) < 0:
+            return predicted
+        steps = self._closed_form(self.scale)
+        if len(steps.times) != predicted.sizes["jump"]:
+            return predicted
+        beside = {"closed_form_time": steps.accelerated_times, "closed_form_level": steps.levels[1:]}
+        return predicted.assign({name: (("jump",), values) for name, values in beside.items()})
+
+    @functools.cached_property
+    def _staircases(self) -> dict[float, xr.Dataset]:
+        """The prediction at both scales."""
+        return {scale: self._staircase(scale) for scale in (self.scale, self.second_scale())}
+
+    def _staircase(self, scale: float) -> xr.Dataset:
+        if self.theory == "alternating-flow":
+            return alternating_flow(self._network, self._task, scale=scale, normalised=True)
+        slopes = 0.01, "what the times leave out is bounded and cancels between the scales"
+        return staircase_record(
+            self._closed_form(scale), self._task, scale=scale, network="TwoLayer", slope_tolerance=slopes
+        )
+
+    def _closed_form(self, scale: float) -> Staircase:
+        return quadratic_index_staircase(self.strengths, scale=scale)
+
+    @functools.cached_property
+    def _task(self) -> MultiIndex:
+        turn = orthonormal(np.random.default_rng(self.seed), self.dimension)
+        link = hermite_e.poly2herme([0.0] * self.degree + [1.0])
+        return MultiIndex(np.multiply.outer(self.strengths, link), turn[:, : len(self.strengths)].T)
+
+    @functools.cached_property
+    def _network(self) -> TwoLayer:
+        return TwoLayer(self.dimension, self.width, 1, activation=f"power-{self.degree}", seed=self.seed)

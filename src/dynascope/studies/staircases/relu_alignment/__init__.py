@@ -1,0 +1,1 @@
+"""Neurons of a ReLU network turn to few directions before anything is learned."""

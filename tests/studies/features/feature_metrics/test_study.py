@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from dynascope.errors import DivergenceError, InputError
+from dynascope.studies.features.feature_metrics.study import FeatureMetrics
+
+JUDGED = ("loss", "test_loss", "accuracy", "kappa_cka", "effective_dimension_utilization", "utilization")
+
+
+def drawn(seed: int, **fields):
+    draw = np.random.default_rng(seed)
+    # Sizes stay, so that one program serves all.
+    chosen = {
+        "learning_rate": float(draw.uniform(0.05, 0.3)),
+        "weight_decay": float(draw.uniform(0, 2e-3)),
+        "modes": int(draw.integers(2, 10)),
+        "seed": seed,
+    }
+    return FeatureMetrics(**FeatureMetrics.tiny | chosen | fields)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", ["heaviside", "digits"])
+def test_theory_and_experiment_agree_at_random_fields(data):
+    study = drawn(3, data=data)
+    tree = study.run()
+    checks = json.loads(tree.attrs["checks"])
+    assert set(checks) == set(study.tolerance)
+    assert all(each["agrees"] for each in checks.values()), tree.attrs["verdict_sentence"]
+    observed = tree["observed"].to_dataset()
+    for name in JUDGED:
+        assert np.ptp(observed[name].to_numpy(), axis=0).max() > 0, name
+    # Both trainings start alike, and part.
+    for name in ("kappa_cka", "test_loss"):
+        full, alone = observed[f"full_{name}"].to_numpy(), observed[name].to_numpy()
+        assert full[0] == pytest.approx(alone[0], rel=1e-9)
+        assert abs(full[-1] - alone[-1]) > 1e-3 * abs(alone[-1])
+    # On the grid the modes are orthonormal, and their shares are shares.
+    if data == "heaviside":
+        assert np.all(observed["full_cumulative_utilization"] < 1 + 1e-9)
+    kappas = np.array([observed["kappa_cka"][-1], observed["full_kappa_cka"][-1]])
+    assert (observed["regime"] == "minimum features").to_numpy().tolist() == (kappas < 0.1).tolist()
+    ends = observed["end_kappa_cka"].to_numpy()
+    np.testing.assert_array_equal(ends[0], kappas)
+    # Other starts are other networks.
+    assert np.ptp(ends, axis=0).min() > 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("alone", "full", "verdict"),
+    [
+        ([0.50, 0.52], [0.040, 0.041], "agree"),
+        ([0.04, 0.05], [0.30, 0.31], "disagree"),
+        ([0.50, 0.52], [0.30, 0.31], "disagree"),
+        ([0.5, 0.1], [0.0, 0.2], "undecided"),
+    ],
+)
+def test_full_training_must_come_to_few_features_from_every_start(monkeypatch, alone, full, verdict):
+    study, claimed = FeatureMetrics(**FeatureMetrics.tiny), FeatureMetrics.claimed
+    ends = {"end_kappa_cka": (("seed", "run"), np.transpose([alone, full])), "fitted": ("seed", [True, True])}
+    monkeypatch.setattr(FeatureMetrics, "claimed", lambda self, found: claimed(self, {**found, **ends}))
+    tree = study.run()
+    assert tree.attrs["verdict"] == verdict, tree.attrs["verdict_sentence"]
+    assert tree.attrs["agreement"] == "{}"
+
+
+def test_the_prediction_takes_a_path_that_can_be_wrong():
+    study = FeatureMetrics(**FeatureMetrics.tiny)
+    predicted = study.predict()
+    # From the start to the end the last layer learns, and uses other features.
+    assert predicted["loss"][-1] < 0.95 * predicted["loss"][0]
+    assert np.ptp(predicted["kappa_cka"].to_numpy()) > 0.1
+
+
+def test_held_out_digits_are_others_and_classes_are_balanced():
+    inputs, targets = FeatureMetrics(samples=100)._data
+    assert inputs.shape == (200, 64)
+    np.testing.assert_array_equal(targets[:100].sum(axis=0), 10)
+    np.testing.assert_array_equal(targets[100:].sum(axis=0), 10)
+    assert len(np.unique(inputs, axis=0)) == 200
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("samples", 10),
+        ("width", 0),
+        ("learning_rate", 0.0),
+        ("weight_decay", -1.0),
+        ("steps", 0),
+        ("batch_size", 0),
+        ("batch_size", 61),
+        ("times", 1),
+        ("modes", 0),
+        ("threshold", 0.0),
+        ("seeds", 1),
+        ("seed", -1),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(field, value):
+    with pytest.raises(InputError) as refusal:
+        FeatureMetrics(**{**FeatureMetrics.tiny, field: value})
+    assert refusal.value.argument == field
+
+
+def test_there_are_not_more_digits_than_there_are():
+    with pytest.raises(InputError, match="20 to 870"):
+        FeatureMetrics(samples=900)
+
+
+@pytest.mark.slow
+def test_training_that_has_not_come_to_its_end_decides_nothing():
+    # Ends at four fifths of its first loss, with κ far above the threshold.
+    tree = dataclasses.replace(drawn(3, data="digits"), learning_rate=0.1, threshold=0.04).run()
+    assert not tree["observed"]["fitted"].any()
+    assert tree.attrs["verdict"] == "undecided"
+
+
+@pytest.mark.slow
+def test_a_network_that_dies_has_diverged():
+    dead = {"data": "digits", "width": 8, "learning_rate": 0.7, "steps": 50, "batch_size": 10, "times": 6, "seed": 24}
+    with pytest.raises(DivergenceError, match="came to ignore its inputs"):
+        FeatureMetrics(**FeatureMetrics.tiny | dead).run()

@@ -1,0 +1,115 @@
+import json
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.plot import from_json
+from dynascope.studies.features.minimum_features.claims import moved_by
+from dynascope.studies.features.minimum_features.study import MinimumFeatures
+
+TINY = dict(MinimumFeatures.tiny)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [3])
+def test_theory_holds_of_networks_drawn_at_random(seed):
+    draw = np.random.default_rng(seed)
+    # Sizes stay, so that programs serve the other tests too.
+    chosen = {"learning_rate": float(draw.uniform(0.005, 0.05)), "weight_decay": float(draw.uniform(0, 3e-3))}
+    study = MinimumFeatures(**TINY | chosen | {"hypotheses": ["H8"], "loss": "cross_entropy", "seed": seed})
+    tree = study.run()
+    checks = json.loads(tree.attrs["checks"])
+    assert all(each["agrees"] for each in checks.values()), tree.attrs["verdict_sentence"]
+    # H8 is no claim that something brings minimum features.
+    assert tree.attrs["verdict"] == "undecided"
+    observed = tree["observed"].to_dataset()
+    assert set(observed["statement"].to_numpy().tolist()) >= {"Small targets leave more features."}
+    assert np.isfinite(observed["kappa_cka"]).all()
+
+
+@pytest.mark.slow
+def test_the_page_reports_hypotheses_of_which_those_on_kappa_decide():
+    tree = MinimumFeatures(**{**TINY, "hypotheses": ["H3"]}).run()
+    observed = tree["observed"].to_dataset()
+    assert observed["holds"].dims == ("hypothesis",)
+    assert set(observed["holds"].to_numpy()) <= {"holds", "does not hold", "undecided"}
+    assert tree.attrs["agreement"] == "{}"
+    assert list(json.loads(tree.attrs["claims"])) == ["H3 (1)"]
+    assert observed["metric"].to_series()["H3 (1)"] == "kappa_cka"
+    assert set(json.loads(tree.attrs["checks"])) == {
+        f"{name}{kind}" for name in ("total_utilization", "dimension_bound") for kind in ("", "_maximum")
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sign", "verdict"), [(-1, "agree"), (1, "disagree")])
+def test_a_dial_that_brings_more_features_refutes_the_claim(monkeypatch, sign, verdict):
+    measured = MinimumFeatures._measured
+    # Weight decay is 0, 1/10, 1 and 10 times the default; runs come in the order of the page.
+    levels = iter([2, 0, 1, 3])
+
+    def moved(study, trained):
+        found = measured(study, trained)
+        return found | {"kappa_cka": 0.5 + sign * 0.1 * next(levels) + 0.01 * np.arange(study.seeds)}
+
+    monkeypatch.setattr(MinimumFeatures, "_measured", moved)
+    tree = MinimumFeatures(**{**TINY, "hypotheses": ["H3"]}).run()
+    assert tree.attrs["verdict"] == verdict
+
+
+def test_only_the_runs_that_the_hypotheses_need_are_predicted():
+    predicted = MinimumFeatures(**{**TINY, "hypotheses": ["H2"]}).predict()
+    assert predicted["run"].to_numpy().tolist() == ["default", "learning rate × 0.01", "learning rate × 0.1"]
+    predicted = MinimumFeatures(**{**TINY, "hypotheses": ["H7", "H9"]}).predict()
+    assert predicted["run"].to_numpy().tolist() == ["default", "scalar target", "rich"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "argument"),
+    [
+        ({"hypotheses": ["H0"]}, "hypotheses"),
+        ({"hypotheses": []}, "hypotheses"),
+        ({"samples": 40}, "samples"),
+        ({"samples": 1797}, "samples"),
+        ({"seeds": 1}, "seeds"),
+        ({"network": "vgg"}, "network"),
+        ({"loss": "hinge"}, "loss"),
+        ({"epochs": 0}, "epochs"),
+        ({"weight_decay": -1e-3}, "weight_decay"),
+        ({"width": 8}, "width"),
+        ({"data": "nowhere"}, "path"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked_types")
+def test_bad_fields_are_named(fields, argument):
+    with pytest.raises(InputError) as error:
+        MinimumFeatures(**{**TINY, **fields}).predict()
+    assert error.value.argument == argument
+
+
+def figures_of(*hypotheses):
+    return [
+        chart.variables[0] for chart in from_json(MinimumFeatures(hypotheses=list(hypotheses)).attributes()["figures"])
+    ]
+
+
+def test_the_figures_are_those_that_the_hypotheses_allow():
+    every = ["kappa_cka", "cumulative_utilization"]
+    assert figures_of("H3", "H8") == ["kappa_cka_change", "accuracy_change", *every]
+    # Regressions have no accuracy, and H9 compares no networks.
+    assert figures_of("H8") == ["kappa_cka_change", *every]
+    assert figures_of("H9") == every
+
+
+def test_a_factor_moves_a_metric_by_its_change_from_the_lowest_to_the_highest_level():
+    found = {
+        "vgg": {"kappa_cka": np.array([0.50, 0.52]), "accuracy": np.full(2, np.nan)},
+        "vgg-normalised": {"kappa_cka": np.array([0.20, 0.21]), "accuracy": np.full(2, np.nan)},
+        "default": {"kappa_cka": np.zeros(2), "accuracy": np.zeros(2)},
+    }
+    (effect,) = moved_by(["batch normalisation"], found, "kappa_cka")
+    assert effect.change == pytest.approx(-0.305)
+    assert effect.low <= effect.change <= effect.high < 0
+    (unknown,) = moved_by(["batch normalisation"], found, "accuracy")
+    assert np.isnan(unknown.change)

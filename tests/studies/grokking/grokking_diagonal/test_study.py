@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies.grokking.grokking_diagonal.study import GrokkingDiagonal
+from dynascope.theory.grokking import late_curve
+
+
+def drawn(seed: int, **sizes: int):
+    draw = np.random.default_rng(seed)
+    return GrokkingDiagonal(
+        scales=[float(each) for each in np.sort(draw.uniform(0.8, 3.0, 3))],
+        weight_decay=float(draw.uniform(0.002, 0.01)),
+        threshold=float(draw.uniform(0.05, 0.2)),
+        seed=seed,
+        **GrokkingDiagonal.tiny | sizes,
+    )
+
+
+def largest_errors(study) -> tuple[float, float]:
+    """Of the test error at all times after the fit, absolute, and of the grokking time, relative."""
+    tree = study.run()
+    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    observed, predicted = tree["observed"].to_dataset(), tree["predicted"].to_dataset()
+    # What counts as after the fit, by the bound of theory, is so for the network that was trained:
+    fitted = observed["loss"].sel(time=predicted["time"]) / observed["loss"].isel(time=0)
+    # 1e-4, and what of the loss the lag keeps up.
+    assert float(fitted.max()) < 1e-3
+    return (
+        float(abs(tree["residual"]["test_error_residual"]).max()),
+        float(abs(observed["grokking_time"] / predicted["grokking_time"] - 1).max()),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_random_data_grok_when_and_as_predicted(seed):
+    curve, time = largest_errors(drawn(seed))
+    assert curve < 0.02
+    assert time < 0.03
+
+
+@pytest.mark.slow
+def test_the_predicted_curve_holds_from_when_the_trained_network_has_fitted():
+    study = drawn(1)
+    observed = study.observe()
+    for scale in study.scales:
+        run = observed.sel(scale=scale)
+        after = run.sel(time=run["loss"] < 1e-3 * run["loss"][0])
+        data = study._data
+        expected = late_curve(
+            data.inputs,
+            data.targets,
+            np.eye(study.inputs),
+            data.coefficients,
+            after["time"].to_numpy(),
+            scale=scale,
+            weight_decay=study.weight_decay,
+        ).test_error
+        # Earlier than the bound by which the study counts it as fitted.
+        assert float(after["time"][0]) < study._fitted
+        assert float(abs(after["test_error"] - expected).max()) < 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "sizes"), [(4, (20, 50, 1))])
+def test_random_data_of_other_sizes_grok_when_and_as_predicted(seed, sizes):
+    curve, time = largest_errors(drawn(seed, **dict(zip(("samples", "inputs", "relevant"), sizes, strict=True))))
+    assert curve < 0.02
+    assert time < 0.03
+
+
+@pytest.mark.slow
+def test_the_test_error_falls_long_after_the_loss():
+    observed = dataclasses.replace(drawn(1), scales=[1.0, 2.0, 4.0]).observe()
+    assert np.all(observed["delay"] > 100)
+    # A twice larger start: ln 2 over the decay, up to the recording interval.
+    shift = np.diff(observed["grokking_time"]) * drawn(1).weight_decay
+    assert shift == pytest.approx(np.log(2), rel=0.02)
+
+
+@pytest.mark.slow
+def test_theory_at_another_decay_is_refuted():
+    study = drawn(2)
+    predicted = study.judged(dataclasses.replace(study, weight_decay=1.05 * study.weight_decay).predict())
+    assert study.compare(study.observe(), predicted).attrs["verdict"] == "disagree"
+
+
+@pytest.mark.parametrize(
+    ("argument", "change"),
+    [
+        ("scales", {"scales": []}),
+        ("scales", {"scales": [1.0, 1.0]}),
+        ("scales", {"scales": [-1.0]}),
+        ("weight_decay", {"weight_decay": 0.0}),
+        ("weight_decay", {"weight_decay": 10.0}),
+        ("samples", {"samples": 24}),
+        ("relevant", {"relevant": 0}),
+        ("threshold", {"threshold": 0.9}),
+        ("threshold", {"threshold": -1.0}),
+        ("times", {"times": 3}),
+        ("seed", {"seed": -1}),
+    ],
+)
+def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
+    name = "dynascope.studies.grokking.grokking_diagonal.study.observe"
+    monkeypatch.setattr(name, lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError) as refusal:
+        GrokkingDiagonal(**GrokkingDiagonal.tiny | change).run()
+    assert refusal.value.argument == argument

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynascope.studies.grokking.grokking_digits.remedies import (
+    DECIDING,
+    TABLE,
+    TWINS,
+    put_claims,
+    remedies,
+)
+from dynascope.studies.grokking.grokking_digits.twins import Dials
+
+RUNS = remedies(Dials(5.0, 3.0), weights=1.0, targets=30.0, inputs=0.01, outputs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("remedy", "dial", "value"),
+    list(zip(TABLE[1:], Dials._fields[:4], (1.0, 30.0, 0.01, 0.1), strict=True)),
+)
+def test_each_remedy_turns_one_dial(remedy, dial, value):
+    assert RUNS[remedy] == RUNS["default"]._replace(**{dial: value})
+
+
+def test_a_twin_has_the_same_product_of_dials_by_other_means():
+    assert set(RUNS) == {*TABLE, *TWINS}
+    target, first, last = (RUNS[name] for name in TWINS)
+    # Outputs over targets is what a network has to learn; the decay goes with the square of both.
+    assert target.output / target.target == pytest.approx(1 / 30.0)
+    assert target.decay == target.output**2 != 1
+    assert first.input * first.first_layer == pytest.approx(0.01)
+    assert last.output * last.last_layer == pytest.approx(0.1)
+    assert first.first_layer != 1 != last.last_layer
+
+
+def test_claims_compare_each_remedy_with_the_default():
+    draw = np.random.default_rng(0)
+    metrics = ("delay", "delay_decades", "kappa_before", "kappa_after", "test_kappa_before", "test_kappa_after")
+    found = {name: {run: draw.normal(size=4) for run in TABLE} for name in metrics}
+    found["delay"] |= {"weight downscaling": found["delay"]["default"] - 100.0}
+    found["reached"] = {run: np.array([True] * 4) for run in TABLE}
+    told = put_claims(found)
+    names = told["hypothesis"][1].tolist()
+    assert len(set(names)) == len(names) == 3 * len(TABLE) + 2
+    assert names[0] == "weight downscaling: delay" == DECIDING[0]
+    assert (told["direction"][1][0], told["holds"][1][0]) == (-1, "holds")
+
+
+def test_runs_without_a_delay_leave_what_is_claimed_of_it_undecided():
+    metrics = ("delay", "delay_decades", "kappa_before", "kappa_after", "test_kappa_before", "test_kappa_after")
+    found = {name: {run: k + np.arange(2.0) for k, run in enumerate(TABLE[::-1])} for name in metrics}
+    found["reached"] = {run: np.array([True, run != "input downscaling"]) for run in TABLE}
+    told = dict(zip(*(put_claims(found)[name][1].tolist() for name in ("hypothesis", "holds")), strict=True))
+    assert told["target upscaling: delay"] == told["input downscaling: kappa_after"] == "holds"
+    assert told["input downscaling: delay"] == told["input downscaling: delay_decades"] == "undecided"

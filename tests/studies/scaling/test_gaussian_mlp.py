@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import numpy as np
+import optax
+import pytest
+
+from dynascope.flows import descend
+from dynascope.flows.steps.decay import decayed
+from dynascope.studies.scaling.gaussian_mlp import gaussian_mlp
+from dynascope.tasks import SparseParity
+
+
+def test_networks_start_gaussian_but_for_the_bias_of_the_output():
+    network = gaussian_mlp((30, 500, 1), 0.02, seed=4)
+    for leaf in (*network.weights, network.biases[0]):
+        assert leaf.dtype == np.float32
+        # Four standard errors of a standard deviation of as many numbers.
+        assert leaf.std() == pytest.approx(0.02, rel=4 / np.sqrt(2 * leaf.size))
+    assert network.biases[1] == 0
+    other = gaussian_mlp((30, 500, 1), 0.02, seed=5)
+    assert np.abs(other.weights[0] - network.weights[0]).min() > 0
+
+
+@pytest.mark.slow
+def test_neurons_that_are_not_there_stay_away():
+    parity = SparseParity(skills=2, bits=4, relevant_bits=2, exponent=0.6, target_scale=5.0)
+    _, trained = descend(
+        gaussian_mlp((parity.input_dimension, 5, 1), 0.01, 0, present=3),
+        parity.expectation(),
+        steps=300,
+        learning_rate=0.02,
+        optimizer=decayed(optax.adam, 1e-4),
+        record_steps=[300],
+        return_networks=True,
+    )
+    assert np.all(np.asarray(trained.weights[0])[:, 3:] == 0)
+    assert np.all(np.asarray(trained.weights[1])[3:] == 0)
+    assert np.all(np.asarray(trained.biases[0])[3:] == 0)
+    assert np.abs(np.asarray(trained.weights[1])[:3]).max() > 1.0
