@@ -24,9 +24,9 @@ import numpy as np
 import optax
 from resumable import keep, rows
 
-from dynascope.flows import charge_statistics, descend
 from dynascope.symmetry import audit, structure
 from dynascope.tasks import Labelled
+from dynascope.training import charge_statistics, descend
 
 FILE = Path(__file__).parent.parent / "docs" / "how-to" / "audit.csv"
 COLUMNS = ("kind", "run", "seeded", "found", "cause", "named", "times", "since", "right")

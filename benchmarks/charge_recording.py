@@ -29,11 +29,11 @@ import jax
 import numpy as np
 import optax
 
-from dynascope.flows import charge_statistics, descend
 from dynascope.networks import ResNet18, Transformer
 from dynascope.networks.batch_normalisation import trained_weights
 from dynascope.symmetry import Charge, structure
 from dynascope.tasks import Labelled
+from dynascope.training import charge_statistics, descend
 
 AIM = 0.03
 MOMENTUM, RATE, CLASSES = 0.9, 0.01, 10

@@ -27,9 +27,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.flows import descend
 from dynascope.networks import MLP
 from dynascope.tasks.parity.sparse_parity import SparseParity
+from dynascope.training import descend
 
 RATE = 0.05
 SHARE = 0.7  # aim, of the rate of matrix multiplication

@@ -9,9 +9,9 @@ from __future__ import annotations
 import harness
 import numpy as np
 
-from dynascope.flows import descend
 from dynascope.networks import TwoLayer
 from dynascope.tasks import Task
+from dynascope.training import descend
 
 MEMBERS, WIDTH, SAMPLES, INPUTS = 256, 50, 50, 10
 STEPS, RATE = 300, 0.05

@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from dynascope.flows import Largest, Latest, Recursion, Total, descend, squared_norms
 from dynascope.networks import Convolutional
 from dynascope.tasks import Labelled
+from dynascope.training import Largest, Latest, Recursion, Total, descend, squared_norms
 
 AIM = 0.03
 TURNS = 12

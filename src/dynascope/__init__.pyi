@@ -11,6 +11,7 @@ from . import report as report
 from . import studies as studies
 from . import tasks as tasks
 from . import theory as theory
+from . import training as training
 from .comparison import compare as compare
 from .observation import observe as observe
 from .prediction import predict as predict

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from dynascope import flows
+from dynascope import flows, training
 from dynascope.arguments import checked, require_choice
 from dynascope.errors import InputError
 from dynascope.flows.deadline import is_limited, overdue, stopping_after
@@ -78,7 +78,7 @@ def observe(
         seconds: How long it may take; as long as it needs if not said. A run that is stopped then is recorded as far as
             it got, and its attribute `stopped` says how far that is.
         seed: Seed of the initial weights when the network is given by name, and of the batches of descent.
-        **options: Passed on to `flows.gradient_flow` or `flows.descend`.
+        **options: Passed on to `flows.gradient_flow` or `training.descend`.
 
     Returns:
         Record with `loss` over `time` (over `step` for descent), and each probe.
@@ -114,7 +114,7 @@ def observe(
     with contextlib.nullcontext() if seconds is None else stopping_after(seconds):
         if flow == "descent":
             statistics = _statistics(probes, network)
-            run = flows.descend(network, task, scale=scale, statistics=statistics, seed=seed, **options)
+            run = training.descend(network, task, scale=scale, statistics=statistics, seed=seed, **options)
         else:
             assert duration is not None
             run = _followed(task, network, scale, duration, probes, options)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dynascope.errors import DivergenceWarning, InputError
-from dynascope.flows import Latest, Recursion, Sampled, Total, descend
 from dynascope.tasks import Task
+from dynascope.training import Latest, Recursion, Sampled, Total, descend
 
 TASK = Task([[1.0], [1.0]], [[1.0], [1.0]])
 

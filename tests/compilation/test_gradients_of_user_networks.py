@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from dynascope import flows, observe
+from dynascope import flows, observe, training
 from dynascope.probes.diffusion import top_curvatures
 from dynascope.probes.kernel import neural_tangent_kernel
 from dynascope.symmetry import check_identities, discover, structure
@@ -71,7 +71,7 @@ def test_descend(network):
     gradient, expected = jax.jit(jax.grad(loss)), network
     for _ in range(20):
         expected = jax.tree.map(lambda w, g: w - 0.02 * g, expected, gradient(expected))
-    _, trained = flows.descend(network, TASK, learning_rate=0.02, steps=20, return_networks=True)
+    _, trained = training.descend(network, TASK, learning_rate=0.02, steps=20, return_networks=True)
     np.testing.assert_allclose(flat(trained), flat(expected), rtol=1e-12, atol=1e-13)
 
 

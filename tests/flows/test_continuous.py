@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynascope.errors import DivergenceError, InputError
-from dynascope.flows import descend, gradient_flow
+from dynascope.flows import gradient_flow
 from dynascope.networks import DeepLinear, TwoLayer
 from dynascope.tasks import Task, regression
+from dynascope.training import descend
 
 
 def exact(target_map):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope import flows
+from dynascope import flows, training
 from dynascope.errors import InputError
 from dynascope.flows.deadline import is_limited, overdue, stopping_after
 from dynascope.networks import DiagonalLinear, TwoLayer
@@ -55,7 +55,7 @@ def test_each_flow_ends_with_a_part_of_the_path_it_would_take(followed):
 
 def test_descent_ends_at_a_step_and_says_which():
     with stopping_after(MOMENT):
-        run = flows.descend(
+        run = training.descend(
             DiagonalLinear(3), TASK, scale=0.1, learning_rate=1e-3, steps=10**8, record_steps=[0, 1, 10**8]
         )
     assert run["step"].to_numpy().tolist() == [0, 1]

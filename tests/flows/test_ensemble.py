@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.flows import blocks, descend, ensemble, gradient_flow
+from dynascope.flows import blocks, ensemble, gradient_flow
 from dynascope.flows.ensemble import gather
 from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer
 from dynascope.tasks import Expectation, Task
+from dynascope.training import descend
 
 TASK = Task([[1.0, 0.5], [-0.3, 2.0], [0.7, -1.1]], [[1.0], [-0.5], [0.8]])
 

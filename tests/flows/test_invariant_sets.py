@@ -11,11 +11,11 @@ import optax
 import pytest
 
 from dynascope.compilation import jit
-from dynascope.flows import descend
-from dynascope.flows.steps.decay import decayed
 from dynascope.networks import MLP, Convolutional, Transformer
 from dynascope.probes.redundancy import UnitGroup, UnitPart, unit_weights
 from dynascope.tasks import Task
+from dynascope.training import descend
+from dynascope.training.decay import decayed
 
 RANDOM = np.random.default_rng(0)
 IMAGES, TOKENS = RANDOM.normal(size=(12, 16)), np.eye(5)[RANDOM.integers(5, size=(12, 2))].reshape(12, 10)

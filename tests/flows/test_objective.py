@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.flows import descend
 from dynascope.flows.objective import Objective, Samples, check_statistics
 from dynascope.networks import TwoLayer
 from dynascope.tasks import Task
+from dynascope.training import descend
 
 TASK = Task([[1.0, 0.5], [-0.3, 2.0], [0.7, -1.1]], [[1.0, 0.0], [-0.5, 1.0], [0.8, 0.3]])
 

@@ -6,9 +6,10 @@ import threading
 import numpy as np
 import pytest
 
-from dynascope.flows import counted, descend, listening, tell
+from dynascope.flows import counted, listening, tell
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.tasks import Task
+from dynascope.training import descend
 
 TASK = Task(np.eye(2), np.diag([2.0, 1.0]), name="two modes")
 

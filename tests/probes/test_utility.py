@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from dynascope import observe
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.flows import descend
 from dynascope.networks import TwoLayer
 from dynascope.probes import NeuronUtility, output_utility, two_layer_utility, utility_spectrum
 from dynascope.tasks import Task
+from dynascope.training import descend
 
 
 class Arrays(NamedTuple):

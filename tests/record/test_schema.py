@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import dynascope
 from dynascope.errors import InputError
-from dynascope.flows.steps.losses import LossName
 from dynascope.record import CONVENTION, DIMENSIONS, make_record, validate_record
+from dynascope.training.losses import LossName
 
 TIMES = [0.0, 1.0, 2.5]
 CURVE = {"loss": (["time"], [1.0, 0.5, 0.25])}

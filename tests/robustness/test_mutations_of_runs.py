@@ -30,9 +30,10 @@ from dynascope import (
     studies,
     symmetry,
     tasks,
+    training,
 )
 
-RUNS = ("flows", "alternating", "prediction", "studies", "observation")
+RUNS = ("flows", "training", "alternating", "prediction", "studies", "observation")
 
 INPUTS, TARGETS = np.array([[1.0, 0.2], [-0.4, 1.0], [0.3, -0.7]]), np.array([[1.0], [0.5], [-0.2]])
 TASK = tasks.Task(INPUTS, TARGETS)
@@ -44,8 +45,8 @@ SHORT: dict[str, Any] = {"scale": 0.1, "duration": 0.1}
 
 EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "flows.deep_diagonal_flow": (flows.deep_diagonal_flow, {"task": TASK, "depth": 3, **SHORT, "points": 9}),
-    "flows.descend": (
-        flows.descend,
+    "training.descend": (
+        training.descend,
         {"network": LINEAR, "task": TASK, "learning_rate": 0.01, "steps": 2, "scale": 0.1, "batch_size": 2, "seed": 0},
     ),
     "flows.diagonal_flow": (flows.diagonal_flow, {"task": TASK, **SHORT, "points": 9}),
@@ -55,7 +56,7 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"gradient": [1.0, 0.5], "start": [0.1, 0.2], "noise": [0.1, 0.1], "times": [0.5], "time_step": 0.1}
         | {"learning_rate": 0.1, "batch_size": 2, "runs": 3, "velocity": [0.0, 0.1], "seed": 0},
     ),
-    "flows.largest_curvature": (flows.largest_curvature, {"network": LINEAR, "task": TASK}),
+    "training.largest_curvature": (training.largest_curvature, {"network": LINEAR, "task": TASK}),
     "flows.linear_flow": (
         flows.linear_flow,
         {"task": TASK, "first": np.eye(2), "second": np.ones((2, 1)), **SHORT, "points": 9},
@@ -71,9 +72,9 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         | {"runs": 3, "position": [0.1, 0.2], "velocity": 0.1, "seed": 0},
     ),
     "flows.polar_flow": (flows.polar_flow, {"network": LINEAR, "task": TASK, **SHORT, "points": 9}),
-    "flows.runge_kutta": (flows.runge_kutta, {"learning_rate": 0.1}),
-    "flows.stable_rate": (
-        flows.stable_rate,
+    "training.runge_kutta": (training.runge_kutta, {"learning_rate": 0.1}),
+    "training.stable_rate": (
+        training.stable_rate,
         {"network": LINEAR, "task": TASK, "scale": 0.1, "learning_rate": 1e-3, "steps": 2},
     ),
     "flows.stopping_after": (lambda seconds: _entered(flows.stopping_after(seconds)), {"seconds": 3.0}),
@@ -81,8 +82,8 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         alternating.active_set_descent,
         {"network": LINEAR, "task": TASK, "max_neurons": 1, "starts": 2, "ascent_steps": 2, "descent_steps": 2},
     ),
-    "flows.charge_statistics": (
-        flows.charge_statistics,
+    "training.charge_statistics": (
+        training.charge_statistics,
         {"symmetries": (NORM,), "momentum": 0.5, "weight_decay": 0.1, "gradient_roundings": 10},
     ),
     "alternating.alternating_flow": (

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.flows import descend
 from dynascope.networks import DeepLinear
 from dynascope.studies import CurvesStudy, Reference, curve_tolerance
 from dynascope.studies.fields import choices, count, positive
 from dynascope.studies.stated import StatedStudy
 from dynascope.tasks import Task
+from dynascope.training import descend
 
 REFERENCE = Reference(paper="A. Author, Decay", arxiv="1234.56789", claim="It decays.")
 TASK = Task(np.eye(2), np.ones((2, 1)))

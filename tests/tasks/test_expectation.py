@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from dynascope.flows import descend, gradient_flow
+from dynascope.flows import gradient_flow
 from dynascope.networks import DiagonalLinear
 from dynascope.tasks import Expectation, Task
+from dynascope.training import descend
 
 # Whitened inputs, so that the loss is a distance between coefficients.
 SAMPLES = Task(np.vstack([np.eye(2), -np.eye(2)]) * 2**0.5, np.array([[2.0], [1.0], [-2.0], [-1.0]]) * 2**0.5)

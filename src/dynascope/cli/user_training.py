@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import dynascope
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
-from dynascope import comparison, flows, record
+from dynascope import comparison, record, training
 from dynascope.arguments import require, require_positive
 from dynascope.cli.progress import step
 from dynascope.errors import DivergenceError
@@ -156,7 +156,7 @@ class UserTraining:
                 )
         except DivergenceError as error:
             with step("Looking for a learning rate that is stable"):
-                stable = flows.stable_rate(network, task, scale=scale, learning_rate=rate, steps=steps)
+                stable = training.stable_rate(network, task, scale=scale, learning_rate=rate, steps=steps)
             remedy = "choose a smaller one"
             if stable is not None:
                 largest = f"{learning_rate * stable / rate:.2g}"

@@ -1,4 +1,4 @@
-"""How weights move: gradient flow and descent."""
+"""How weights move in continuous time: gradient flow, Langevin dynamics, and exact flows of solvable networks."""
 
 from dynascope.arguments import face
 

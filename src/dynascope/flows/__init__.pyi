@@ -12,16 +12,3 @@ from .margin_flow import margin_flow as margin_flow
 from .progress import counted as counted
 from .progress import listening as listening
 from .progress import tell as tell
-from .steps.charge_statistics import charge_statistics as charge_statistics
-from .steps.descend import descend as descend
-from .steps.runge_kutta import runge_kutta as runge_kutta
-from .steps.stability import largest_curvature as largest_curvature
-from .steps.stability import stable_rate as stable_rate
-from .steps.step import Step as Step
-from .steps.step_statistics import Largest as Largest
-from .steps.step_statistics import Latest as Latest
-from .steps.step_statistics import Recursion as Recursion
-from .steps.step_statistics import Sampled as Sampled
-from .steps.step_statistics import StepStatistic as StepStatistic
-from .steps.step_statistics import Total as Total
-from .steps.step_statistics import squared_norms as squared_norms

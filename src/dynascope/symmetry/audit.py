@@ -169,8 +169,8 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
     that are nothing but what cancellation leaves, would be taken for a defect.
 
     Args:
-        record: Of one run, with the statistics of `flows.charge_statistics`, best with `causes=True`. Causes are tested
-            at the recorded steps.
+        record: Of one run, with the statistics of `training.charge_statistics`, best with `causes=True`. Causes are
+            tested at the recorded steps.
         symmetries: Those that the statistics were made with.
 
     Raises:
@@ -218,7 +218,7 @@ def _checked(record: Any, symmetries: Any) -> tuple[Charge, ...]:
         "record has no charges beside their laws",
         argument="record",
         value=shown(record) if not isinstance(record, xr.Dataset) else ", ".join(map(str, record)),
-        remedy="give the record of a run with flows.charge_statistics(symmetries, causes=True)",
+        remedy="give the record of a run with training.charge_statistics(symmetries, causes=True)",
     )
     require_symmetries(symmetries, remedy=_SAME)
     dimensions = record["measured_charge"].dims

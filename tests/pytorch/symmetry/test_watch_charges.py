@@ -14,9 +14,9 @@ import optax
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.flows import charge_statistics, descend
 from dynascope.symmetry import Charge, Part, audit
 from dynascope.tasks import Task
+from dynascope.training import charge_statistics, descend
 
 torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
 watch_charges = pytest.importorskip("dynascope.torch").watch_charges

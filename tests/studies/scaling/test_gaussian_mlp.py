@@ -4,10 +4,10 @@ import numpy as np
 import optax
 import pytest
 
-from dynascope.flows import descend
-from dynascope.flows.steps.decay import decayed
 from dynascope.studies.scaling.gaussian_mlp import gaussian_mlp
 from dynascope.tasks import SparseParity
+from dynascope.training import descend
+from dynascope.training.decay import decayed
 
 
 def test_networks_start_gaussian_but_for_the_bias_of_the_output():

@@ -6,10 +6,10 @@ import pytest
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.flows import descend
 from dynascope.groups.encodings import encoding_from_frequencies
 from dynascope.networks import TwoLayer
 from dynascope.tasks.algebra.modular_addition import ModularAddition, modular_addition
+from dynascope.training import descend
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -11,11 +11,11 @@ import xarray as xr
 from jaxtyping import Float
 
 from dynascope.flows.continuous import gradient_flow
-from dynascope.flows.steps.descend import descend
 from dynascope.networks import MLP
 from dynascope.studies.features.averages import error_of_mean, error_of_median
 from dynascope.studies.features.sines import sines
 from dynascope.tasks import Task
+from dynascope.training.descend import descend
 
 __all__ = [
     "RidgeFit",

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dynascope.flows import descend
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import isotropic_linear
 from dynascope.probes.kernel.path import kernel_path
@@ -19,6 +18,7 @@ from dynascope.tasks.known_modes import unit_regression
 from dynascope.theory import papers
 from dynascope.theory.wide import conserved_matrix, isotropic_flow, isotropic_preconditioner, preconditioner_matrix
 from dynascope.theory.wide.isotropic import trace_drift
+from dynascope.training import descend
 
 _LONGEST_STEP = 0.004  # step of discrete descent, in units of the fastest time constant
 _SPAN = 5.0  # duration, in units of the slowest time constant

@@ -10,7 +10,6 @@ import optax
 import xarray as xr
 
 from dynascope.comparison import Claim
-from dynascope.flows.steps.decay import decayed
 from dynascope.studies import Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import count, number, numbers, positive, seed
 from dynascope.studies.scaling.extended_multilinear import train_with_features
@@ -21,6 +20,7 @@ from dynascope.tasks import SparseParity
 from dynascope.theory import papers
 from dynascope.theory.skills import calibrate_parameters, parameter_emergence
 from dynascope.theory.skills.training_set import Definition
+from dynascope.training.decay import decayed
 
 _DEVIATION = 0.01  # of the weights of networks at the start
 _ALONE = 0.5  # widths up to this share of the largest learn one skill alone

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import xarray as xr
 
-from dynascope.flows import descend
 from dynascope.studies import StatedStudy, Values
 from dynascope.studies.fields import count, flag, positive
 from dynascope.studies.scaling.skill_reading import SkillReading
 from dynascope.tasks import SparseParity
+from dynascope.training import descend
 
 __all__ = ["STRENGTH", "EmergenceStudy"]
 

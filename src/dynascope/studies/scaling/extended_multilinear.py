@@ -7,8 +7,8 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from dynascope.flows.steps.descend import descend
 from dynascope.tasks.task import Task
+from dynascope.training.descend import descend
 
 __all__ = ["train_extended", "train_with_features"]
 

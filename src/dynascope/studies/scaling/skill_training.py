@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from dynascope.flows.steps.descend import descend
-from dynascope.flows.steps.runge_kutta import runge_kutta
 from dynascope.tasks.expectation import Expectation
+from dynascope.training.descend import descend
+from dynascope.training.runge_kutta import runge_kutta
 
 __all__ = ["train_skills"]
 

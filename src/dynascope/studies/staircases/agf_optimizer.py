@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 
 from dynascope.alternating.optimizer import active_set_descent, by_neurons
-from dynascope.flows.steps.decay import annealed
 from dynascope.networks import TwoLayer
 from dynascope.studies import Chart, Reference, StatedStudy, curve_tolerance, points
 from dynascope.studies.fields import choice, count, seed
@@ -21,6 +20,7 @@ from dynascope.tasks.data.handwritten import drawn_digits
 from dynascope.tasks.random_maps import relu_teacher
 from dynascope.theory import papers
 from dynascope.theory.staircase import linear_staircase
+from dynascope.training.decay import annealed
 
 _INPUTS, _TARGETS = 10, 4  # of the teacher
 _SAME = 1e-3  # of a drop of the loss, by which the next one is smaller at most where both are called the same

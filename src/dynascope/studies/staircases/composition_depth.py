@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from dynascope.comparison import Claim, report_claims
-from dynascope.flows.steps.decay import annealed
 from dynascope.groups import Group, find_group
 from dynascope.networks.constructions import (
     ARCHITECTURES,
@@ -25,6 +24,7 @@ from dynascope.studies.staircases.smallest_width import smallest_width
 from dynascope.tasks import Task, group_composition
 from dynascope.theory import papers
 from dynascope.theory.groups import construction_width
+from dynascope.training.decay import annealed
 
 # What is claimed of the growth of their widths, with so many further elements.
 _CLAIMS = (

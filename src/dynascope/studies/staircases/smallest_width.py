@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.flows.steps.descend import descend
 from dynascope.networks import TwoLayer
 from dynascope.protocols import Learnable
+from dynascope.training.descend import descend
 
 __all__ = ["best_of_widths", "smallest_width"]
 
@@ -34,7 +34,7 @@ def smallest_width(
         smallest: Width at which to start.
         largest: Width at which to stop; where none reaches the loss the width is 0.
         steps: Of each training.
-        **options: Of `flows.descend`.
+        **options: Of `training.descend`.
     """
     loss, width = float("inf"), smallest
     while width <= largest:
@@ -57,7 +57,7 @@ def best_of_widths(
         task: What they learn.
         steps: Of each training.
         seeds: Number of starts.
-        **options: Of `flows.descend`.
+        **options: Of `training.descend`.
     """
     inputs, widest, outputs = sizes
 

@@ -15,14 +15,14 @@ from jax.flatten_util import ravel_pytree
 from scipy.integrate import solve_ivp
 
 from dynascope.compilation import jit
-from dynascope.flows import descend, largest_curvature
-from dynascope.flows.steps.decay import decayed
 from dynascope.networks import MLP
 from dynascope.studies import Chart, CurvesStudy, Reference, Values, curve_tolerance, points
 from dynascope.studies.fields import count, number, positive, seed
 from dynascope.tasks import Task
 from dynascope.theory import papers
 from dynascope.theory.symmetry import convergence_orders, modified_loss, shifted_start
+from dynascope.training import descend, largest_curvature
+from dynascope.training.decay import decayed
 
 _FLOWS = ("gradient flow", "modified flow", "modified flow, shifted start")
 _OUTPUTS, _TEACHER_WIDTH, _TEACHER_SCALE = 2, 12, 2.0

@@ -15,8 +15,6 @@ import optax
 import xarray as xr
 
 from dynascope.comparison import Claim
-from dynascope.flows import Sampled, Step, charge_statistics, descend
-from dynascope.flows.steps.decay import decayed
 from dynascope.networks import VGG16
 from dynascope.networks.batch_normalisation import trained_weights
 from dynascope.networks.normalised_convolutional import NormalisedConvolutional
@@ -35,6 +33,8 @@ from dynascope.theory.symmetry import (
     translation_charge,
     translation_integral,
 )
+from dynascope.training import Sampled, Step, charge_statistics, descend
+from dynascope.training.decay import decayed
 
 _RECORDS = 100
 _DIGITS = 1797

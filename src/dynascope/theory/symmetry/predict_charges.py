@@ -39,8 +39,8 @@ def predict_charges(
 ) -> xr.Dataset:
     """r_0 … r_n of r = θᵀGθ from what was recorded of every step d, by the law that belongs to the optimiser.
 
-    `flows.charge_statistics` follows the law while it trains. This does so afterwards, for settings that are asked for
-    then, and for groups of weights with rates and decays of their own: `scheduled_charge`, or with the dimension
+    `training.charge_statistics` follows the law while it trains. This does so afterwards, for settings that are asked
+    for then, and for groups of weights with rates and decays of their own: `scheduled_charge`, or with the dimension
     `group` `grouped_charge`, of buffers v = −d/η, or −d/η − λ θ of decoupled decay. Adam and others that divide by
     statistics of each weight have no law: there the drift is split as `charge_drift` does, and the attribute `law` says
     "no law".

@@ -13,17 +13,17 @@ import numpy as np
 import optax
 
 from dynascope.compilation import jit
-from dynascope.flows import Step, StepStatistic, charge_statistics
-from dynascope.flows.steps.charge_causes import by_part
-from dynascope.flows.steps.charge_groups import ChargeGroups
-from dynascope.flows.steps.step_statistics import made_once
 from dynascope.symmetry import Charge
+from dynascope.training import Step, StepStatistic, charge_statistics
+from dynascope.training.charge_causes import by_part
+from dynascope.training.charge_groups import ChargeGroups
+from dynascope.training.statistics import made_once
 
 __all__ = ["FollowedLaw"]
 
 
 class FollowedLaw:
-    """What `flows.charge_statistics` records, of weights before and after each step.
+    """What `training.charge_statistics` records, of weights before and after each step.
 
     Attributes:
         symmetries: What is followed.
@@ -35,7 +35,7 @@ class FollowedLaw:
 
     Args:
         symmetries: Those.
-        declared: The arguments of `flows.charge_statistics`.
+        declared: The arguments of `training.charge_statistics`.
         weights: θ(0), a tree of NumPy arrays of one type.
 
     Raises:

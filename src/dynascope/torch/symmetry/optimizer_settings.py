@@ -21,7 +21,7 @@ class OptimizerSettings:
     """The rule of an optimiser and its numbers, as declared for the laws of charges.
 
     Attributes:
-        declared: Rule, rates, momentum and weight decay, as `flows.charge_statistics` takes them.
+        declared: Rule, rates, momentum and weight decay, as `training.charge_statistics` takes them.
 
     Args:
         optimizer: The optimiser.

@@ -41,13 +41,13 @@ def watch_charges(
     """Follow the charges of a training loop beside the law of its optimiser, step by step, for `symmetry.audit`.
 
     Each `optimizer.step()` from now on is seen by hooks: the weights before and after it, and the learning rate of its
-    groups. By them the law of `flows.charge_statistics` goes on. What is declared is what the settings of
+    groups. By them the law of `training.charge_statistics` goes on. What is declared is what the settings of
     `torch.optim.SGD` say, or what you say: a residual above the bound proves that training is something else.
 
     A step that is skipped, as by a `GradScaler`, is none. Backward passes may be any number for a step. A parameter
     without a gradient counts as one whose gradient is zero. Rates may follow any schedule that keeps the ratios of
     groups. Where groups have rates of their own, the charges are weighed by them, as with `rates` of
-    `flows.charge_statistics`, relative to the rate of the first parameter by name.
+    `training.charge_statistics`, relative to the rate of the first parameter by name.
 
     Memory: a copy of these parameters on the CPU, with `causes` two of their gradients, and four numbers for each
     charge and recorded step. With causes, seven more for each part of a charge and 19 for each parameter. Cost: of a
@@ -59,7 +59,7 @@ def watch_charges(
         optimizer: What moves the weights, before its first step if it has momentum.
         symmetries: Those that `structure` found, or some of them. The bound of shifts asks for the largest step of all
             weights: of those that are not watched it is taken from their gradients.
-        rule: As `optimizer` of `flows.charge_statistics`; needed for all but `torch.optim.SGD`. Adam has no law.
+        rule: As `optimizer` of `training.charge_statistics`; needed for all but `torch.optim.SGD`. Adam has no law.
         momentum: β; that of the groups unless given.
         weight_decay: λ; that of the groups unless given, as what you believe it to be.
         gradient_roundings: How many terms the longest sum of the backward pass has, for the bound, in the precision of
@@ -169,7 +169,7 @@ class WatchedCharges:
                 self._hooks.append(each.register_post_accumulate_grad_hook(self._keeping(name)))
 
     def record(self) -> xr.Dataset:
-        """The record of the steps up to now: the variables of `flows.charge_statistics` over (step, charge).
+        """The record of the steps up to now: the variables of `training.charge_statistics` over (step, charge).
 
         With causes also over (step, charge, part) and (step, layer). Step 0 is the start.
         """

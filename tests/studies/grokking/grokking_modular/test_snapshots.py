@@ -1,10 +1,10 @@
 import jax
 import numpy as np
 
-from dynascope.flows import descend
 from dynascope.networks import TwoLayer
 from dynascope.studies.grokking.grokking_modular.snapshots import WEIGHTS, unravelled
 from dynascope.tasks import Task
+from dynascope.training import descend
 
 NETWORKS = [TwoLayer(3, 4, 2, activation="relu", seed=seed) for seed in range(2)]
 TASK = Task(np.random.default_rng(0).normal(size=(6, 3)), np.eye(6)[:, :2])

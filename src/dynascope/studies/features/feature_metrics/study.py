@@ -12,7 +12,6 @@ import numpy as np
 import optax
 
 from dynascope.comparison import Claim
-from dynascope.flows.steps.decay import decayed
 from dynascope.networks import MLP, Convolutional
 from dynascope.networks.mlp import with_random_biases
 from dynascope.probes.features import eigenfeatures
@@ -23,6 +22,7 @@ from dynascope.studies.features.linear_models import train_all_layers, train_las
 from dynascope.studies.features.relabelled_digits import balanced_digits
 from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.theory.modes import linear_mode_strength
+from dynascope.training.decay import decayed
 
 _CURVES = ("test_loss", "accuracy", "kappa_cka", "effective_dimension_utilization")
 _ALONE = ("loss", *_CURVES, "utilization", "cumulative_utilization")

@@ -13,12 +13,12 @@ import numpy as np
 import optax
 
 from dynascope.arguments import require
-from dynascope.flows.steps.decay import decayed, falling
-from dynascope.flows.steps.descend import descend
 from dynascope.networks import MLP, VGG16, Convolutional, ResNet18
 from dynascope.probes.last_layer import LastLayer, last_layer
 from dynascope.tasks import CropAndFlip, Labelled, Task
 from dynascope.tasks.data.labelled_images import LabelledImages
+from dynascope.training.decay import decayed, falling
+from dynascope.training.descend import descend
 
 __all__ = [
     "REGRESSIONS",

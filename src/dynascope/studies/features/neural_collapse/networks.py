@@ -11,12 +11,12 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from dynascope.flows.steps.decay import annealed
-from dynascope.flows.steps.descend import descend
 from dynascope.networks import MLP, Convolutional
 from dynascope.studies.features.neural_collapse.collapse_measures import classifier_collapse
 from dynascope.studies.features.relabelled_digits import LABELS, relabelled_digits
 from dynascope.tasks import Task
+from dynascope.training.decay import annealed
+from dynascope.training.descend import descend
 
 __all__ = ["NETWORKS", "CollapsingNetworks"]
 

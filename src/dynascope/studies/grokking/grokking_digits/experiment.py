@@ -10,7 +10,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from dynascope.flows.steps.descend import descend
 from dynascope.networks import MLP
 from dynascope.probes.features import kappa_cka
 from dynascope.probes.last_layer import layer_metrics
@@ -19,6 +18,7 @@ from dynascope.studies.grokking.grokking_digits.twins import Dials
 from dynascope.tasks import Task
 from dynascope.tasks.data.labelled_images import ImagesInRows
 from dynascope.theory.grokking import grokking_delay
+from dynascope.training.descend import descend
 
 __all__ = ["DialledRuns", "dialled_network", "train_dialled"]
 

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from dynascope.flows.steps.descend import descend
+from dynascope.training.descend import descend
 
 __all__ = ["WEIGHTS", "descend_keeping", "unravelled"]
 

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from dynascope.comparison.effect import Hypothesis, report_runs
-from dynascope.flows.steps.losses import Loss
 from dynascope.probes.last_layer import SPAN
 from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, fraction, number, positive, seed
 from dynascope.studies.grokking.grokking_modular.experiment import HEADS, ModularRuns
 from dynascope.theory.grokking import grokking_delay
+from dynascope.training.losses import Loss
 
 _DIMENSION = "effective_dimension"
 _RENAMED_STEPS = 50  # after which two runs that are the same but for names still differ by rounding alone

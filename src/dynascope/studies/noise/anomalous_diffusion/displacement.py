@@ -18,16 +18,16 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
 from dynascope.compilation import filter_jit, jit
-from dynascope.flows.steps.decay import decayed
-from dynascope.flows.steps.descend import descend
-from dynascope.flows.steps.step import Step
-from dynascope.flows.steps.step_statistics import StepStatistic
 from dynascope.networks.batch_normalisation import trained_weights
 from dynascope.probes.diffusion import NoiseSpectrum
 from dynascope.probes.diffusion.hessian import gauss_newton_product, require_lanczos
 from dynascope.probes.diffusion.noise_spectrum import quadrature_nodes
 from dynascope.protocols import Network
 from dynascope.tasks import Labelled, Task
+from dynascope.training.decay import decayed
+from dynascope.training.descend import descend
+from dynascope.training.statistics import StepStatistic
+from dynascope.training.step import Step
 
 __all__ = ["Wandered", "noise_modes", "seconds_of_step", "settled", "wandered"]
 

@@ -11,9 +11,9 @@ import numpy as np
 import optax
 from jaxtyping import Float
 
-from dynascope.flows.steps.decay import decayed
-from dynascope.flows.steps.descend import descend
 from dynascope.tasks import Task
+from dynascope.training.decay import decayed
+from dynascope.training.descend import descend
 
 __all__ = ["RegressionRuns", "regression_runs"]
 

@@ -14,13 +14,13 @@ import optax
 import xarray as xr
 from jaxtyping import Float
 
-from dynascope.flows.steps.decay import decayed
-from dynascope.flows.steps.descend import descend
 from dynascope.networks import MLP, Convolutional
 from dynascope.networks.convolution import convolved, mean_pooled
 from dynascope.probes.redundancy import UnitGroup, UnitPart, redundant_units, unit_weights
 from dynascope.tasks import Labelled, Task
 from dynascope.tasks.data.handwritten import digits
+from dynascope.training.decay import decayed
+from dynascope.training.descend import descend
 
 __all__ = ["NETWORKS", "NoisyDigits", "training_shares", "unit_statistics"]
 

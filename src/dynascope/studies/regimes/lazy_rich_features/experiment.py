@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from dynascope.flows.steps.descend import descend
 from dynascope.networks.mlp import MLP
 from dynascope.probes.kernel import kernel_distance
 from dynascope.probes.last_layer import layer_metrics
 from dynascope.studies.regimes.lazy_rich_features.expansion import LazyOrders, MovedMLP
 from dynascope.tasks.task import Task
+from dynascope.training.descend import descend
 
 __all__ = ["Expansion", "Trained", "distance", "errors", "expand", "final_metrics", "measures", "train"]
 

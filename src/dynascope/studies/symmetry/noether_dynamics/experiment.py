@@ -13,13 +13,13 @@ import numpy as np
 import optax
 from jaxtyping import Bool, Float
 
-from dynascope.flows.steps.decay import decayed
-from dynascope.flows.steps.descend import descend
-from dynascope.flows.steps.step import Step
-from dynascope.flows.steps.step_statistics import Sampled, squared_norms
 from dynascope.studies.symmetry.noether_dynamics.network import ScaleInvariantMLP
 from dynascope.tasks import Labelled
 from dynascope.theory.symmetry import quadratic_charge, rounding_level, squared_norm_path
+from dynascope.training.decay import decayed
+from dynascope.training.descend import descend
+from dynascope.training.statistics import Sampled, squared_norms
+from dynascope.training.step import Step
 
 __all__ = ["NormPaths", "train_normalised", "white_share"]
 

@@ -1,1 +1,0 @@
-"""Training by discrete steps: any loss, any optimiser, and what happens inside a step."""

@@ -1,0 +1,99 @@
+"""The largest learning rate at which gradient descent comes to rest."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from dynascope.compilation import filter_jit
+from dynascope.errors import DivergenceError
+from dynascope.protocols import Learnable, Network
+from dynascope.training.descend import descend
+
+__all__ = ["largest_curvature", "stable_rate"]
+
+_DIVISORS = (4, 16, 64)
+_MULTIPLICATIONS = 3e10  # of a run that looks for rest: ten seconds or so, and the same rate on every machine
+_LEAST = 2e3  # that take as long as what a step does besides
+_ITERATIONS = 100
+
+
+def largest_curvature(network: Network, task: Learnable) -> float:
+    """λ, the eigenvalue of the Hessian of L = ½ E‖f(x) − y‖² that is largest in size, by power iteration.
+
+    Args:
+        network: An equinox module with its weights.
+        task: What it learns.
+
+    Example:
+        >>> from dynascope.networks.diagonal_linear import DiagonalLinear
+        >>> from dynascope.tasks import Task
+        >>> round(largest_curvature(DiagonalLinear(2), Task(np.eye(2) * 2**0.5, [[0.0], [0.0]])), 3)
+        1.0
+    """
+    with jax.enable_x64(True):
+        network = jax.tree.map(lambda leaf: jnp.asarray(leaf, float) if eqx.is_inexact_array(leaf) else leaf, network)
+        return float(_curvature(network, task))
+
+
+def stable_rate(network: Network, task: Learnable, *, scale: float, learning_rate: float, steps: int) -> float | None:
+    """2/λ, above which plain steps leave the minimum that smaller ones find, with λ the curvature there.
+
+    Args:
+        network: An equinox module.
+        task: What it learns.
+        scale: Factor on the weights at the start.
+        learning_rate: One that diverged; a quarter of it is tried, and so on.
+        steps: In which it was to get there.
+
+    Returns:
+        The rate, or None if what was tried diverged too, or would take more than ten seconds or so, which are counted
+        in multiplications.
+
+    Example:
+        >>> from dynascope.networks.diagonal_linear import DiagonalLinear
+        >>> from dynascope.tasks import Task
+        >>> task = Task(np.eye(2) * 2**0.5, [[2.0], [0.0]])
+        >>> round(stable_rate(DiagonalLinear(2), task, scale=0.1, learning_rate=4.0, steps=20), 2)
+        0.71
+    """
+    each = max(float(_weights(network)) * getattr(task, "samples", 1), _LEAST)
+    for divisor in _DIVISORS:
+        smaller = {"learning_rate": learning_rate / divisor, "steps": math.ceil(steps * divisor)}
+        if smaller["steps"] * each > _MULTIPLICATIONS:
+            return None
+        try:
+            _, end = descend(network, task, scale=scale, record_steps=[0], return_networks=True, **smaller)
+        except DivergenceError:
+            continue
+        curvature = largest_curvature(end, task)
+        # Nearer to 2 it may not rest.
+        if learning_rate / divisor * curvature < 1:
+            return 2 / curvature
+    return None
+
+
+def _weights(network: Any) -> int:
+    """How many weights it has."""
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
+
+
+@filter_jit
+def _curvature(network: Any, task: Any) -> Any:
+    weights, frame = eqx.partition(network, eqx.is_inexact_array)
+    start, restore = ravel_pytree(weights)
+    slope = jax.grad(lambda vector: task.loss(eqx.combine(restore(vector), frame)))
+
+    def times_hessian(_: Any, direction: Any) -> Any:
+        image = jax.jvp(slope, (start,), (direction,))[1]
+        return image / jnp.maximum(jnp.linalg.norm(image), jnp.finfo(image.dtype).tiny)
+
+    first = jnp.asarray(np.random.default_rng(0).normal(size=start.shape))
+    direction = jax.lax.fori_loop(0, _ITERATIONS, times_hessian, first / jnp.linalg.norm(first))
+    return jnp.linalg.norm(jax.jvp(slope, (start,), (direction,))[1])

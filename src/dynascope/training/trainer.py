@@ -1,0 +1,256 @@
+"""One step of training, and what is measured between two: the functions that the compiled loop is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from dynascope.arguments import calling, require
+from dynascope.networks.batch_normalisation import running_statistics, trained_weights
+from dynascope.training.batches import Batch
+from dynascope.training.evaluation import applied, losses, means
+from dynascope.training.losses import Loss
+from dynascope.training.optimizers import applied_rate, asked_by, check_schedule, made
+from dynascope.training.problem import Member, Problem, Settings, State
+from dynascope.training.statistics import Sampled, StepStatistic, made_once
+from dynascope.training.step import Step
+
+__all__ = ["EVALUATED", "EXPLODED", "Training"]
+
+EVALUATED = 20_000  # fresh samples for the loss of a stream that has no formula for it
+# A loss this many times that of the zero function, or the initial one, does not come back.
+EXPLODED = 1e8
+
+
+class Training:
+    """The training of one member."""
+
+    def __init__(self, problem: Problem, member: Member, seed: Any, settings: Settings):
+        self.problem, self.member, self.settings = problem, member, settings
+        self.dtype = jax.tree.leaves(member.weights)[0].dtype
+        self.key = settings.batches.key(seed, member.number)
+        self.data, self.test = self._own(problem.data), self._own(problem.test)
+        self.reference = self.data if problem.reference is None else self._own(problem.reference)
+        rate = 1.0 if settings.layerwise else member.rates
+        if problem.schedule is not None:
+            check_schedule(problem.schedule)
+        with asked_by(problem.optimizer):
+            self.optimizer = made(problem.optimizer, rate if problem.schedule is None else problem.schedule)
+
+    def initial(self) -> State:
+        """The state before the first step."""
+        dtype = self.dtype
+        weights, carried = trained_weights(self.member.weights), running_statistics(self.member.weights)
+        zero = jnp.zeros((), dtype)
+        with asked_by(self.problem.optimizer):
+            optimizer = self.optimizer.init(weights)
+        # The first step sets the limit.
+        state = State(weights, carried, optimizer, (zero, zero, zero), (), zero, jnp.asarray(-1), zero)
+
+        if not self.problem.step_statistics:
+            return state
+        statistics, trial = self.problem.step_statistics, self._trial(state)
+
+        def begun(name: str, statistic: StepStatistic, _: Any) -> Any:
+            with calling("step_statistics", name, "give JAX functions of a Step whose value is a single array"):
+                return statistic.initial(weights, trial)
+
+        return state._replace(accumulated=made_once(statistics, [None] * len(statistics), begun))
+
+    def _trial(self, state: State) -> Callable[[Callable[[Step], Any]], Any]:
+        """What gives the shapes of functions of a step, for which the step is traced once."""
+        index = jnp.asarray(0)
+        parts = jax.eval_shape(lambda: self._step(index, state, self.no_order(index))[0])
+        return lambda function: jax.eval_shape(lambda parts: function(self._seen(state, parts)), parts)
+
+    def first_loss(self) -> Any:
+        """The loss of the first batch at the initial weights."""
+        batches, first = self.settings.batches, jnp.asarray(0)
+        batch, _ = batches.draw(self.key, first, self.no_order(first), self.data, self.dtype)
+        weights, carried = trained_weights(self.member.weights), running_statistics(self.member.weights)
+        return self._loss(weights, carried, batch)[0]
+
+    def no_order(self, index: Any) -> Any:
+        """What stands for the order of the samples before a step."""
+        return self.settings.batches.no_order(index)
+
+    def advance(self, index: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
+        """The state and the order of the samples after a step."""
+        state, order = carry
+        parts, new, order = self._step(index, state, order)
+        step = self._seen(state, parts)
+        limit = jnp.where(index == 0, self._limit(step.loss), state.limit)
+        bad = ~(jnp.abs(step.loss) <= limit)
+        alive = (state.diverged < 0) & ~bad
+        accumulated = made_once(
+            self.problem.step_statistics, state.accumulated, lambda _, statistic, own: statistic.advance(own, step)
+        )
+
+        def unless_diverged(after: Any, before: Any) -> Any:
+            return jax.tree.map(lambda one, other: jnp.where(alive, one, other), after, before)
+
+        first = bad & (state.diverged < 0)
+        new = new._replace(
+            weights=unless_diverged(new.weights, state.weights),
+            carried=unless_diverged(new.carried, state.carried),
+            accumulated=accumulated,
+            limit=limit,
+            diverged=jnp.where(first, index, state.diverged),
+            diverged_loss=jnp.where(first, step.loss, state.diverged_loss),
+        )
+        return new, order
+
+    def measure(self, state: State, step: Any) -> dict[str, Any]:
+        """Loss, accuracy and statistics of the network, in evaluation."""
+        network = eqx.combine(state.weights, state.carried, self.problem.frame)
+        measured = self._evaluated(network, self.data, step)
+        if self.test is not None:
+            measured |= {f"test_{name}": value for name, value in self._evaluated(network, self.test, step).items()}
+        for name, function, of_data in self.settings.statistics:
+            with calling("statistics", name, "give a JAX function of the network, or of network, inputs and targets"):
+                measured[name] = jnp.asarray(function(network, *self.reference) if of_data else function(network))
+        return measured
+
+    def told(self, state: State) -> dict[str, Any]:
+        """What is recorded of the steps up to now."""
+        found = {}
+        for (name, statistic), own in zip(self.problem.step_statistics, state.accumulated, strict=True):
+            if not isinstance(statistic, Sampled):
+                with calling("step_statistics", name, "record a single array"):
+                    found[name] = jnp.asarray(statistic.value(own))
+        if self.settings.clocked:
+            time, lost, rate = state.clock
+            found |= {"time": time + lost, "applied_rate": rate}
+        return found
+
+    def _step(self, index: Any, state: State, order: Any) -> tuple[dict[str, Any], State, Any]:
+        """What a statistic sees of a step, and the state and the order of the samples after it."""
+        weights, carried, settings = state.weights, state.carried, self.settings
+        batch, order = settings.batches.draw(self.key, index, order, self.data, self.dtype)
+        (loss, after), gradient = self._loss_and_gradient(weights, carried, batch)
+        with asked_by(self.problem.optimizer):
+            updates, optimizer = self.optimizer.update(
+                gradient,
+                state.optimizer,
+                weights,
+                value=loss,
+                grad=gradient,
+                value_fn=lambda weights: self._loss(weights, carried, batch)[0],
+            )
+        rate = self.member.rates
+        if settings.layerwise:
+            updates = jax.tree.map(jnp.multiply, updates, trained_weights(rate))
+        elif settings.clocked:
+            rate = applied_rate(self.problem.schedule, state.optimizer, optimizer, index, self.dtype)
+        parts = {
+            "index": index,
+            "weights": weights,
+            "gradient": gradient,
+            "update": updates,
+            "optimizer_state": optimizer,
+            "loss": loss,
+            "learning_rate": rate,
+            "batch": batch,
+        }
+        clock = _later(state.clock, rate) if settings.clocked else state.clock
+        new = optax.apply_updates(weights, updates)
+        return parts, state._replace(weights=new, carried=after, optimizer=optimizer, clock=clock), order
+
+    def _seen(self, state: State, parts: dict[str, Any]) -> Step:
+        """The step from a state as a statistic sees it."""
+        return Step(
+            **parts,
+            network=lambda: eqx.combine(parts["weights"], state.carried, self.problem.frame),
+            full_gradient=lambda: self._full_gradient(parts["weights"], state.carried),
+            initial_weights=trained_weights(self.member.weights),
+        )
+
+    def _limit(self, first: Any) -> Any:
+        """The loss beyond which a run has diverged whose first one this is."""
+        power = self.problem.target_power[self.member.place] if self.settings.several else self.problem.target_power
+        largest = jnp.maximum(jnp.abs(first), jnp.asarray(power, self.dtype) / 2)
+        return jnp.where(largest > 0, EXPLODED * largest, jnp.inf)
+
+    def _own(self, batch: Batch | None) -> Any:
+        if batch is None or not self.settings.several:
+            return batch
+        return jax.tree.map(lambda values: values[self.member.place], batch)
+
+    def _loss(self, weights: Any, carried: Any, batch: Batch | None) -> tuple[Array, Any]:
+        """The loss of a batch in training, and the new running statistics."""
+        if batch is None:
+            return self.problem.average.loss(eqx.combine(weights, carried, self.problem.frame)), carried
+        inputs = jnp.asarray(batch.inputs)
+        if self.settings.half:
+            weights = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), weights)
+            inputs = inputs.astype(jnp.bfloat16) if jnp.issubdtype(inputs.dtype, jnp.floating) else inputs
+        network = eqx.combine(weights, carried, self.problem.frame)
+        if hasattr(network, "train_step_outputs"):
+            outputs, new = applied(network.train_step_outputs, network, inputs)
+            after = running_statistics(eqx.filter(new, eqx.is_inexact_array))
+            after = jax.tree.map(lambda old, now: now.astype(old.dtype), carried, after)
+        else:
+            outputs, after = applied(network, network, inputs), carried
+        return losses(self.settings.loss, outputs.astype(self.dtype), batch).sum() / len(inputs), after
+
+    def _loss_and_gradient(self, weights: Any, carried: Any, batch: Batch | None) -> tuple[tuple[Array, Any], Any]:
+        function, parts = jax.value_and_grad(self._loss, has_aux=True), self.settings.parts
+        if parts == 1:
+            return function(weights, carried, batch)
+
+        def add(sums: Any, part: Batch) -> tuple[Any, None]:
+            (loss, after), gradient = function(weights, sums[1], part)
+            return (sums[0] + loss, after, jax.tree.map(jnp.add, sums[2], gradient)), None
+
+        nothing = jnp.zeros((), self.dtype), carried, jax.tree.map(jnp.zeros_like, weights)
+        split = jax.tree.map(lambda values: values.reshape(parts, -1, *values.shape[1:]), batch)
+        (loss, after, gradient), _ = jax.lax.scan(add, nothing, split)
+        return (loss / parts, after), jax.tree.map(lambda sum_of_parts: sum_of_parts / parts, gradient)
+
+    def _full_gradient(self, weights: Any, carried: Any) -> Any:
+        average = self._stream_average()
+        if average is not None:
+            return jax.grad(lambda weights: average.loss(eqx.combine(weights, carried, self.problem.frame)))(weights)
+        require(
+            self.data is not None or self.settings.batches.stream is None,
+            "a step statistic asks for the full gradient and the task is a stream of samples",
+            argument="step_statistics",
+            remedy="use the gradient of the batch, or a task with samples",
+        )
+        return jax.grad(lambda weights: self._loss(weights, carried, self.data)[0])(weights)
+
+    def _stream_average(self) -> Any:
+        """The formula of the loss over the whole distribution of a stream, if there is one."""
+        stream = self.settings.batches.stream
+        # The formula is that of the squared loss.
+        known = stream is not None and stream.has_expectation and self.settings.loss == Loss()
+        return stream.expectation() if known and stream is not None else None
+
+    def _evaluated(self, network: Any, data: Batch | None, step: Any) -> dict[str, Any]:
+        batches = self.settings.batches
+        if data is None and batches.stream is not None:
+            average = self._stream_average()
+            if average is not None:
+                return {"loss": average.loss(network)}
+            # Keys of batches have one number after the seed, so these are others.
+            data = batches.fresh(
+                jax.random.fold_in(jax.random.fold_in(self.key, step), EVALUATED), EVALUATED, self.dtype
+            )
+        if data is None:
+            return {"loss": self.problem.average.loss(network)}
+        settings = self.settings
+        loss, right = means(settings.loss, network, data, self.dtype, right=settings.counts_right)
+        return {"loss": loss, "accuracy": right} if settings.counts_right else {"loss": loss}
+
+
+def _later(clock: Any, rate: Any) -> Any:
+    time, lost, _ = clock
+    new = time + rate
+    rest = jnp.where(time >= rate, (time - new) + rate, (rate - new) + time)
+    return new, lost + rest, rate

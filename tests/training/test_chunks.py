@@ -1,0 +1,81 @@
+import numpy as np
+import optax
+import pytest
+
+from dynascope.networks import TwoLayer
+from dynascope.tasks import Task
+from dynascope.training import Sampled, Total, chunks, descend
+
+draw = np.random.default_rng(0)
+TASK = Task(draw.normal(size=(20, 2)), draw.normal(size=(20, 1)))
+NETWORKS = [TwoLayer(2, 3, 1, seed=seed) for seed in range(3)]
+STATISTICS = {
+    "path": Total(lambda step: step.loss),
+    "batch_loss": Sampled(lambda step: step.loss, [0, 7, 50, 299]),
+}
+OPTIONS = {
+    "steps": 300,
+    "learning_rate": [0.01, 0.02],
+    "batch_size": 6,
+    "batches": "independent",
+    "optimizer": optax.adam,
+    "record_steps": [0, 3, 64, 65, 200],
+    "step_statistics": STATISTICS,
+    "return_networks": True,
+}
+
+
+def in_pieces(monkeypatch, seconds, growth, **options):
+    monkeypatch.setattr(chunks, "_SECONDS", seconds)
+    monkeypatch.setattr(chunks, "_GROWTH", growth)
+    told = []
+    run, ends = descend(NETWORKS, TASK, progress=lambda *each: told.append(each), **OPTIONS | options)
+    return run, ends, told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("probe", [None, lambda network: {"first_norm": ((), np.sum(network.first**2))}])
+def test_pieces_have_the_bits_of_the_whole(monkeypatch, probe):
+    whole, ends, once = in_pieces(monkeypatch, 1e9, 10**9)
+    # No piece is longer than the first, of a single step.
+    pieces, others, many = in_pieces(monkeypatch, 1e-9, 1, probe=probe)
+    assert len(once) == 2
+    assert len(many) == 300 + (probe is not None)
+    assert many[-1] == (300, 300)
+    for name in whole.data_vars:
+        np.testing.assert_array_equal(whole[name], pieces[name])
+    np.testing.assert_array_equal(ends.first, others.first)
+    if probe is not None:
+        assert pieces["first_norm"].dims == ("seed", "learning_rate", "step")
+
+
+@pytest.mark.slow
+def test_progress_is_told_between_pieces_until_the_end(monkeypatch):
+    *_, told = in_pieces(monkeypatch, 1e-9, 4)
+    steps = [done for done, _ in told]
+    assert steps == sorted(set(steps))
+    assert {all_steps for _, all_steps in told} == {300}
+    assert steps[-1] == 300
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_the_run(monkeypatch):
+    def stop(done, _):
+        if done >= 20:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(chunks, "_SECONDS", 1e-9)
+    monkeypatch.setattr(chunks, "_GROWTH", 2)
+    with pytest.raises(KeyboardInterrupt):
+        descend(NETWORKS, TASK, progress=stop, **OPTIONS)
+
+
+@pytest.mark.slow
+def test_runs_that_record_fewer_steps_have_the_bits_of_the_one_that_records_more():
+    def recorded(steps):
+        return descend(NETWORKS, TASK, **OPTIONS | {"record_steps": steps, "return_networks": False})
+
+    more, fewer = recorded([0, 3, 5, 64, 65, 200, 300]), recorded([0, 3, 64, 65, 200])
+    assert fewer.sizes["step"] == 5
+    for name in ("loss", "path"):
+        np.testing.assert_array_equal(fewer[name], more[name].sel(step=fewer["step"]))

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from dynascope.errors import DivergenceError
+from dynascope.flows import deadline
+from dynascope.networks import TwoLayer
+from dynascope.tasks import Task
+from dynascope.training import descend, largest_curvature, stable_rate
+
+TASK = Task(np.eye(2) * 2**0.5, np.diag([3.0, 1.0]) * 2**0.5)
+
+
+def test_the_curvature_is_that_of_the_strongest_mode():
+    # With w = ab and ½ (s − ab)² at a = b = √s the Hessian is s (1 1; 1 1), whose largest eigenvalue is 2 s.
+    root = np.diag([3.0, 1.0]) ** 0.5
+    balanced = TwoLayer(2, 2, 2).with_neurons(np.hstack([root, root]))
+    assert largest_curvature(balanced, TASK) == pytest.approx(6.0, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_rates_below_the_stable_one_converge_and_rates_above_do_not():
+    network = TwoLayer(2, 4, 2)
+    run = {"scale": 0.1, "steps": 60}
+    stable = stable_rate(network, TASK, learning_rate=1.5, **run)
+    assert stable == pytest.approx(1 / 3, rel=0.05)
+    assert descend(network, TASK, learning_rate=0.9 * stable, scale=0.1, steps=300)["loss"][-1] < 1e-3
+    with pytest.raises(DivergenceError):
+        descend(network, TASK, learning_rate=3 * stable, scale=0.1, steps=300)
+
+
+@pytest.mark.slow
+def test_a_busy_machine_finds_the_same_rate(monkeypatch):
+    arguments = {"scale": 0.1, "learning_rate": 1.5, "steps": 60}
+    alone = stable_rate(TwoLayer(2, 4, 2), TASK, **arguments)
+    hours = itertools.count(step=3600.0)
+    monkeypatch.setattr(deadline.time, "monotonic", lambda: next(hours))
+    assert stable_rate(TwoLayer(2, 4, 2), TASK, **arguments) == alone
+
+
+def test_what_takes_too_many_steps_is_not_tried():
+    assert stable_rate(TwoLayer(2, 4, 2), TASK, scale=0.1, learning_rate=1e-8, steps=10**8) is None
