@@ -19,8 +19,9 @@ _POSITIVE = """
     features.effective_ridge.samples features.kernel_regression_error.samples features.learnability.samples
     grokking.fitting_time.weight_decay grokking.grokking_time.weight_decay grokking.late_curve.weight_decay
     grokking.weight_product.weight_decay margins.log_time.start margins.margin_at_time.start
-    margins.normalised_time.start modes.clean_stages.target modes.scalar.equivalent_scalings.factor
-    modes.stage_threshold.target noise.noisy_student_exponent.noise_variance noise.quartic_stationary_law.growth
+    margins.normalised_time.start scalar_networks.clean_stages.target scalar_networks.scalar.equivalent_scalings.factor
+    scalar_networks.stage_threshold.target noise.noisy_student_exponent.noise_variance
+    noise.quartic_stationary_law.growth
     noise.quartic_stationary_law.noise noise.stationary_law.noise scaling_laws.data_law.samples
     scaling_laws.fit_joint.data scaling_laws.fit_joint.parameters scaling_laws.missing_loss.skills
     scaling_laws.parameter_law.neurons scaling_laws.time_law.neurons scaling_laws.time_law.times

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.theory import line
+from dynascope.theory import line_inputs
 
 __all__ = ["KEPT", "NEEDED", "OTHERS", "OUTSIDE", "POINTS"]
 
@@ -19,7 +19,7 @@ RANDOM = np.random.default_rng(3).normal(size=(2, 5))
 LINE = {
     "first": np.array([[0.3, -0.5, 0.2], [0.1, 0.2, 0.4]]),
     "second": np.array([0.4, -0.2, 0.1]),
-    "data": line.LineData(np.array([0.6, 0.8]), 2.0, 0.6, 0.1),
+    "data": line_inputs.LineData(np.array([0.6, 0.8]), 2.0, 0.6, 0.1),
     "multiplier": 1.2,
     "first_rate": 0.5,
     "second_rate": 0.7,
@@ -45,21 +45,21 @@ OTHERS: dict[str, dict[str, Any]] = {
         "initial_features": 0.2,
         "initial_classifier": 0.1,
     },
-    "line.alignment-of two inputs": {**LINE, "times": 1.0},
-    "line.layer_norms-of two inputs": {**LINE, "times": 1.0},
-    "line.time_scale-of two inputs": LINE,
-    "modes.stage_threshold-of target one": {"target": 1.0},
-    "modes.time_to_reach-of any strength": {"unreachable": "infinity"},
+    "line_inputs.alignment-of two inputs": {**LINE, "times": 1.0},
+    "line_inputs.layer_norms-of two inputs": {**LINE, "times": 1.0},
+    "line_inputs.time_scale-of two inputs": LINE,
+    "scalar_networks.stage_threshold-of target one": {"target": 1.0},
+    "scalar_networks.time_to_reach-of any strength": {"unreachable": "infinity"},
     "transfer.transfer_error-of two features": {"first": WIDE.T, "new_map": np.ones((3, 1)), "times": TIMES},
-    "wide.deep_isotropic_flow-of two modes": {
+    "function_space.deep_isotropic_flow-of two modes": {
         "times": TIMES,
         "inputs": SAMPLES[0],
         "targets": SAMPLES[1],
         "coefficients": TWINS,
         "gaps": np.zeros(2),
     },
-    "wide.deep_isotropic_rate-of two values": {"singular_value": np.ones(2)},
-    "wide.isotropic_flow-of three inputs": {
+    "function_space.deep_isotropic_rate-of two values": {"singular_value": np.ones(2)},
+    "function_space.isotropic_flow-of three inputs": {
         "times": TIMES,
         "inputs": THREE_INPUTS,
         "targets": SAMPLES[1],
@@ -67,10 +67,10 @@ OTHERS: dict[str, dict[str, Any]] = {
         "imbalance": 0.5,
         "width": 2,
     },
-    "wide.isotropic_preconditioner-of two outputs": {"coefficients": TWINS, "width": 2},
-    "wide.isotropic_preconditioner-of three outputs": {"coefficients": WIDE, "width": 3},
-    "wide.layer_spectra-of two values": {"singular_value": np.ones(2)},
-    "wide.layer_spectra-of two layers": {"gaps": np.zeros(1)},
+    "function_space.isotropic_preconditioner-of two outputs": {"coefficients": TWINS, "width": 2},
+    "function_space.isotropic_preconditioner-of three outputs": {"coefficients": WIDE, "width": 3},
+    "function_space.layer_spectra-of two values": {"singular_value": np.ones(2)},
+    "function_space.layer_spectra-of two layers": {"gaps": np.zeros(1)},
 }
 
 # What is outside the domain of each argument, where all others are as in the call. All that are named are traced.
@@ -100,7 +100,7 @@ OUTSIDE_STRENGTH = {"times": (-1.0, np.inf), "target": (np.inf, np.nan), "initia
 OUTSIDE_TIME = {"strength": (np.nan, np.inf), "target": (np.inf, np.nan), "initial_strength": (-np.inf,)}
 OUTSIDE_ESCAPE = {"target": (0.0, -1.0, np.inf), "initial_strength": (0.0, -0.1, 2.0, 3.0)}
 OUTSIDE: dict[str, dict[str, tuple[float, ...]]] = {
-    "modes.growth_factor": {
+    "scalar_networks.growth_factor": {
         "times": (-1.0, np.inf),
         "target": (np.nan, np.inf),
         "growing": (-0.5,),
@@ -108,7 +108,7 @@ OUTSIDE: dict[str, dict[str, tuple[float, ...]]] = {
         "rate": (0.0, -1.0),
         "log_scale": (np.inf,),
     },
-    "modes.time_to_reach-of any strength": {
+    "scalar_networks.time_to_reach-of any strength": {
         "strength": (np.nan,),
         "target": (np.inf,),
         "growing": (-0.5,),
@@ -116,49 +116,49 @@ OUTSIDE: dict[str, dict[str, tuple[float, ...]]] = {
         "rate": (0.0, -1.0),
         "log_scale": (),
     },
-    "modes.mode_strength": {
+    "scalar_networks.mode_strength": {
         "times": (-1.0,),
         "input_power": (0.0, -1.0),
         "learning_rate": (0.0, -1.0),
         "initial_output_weight": (np.inf, np.nan),
         "initial_input_weight": (np.inf,),
     },
-    "modes.linear_mode_strength": {
+    "scalar_networks.linear_mode_strength": {
         "times": (-1.0, np.inf),
         "target": (np.inf,),
         "input_power": (0.0, -1.0),
         "learning_rate": (0.0, -1.0),
     },
-    "modes.emergence_time": {
+    "scalar_networks.emergence_time": {
         "target": (0.0,),
         "fraction": (0.0, 1.0, 2.0),
         "input_power": (-1.0,),
         "initial_output_weight": (np.inf,),
         "learning_rate": (),
     },
-    "modes.saturation_time": {
+    "scalar_networks.saturation_time": {
         "target": (0.0,),
         "fraction": (0.0, 0.5, 0.7),
         "learning_rate": (-1.0,),
         "initial_input_weight": (np.inf,),
     },
-    "modes.stage_threshold-of target one": {
+    "scalar_networks.stage_threshold-of target one": {
         "initial_strength": (0.0, 1.0, -1.0),
         "next_input_power": (1.0, 2.0, -0.5),
         "target": (-1.0, np.inf),
     },
-    "modes.scalar.trajectory": {
+    "scalar_networks.scalar.trajectory": {
         "times": (-1.0,),
         "learning_rate": (0.0, -1.0),
         "setting.divisor": (0.0,),
         "setting.input_power": (0.0, -1.0),
         "setting.target": (np.inf,),
     },
-    "line.trajectory": {**OUTSIDE_LINE, "times": (-1.0, np.inf), "data.unexplained": (-1.0, np.nan)},
-    "line.alignment-of two inputs": {**OUTSIDE_LINE, "times": (-1.0, np.inf)},
-    "line.layer_norms-of two inputs": {**OUTSIDE_LINE, "times": (-1.0, np.inf)},
-    "line.time_scale-of two inputs": OUTSIDE_LINE,
-    "line.tangent_kernel": {
+    "line_inputs.trajectory": {**OUTSIDE_LINE, "times": (-1.0, np.inf), "data.unexplained": (-1.0, np.nan)},
+    "line_inputs.alignment-of two inputs": {**OUTSIDE_LINE, "times": (-1.0, np.inf)},
+    "line_inputs.layer_norms-of two inputs": {**OUTSIDE_LINE, "times": (-1.0, np.inf)},
+    "line_inputs.time_scale-of two inputs": OUTSIDE_LINE,
+    "line_inputs.tangent_kernel": {
         "first": (np.inf,),
         "multiplier": (0.0, -1.0),
         "first_rate": (-1.0,),
@@ -209,7 +209,7 @@ KEPT = {
     ("features.kernel_regression_error", "coefficients"): {0, 1, 2},
     ("features.kernel_regression_error", "noise_variance"): {0, 1, 2, 6},
     ("features.kernel_regression_error", "unreachable_power"): {0, 1, 2, 6},
-    ("line.trajectory", "data.unexplained"): {0, 1, 2, 3},
+    ("line_inputs.trajectory", "data.unexplained"): {0, 1, 2, 3},
     ("transfer.transfer_error", "times"): {1},
 }
 
@@ -229,11 +229,11 @@ POINTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"intensity": 1.0, "coefficients": 0.0},
         {"samples": 25.0, "noise_variance": 0.0},
     ),
-    ("line.trajectory", {"first": 0.0, "second": 1.0}, {"times": TIMES}),
-    ("line.trajectory", {"first": WIDE, "second": 0.0}, {"times": TIMES}),
+    ("line_inputs.trajectory", {"first": 0.0, "second": 1.0}, {"times": TIMES}),
+    ("line_inputs.trajectory", {"first": WIDE, "second": 0.0}, {"times": TIMES}),
     *(
         (
-            "modes.mode_strength",
+            "scalar_networks.mode_strength",
             {"target": target, "input_power": 1.0, "initial_output_weight": output, "initial_input_weight": 0.3},
             {"times": time},
         )
@@ -242,7 +242,7 @@ POINTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     *(
         (
-            "modes.scalar.trajectory",
+            "scalar_networks.scalar.trajectory",
             {"setting.target": 1.0, "setting.output_weights": 0.0, "setting.input_weights": 1.0},
             {"times": time},
         )
@@ -276,14 +276,14 @@ POINTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("transfer.transfer_error", {"first": np.diag([1.0, 1.0, 0.5]), "new_map": 1.0}, {"times": TIMES}),
     ("transfer.transfer_error-of two features", {"new_map": 1.0}, {}),
     ("transfer.transfer_speed", {"strength": [0.0, 1.0], "balance": 2.0}, {}),
-    ("wide.deep_isotropic_flow-of two modes", {"coefficients": 0.5 * TWINS, "gaps": [0.5, -0.2]}, {}),
-    ("wide.deep_isotropic_flow-of two modes", {"coefficients": 0.5 * TWINS, "gaps": 0.0}, {}),
-    ("wide.deep_isotropic_rate-of two values", {"singular_value": 0.8, "gaps": [0.5, -0.2]}, {}),
-    ("wide.isotropic_flow-of three inputs", {"coefficients": WIDE.T, "imbalance": 0.5}, {}),
-    ("wide.isotropic_flow-of three inputs", {"coefficients": 0 * WIDE.T, "imbalance": 0.5}, {}),
-    ("wide.isotropic_flow-of three inputs", {"coefficients": 1.0, "imbalance": 0.5}, {}),
-    ("wide.isotropic_preconditioner-of two outputs", {"coefficients": TWINS}, {"imbalance": 0.0}),
-    ("wide.isotropic_preconditioner-of three outputs", {"coefficients": WIDE, "imbalance": 0.5}, {}),
-    ("wide.layer_spectra-of two values", {"singular_value": 0.8, "gaps": [0.5, -0.2]}, {}),
-    ("wide.layer_spectra-of two layers", {"singular_value": 0.8, "gaps": 0.4}, {}),
+    ("function_space.deep_isotropic_flow-of two modes", {"coefficients": 0.5 * TWINS, "gaps": [0.5, -0.2]}, {}),
+    ("function_space.deep_isotropic_flow-of two modes", {"coefficients": 0.5 * TWINS, "gaps": 0.0}, {}),
+    ("function_space.deep_isotropic_rate-of two values", {"singular_value": 0.8, "gaps": [0.5, -0.2]}, {}),
+    ("function_space.isotropic_flow-of three inputs", {"coefficients": WIDE.T, "imbalance": 0.5}, {}),
+    ("function_space.isotropic_flow-of three inputs", {"coefficients": 0 * WIDE.T, "imbalance": 0.5}, {}),
+    ("function_space.isotropic_flow-of three inputs", {"coefficients": 1.0, "imbalance": 0.5}, {}),
+    ("function_space.isotropic_preconditioner-of two outputs", {"coefficients": TWINS}, {"imbalance": 0.0}),
+    ("function_space.isotropic_preconditioner-of three outputs", {"coefficients": WIDE, "imbalance": 0.5}, {}),
+    ("function_space.layer_spectra-of two values", {"singular_value": 0.8, "gaps": [0.5, -0.2]}, {}),
+    ("function_space.layer_spectra-of two layers", {"singular_value": 0.8, "gaps": 0.4}, {}),
 ]

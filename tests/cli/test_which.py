@@ -54,7 +54,7 @@ def test_machines_get_one_object_with_every_number(table, capsys):
     compile(answer["python"], "<the lines to copy>", "exec")
     modes = {each["theory"]: each for each in answer["theories"]}["independent-modes"]
     assert modes["kind"] == "exact"
-    assert modes["more"]["theory.modes.emergence_time"]
+    assert modes["more"]["theory.scalar_networks.emergence_time"]
     assert all(math.isfinite(each["value"]) for row in answer["theories"] for each in row["assumptions"])
 
 

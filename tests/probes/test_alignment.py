@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.probes.alignment import data_alignment, imbalance, layer_alignment, line_alignment, weight_movement
-from dynascope.theory import line
+from dynascope.theory import line_inputs
 
 SHAPES = ((4, 3), (3, 5), (5, 2))
 
@@ -105,8 +105,8 @@ def test_the_alignment_of_the_golden_run_on_a_line_is_measured():
     times = np.array([0.0, 0.1, 0.3])
     rates = {"multiplier": 1.5, "first_rate": 2.0, "second_rate": 0.5, "prefactor": 1.0}
     with jax.enable_x64(True):
-        run = line.trajectory(first, second, line.LineData(direction, 2.0, 0.6), times, **rates)
-        predicted = line.alignment(first, second, line.LineData(direction, 2.0, 0.6), times, **rates)
+        run = line_inputs.trajectory(first, second, line_inputs.LineData(direction, 2.0, 0.6), times, **rates)
+        predicted = line_inputs.alignment(first, second, line_inputs.LineData(direction, 2.0, 0.6), times, **rates)
     dimensions, found = line_alignment(np.asarray(run.first), np.asarray(run.second), direction)["alignment"]
     assert dimensions == ("time",)
     # The golden numbers have twelve digits.

@@ -9,7 +9,7 @@ from dynascope.probes.alignment import imbalance
 from dynascope.symmetry import charges, structure
 from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory.balanced import layer_balance
-from dynascope.theory.wide import conserved_matrices, conserved_matrix
+from dynascope.theory.function_space import conserved_matrices, conserved_matrix
 
 LAYERS = [np.random.default_rng(0).normal(size=shape) for shape in ((3, 4), (4, 5), (5, 2))]
 ROUNDING = 1e-13  # of sums of five products of order one

@@ -99,8 +99,14 @@ def test_an_array_of_another_shape_is_refused_or_fits(member, call):
 
 # Those answer that something takes for ever, or is without bound.
 ANSWER_INFINITY = {
-    *("balanced.balanced_limit", "features.kernel_regression_error", "line.rescaling", "line.time_scale"),
-    *("modes.growth_limit", "modes.time_to_reach", "neuron.escape_time", "neuron.regime", "noise.thermometer"),
+    *("balanced.balanced_limit", "features.kernel_regression_error", "line_inputs.rescaling", "line_inputs.time_scale"),
+    *(
+        "scalar_networks.growth_limit",
+        "scalar_networks.time_to_reach",
+        "neuron.escape_time",
+        "neuron.regime",
+        "noise.thermometer",
+    ),
 }
 
 

@@ -20,7 +20,7 @@ from dynascope.theory import transfer
 DIFFERENTIABLE = list(dict.fromkeys(name.partition("-")[0] for name, *_ in POINTS))
 # One of them is compiled by itself, and is not mapped; two more can be compiled, and are not differentiated.
 COMPILABLE = [name for name in DIFFERENTIABLE if name != "neuron.function_space_flow"]
-COMPILABLE += ["line.time_scale", "modes.growth_factor"]
+COMPILABLE += ["line_inputs.time_scale", "scalar_networks.growth_factor"]
 of_each = pytest.mark.parametrize("name", dict.fromkeys([*COMPILABLE, *OUTSIDE]))
 
 

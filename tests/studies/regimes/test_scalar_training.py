@@ -5,7 +5,7 @@ import numpy as np
 
 from dynascope.studies.regimes.lazy_rich_features.richness import richer_settings
 from dynascope.studies.regimes.scalar_training import final_growth
-from dynascope.theory.modes.scalar import Setting, limit
+from dynascope.theory.scalar_networks.scalar import Setting, limit
 
 
 def test_growth_golden():

@@ -13,7 +13,7 @@ from scipy.special import hyp2f1
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.deep_modes import escape_time, limit, strength_at, time_to_strength
-from dynascope.theory.modes import mode_strength
+from dynascope.theory.scalar_networks import mode_strength
 
 TIMES = np.array([0.0, 0.1, 0.5, 1.0, 3.0])
 

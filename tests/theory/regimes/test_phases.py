@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.networks import initial_network
-from dynascope.theory.line import line_data, time_scale, trajectory
-from dynascope.theory.modes.growth import growth_limit
+from dynascope.theory.line_inputs import line_data, time_scale, trajectory
 from dynascope.theory.regimes.phases import (
     Parametrisation,
     kernel_exponents,
@@ -22,6 +21,7 @@ from dynascope.theory.regimes.phases import (
     stable_rates,
     standard_parametrisations,
 )
+from dynascope.theory.scalar_networks.growth import growth_limit
 
 halves = st.integers(-6, 6).map(lambda number: number / 2)
 parametrisations = st.builds(

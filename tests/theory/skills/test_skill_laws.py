@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.errors import InputError
 from dynascope.tasks.parity.skills import skill_frequencies
-from dynascope.theory.modes import mode_strength
+from dynascope.theory.scalar_networks import mode_strength
 from dynascope.theory.skills import (
     data_emergence,
     half_strength_steps,

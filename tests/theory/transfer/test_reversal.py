@@ -9,8 +9,8 @@ from scipy.integrate import solve_ivp
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.theory.modes.growth import growth_factor
-from dynascope.theory.modes.passage_time import time_to_reach
+from dynascope.theory.scalar_networks.growth import growth_factor
+from dynascope.theory.scalar_networks.passage_time import time_to_reach
 from dynascope.theory.transfer import reversal_time, reversal_trajectory
 
 # Golden numbers are stored with 12 digits, so 1e-10 leaves room for their last ones.

@@ -15,11 +15,11 @@ from dynascope.prediction.measures import violation
 from dynascope.prediction.theories.followed import POINTS, Curve, followed
 from dynascope.prediction.theories.theory import Theory
 from dynascope.symmetry.layer_charges import layer_charges
-from dynascope.theory import balanced, deep_modes, line, neuron, wide
+from dynascope.theory import balanced, deep_modes, function_space, line_inputs, neuron
 from dynascope.theory.assumptions import BALANCED_LAYERS, ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.balanced.determinants import distance_kept
 from dynascope.theory.features import eigenspectrum, training_flow
-from dynascope.theory.modes import emergence_time, mode_strength, saturation_time
+from dynascope.theory.scalar_networks import emergence_time, mode_strength, saturation_time
 
 __all__ = ["CURVES"]
 
@@ -58,7 +58,9 @@ def _balanced(case: Case, times: np.ndarray) -> Curve:
 def _isotropic(case: Case, times: np.ndarray) -> Curve:
     first, second = _two(case)
     task = case.task
-    path = wide.isotropic_flow(times, task.inputs, task.targets, first @ second, _imbalance(case), first.shape[1])
+    path = function_space.isotropic_flow(
+        times, task.inputs, task.targets, first @ second, _imbalance(case), first.shape[1]
+    )
     return Curve(np.asarray(path.loss), {"coefficient": (("time", "feature", "target"), path.coefficients)})
 
 
@@ -66,7 +68,7 @@ def _deep_isotropic(case: Case, times: np.ndarray) -> Curve:
     layers, task = case.layers, case.task
     assert layers is not None
     start = np.linalg.multi_dot(layers)
-    path = wide.deep_isotropic_flow(times, task.inputs, task.targets, start, _gaps(case))
+    path = function_space.deep_isotropic_flow(times, task.inputs, task.targets, start, _gaps(case))
     return Curve(np.asarray(path.loss), {"coefficient": (("time", "feature", "target"), path.coefficients)})
 
 
@@ -117,8 +119,8 @@ def _line(case: Case, times: np.ndarray) -> Curve:
     first, second = _two(case)
     direction = np.linalg.eigh(case.task.input_moment)[1][:, -1]
     along = case.task.inputs @ direction  # all of them, where they are on a line
-    data = line.line_data(np.outer(along, direction), case.task.targets)
-    path = line.trajectory(first, second[:, 0], data, times)
+    data = line_inputs.line_data(np.outer(along, direction), case.task.targets)
+    path = line_inputs.trajectory(first, second[:, 0], data, times)
     return Curve(np.asarray(path.loss), {"slope_of_network": (("time",), path.strength)})
 
 
@@ -265,25 +267,25 @@ CURVES = (
     ),
     _curve(
         "isotropic",
-        wide.isotropic_flow,
+        function_space.isotropic_flow,
         _isotropic,
         fits=lambda case: _is_two_layer(case) and _closes(case),
-        call="theory.wide.isotropic_flow(TIMES, task.inputs, task.targets, SCALE**2 * FIRST @ SECOND, IMBALANCE, "
-        "width=FIRST.shape[1])",
+        call="theory.function_space.isotropic_flow(TIMES, task.inputs, task.targets, SCALE**2 * FIRST @ SECOND, "
+        "IMBALANCE, width=FIRST.shape[1])",
         numbers=lambda case: {"IMBALANCE": _imbalance(case)},
-        beside=(wide.isotropic_preconditioner, wide.conserved_matrix),
+        beside=(function_space.isotropic_preconditioner, function_space.conserved_matrix),
     ),
     _curve(
         "deep-isotropic",
-        wide.deep_isotropic_flow,
+        function_space.deep_isotropic_flow,
         _deep_isotropic,
         fits=_is_deep,
         operations=_deep_products,
         cost_factor=8.0,  # of five random maps one took sixty times as long as the others
-        call="theory.wide.deep_isotropic_flow(TIMES, task.inputs, task.targets, "
+        call="theory.function_space.deep_isotropic_flow(TIMES, task.inputs, task.targets, "
         "numpy.linalg.multi_dot([SCALE * each for each in NETWORK.weights]), GAPS)",
         numbers=lambda case: {"GAPS": _gaps(case)},
-        beside=(wide.layer_spectra, wide.conserved_matrices),
+        beside=(function_space.layer_spectra, function_space.conserved_matrices),
     ),
     _curve(
         "deep-modes",
@@ -320,12 +322,12 @@ CURVES = (
     ),
     _curve(
         "line",
-        line.trajectory,
+        line_inputs.trajectory,
         _line,
         fits=_is_two_layer,
-        call="theory.line.trajectory(SCALE * FIRST, SCALE * SECOND[:, 0], "
-        "theory.line.line_data(ON_A_LINE, task.targets), TIMES)",
-        beside=(line.limit, line.time_scale, line.alignment_change, line.rescaling),
+        call="theory.line_inputs.trajectory(SCALE * FIRST, SCALE * SECOND[:, 0], "
+        "theory.line_inputs.line_data(ON_A_LINE, task.targets), TIMES)",
+        beside=(line_inputs.limit, line_inputs.time_scale, line_inputs.alignment_change, line_inputs.rescaling),
     ),
     _curve(
         "independent-modes",
@@ -333,8 +335,8 @@ CURVES = (
         _independent_modes,
         further=(ONE_OUTPUT,),
         fits=lambda case: case.samples is not None and isinstance(case.network, DiagonalLinear) and not case.normalised,
-        call="theory.modes.mode_strength(TIMES[:, None], task.cross_moment[0] / numpy.diag(task.input_moment), "
-        "numpy.diag(task.input_moment), SCALE * NETWORK.v, SCALE * NETWORK.u)",
+        call="theory.scalar_networks.mode_strength(TIMES[:, None], task.cross_moment[0] / numpy.diag(task.input_moment)"
+        ", numpy.diag(task.input_moment), SCALE * NETWORK.v, SCALE * NETWORK.u)",
         beside=(emergence_time, saturation_time),
     ),
     _curve(

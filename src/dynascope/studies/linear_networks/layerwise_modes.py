@@ -13,7 +13,7 @@ from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, number, positive, seed
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import power_law_modes
-from dynascope.theory.modes import mode_strength
+from dynascope.theory.scalar_networks import mode_strength
 
 
 class LayerwiseModes(CurvesStudy):

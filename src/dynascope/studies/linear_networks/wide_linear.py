@@ -16,8 +16,13 @@ from dynascope.studies.fields import count, flag, positive, seed
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import unit_regression
 from dynascope.theory import papers
-from dynascope.theory.wide import conserved_matrix, isotropic_flow, isotropic_preconditioner, preconditioner_matrix
-from dynascope.theory.wide.isotropic import trace_drift
+from dynascope.theory.function_space import (
+    conserved_matrix,
+    isotropic_flow,
+    isotropic_preconditioner,
+    preconditioner_matrix,
+)
+from dynascope.theory.function_space.isotropic import trace_drift
 from dynascope.training import descend
 
 _LONGEST_STEP = 0.004  # step of discrete descent, in units of the fastest time constant

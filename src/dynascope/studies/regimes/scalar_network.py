@@ -11,7 +11,7 @@ import numpy as np
 from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
 from dynascope.studies.fields import count, number, numbers, positive, seed
 from dynascope.studies.regimes.scalar_training import trained_curves
-from dynascope.theory.modes.scalar import Limit, Scaling, Setting, equivalent_scalings, limit, trajectory
+from dynascope.theory.scalar_networks.scalar import Limit, Scaling, Setting, equivalent_scalings, limit, trajectory
 
 _KNOBS = ("target", "output", "input", "weights")
 

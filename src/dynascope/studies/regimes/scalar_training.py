@@ -12,7 +12,7 @@ from dynascope.errors import DivergenceError
 from dynascope.flows.continuous import gradient_flow
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.tasks.task import Task
-from dynascope.theory.modes.scalar import Setting
+from dynascope.theory.scalar_networks.scalar import Setting
 
 __all__ = ["final_growth", "trained_curves"]
 

@@ -28,8 +28,8 @@ from dynascope.errors import InputError
 from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
 from dynascope.theory.domain import covers
-from dynascope.theory.modes.growth import growth_factor
-from dynascope.theory.modes.passage_time import time_to_reach
+from dynascope.theory.scalar_networks.growth import growth_factor
+from dynascope.theory.scalar_networks.passage_time import time_to_reach
 
 __all__ = ["DeepModeLimit", "DeepModeStrength", "limit", "strength_at", "time_to_strength"]
 

@@ -18,7 +18,7 @@ from jaxtyping import Float, Real
 from dynascope.arguments import in_units, nan_outside, real_array, require, require_array
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
-from dynascope.theory.modes import mode_strength
+from dynascope.theory.scalar_networks import mode_strength
 
 __all__ = ["ClassModes", "Collapse", "class_modes", "collapse_end", "collapse_trajectory"]
 

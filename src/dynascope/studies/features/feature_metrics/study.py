@@ -21,7 +21,7 @@ from dynascope.studies.features.feature_metrics.step import step_on_a_line
 from dynascope.studies.features.linear_models import train_all_layers, train_last_layer
 from dynascope.studies.features.relabelled_digits import balanced_digits
 from dynascope.studies.fields import choice, count, number, positive, seed
-from dynascope.theory.modes import linear_mode_strength
+from dynascope.theory.scalar_networks import linear_mode_strength
 from dynascope.training.decay import decayed
 
 _CURVES = ("test_loss", "accuracy", "kappa_cka", "effective_dimension_utilization")

@@ -18,7 +18,7 @@ from dynascope.studies.fields import count, flag, fraction, number, positive, se
 from dynascope.studies.linear_networks.line_alignment.starts import STARTS, line_starts
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import line_regression
-from dynascope.theory import line, papers
+from dynascope.theory import line_inputs, papers
 
 _STAYS = 1e-6  # a change of alignment that is smaller is one of the solver
 _DESCENTS = tuple(itertools.product(("linear", "relu"), ("sgd", "adam")))
@@ -118,17 +118,17 @@ class LineAlignment(CurvesStudy):
     def exact(self) -> Values:
         """The exact solution from each start, and what it says before training."""
         start, rates, times = (*self._layers, self._data), self._rates, self._times
-        norms = line.layer_norms(*start, times, **rates)
-        change = line.alignment_change(*start, **rates)
+        norms = line_inputs.layer_norms(*start, times, **rates)
+        change = line_inputs.alignment_change(*start, **rates)
         return {
-            "loss": line.trajectory(*start, times, **rates).loss,
-            "alignment": line.alignment(*start, times, **rates),
+            "loss": line_inputs.trajectory(*start, times, **rates).loss,
+            "alignment": line_inputs.alignment(*start, times, **rates),
             "first_norm": norms.first,
             "second_norm": norms.second,
             "alignment_change": ("start", change.size),
             "alignment_sign": ("start", change.sign),
-            "rescaling": ("start", line.rescaling(*start, **rates).case),
-            "time_scale": ("start", line.time_scale(*start, **rates).time),
+            "rescaling": ("start", line_inputs.rescaling(*start, **rates).case),
+            "time_scale": ("start", line_inputs.time_scale(*start, **rates).time),
         }
 
     def charts(self) -> tuple[Chart, ...]:
@@ -142,7 +142,7 @@ class LineAlignment(CurvesStudy):
 
     def _sides(self, run: xr.Dataset) -> list[Claim]:
         """What is claimed of the sides on which alignment ends."""
-        sign = np.asarray(line.alignment_change(*self._layers, self._data, **self._rates).sign)
+        sign = np.asarray(line_inputs.alignment_change(*self._layers, self._data, **self._rates).sign)
         of = "in the linear network under gradient flow"
         claims = [_side("gradient flow", of, run["alignment"].transpose("time", "start").to_numpy(), sign)]
         for network, optimizer in _DESCENTS if self.descent else ():
@@ -173,12 +173,12 @@ class LineAlignment(CurvesStudy):
     @functools.cached_property
     def _times(self) -> np.ndarray:
         """Until ten of the longest time scale."""
-        longest = np.max(line.time_scale(*self._layers, self._data, **self._rates).time)
+        longest = np.max(line_inputs.time_scale(*self._layers, self._data, **self._rates).time)
         return np.linspace(0.0, 10 * float(longest), self.times)
 
     @functools.cached_property
-    def _data(self) -> line.LineData:
-        return line.line_data(self._task.inputs, self._task.targets)
+    def _data(self) -> line_inputs.LineData:
+        return line_inputs.line_data(self._task.inputs, self._task.targets)
 
     @functools.cached_property
     def _task(self) -> Task:

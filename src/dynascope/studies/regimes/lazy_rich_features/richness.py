@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.theory.modes.scalar import Setting
+from dynascope.theory.scalar_networks.scalar import Setting
 
 __all__ = ["richer_settings"]
 

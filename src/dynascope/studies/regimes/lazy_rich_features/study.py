@@ -29,7 +29,7 @@ from dynascope.studies.regimes.lazy_rich_features.linear_descent import descende
 from dynascope.studies.regimes.lazy_rich_features.richness import richer_settings
 from dynascope.studies.regimes.scalar_training import final_growth
 from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
-from dynascope.theory.modes.scalar import Setting, limit
+from dynascope.theory.scalar_networks.scalar import Setting, limit
 
 _LINEARISED, _LAST_LAYER = "linearised", "last layer only"
 _SMOOTH = ("tanh", "erf", "gelu")

@@ -11,8 +11,8 @@ from dynascope.errors import DivergenceError
 from dynascope.flows.continuous import gradient_flow
 from dynascope.studies.regimes.width_phases.networks import WideNetworks
 from dynascope.tasks.task import Task
-from dynascope.theory.line import line_data, time_scale, trajectory
-from dynascope.theory.line.motion import Trajectory
+from dynascope.theory.line_inputs import line_data, time_scale, trajectory
+from dynascope.theory.line_inputs.motion import Trajectory
 
 __all__ = ["WideRun", "solved_on_line", "trained_on_line", "trained_to_half"]
 

@@ -1,0 +1,317 @@
+"""The combination of the two layers that grows, and the one that shrinks, on inputs along a line."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
+
+from dynascope.arguments import (
+    all_finite,
+    in_one_shape,
+    is_traced,
+    nan_outside,
+    real_arrays,
+    require,
+    require_broadcast,
+    require_known,
+)
+from dynascope.compilation import AnyArray
+from dynascope.theory.line_inputs.data import LineData
+from dynascope.theory.scalar_networks.growth import GrowthFactor, GrowthLimit, growth_factor, growth_limit
+
+__all__ = [
+    "LOSS",
+    "STANDARDS",
+    "UNITS",
+    "Decomposition",
+    "LineStart",
+    "behind",
+    "decompose",
+    "end_of_growth",
+    "line_start",
+    "root",
+]
+
+_ROUNDING = 16  # units of rounding within which two numbers are the same
+
+# The units of a start, of which those that come first are brought to order one.
+LOSS = "p x^2 g^2 w^2 u^2"
+UNITS: dict[str, Any] = {
+    "first": "w",
+    "second": "u",
+    "data": {"power": "x^2", "target": "g w u", "unexplained": "x^2 g^2 w^2 u^2"},
+    "multiplier": "g",
+    "first_rate": "p^-1 x^-2 g^-2 u^-2 t^-1",
+    "second_rate": "p^-1 x^-2 g^-2 w^-2 t^-1",
+    "prefactor": "p",
+}
+STANDARDS = ("data.power", "prefactor", "multiplier", "first_rate", "second_rate", "data.target|first|second")
+
+
+class LineStart(NamedTuple):
+    """A network at the start and the line that it learns, checked and of one type; JAX may trace any part.
+
+    Attributes:
+        first: W, shape (..., d, h).
+        second: u, shape (..., h).
+        direction: n.
+        power: E[a²].
+        target: S.
+        unexplained: What no linear network can learn.
+        multiplier: γ.
+        first_rate: η₁.
+        second_rate: η₂.
+        prefactor: p of the loss.
+    """
+
+    first: Float[Array | np.ndarray, "... inputs width"]
+    second: Float[Array | np.ndarray, "... width"]
+    direction: Float[Array | np.ndarray, " inputs"]
+    power: Float[Array | np.ndarray, ...]
+    target: Float[Array | np.ndarray, ...]
+    unexplained: Float[Array | np.ndarray, ...]
+    multiplier: Float[Array | np.ndarray, ...]
+    first_rate: Float[Array | np.ndarray, ...]
+    second_rate: Float[Array | np.ndarray, ...]
+    prefactor: Float[Array | np.ndarray, ...]
+
+    def require_known(self) -> None:
+        """Raise `InputError` if JAX traces a part, of which no text can be made."""
+        require_known(**self._asdict())
+
+    def loss(self, residual: AnyArray) -> Array:
+        """P E(f − y)², shape (..., times) or (...) as that of the residual S − θ."""
+        extra = residual.ndim - len(self.batch)
+        prefactor, power, unexplained = (behind(each, extra) for each in (self.prefactor, self.power, self.unexplained))
+        return prefactor * (power * residual**2 + nan_outside(unexplained >= 0, unexplained))
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The common leading axes."""
+        return np.broadcast_shapes(self.second.shape[:-1], *(each.shape for each in self[3:]))
+
+
+class Decomposition(NamedTuple):
+    """The start in the variables pᵢ, qᵢ = ½(c uᵢ ± vᵢ/c), c = (η₁/η₂)^¼, vᵢ = n·wᵢ, that only scale with time.
+
+    Attributes:
+        first: W at the start, shape (..., d, h).
+        direction: n.
+        growing: p, shape (..., h).
+        shrinking: q, shape (..., h).
+        ratio: c.
+        unit: The largest |pᵢ| or |qᵢ| (one if all vanish).
+        growing_power: P = Σ pᵢ² in squared units.
+        shrinking_power: Q in squared units.
+        distance: √(PQ − Y²) = ½ √(‖u‖²‖v‖² − (u·v)²) in squared units, Y = Σ pᵢ qᵢ; conserved, whatever the rates, and
+            zero for parallel layers.
+        target: S.
+        multiplier: γ.
+        rate: k = 4 p √(η₁ η₂) γ E[a²], where p is the prefactor of the loss.
+    """
+
+    first: Float[Array, "... inputs width"]
+    direction: Float[Array, " inputs"]
+    growing: Float[Array, "... width"]
+    shrinking: Float[Array, "... width"]
+    ratio: Float[Array, ...]
+    unit: Float[Array, ...]
+    growing_power: Float[Array, ...]
+    shrinking_power: Float[Array, ...]
+    distance: Float[Array, ...]
+    target: Float[Array, ...]
+    multiplier: Float[Array, ...]
+    rate: Float[Array, ...]
+
+    def growth(self, times: Array) -> GrowthFactor:
+        """The growth factor, shape (..., times) or (...) for a single time."""
+        arguments = (self.target, *self.powers, self.rate, jnp.log(self.unit))
+        target, growing, shrinking, rate, log_scale = (behind(each, times.ndim) for each in arguments)
+        return growth_factor(times, target, growing, shrinking, rate, log_scale=log_scale)
+
+    def layers(self, growth: GrowthFactor) -> tuple[AnyArray, AnyArray]:
+        """The layers u and v = n·W, shape (..., times, h)."""
+        extra = growth.log_growth.ndim - self.unit.ndim
+        growing, shrinking = (
+            jnp.expand_dims(each, tuple(range(-1 - extra, -1))) for each in (self.growing, self.shrinking)
+        )
+        second, along = growth._replace(log_growth=growth.log_growth[..., None]).layers(growing, shrinking)
+        ratio = behind(self.ratio, extra + 1)
+        return second / ratio, along * ratio
+
+    def initial_strength(self) -> Array:
+        """θ₀ = γ (P − Q), exactly zero where the two cancel up to rounding."""
+        growing, shrinking = self.powers
+        same = jnp.abs(growing - shrinking) <= self._rounding * (growing + shrinking)
+        return jnp.where(same, 0, growing - shrinking) * self.unit**2
+
+    def drive(self) -> Array:
+        """S − θ₀, exactly zero where the two are equal up to rounding or no weight can move."""
+        growing, shrinking = self.powers
+        difference = self.target - self.initial_strength()
+        same = jnp.abs(difference) <= self._rounding * (growing + shrinking) * self.unit**2
+        return jnp.where(same | (growing + shrinking == 0), 0, difference)
+
+    @property
+    def _rounding(self) -> float:
+        return _ROUNDING * float(jnp.finfo(self.unit.dtype).eps)
+
+    @property
+    def powers(self) -> tuple[Array, Array]:
+        """C = γP and D = γQ in squared units."""
+        return self.multiplier * self.growing_power, self.multiplier * self.shrinking_power
+
+
+def line_start(
+    first: ArrayLike,
+    second: ArrayLike,
+    data: LineData,
+    multiplier: ArrayLike = 1.0,
+    first_rate: ArrayLike = 1.0,
+    second_rate: ArrayLike = 1.0,
+    prefactor: ArrayLike = 0.5,
+) -> LineStart:
+    """Check the start.
+
+    Raises:
+        InputError: Shapes that do not fit, values that are not finite, or numbers that are not positive.
+    """
+    arguments: dict[str, Any] = {
+        "first": first,
+        "second": second,
+        **{f"data.{name}": value for name, value in data._asdict().items()},
+        "multiplier": multiplier,
+        "first_rate": first_rate,
+        "second_rate": second_rate,
+        "prefactor": prefactor,
+    }
+    positive = ("data.power", "multiplier", "first_rate", "second_rate", "prefactor")
+    start = LineStart._make(
+        real_arrays(**arguments, minimum={"data.unexplained": 0}, above=dict.fromkeys(positive, 0.0), broadcast=False)
+    )
+    _require_unit_vector(start.direction)
+    _require_shapes(start)
+    numbers = zip(list(arguments)[3:], (each.shape for each in start[3:]), strict=True)
+    require_broadcast(second=start.second.shape[:-1], **dict(numbers))
+    return LineStart(*start[:3], *in_one_shape(*start[3:]))
+
+
+def decompose(start: LineStart) -> Decomposition:
+    """The start in the variables that only scale with time, inside a compiled function; of one out of range, NaN."""
+    batch = start.batch
+    first, second = (
+        jnp.broadcast_to(each, batch + each.shape[len(each.shape) - axes :])
+        for each, axes in ((start.first, 2), (start.second, 1))
+    )
+    power, target, _, multiplier, first_rate, second_rate, prefactor = (jnp.broadcast_to(x, batch) for x in start[3:])
+    ratio = (first_rate / second_rate) ** 0.25
+    along = jnp.einsum("d,...dh->...h", start.direction, first)
+    outer, inner = ratio[..., None] * second / 2, along / ratio[..., None] / 2
+    growing, shrinking = _sum(outer, inner), _sum(outer, -inner)
+    largest = jax.lax.stop_gradient(jnp.maximum(jnp.abs(growing), jnp.abs(shrinking)).max(axis=-1))
+    unit = jnp.where(largest == 0, 1, largest)
+    p, q = growing / unit[..., None], shrinking / unit[..., None]
+    rate = 4 * prefactor * jnp.sqrt(first_rate) * jnp.sqrt(second_rate) * multiplier * power
+    inside = all_finite(first).all((-2, -1)) & all_finite(second).all(-1) & all_finite(target, rate)
+    for positive in (power, multiplier, first_rate, second_rate, prefactor):
+        inside &= positive > 0
+    return Decomposition(
+        first=first,
+        direction=jnp.asarray(start.direction),
+        growing=growing,
+        shrinking=shrinking,
+        ratio=ratio,
+        unit=unit,
+        growing_power=jnp.sum(p**2, axis=-1),
+        shrinking_power=jnp.sum(q**2, axis=-1),
+        distance=_distance(p, q),
+        target=target,
+        multiplier=multiplier,
+        rate=nan_outside(inside & _is_unit_vector(start.direction), rate),
+    )
+
+
+def end_of_growth(start: Decomposition, initial_strength: Array | np.ndarray, drive: Array | np.ndarray) -> GrowthLimit:
+    """Where the growth factor goes, from known numbers; static also where S = θ₀ up to rounding.
+
+    Args:
+        start: The decomposition.
+        initial_strength: Its θ₀.
+        drive: Its S − θ₀.
+    """
+    growing, shrinking = (np.asarray(start.multiplier * each) for each in (start.growing_power, start.shrinking_power))
+    end = growth_limit(start.target, growing, shrinking, log_scale=np.log(start.unit))
+    resting = np.asarray(drive) == 0
+    return GrowthLimit(
+        np.where(resting, 0.0, end.log_growth),
+        np.where(resting, initial_strength, end.strength),
+        np.where(resting, "static", end.status),
+    )
+
+
+def behind(value: Array | np.ndarray, count: int) -> Array:
+    """The array with as many further axes behind."""
+    return jnp.reshape(value, value.shape + (1,) * count)
+
+
+def root(value: Array) -> Array:
+    """√value, with the derivative zero where it vanishes."""
+    return jnp.where(value == 0, 0, jnp.sqrt(jnp.where(value == 0, 1, value)))
+
+
+def _sum(one: Array, other: Array) -> Array:
+    """The sum, zero where it cancels up to rounding: layers meant to be opposite are."""
+    total = one + other
+    smallest = _ROUNDING * jnp.finfo(total.dtype).eps * jnp.maximum(jnp.abs(one), jnp.abs(other))
+    # Subtracting a constant keeps the derivative.
+    return total - jax.lax.stop_gradient(jnp.where(jnp.abs(total) <= smallest, total, 0))
+
+
+def _distance(p: Array, q: Array) -> Array:
+    """√(PQ − Y²) as the length of one vector times that of what the other has across it, without cancellation."""
+    p_longer = (jnp.sum(p**2, -1) >= jnp.sum(q**2, -1))[..., None]
+    long, short = jnp.where(p_longer, p, q), jnp.where(p_longer, q, p)
+    power = jnp.sum(long**2, axis=-1)
+    across = short - (jnp.sum(long * short, -1) / jnp.where(power == 0, 1, power))[..., None] * long
+    square = power * jnp.sum(across**2, axis=-1)
+    parallel = square <= (_ROUNDING * jnp.finfo(p.dtype).eps * power) ** 2
+    return jnp.where(parallel, 0, jnp.sqrt(jnp.where(parallel, 1, square)))
+
+
+def _is_unit_vector(direction: Array | np.ndarray) -> Array | np.bool:
+    return abs((direction**2).sum() - 1) <= 1e3 * float(jnp.finfo(direction.dtype).eps)
+
+
+def _require_unit_vector(direction: Array | np.ndarray) -> None:
+    known = None if is_traced(direction) else np.asarray(direction)
+    require(
+        direction.ndim == 1 and (known is None or bool(_is_unit_vector(known))),
+        f"data.direction has shape {direction.shape} and is not of norm one",
+        argument="data.direction",
+        value=direction.shape if known is None else float(np.sum(known**2)),
+        remedy="pass a vector of norm one",
+    )
+
+
+def _require_shapes(start: LineStart) -> None:
+    first, second, inputs = start.first, start.second, start.direction.size
+    require(
+        first.ndim >= 2 and second.ndim >= 1 and first.shape[-2:] == (inputs, second.shape[-1]) and second.size,
+        f"first has shape {first.shape} and second {second.shape} for inputs of {inputs} dimensions",
+        argument="first",
+        value=first.shape,
+        remedy="pass W of shape (..., d, h) and u of shape (..., h), for f(x) = γ x W u",
+    )
+    require(
+        first.shape[:-2] == second.shape[:-1],
+        f"first has shape {first.shape} and second {second.shape}",
+        argument="second",
+        value=second.shape,
+        remedy="give both layers the same leading axes",
+    )

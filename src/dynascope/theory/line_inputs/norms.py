@@ -1,0 +1,192 @@
+"""How the two layers change size while they learn inputs along a line."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
+
+from dynascope.arguments import in_units, require_times
+from dynascope.compilation import AnyArray, float64_jit
+from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
+from dynascope.theory.domain import covers
+from dynascope.theory.line_inputs.data import LineData
+from dynascope.theory.line_inputs.decomposition import (
+    STANDARDS,
+    UNITS,
+    Decomposition,
+    LineStart,
+    behind,
+    decompose,
+    end_of_growth,
+    line_start,
+    root,
+)
+from dynascope.theory.scalar_networks.passage_time import time_to_reach
+
+__all__ = ["LayerNorms", "Rescaling", "layer_norms", "rescaling"]
+
+_NETWORK = "two-layer linear, one output, any width, rates by layer"
+_DATA = "inputs on a line, any targets"
+
+
+class LayerNorms(NamedTuple):
+    """Sizes of the layers at some times, each of shape (..., times).
+
+    Attributes:
+        first: ‖v‖, the norm of the first layer along the line, v = n·W.
+        second: ‖u‖.
+        total: √(η₁/η₂) ‖u‖² + √(η₂/η₁) ‖v‖² = 2 (P g + Q/g), which together with θ obeys
+            d(P g + Q/g)/dt = k (S − θ) θ/γ.
+    """
+
+    first: Float[AnyArray, ...]
+    second: Float[AnyArray, ...]
+    total: Float[AnyArray, ...]
+
+
+class Rescaling(NamedTuple):
+    """What training does to the size of both layers, in NumPy arrays of shape (...).
+
+    Attributes:
+        case: "grows" (θ moves away from zero), "shrinks" (towards zero), "shrinks, then grows" (through zero) or
+            "static".
+        turning_time: When the layers are smallest: 0 where they grow or rest, ∞ where they shrink for ever.
+    """
+
+    case: np.ndarray
+    turning_time: Float[np.ndarray, ...]
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="the norms of both layers at any time",
+    reference="arXiv:2401.07085",
+    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
+)
+@in_units(*STANDARDS, **UNITS, times="t", gives={"first": "w", "second": "u", "total": "w u"})
+def layer_norms(
+    first: Real[ArrayLike, "... inputs width"],
+    second: Real[ArrayLike, "... width"],
+    data: LineData,
+    times: Real[ArrayLike, ...],
+    *,
+    multiplier: Real[ArrayLike, ...] = 1.0,
+    first_rate: Real[ArrayLike, ...] = 1.0,
+    second_rate: Real[ArrayLike, ...] = 1.0,
+    prefactor: Real[ArrayLike, ...] = 0.5,
+) -> LayerNorms:
+    """The norms ‖v‖ and ‖u‖ of both layers, which grow and shrink together.
+
+    With c = (η₁/η₂)^¼, both c² ‖u‖² and ‖v‖²/c² change at the rate k (S − θ) θ/γ, so that their difference 4Y stays.
+    Values traced by JAX that are outside the domain give NaN.
+
+    Args:
+        first: W₀, shape (..., d, h).
+        second: u₀, shape (..., h).
+        data: As of `line_data`.
+        times: Gradient-flow times t ≥ 0, shape (times,), or a single one.
+        multiplier: γ > 0.
+        first_rate: η₁ > 0.
+        second_rate: η₂ > 0.
+        prefactor: p > 0 of the loss.
+
+    Raises:
+        InputError: As `trajectory`.
+
+    References:
+        Xu & Ziyin, arXiv:2401.07085, equations 25 and 26.
+
+    Example:
+        >>> norms = layer_norms(np.array([[0.0, 2.0]]), np.array([1.0, 0.0]), LineData(np.ones(1), 1.0, 0.0), 0.0)
+        >>> float(norms.first), float(norms.second), float(norms.total)
+        (2.0, 1.0, 5.0)
+    """
+    start = line_start(first, second, data, multiplier, first_rate, second_rate, prefactor)
+    return _layer_norms(start, require_times(times))
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="whether the layers will grow, shrink, or shrink and then grow",
+    reference="arXiv:2401.07085",
+    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
+)
+@in_units(*STANDARDS, **UNITS, gives={"turning_time": "t"}, infinite=True)
+def rescaling(
+    first: Real[ArrayLike, "... inputs width"],
+    second: Real[ArrayLike, "... width"],
+    data: LineData,
+    *,
+    multiplier: Real[ArrayLike, ...] = 1.0,
+    first_rate: Real[ArrayLike, ...] = 1.0,
+    second_rate: Real[ArrayLike, ...] = 1.0,
+    prefactor: Real[ArrayLike, ...] = 0.5,
+) -> Rescaling:
+    """Which of the four ways of rescaling training takes, told before it begins.
+
+    If S and θ₀ have the same sign, the layers grow for |S| > |θ₀| and shrink for |S| < |θ₀|. If they have opposite
+    signs, the layers shrink until θ = 0 and then grow. If S = θ₀ nothing moves.
+
+    Args:
+        first: W₀, shape (..., d, h).
+        second: u₀, shape (..., h).
+        data: As of `line_data`.
+        multiplier: γ > 0.
+        first_rate: η₁ > 0.
+        second_rate: η₂ > 0.
+        prefactor: p > 0 of the loss.
+
+    Returns:
+        `Rescaling`, with the time at which the layers are smallest, ∞ where they shrink for ever.
+
+    Raises:
+        InputError: As `trajectory`, or values traced by JAX.
+
+    References:
+        Xu & Ziyin, arXiv:2401.07085, section 2.3.
+
+    Example:
+        >>> data = LineData(np.ones(1), 1.0, np.array([2.0, 0.5, -1.0, 1.0]))
+        >>> rescaling(np.array([[1.0, 0.5]]), np.array([1.0, 0.0]), data).case.tolist()
+        ['grows', 'shrinks', 'shrinks, then grows', 'static']
+    """
+    start = line_start(first, second, data, multiplier, first_rate, second_rate, prefactor)
+    start.require_known()
+    begun, *numbers = _crossing(start)
+    known = Decomposition._make(map(np.asarray, begun))
+    strength, slope, zero = map(np.asarray, numbers)
+    end = end_of_growth(known, strength, slope)
+    shrinking = (end.status != "static") & (slope * strength < 0)
+    crossing = shrinking & np.isfinite(zero) & (np.asarray(known.target) != 0)
+    case = np.select(
+        [end.status == "static", crossing, shrinking], ["static", "shrinks, then grows", "shrinks"], "grows"
+    )
+    return Rescaling(case, np.where(crossing, zero, np.where(shrinking, np.inf, 0.0)))
+
+
+@float64_jit
+def _crossing(known: LineStart) -> tuple[Decomposition, Array, Array, AnyArray]:
+    """The decomposition, θ₀, S − θ₀, and the time at which θ = 0."""
+    start = decompose(known)
+    arguments = (start.target, *start.powers, start.rate)
+    zero = time_to_reach(0.0, *arguments, log_scale=jnp.log(start.unit), unreachable="infinity")
+    return start, start.initial_strength(), start.drive(), zero
+
+
+@float64_jit
+def _layer_norms(known: LineStart, times: Array) -> LayerNorms:
+    start = decompose(known)
+    growth = start.growth(times)
+    squares = [jnp.sum(layer**2, axis=-1) for layer in start.layers(growth)]
+    outer, inner = (root(square) for square in squares)
+    ratio = behind(start.ratio, growth.log_growth.ndim - start.ratio.ndim)
+    return LayerNorms(inner, outer, squares[0] * ratio**2 + squares[1] / ratio**2)

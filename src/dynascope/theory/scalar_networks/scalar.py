@@ -1,0 +1,350 @@
+"""A scalar-in scalar-out network of many neurons: its weights at any time, its end, and the four knobs that set both.
+
+Whether it learns lazily or richly is one number, the final growth factor γ₊, on which all four act in the same way.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
+
+from dynascope.arguments import (
+    is_traced,
+    nan_outside,
+    real_array,
+    real_arrays,
+    require,
+    require_broadcast,
+    require_known,
+    require_times,
+)
+from dynascope.compilation import AnyArray, float64_jit
+from dynascope.theory.domain import covers
+from dynascope.theory.scalar_networks.growth import GrowthFactor, growth_factor, growth_limit
+
+__all__ = ["Limit", "Scaling", "Setting", "Trajectory", "equivalent_scalings", "limit", "trajectory"]
+
+_NETWORK = "two-layer linear, one input, one output, any width and output divisor"
+_DATA = "one input, any targets"
+_REFERENCE = "Nam, DPhil thesis (2024), chapter 6"
+
+
+class Setting(NamedTuple):
+    """The network f(x) = (x/Z) Σ aᵢ bᵢ at the start, and what it learns, f*(x) = S x.
+
+    Leading axes batch: the numbers have shape (...), the weights (..., neurons), and they broadcast.
+
+    Attributes:
+        target: S, of any sign.
+        output_weights: a at the start, shape (..., neurons).
+        input_weights: b at the start, shape (..., neurons).
+        input_power: E[x²] > 0.
+        divisor: Z ≠ 0, by which the output is divided.
+    """
+
+    target: Real[ArrayLike, ...]
+    output_weights: Real[ArrayLike, "... neurons"]
+    input_weights: Real[ArrayLike, "... neurons"]
+    input_power: Real[ArrayLike, ...] = 1.0
+    divisor: Real[ArrayLike, ...] = 1.0
+
+
+class Trajectory(NamedTuple):
+    """The network at some times, of shape (..., times) where no other is told.
+
+    Attributes:
+        output_weights: a(t), shape (..., times, neurons).
+        input_weights: b(t), shape (..., times, neurons).
+        strength: θ = Σ aᵢ bᵢ/Z.
+        residual: S − θ, computed without cancellation.
+        loss: ½ E[x²] (S − θ)².
+        log_growth: ln γ.
+    """
+
+    output_weights: Float[AnyArray, "... neurons"]
+    input_weights: Float[AnyArray, "... neurons"]
+    strength: Float[AnyArray, ...]
+    residual: Float[AnyArray, ...]
+    loss: Float[AnyArray, ...]
+    log_growth: Float[AnyArray, ...]
+
+
+class Limit(NamedTuple):
+    """The network as t → ∞, in NumPy arrays of shape (...) where no other is told.
+
+    Attributes:
+        output_weights: a, shape (..., neurons).
+        input_weights: b, shape (..., neurons).
+        strength: θ, equal to S unless the network is trapped.
+        log_growth: ln γ₊, which is ±∞ where the weights that survive are infinitely larger than those that do not.
+        rate: 2 η E[x²] √(S² + 4CD)/|Z|, at which S − θ falls exponentially in the end; 0 for a power law.
+        status: "converges" (exponentially, to θ = S), "power law" (to θ = S = 0, as 1/t), "saddle" (trapped at
+            θ = 0 ≠ S) or "static" (nothing moves).
+    """
+
+    output_weights: Float[np.ndarray, "... neurons"]
+    input_weights: Float[np.ndarray, "... neurons"]
+    strength: Float[np.ndarray, ...]
+    log_growth: Float[np.ndarray, ...]
+    rate: Float[np.ndarray, ...]
+    status: np.ndarray
+
+    @property
+    def growth(self) -> Float[np.ndarray, ...]:
+        """The final growth factor γ₊; infinite where it overflows."""
+        with np.errstate(over="ignore"):
+            return np.exp(self.log_growth)
+
+    @property
+    def richness(self) -> Float[np.ndarray, ...]:
+        """|ln γ₊|, the index of laziness for both signs of S: near zero the weights hardly move, large ones do."""
+        return np.abs(self.log_growth)
+
+
+class Scaling(NamedTuple):
+    """One of the four ways to turn the same dial.
+
+    Attributes:
+        setting: What `trajectory` and `limit` take.
+        clock: Its speed over that of the scaled target: at the time t/clock it is where that one is at the time t.
+    """
+
+    setting: Setting
+    clock: Float[AnyArray, ...]
+
+
+class _Start(NamedTuple):
+    """The setting as a growth-factor flow.
+
+    Attributes:
+        target: S.
+        growing: (aᵢ + bᵢ)/2, with the sign of Z in b; over `unit` squared and summed, it is C.
+        shrinking: (aᵢ − bᵢ)/2, likewise, of D.
+        growing_power: C/unit².
+        shrinking_power: D/unit².
+        rate: k = 2 η E[x²]/|Z|.
+        sign: That of Z.
+        unit: The largest weight, in which the squares do not underflow.
+    """
+
+    target: Array
+    growing: Array
+    shrinking: Array
+    growing_power: Array
+    shrinking_power: Array
+    rate: Array
+    sign: Array
+    unit: Array
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="all weights, the slope and the loss at any time",
+    reference=_REFERENCE,
+)
+def trajectory(
+    setting: Setting, times: Real[ArrayLike, ...], *, learning_rate: Real[ArrayLike, ...] = 1.0
+) -> Trajectory:
+    """Train f(x) = (x/Z) Σ aᵢ bᵢ by gradient flow on L = ½ E[(f − S x)²], from any start: the exact solution.
+
+    One number γ drives all neurons,
+
+        aᵢ, bᵢ = ½ (aᵢ(0) + bᵢ(0)) √γ ± ½ (aᵢ(0) − bᵢ(0))/√γ,  θ = C γ − D/γ,
+
+    where γ is the growth factor with C = Σ (aᵢ + bᵢ)²/(4Z), D = Σ (aᵢ − bᵢ)²/(4Z) and k = 2 η E[x²]/Z (see
+    `growth_factor`). A negative Z is the network −Z with b of the other sign. Conserved are aᵢ² − bᵢ².
+
+    The result can be compiled and differentiated. Starts down to 1e-300 do not underflow. Values traced by JAX that are
+    outside the domain give NaN.
+
+    Args:
+        setting: Network, data and start.
+        times: Gradient-flow times t ≥ 0, shape (times,), or a single one.
+        learning_rate: η > 0, shape (...), the same for both layers.
+
+    Returns:
+        `Trajectory`; the axis of times follows the leading axes, and is missing for a single time.
+
+    Raises:
+        InputError: Z = 0, E[x²] ≤ 0, η ≤ 0, t < 0, values that are not finite, or shapes that do not fit.
+
+    References:
+        Nam, DPhil thesis (2024), Theorem 1 of chapter 6, with the exponent −2 E[x²] r t/Z in equation 6.12.
+
+    Example:
+        >>> setting = Setting(1.0, np.array([0.5, -0.3, 0.2]), np.array([0.1, 0.4, -0.6]))
+        >>> with jax.enable_x64(True):
+        ...     run = trajectory(setting, 1.0)
+        ...     print(f"{run.strength:.6f}", run.output_weights.round(6))
+        0.567423 [ 0.747995 -0.050474 -0.25499 ]
+    """
+    return _followed(require_times(times), *_checked(setting, learning_rate))
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="where training ends, how fast, and how lazy or rich it was",
+    reference=_REFERENCE,
+    infinite=True,
+)
+def limit(setting: Setting, *, learning_rate: Real[ArrayLike, ...] = 1.0) -> Limit:
+    """Where the network of `trajectory` ends: γ₊ = (S + r)/(2C) = 2D/(r − S), r = √(S² + 4CD).
+
+    With N = ½ Σ (aᵢ² + bᵢ²) and N₀ = Σ aᵢ bᵢ at the start, γ₊ = (SZ + √(N² − N₀² + S²Z²))/(N + N₀) depends on SZ/N and
+    N₀/N alone, whatever the input. Of the two forms the one without cancellation is used, so that it is exact for both
+    signs of S, and |ln γ₊| measures laziness for both: γ₊ ≫ 1 (S > 0) and γ₊ ≪ 1 (S < 0) are rich.
+
+    Args:
+        setting: Network, data and start.
+        learning_rate: η > 0, the same for both layers.
+
+    Returns:
+        `Limit`, with its `status`.
+
+    Raises:
+        InputError: As `trajectory`, or values traced by JAX.
+
+    References:
+        Nam, DPhil thesis (2024), equation 6.14.
+
+    Example:
+        >>> setting = Setting(1.0, np.array([0.5, -0.3, 0.2]), np.array([0.1, 0.4, -0.6]))
+        >>> with jax.enable_x64(True):
+        ...     end = limit(setting)
+        >>> print(f"{end.growth:.6f} {end.rate:.6f} {end.status}")
+        7.856954 2.164186 converges
+    """
+    require_known(**setting._asdict(), learning_rate=learning_rate)
+    start = _Start._make(map(np.asarray, _decomposed(*_checked(setting, learning_rate))))
+    end = growth_limit(start.target, start.growing_power, start.shrinking_power, log_scale=np.log(start.unit))
+    log_growth, strength = (each.astype(start.unit.dtype) for each in (end.log_growth, end.strength))
+    a, b = map(np.asarray, _weights(start, GrowthFactor._make((log_growth, strength, start.target - strength))))
+    both = 2 * np.sqrt(start.growing_power) * np.sqrt(start.shrinking_power) * start.unit**2
+    speed = np.where(end.status == "static", 0, start.rate * np.hypot(start.target, both))
+    return Limit(a, b, strength, log_growth, speed.astype(start.unit.dtype), end.status)
+
+
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="which scalings of target, output, input and weights give the same training",
+    reference=_REFERENCE,
+)
+def equivalent_scalings(setting: Setting, factor: Real[ArrayLike, ...]) -> dict[str, Scaling]:
+    """The four settings that a factor c makes of one, all with the same γ₊ and the same γ(t) up to a clock.
+
+    The target times c, the output divided by c (Z → cZ), the input divided by c for the same labels (S → cS,
+    E[x²] → E[x²]/c²) and the weights divided by √c are equivalent. So are θ/S and the loss over its initial value at
+    every time; the clocks, over that of the target, run at the speeds 1, 1/c², 1/c² and 1/c. Values traced by JAX that
+    are outside the domain give NaN.
+
+    Args:
+        setting: Network, data and start.
+        factor: c > 0, shape (...); above one learning becomes richer, below one lazier.
+
+    Returns:
+        A `Scaling` for each of "target", "output", "input" and "weights".
+
+    Raises:
+        InputError: c ≤ 0, or as `trajectory`.
+
+    References:
+        Nam, DPhil thesis (2024), chapter 6; Nam et al., arXiv:2502.21009, for the ratio of weights to target.
+
+    Example:
+        >>> setting = Setting(1.0, np.array([0.5, -0.3, 0.2]), np.array([0.1, 0.4, -0.6]))
+        >>> with jax.enable_x64(True):
+        ...     for knob, (scaled, clock) in equivalent_scalings(setting, 10.0).items():
+        ...         print(f"{knob:8}{limit(scaled).growth:.6f} {clock:.4g}")
+        target  75.503934 1
+        output  75.503934 0.01
+        input   75.503934 0.01
+        weights 75.503934 0.1
+    """
+    scaled = _scalings(*_checked(setting, 1.0)[:-1], real_array("factor", factor, above=0))
+    return dict(zip(("target", "output", "input", "weights"), scaled, strict=True))
+
+
+def _checked(setting: Setting, learning_rate: ArrayLike) -> list[Any]:
+    """S, a, b, E[x²], Z and η as arrays of one type."""
+    positive = {"input_power": 0, "learning_rate": 0}
+    known = real_arrays(**setting._asdict(), learning_rate=learning_rate, above=positive, broadcast=False)
+    target, a, b, power, divisor, rate = known
+    require(
+        is_traced(divisor) or np.all(np.asarray(divisor) != 0),
+        "divisor is 0",
+        argument="divisor",
+        value=0.0,
+        remedy="choose a number other than zero; 1 divides by nothing",
+    )
+    require(
+        a.ndim > 0 and b.ndim > 0 and a.shape[-1] == b.shape[-1] > 0,
+        f"output_weights has shape {a.shape} and input_weights {b.shape}",
+        argument="input_weights",
+        value=b.shape,
+        remedy="give one output weight and one input weight for each neuron along the last axis",
+    )
+    require_broadcast(
+        target=target.shape,
+        output_weights=a.shape[:-1],
+        input_weights=b.shape[:-1],
+        input_power=power.shape,
+        divisor=divisor.shape,
+        learning_rate=rate.shape,
+    )
+    return known
+
+
+@float64_jit
+def _scalings(*arguments: Array) -> tuple[Scaling, ...]:
+    target, a, b, power, divisor, c = (nan_outside(jnp.isfinite(each), each) for each in arguments)
+    power, c, divisor = nan_outside(power > 0, power), nan_outside(c > 0, c), nan_outside(divisor != 0, divisor)
+    return (
+        Scaling(Setting(c * target, a, b, power, divisor), jnp.where(c > 0, 1, c)),
+        Scaling(Setting(target, a, b, power, c * divisor), 1 / c**2),
+        Scaling(Setting(c * target, a, b, power / c**2, divisor), 1 / c**2),
+        Scaling(Setting(target, a / jnp.sqrt(c)[..., None], b / jnp.sqrt(c)[..., None], power, divisor), 1 / c),
+    )
+
+
+@float64_jit
+def _decomposed(target: Array, a: Array, b: Array, power: Array, divisor: Array, rate: Array) -> _Start:
+    leading = jnp.broadcast_shapes(a.shape[:-1], b.shape[:-1], target.shape, power.shape, divisor.shape, rate.shape)
+    target, power, divisor, rate = (jnp.broadcast_to(each, leading) for each in (target, power, divisor, rate))
+    a, b = (jnp.broadcast_to(each, (*leading, each.shape[-1])) for each in (a, b))
+    sign = jnp.where(divisor < 0, -1, 1)
+    growing, shrinking = (a + sign[..., None] * b) / 2, (a - sign[..., None] * b) / 2
+    largest = jax.lax.stop_gradient(jnp.max(jnp.maximum(jnp.abs(a), jnp.abs(b)), axis=-1))
+    unit = jnp.where(largest == 0, 1, largest)
+    c, d = (jnp.sum((part / unit[..., None]) ** 2, axis=-1) / jnp.abs(divisor) for part in (growing, shrinking))
+    speed = nan_outside((rate > 0) & (power > 0) & (divisor != 0), 2 * rate * power / jnp.abs(divisor))
+    return _Start(target, growing, shrinking, c, d, speed, sign, unit)
+
+
+@float64_jit
+def _followed(times: Array, *known: Array) -> Trajectory:
+    start = _decomposed(*known)
+    numbers = (start.target, start.growing_power, start.shrinking_power, start.rate, start.unit, known[3])
+    target, growing, shrinking, rate, unit, power = (each[(..., *(None,) * times.ndim)] for each in numbers)
+    growth = growth_factor(times, target, growing, shrinking, rate, log_scale=jnp.log(unit))
+    a, b = _weights(start, growth)
+    return Trajectory(a, b, growth.strength, growth.residual, power * growth.residual**2 / 2, growth.log_growth)
+
+
+@float64_jit
+def _weights(start: _Start, growth: GrowthFactor) -> tuple[Any, Any]:
+    times = (None,) * (growth.log_growth.ndim - start.target.ndim)
+    at = (..., *times, slice(None))
+    a, signed = GrowthFactor._make(each[..., None] for each in growth).layers(start.growing[at], start.shrinking[at])
+    return a, start.sign[(..., *times, None)] * signed

@@ -1,0 +1,182 @@
+"""Stage-like learning: when one mode is finished before the next one begins."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Bool, Float, Real
+
+from dynascope.arguments import (
+    all_finite,
+    is_traced,
+    nan_outside,
+    real_arrays,
+    require,
+    require_between,
+    require_positive,
+)
+from dynascope.compilation import AnyArray, float64_jit
+from dynascope.theory.assumptions import UNCORRELATED_INPUTS
+from dynascope.theory.domain import covers
+from dynascope.theory.scalar_networks.sigmoidal import emergence_and_saturation, emerging_modes
+
+__all__ = ["clean_stages", "is_stage_like", "stage_threshold"]
+
+
+@covers(
+    network="two-layer diagonal",
+    data="uncorrelated inputs, neighbouring powers",
+    start="equal layers",
+    gives="whether modes are learned one after the other",
+    reference="Nam, DPhil thesis (2024), 3.14",
+    assumes=(UNCORRELATED_INPUTS,),
+)
+def stage_threshold(
+    target: Real[ArrayLike, ...],
+    initial_strength: Real[ArrayLike, ...],
+    input_power: Real[ArrayLike, ...],
+    next_input_power: Real[ArrayLike, ...],
+) -> Float[AnyArray, ...]:
+    """The fraction ε* above which one mode saturates before the next one emerges.
+
+    For two balanced modes with the same S and R₀ and the input powers λ > λ′, the saturation time of the first equals
+    the gap between the emergences at ε* = 1/[1 + (S/R₀ − 1)^q], q = (λ − λ′)/(λ + λ′); learning is stage-like for
+    ε > ε*. (The thesis prints q as a factor instead of an exponent, with the opposite sign.) Values traced by JAX that
+    are outside the domain give NaN. All arguments broadcast.
+
+    Args:
+        target: S > 0 of both modes.
+        initial_strength: R₀ of both modes, between 0 and S.
+        input_power: λ > 0 of the mode learned first.
+        next_input_power: λ′ of the mode learned next, between 0 and λ.
+
+    Raises:
+        InputError: A value out of range, or shapes that do not fit.
+
+    References:
+        Nam, DPhil thesis (2024), equations 3.13 and 3.14, corrected.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     print(f"{stage_threshold(5.0, 1e-4, 1.0, 0.5):.6f}")
+        0.026427
+    """
+    names = ("target", "initial_strength", "input_power", "next_input_power")
+    modes = real_arrays(
+        target=target,
+        initial_strength=initial_strength,
+        input_power=input_power,
+        next_input_power=next_input_power,
+        above=dict.fromkeys(names, 0.0),
+    )
+    _require_below("initial_strength", modes[1], "target", modes[0])
+    _require_below("next_input_power", modes[3], "input_power", modes[2])
+    return _threshold(*modes)
+
+
+def is_stage_like(
+    target: Real[ArrayLike, ...],
+    input_power: Real[ArrayLike, ...],
+    initial_output_weight: Real[ArrayLike, ...],
+    initial_input_weight: Real[ArrayLike, ...],
+    learning_rate: Real[ArrayLike, ...] = 1.0,
+    *,
+    fraction: Real[ArrayLike, ...] = 0.05,
+) -> Bool[AnyArray, ...]:
+    """Whether each mode saturates, at 1 − ε, before the next one emerges, at ε; for any targets and starts.
+
+    Mode k does if τ_k + Δ_k < τ_{k+1}, with τ of `emergence_time` and Δ of `saturation_time`.
+    All arguments broadcast. Values traced by JAX that are outside the domain give False, as truth values have no NaN.
+
+    Args:
+        target: S ≠ 0 of the modes, in the order in which they are learned along the last axis.
+        input_power: λ > 0.
+        initial_output_weight: a₀.
+        initial_input_weight: b₀.
+        learning_rate: η > 0.
+        fraction: ε, between 0 and ½.
+
+    Returns:
+        Truth values for the pairs of neighbouring modes, so one fewer than modes along the last axis.
+
+    Raises:
+        InputError: A single mode, or as `saturation_time`.
+
+    Example:
+        >>> is_stage_like(5.0, np.array([1.0, 0.5, 0.4]), 0.01, 0.01).tolist()
+        [True, False]
+    """
+    start = (target, input_power, initial_output_weight, initial_input_weight, learning_rate)
+    modes = emerging_modes(*start, fraction, below=0.5)
+    shape = np.broadcast_shapes(*(each.shape for each in modes))
+    require(
+        len(shape) > 0 and shape[-1] > 1,
+        "there is a single mode",
+        argument="target",
+        value=shape,
+        remedy="give two or more modes along the last axis",
+    )
+    return _stage_like(*modes)
+
+
+def clean_stages(target: float, initial_strength: float, spectrum_exponent: float, *, fraction: float = 0.05) -> int:
+    """How many modes of a power-law spectrum λₖ ∝ k^−(α+1) finish before the next one begins.
+
+    Mode k is stage-like if tanh[½ (α + 1) ln(1 + 1/k)] ln(S/R₀ − 1) > ln(1/ε − 1); where that holds for large k it
+    says k < (α + 1) ln(S/R₀)/[2 ln(1/ε − 1)].
+
+    Args:
+        target: S > 0 of every mode.
+        initial_strength: R₀ of every mode, between 0 and S.
+        spectrum_exponent: α > 0.
+        fraction: ε, between 0 and ½.
+
+    Returns:
+        The number of modes k = 1, 2, … for which it holds.
+
+    Raises:
+        InputError: An argument out of range.
+
+    References:
+        Nam, DPhil thesis (2024), equation 3.14 with the spectrum of chapter 4.
+
+    Example:
+        >>> clean_stages(5.0, 1e-4, 0.6)
+        2
+    """
+    require_positive(target=target, spectrum_exponent=spectrum_exponent)
+    require_between(0, target, open_below=True, open_above=True, initial_strength=initial_strength)
+    require_between(0, 0.5, open_below=True, open_above=True, fraction=fraction)
+    contrast, margin = math.log(target / initial_strength - 1), math.log(1 / fraction - 1)
+    if contrast <= margin:
+        return 0
+    bound = 1 / math.expm1(2 * math.atanh(margin / contrast) / (spectrum_exponent + 1))
+    return math.ceil(bound) - 1
+
+
+@float64_jit
+def _threshold(strength: Array, start: Array, first: Array, second: Array) -> Array:
+    inside = all_finite(strength, first) & (start > 0) & (start < strength) & (second > 0) & (second < first)
+    exponent = (first - second) / (first + second)
+    return nan_outside(inside, jax.nn.sigmoid(-exponent * (jnp.log(strength - start) - jnp.log(start))))
+
+
+@float64_jit
+def _stage_like(*modes: Array) -> Array:
+    emerged, lasting = emergence_and_saturation(*jnp.broadcast_arrays(*modes))
+    return (emerged + lasting)[..., :-1] < emerged[..., 1:]
+
+
+def _require_below(name: str, value: np.ndarray | Array, bound_name: str, bound: np.ndarray | Array) -> None:
+    require(
+        is_traced(value) or is_traced(bound) or np.all(np.asarray(value) < np.asarray(bound)),
+        f"{name} is {value} and {bound_name} is {bound}",
+        argument=name,
+        value=str(value),
+        remedy=f"choose {name} below {bound_name}",
+    )
