@@ -29,7 +29,7 @@ def laws(seed=0):
 
 def additive_runs(theory, runs, steps):
     """Steps of Gaussian noise that does not depend on the weights, from the stationary law."""
-    random, law = np.random.default_rng(1), discrete_stationary_moments(**theory.scalar_networks)
+    random, law = np.random.default_rng(1), discrete_stationary_moments(**theory.modes)
     parts = [law.position_variance, law.covariance, law.covariance, law.velocity_variance]
     covariance = np.moveaxis(np.reshape(parts, (2, 2, -1)), -1, 0)
     a, b = np.stack([random.multivariate_normal([0, 0], each, size=runs) for each in covariance], -1).swapaxes(0, 1)
@@ -59,7 +59,7 @@ def test_stationary_steps_circle_and_drift_as_theory_says():
     error = turned.std(axis=0) / np.sqrt(runs)
     assert (np.abs(turned.mean(axis=0) - theory.circulation) < 4 * error).all()
     assert (error < 0.1 * np.abs(theory.circulation)).all()
-    seen, told = current_of_sector(phase, theory.scales), expected_current(41, theory.scales, theory.scalar_networks)
+    seen, told = current_of_sector(phase, theory.scales), expected_current(41, theory.scales, theory.modes)
     # An eighth of the runs is in the sector, of scales near one; the law of small steps is off by a few percent.
     np.testing.assert_allclose(seen, told, atol=4 / np.sqrt(runs / 8) + 0.05)
 
@@ -67,7 +67,7 @@ def test_stationary_steps_circle_and_drift_as_theory_says():
 def test_deviations_are_of_chance_for_the_right_law_alone():
     theory = laws()
     phase = additive_runs(theory, 4000, 3)
-    law = discrete_stationary_moments(**theory.scalar_networks)
+    law = discrete_stationary_moments(**theory.modes)
     right = law._replace(**{name: np.tile(each, (4, 1)) for name, each in law._asdict().items()})
     assert np.abs(phase.deviations(right)).max() < allowed_deviation(40)
     wrong = right._replace(velocity_variance=1.2 * right.velocity_variance)
