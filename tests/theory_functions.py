@@ -21,9 +21,9 @@ _POSITIVE = """
     grokking.weight_product.weight_decay margins.log_time.start margins.margin_at_time.start
     margins.normalised_time.start scalar_networks.clean_stages.target scalar_networks.scalar.equivalent_scalings.factor
     scalar_networks.stage_threshold.target noise.noisy_student_exponent.noise_variance
-    noise.quartic_stationary_law.growth
-    noise.quartic_stationary_law.noise noise.stationary_law.noise scaling_laws.data_law.samples
-    scaling_laws.fit_joint.data scaling_laws.fit_joint.parameters scaling_laws.missing_loss.skills
+    noise.quartic_stationary_law.growth noise.quartic_stationary_law.noise noise.stationary_law.noise
+    scaling_laws.data_law.samples scaling_laws.fit_joint.data scaling_laws.fit_joint.parameters
+    scaling_laws.missing_loss.skills
     scaling_laws.parameter_law.neurons scaling_laws.time_law.neurons scaling_laws.time_law.times
     scaling_laws.time_window.skills skills.half_strength_steps.offset staircase.overlap_time.initial
     symmetry.convergence_orders.errors symmetry.equilibration_steps.weight_decay

@@ -57,10 +57,8 @@ def _balanced(case: Case, times: np.ndarray) -> Curve:
 
 def _isotropic(case: Case, times: np.ndarray) -> Curve:
     first, second = _two(case)
-    task = case.task
-    path = function_space.isotropic_flow(
-        times, task.inputs, task.targets, first @ second, _imbalance(case), first.shape[1]
-    )
+    data = case.task.inputs, case.task.targets
+    path = function_space.isotropic_flow(times, *data, first @ second, _imbalance(case), first.shape[1])
     return Curve(np.asarray(path.loss), {"coefficient": (("time", "feature", "target"), path.coefficients)})
 
 
