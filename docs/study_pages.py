@@ -10,7 +10,7 @@ import inspect
 import itertools
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -109,7 +109,7 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
     parameters, question = said["parameters"], said.get("question")
     source = f"../../src/{entry.module.replace('.', '/')}.py"
     charts = from_json(said.get("figures", "[]"))
-    figures = [f"{i}. {_figure(chart, parameters)}" for i, chart in enumerate(charts, start=1)]
+    figures = [f"{i}. {_figure(chart, parameters, study.names)}" for i, chart in enumerate(charts, start=1)]
     meaning = without_results(said.get("meaning", ""), parameters)
     return _joined(
         f"# {entry.name}",
@@ -132,9 +132,9 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
     )
 
 
-def _figure(chart: Chart, parameters: str) -> str:
-    drawn = ", ".join(chart.words or [describe(name)[0] for name in chart.variables])
-    title = chart.title or f"{drawn[:1].upper()}{drawn[1:]} over {describe(chart.over)[0]}"
+def _figure(chart: Chart, parameters: str, names: Mapping[str, tuple[str, str]]) -> str:
+    drawn = ", ".join(chart.words or [describe(name, names)[0] for name in chart.variables])
+    title = chart.title or f"{drawn[:1].upper()}{drawn[1:]} over {describe(chart.over, names)[0]}"
     ended = title if title.endswith((".", "?", "!")) else f"{title}."
     return f"**{ended}** {without_results(chart.caption, parameters)}".rstrip()
 
@@ -174,7 +174,8 @@ def _tolerances(study: type[Study]) -> str:
     rows, before = [], ""
     for name, (limit, reason) in limits.items():
         if name not in worst:
-            rows.append((f"`{name}`", describe(name)[0], number(limit), "as above" if reason == before else reason))
+            told = "as above" if reason == before else reason
+            rows.append((f"`{name}`", describe(name, study.names)[0], number(limit), told))
             before = reason
     table = _table(("quantity", "in words", "error at most", "why"), rows)
     return _joined("Of a curve the error as a whole and the largest are judged." if worst else "", table).strip()

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dynascope.comparison import compare
-from dynascope.comparison.limits import limit_tolerances
 from dynascope.comparison.undecided import leave_undecided
 from dynascope.record import make_record
+from dynascope.studies.tolerances import limit_tolerances
 
 
 def record(values, **attributes):

@@ -38,8 +38,9 @@ def test_a_network_that_does_not_fit_the_task_is_refused(network, message):
         ({"loss": (jnp.sum, [])}, "called 'loss'"),
         ({"time": (jnp.sum, [])}, "called 'time'"),
         ({"stop_time": (jnp.sum, [])}, "called 'stop_time'"),
-        ({"norm": (jnp.sum, ["unit"])}, "unit"),
-        ({"norm": (jnp.sum, ["time"])}, "those of time and members are added"),
+        ({"norm": (jnp.sum, ["norm"])}, "called 'norm'"),
+        ({"norm": (jnp.sum, ["unit"]), "unit": (jnp.sum, [])}, "called 'unit'"),
+        ({"norm": (jnp.sum, ["time"])}, "the axes of time and members are added"),
     ],
 )
 def test_statistics_that_do_not_fit_a_record_are_refused(statistics, message):

@@ -5,8 +5,7 @@ import pytest
 import xarray as xr
 
 from dynascope.errors import InputError
-from dynascope.record import DIMENSIONS, describe, export, label, load, make_record, name_all, save
-from dynascope.record.quantities import QUANTITIES, UNITS
+from dynascope.record import describe, export, label, load, make_record, name_all, names_of, save
 
 CURVE = {"loss": (["time"], [1.0, 0.5])}
 TIMES = {"time": [0.0, 1.0]}
@@ -37,9 +36,23 @@ def test_a_name_of_ones_own_is_kept():
     assert words_of(name_all(record))["loss"] == ("mine", "1")
 
 
-def test_a_name_for_what_is_not_there_is_bad_input():
-    with pytest.raises(InputError, match="the record has no 'los' to give a name to"):
-        make_record(CURVE, TIMES, names={"los": ("a", "b")})
+def test_a_given_name_describes_what_derives_from_it_unless_that_has_one_of_its_own():
+    names = {"reach": ("reach of the kernel", "m"), "test": ("a test", "1"), "absent": ("not here", "1")}
+    record = make_record({"reach_spread": ([], 1.0), "log_reach": ([], 0.0), "test_loss": ([], 1.0)}, {}, names=names)
+    words = words_of(record)
+    assert words["reach_spread"] == ("reach of the kernel, spread over seeds", "m")
+    assert words["log_reach"] == ("logarithm of the reach of the kernel", "1")
+    assert words["test_loss"] == describe("test_loss")
+    record["reach_spread"].attrs["long_name"] = "mine"
+    assert words_of(name_all(record))["reach_spread"] == ("mine", "m")
+    assert words_of(name_all(record, names))["reach_spread"] == words["reach_spread"]
+
+
+def test_names_of_several_records_are_those_of_the_last_that_has_them():
+    first = make_record(CURVE, TIMES, names={"loss": ("first", "1")})
+    last = make_record({"accuracy": ([], 1.0)}, {})
+    assert names_of(first, last)["loss"] == ("first", "1")
+    assert names_of(last, first)["accuracy"] == describe("accuracy")
 
 
 def test_a_long_name_that_is_no_text_is_refused_when_the_record_is_stored(tmp_path):
@@ -63,23 +76,20 @@ def test_a_record_of_a_version_without_names_has_them_when_it_is_loaded(tmp_path
 
 
 def test_the_names_of_parts_follow_from_those_of_the_whole():
-    for whole, end in (("kernel_distance", "residual"), ("half_samples", "low"), ("grokking_time", "standard_error")):
+    for whole, end in (("kernel_distance", "residual"), ("samples", "low"), ("grokking_time", "standard_error")):
         words, units = describe(f"{whole}_{end}")
         assert describe(whole)[0] in words
         assert units == describe(whole)[1]
 
 
 def test_a_label_has_units_unless_they_add_nothing():
-    parts = name_all(xr.Dataset({"adam_seconds": ("neurons", np.ones(2)), "loss": 1.0}, {"neurons": [1, 2]}))
-    assert [label(parts[name]) for name in ("adam_seconds", "neurons", "loss")] == [
-        f"{describe('adam_seconds')[0]} (s)",
+    given = xr.Dataset({"duration": ("neurons", np.ones(2)), "loss": 1.0}, {"neurons": [1, 2]})
+    parts = name_all(given, {"duration": ("duration of Adam", "s")})
+    assert [label(parts[name]) for name in ("duration", "neurons", "loss")] == [
+        "duration of Adam (s)",
         "neurons",
         "loss",
     ]
-
-
-def test_every_quantity_with_units_is_described():
-    assert UNITS.keys() - QUANTITIES.keys() - DIMENSIONS.keys() == set()
 
 
 def test_names_are_given_once_and_the_record_that_was_given_keeps_what_it_has():

@@ -6,9 +6,8 @@ from typing import ClassVar
 import pytest
 
 from dynascope.comparison import Claim
-from dynascope.studies import ClaimsStudy
+from dynascope.studies import ClaimsStudy, Reference
 from dynascope.studies.fields import positive
-from dynascope.studies.study import Reference
 
 
 class Widths(ClaimsStudy):

@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from dynascope.arguments import require_context
 from dynascope.errors import InputError
-from dynascope.studies import fields
-from dynascope.studies.stated import StatedStudy
+from dynascope.studies import Study, fields
 
 
-class Sample(StatedStudy):
+class Sample(Study):
     """A study that computes nothing."""
 
     samples: int = fields.count(10, "Number of samples.", least=2)

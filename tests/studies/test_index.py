@@ -16,7 +16,6 @@ from dynascope.studies.index import StudyEntry, write_index
 SHIPPED = Path(index.__file__).with_name("index.json")
 
 
-@dataclasses.dataclass(frozen=True)
 class Elsewhere(Study):
     """A study of another package."""
 

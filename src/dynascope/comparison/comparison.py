@@ -22,7 +22,7 @@ from dynascope.comparison.own_start import other_start
 from dynascope.comparison.own_units import in_units_of, is_own, require_convention, with_clock_of
 from dynascope.comparison.undecided import leave_undecided
 from dynascope.comparison.verdict import decided, quantity_rows, verdict_sentence
-from dynascope.record import CONVENTION, TreeView, name_all, validate_record
+from dynascope.record import CONVENTION, TreeView, name_all, names_of, validate_record
 from dynascope.record import staircase_names as names
 from dynascope.record.provenance import provenance
 from dynascope.record.staircase_view import StaircaseView, is_staircase
@@ -205,7 +205,7 @@ def compare(
     outcomes = claim_outcomes(observed, claims)
     residual.attrs.update({"convention": CONVENTION, "version": predicted.attrs["version"]})
     tree = unjudged(predicted, attributes=attributes)
-    residual = name_all(residual)
+    residual = name_all(residual, names_of(predicted, observed))
     if own:
         residual = with_clock_of(residual, observed)
         tree.attrs["convention"] = residual.attrs["convention"] = observed.attrs["convention"]

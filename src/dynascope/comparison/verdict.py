@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from dynascope.comparison.jumps_sentence import jumps_sentence
-from dynascope.record import StaircaseView, TreeView, describe
+from dynascope.record import StaircaseView, TreeView, describe, names_of
 from dynascope.record.numbers import counted, number
 
 __all__ = ["HEADINGS", "Row", "Verdict", "decided", "quantity_rows", "reasons_of", "verdict_sentence"]
@@ -215,10 +215,7 @@ def _of_further_claims(claims: Mapping[str, str]) -> str:
 
 
 def _called(name: str, view: TreeView) -> str:
-    for record in view.sides.values():
-        if name in record.variables and "long_name" in record[name].attrs:
-            return str(record[name].attrs["long_name"])
-    return describe(name)[0]
+    return describe(name, names_of(*reversed(view.sides.values())))[0]
 
 
 def _not_followed(wrong: Sequence[Row], judged: int) -> str:

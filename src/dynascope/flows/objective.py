@@ -14,7 +14,6 @@ from jaxtyping import Float
 
 from dynascope.arguments import require, shown_error
 from dynascope.errors import InputError
-from dynascope.record import DIMENSIONS
 
 __all__ = ["FrozenFirst", "Objective", "Samples", "Statistics", "check_statistics"]
 
@@ -23,7 +22,7 @@ Statistics = tuple[tuple[str, Callable[[Any], Any], tuple[str, ...]], ...]
 _ADDED = ("time", "step", "sampled_step", "seed", "scale", "learning_rate")
 _TAKEN = (
     *("loss", "accuracy", "test_loss", "test_accuracy", "epoch", "applied_rate"),
-    *("stop_time", "stop_reason", "diverged_step", "diverged_loss", *DIMENSIONS),
+    *("stop_time", "stop_reason", "diverged_step", "diverged_loss", *_ADDED),
 )
 
 
@@ -106,7 +105,7 @@ def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequen
     """The statistics as a hashable tuple, so that a program compiled for them is found again.
 
     Raises:
-        InputError: A name that records use otherwise, or an unknown dimension.
+        InputError: A name that records use otherwise.
     """
     require(
         statistics is None
@@ -117,21 +116,21 @@ def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequen
         remedy="give a mapping from names to pairs of a function and the names of the axes of its value",
     )
     checked = tuple((name, function, tuple(dimensions)) for name, (function, dimensions) in (statistics or {}).items())
-    allowed = sorted(DIMENSIONS.keys() - set(_ADDED))
+    axes = {axis for _, _, dimensions in checked for axis in dimensions}
     for name, _, dimensions in checked:
         require(
-            name not in _TAKEN,
+            name not in _TAKEN and name not in axes,
             f"a statistic is called {name!r}",
             argument="statistics",
             value=name,
-            remedy="choose a name that records do not use",
+            remedy="choose a name that is neither that of an axis nor one that records use",
         )
         require(
-            set(dimensions) <= set(allowed),
+            not set(dimensions) & set(_TAKEN),
             f"the statistic {name!r} has the dimensions {dimensions}",
             argument="statistics",
             value=name,
-            remedy=f"use {', '.join(allowed)}; those of time and members are added",
+            remedy=f"choose other names than {', '.join(_TAKEN)}; the axes of time and members are added",
         )
     return checked
 

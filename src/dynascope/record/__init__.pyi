@@ -1,10 +1,11 @@
 from .clock import is_exponential as is_exponential
 from .clock import other_scale as other_scale
 from .clock import time_unit as time_unit
-from .dimensions import DIMENSIONS as DIMENSIONS
 from .names import describe as describe
 from .names import label as label
 from .names import name_all as name_all
+from .names import names_of as names_of
+from .quantities import QUANTITIES as QUANTITIES
 from .schema import CONVENTION as CONVENTION
 from .schema import make_record as make_record
 from .schema import validate_record as validate_record

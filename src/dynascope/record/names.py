@@ -11,15 +11,11 @@ from typing import TypeVar
 
 import xarray as xr
 
-from dynascope.arguments import require
-from dynascope.record.dimensions import DIMENSIONS
-from dynascope.record.quantities import QUANTITIES, UNITS
+from dynascope.record.quantities import NONE, QUANTITIES, STEPS, TIME
 
-__all__ = ["describe", "label", "name_all"]
+__all__ = ["describe", "label", "name_all", "names_of"]
 
-NONE = "1"  # the unit of a pure number
-TIME = "gradient-flow time"
-STEPS = "optimiser steps"
+Names = Mapping[str, tuple[str, str]]
 
 # What a name says by how it ends or begins, after the names that have words of their own.
 _ENDS = {
@@ -48,11 +44,13 @@ _BEGINNINGS = {
 _Labelled = TypeVar("_Labelled", xr.Dataset, xr.DataArray)
 
 
-def describe(name: str, *, steps: bool = False) -> tuple[str, str]:
+def describe(name: str, names: Names | None = None, *, steps: bool = False) -> tuple[str, str]:
     """The long name and the units of a variable or a coordinate.
 
     Args:
-        name: As in the record. A name that no table knows is read as words, and is taken for a pure number.
+        name: As in the record.
+        names: Long names and units by name, before those of the table of this package. A name that is in neither, and
+            neither without its ending or beginning, is read as words, and taken for a pure number.
         steps: Whether the clock of its record counts optimiser steps, for quantities that are times on that clock.
 
     Returns:
@@ -63,23 +61,10 @@ def describe(name: str, *, steps: bool = False) -> tuple[str, str]:
         (('time of the jump', 'gradient-flow time'), ('relative change of the kernel', '1'))
         >>> describe("sleeping_neurons"), describe("accuracy_residual")[0]
         (('sleeping neurons', '1'), 'training accuracy, observed less predicted')
+        >>> describe("final_reach", {"reach": ("reach of the kernel", "m")})
+        ('final reach of the kernel', 'm')
     """
-    units = UNITS.get(name, NONE)
-    if units == "clock":
-        units = STEPS if steps else TIME
-    if name in QUANTITIES:
-        return QUANTITIES[name], units
-    if name in DIMENSIONS:
-        return DIMENSIONS[name], units
-    for end, phrase in _ENDS.items():
-        if name.endswith(end) and name != end:
-            long_name, units = describe(name.removesuffix(end), steps=steps)
-            return phrase.format(long_name), units
-    for beginning, phrase in _BEGINNINGS.items():
-        if name.startswith(beginning) and name != beginning:
-            long_name, units = describe(name.removeprefix(beginning), steps=steps)
-            return phrase.format(long_name), NONE if beginning == "log_" else units
-    return name.replace("_", " "), units
+    return _described(name, {**QUANTITIES, **(names or {})}, STEPS if steps else TIME)[1:]
 
 
 def label(values: xr.DataArray) -> str:
@@ -102,40 +87,50 @@ def label(values: xr.DataArray) -> str:
     return units if long_name in units else f"{long_name} ({units})"
 
 
-def name_all(record: _Labelled, names: Mapping[str, tuple[str, str]] | None = None) -> _Labelled:
+def name_all(record: _Labelled, names: Names | None = None) -> _Labelled:
     """The record with a long name and units for everything that has none.
 
     Args:
         record: A record, or one variable with its coordinates.
-        names: For a variable or a coordinate its own long name and units, in place of what it has.
+        names: Long names and units by name, in place of what the record and the table of this package say. Names that
+            the record does not have are left out.
 
     Returns:
         A copy, which shares the values.
-
-    Raises:
-        InputError: There is no such variable.
 
     Example:
         >>> record = name_all(xr.Dataset({"loss": ("time", [1.0])}, {"time": [0.0]}), {"loss": ("½ MSE", "mV²")})
         >>> record["loss"].attrs["units"], record["time"].attrs["long_name"]
         ('mV²', 'time')
     """
-    record = record.copy(deep=False)
-    parts = {
-        str(name): record[name] for name in (record.variables if isinstance(record, xr.Dataset) else record.coords)
-    }
-    for name in names or {}:
-        require(
-            name in parts,
-            f"the record has no {name!r} to give a name to",
-            argument="names",
-            value=name,
-            remedy=f"choose from {', '.join(parts)}",
-        )
-    steps = "step" in record.dims or "step" in record.coords
-    for name, part in parts.items():
-        long_name, units = describe(name, steps=steps)
-        if name in (names or {}):
-            part.attrs |= dict(zip(("long_name", "units"), (names or {})[name], strict=True))
-        part.attrs = {"long_name": long_name, "units": units, **part.attrs}
+    record, given = record.copy(deep=False), names or {}
+    clock = STEPS if "step" in record.dims or "step" in record.coords else TIME
+    for name in record.variables if isinstance(record, xr.Dataset) else record.coords:
+        base, long_name, units = _described(str(name), {**QUANTITIES, **given}, clock)
+        described = {"long_name": long_name, "units": units}
+        attributes = record[name].attrs
+        record[name].attrs = {**attributes, **described} if base in given else {**described, **attributes}
     return record
+
+
+def names_of(*records: xr.Dataset | xr.DataArray) -> dict[str, tuple[str, str]]:
+    """The long names and units that records carry, by name; those of later records win."""
+    return {
+        str(name): (str(part.attrs["long_name"]), str(part.attrs["units"]))
+        for record in records
+        for name, part in (record.variables if isinstance(record, xr.Dataset) else record.coords).items()
+        if {"long_name", "units"} <= part.attrs.keys()
+    }
+
+
+def _described(name: str, known: Names, clock: str) -> tuple[str, str, str]:
+    """The known name from which this one is described, its long name and its units."""
+    if name in known:
+        long_name, units = known[name]
+        return name, long_name, clock if units == "clock" else units
+    for affixes, rest_of in ((_ENDS, name.removesuffix), (_BEGINNINGS, name.removeprefix)):
+        for affix, phrase in affixes.items():
+            if (rest := rest_of(affix)) not in (name, ""):
+                base, long_name, units = _described(rest, known, clock)
+                return base, phrase.format(long_name), NONE if affix == "log_" else units
+    return name, name.replace("_", " "), NONE

@@ -17,7 +17,6 @@ import xarray as xr
 from dynascope import __version__
 from dynascope.arguments import require, require_increasing
 from dynascope.errors import InputError
-from dynascope.record.dimensions import DIMENSIONS
 from dynascope.record.names import name_all
 from dynascope.record.staircase_names import JUMP_TIME, LOSS_AFTER, LOSS_BEFORE
 
@@ -45,14 +44,14 @@ def make_record(
         coordinates: For each dimension its labels.
         attributes: What the record is about. Strings and numbers are kept, other values are written as JSON;
             `convention` and `version` are added.
-        names: For a variable or a coordinate its own `long_name` and `units`; the others take those of the field.
+        names: Long name and units by name, as `name_all` takes them.
 
     Returns:
         The validated record.
 
     Raises:
-        InputError: An unknown dimension, a length that does not match, values that are not numbers or text, a time
-            that does not increase, an attribute that is not plain data, or a name for what the record does not hold.
+        InputError: A length that does not match, values that are not numbers or text, a time that does not increase,
+            or an attribute that is not plain data.
 
     Example:
         >>> curve = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]}, attributes={"seed": 0})
@@ -85,13 +84,6 @@ def validate_record(record: xr.Dataset) -> xr.Dataset:
         InputError: As `make_record`.
     """
     for name in record.dims:
-        require(
-            name in DIMENSIONS,
-            f"{name!r} is not a dimension of records",
-            argument=str(name),
-            value=str(name),
-            remedy=f"use one of {', '.join(DIMENSIONS)}",
-        )
         require(
             name in record.coords,
             f"the dimension {name!r} has no labels",

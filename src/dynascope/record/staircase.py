@@ -39,6 +39,7 @@ class Staircase:
         learned: One phrase for each jump, what is learned there.
         slow: For each jump, why the observed time approaches the limit only slowly; empty where it does not.
         features: Further quantities by name, each with its dimension names and values; the first dimension is "jump".
+        names: Long names and units of these.
         theory: Name of the theory.
         reference: Where it is published.
         warnings: Sentences about the limits of this prediction.
@@ -57,6 +58,7 @@ class Staircase:
     warnings: tuple[str, ...] = ()
     degree: int = 2
     normalised: bool = False
+    names: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
 
 
 @runtime_checkable
@@ -130,6 +132,7 @@ def staircase_record(
             **_tolerances(jump_time_tolerance, slope_tolerance),
             **task.attributes(),
         },
+        names=staircase.names,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from dynascope.errors import InputError
-from dynascope.record import CONVENTION, TreeView, describe
+from dynascope.record import CONVENTION, TreeView, describe, names_of
 from dynascope.record.numbers import number
 from dynascope.record.staircase_names import INITIAL_LOSS
 from dynascope.record.tree_view import WHY_UNDECIDED
@@ -120,8 +120,7 @@ def _hypothesis(row: Mapping[str, Any], observed: xr.Dataset, judged: Collection
     about, expected, quantity = str(row["hypothesis"]), "", ""
     if "direction" in row:
         metric = str(row["metric"])
-        named = observed[metric].attrs if metric in observed else {}
-        quantity = str(named.get("long_name", describe(metric)[0]))
+        quantity = describe(metric, names_of(observed))[0]
         about = f"{about}: {words(row['factor'])} → {quantity}"
         expected = {1: "rises", -1: "falls", 0: "stays"}[row["direction"]]
     elif "least" in row:

@@ -8,12 +8,12 @@ import jax
 import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
-from dynascope.studies.stated import StatedStudy, Values
+from dynascope.studies.study import Study, Values
 
 __all__ = ["ClaimsStudy"]
 
 
-class ClaimsStudy(StatedStudy):
+class ClaimsStudy(Study):
     """A study whose claims are about numbers, counts or effects.
 
     It states `trained`, what is measured on training, and `claimed`, what is claimed of that; the record reports on

@@ -17,7 +17,7 @@ from dynascope.prediction import predict
 from dynascope.protocols import Learnable, Network
 from dynascope.record import Staircase, staircase_record
 from dynascope.record.clock import other_scale
-from dynascope.studies.stated import StatedStudy
+from dynascope.studies.study import Study
 
 __all__ = ["Setup", "StaircaseStudy"]
 
@@ -36,7 +36,7 @@ class Setup(NamedTuple):
     options: Mapping[str, Any] = MappingProxyType({})
 
 
-class StaircaseStudy(StatedStudy):
+class StaircaseStudy(Study):
     """A study whose claim is a staircase: levels and times at one scale, and slopes of the times between two.
 
     It states its `setup`; a field `scale` is that of the initial weights. Prediction and observation are those that a
@@ -60,7 +60,7 @@ class StaircaseStudy(StatedStudy):
         """The task and the network."""
         raise NotImplementedError
 
-    def trained(self, scale: float) -> xr.Dataset:
+    def trained_from(self, scale: float) -> xr.Dataset:
         """Train from this scale."""
         return observe(self._setup.task, self._setup.network, scale=scale, **self._setup.options)
 
@@ -74,7 +74,7 @@ class StaircaseStudy(StatedStudy):
 
     def observe(self) -> xr.Dataset:
         """Train at the given scale."""
-        return self.trained(self.scale)
+        return self.trained_from(self.scale)
 
     def predict(self) -> xr.Dataset:
         """The staircase that theory expects."""
@@ -110,4 +110,4 @@ class StaircaseStudy(StatedStudy):
     @functools.cached_property
     def _at_second_scale(self) -> xr.Dataset:
         """Trained once, however often it is compared."""
-        return self.trained(self.second_scale())
+        return self.trained_from(self.second_scale())

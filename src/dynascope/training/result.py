@@ -10,7 +10,6 @@ import jax
 import numpy as np
 
 from dynascope.arguments import require, shown
-from dynascope.record import DIMENSIONS
 from dynascope.tasks.stream import Stream
 from dynascope.training.chunks import Run
 from dynascope.training.divergence import Divergence, diverged
@@ -96,7 +95,7 @@ class Probed:
                 remedy="choose a name of its own",
             )
             require(
-                name not in (*_OWN, *DIMENSIONS) and array.ndim == len(axes) and set(axes) <= DIMENSIONS.keys(),
+                name not in (*_OWN, *axes) and array.ndim == len(axes) and not set(axes) & set(_OWN),
                 f"the probe gives {name!r} the axes {tuple(axes)} and a value of shape {array.shape}",
                 argument="probe",
                 value=name,

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact, points
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.features.linear_models import exactly_learned, train_from_zero
 from dynascope.studies.features.sines import centres, points_apart, sines
 from dynascope.studies.fields import count, positive, seed
@@ -16,7 +17,7 @@ from dynascope.theory import papers
 from dynascope.theory.features import learnability, mode_flow, training_flow
 
 
-class LinearInductiveBias(CurvesStudy):
+class LinearInductiveBias(Study):
     """Models Σ_k w_k √ρ_k √2 sin(2πkx) with falling and with rising intensities, on a few points and on the population.
 
     The intensities are k^(−2α) in the one and k^(2α) in the other, over the largest of each. Compared are the exact
@@ -70,7 +71,7 @@ class LinearInductiveBias(CurvesStudy):
             caption="The functions that both models learn from the same {parameters.samples} points. They cross at "
             "the points; between them the one bends slowly, as it prefers low frequencies, and the other fast.",
         ),
-        points(
+        Chart(
             "learnability",
             over="mode",
             x_label="mode (number of waves)",
@@ -78,6 +79,7 @@ class LinearInductiveBias(CurvesStudy):
             caption="How much of each wave {parameters.samples} random points teach, on average over "
             "{parameters.draws} draws: the one model learns slow waves, the other fast ones. Dashed, and not judged: "
             "a theory that takes sines as if they were Gaussian numbers.",
+            points=True,
         ),
         Chart(
             "population_coefficients",
@@ -95,6 +97,9 @@ class LinearInductiveBias(CurvesStudy):
         ),
     )
     minutes = 0.2
+    names = {
+        "population_coefficients": ("coefficient, on the population", "1"),
+    }
     tolerance = exact(
         *("loss", "coefficients", "population_coefficients", "fitted"),
         error=1e-5,

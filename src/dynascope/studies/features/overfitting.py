@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from dynascope.studies import Chart, Reference, StatedStudy, exact, points
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Study, exact
 from dynascope.studies.features.averages import error_of_median
 from dynascope.studies.features.chance import within_chance
 from dynascope.studies.features.linear_models import least_norm, noise_power, train_from_zero
@@ -23,7 +24,7 @@ _NOISY = 50  # samples of pure noise
 _CHART_OF_FIT = functools.partial(Chart, over="sample", words=("target", "fit"), x_label="place x", y_label="value")
 
 
-class Overfitting(StatedStudy):
+class Overfitting(Study):
     """Linear models with a few strong and many weak sine modes, trained on noisy labels until they fit them exactly.
 
     The model Σ_k w_k √ρ_k √2 sin(2πkx) has d modes of intensity one and a tail of weak ones. The benign target lies in
@@ -110,7 +111,7 @@ class Overfitting(StatedStudy):
             "samples ends at {observed.test_loss[run=benign]:last} for the target in a strong mode (benign) and at "
             "{observed.test_loss[run=malignant]:last} for the one in the tail (malignant).",
         ),
-        points(
+        Chart(
             "noise_power",
             over="scaling_parameter",
             log="xy",
@@ -119,10 +120,20 @@ class Overfitting(StatedStudy):
             y_label="mean square of the fit of noise of variance 1",
             caption="How large a fit to 50 samples of pure noise is between them; dashed is 50/(p − 50). With few "
             "modes, samples that happen to lie close together on the line make it much larger.",
+            points=True,
         ),
     )
     minutes = 0.3
     flow = "gradient flow"
+    names = {
+        "asymptotic_test_loss": ("test loss, infinite-size limit", "1"),
+        "window_test_loss": ("test loss within the window", "1"),
+        "target_function": ("target function", "1"),
+        "strong_part": ("part fitted by the strong modes", "1"),
+        "strong_fraction": ("fraction fitted by the strong modes", "1"),
+        "tail_part": ("part fitted by the weak modes", "1"),
+        "noise_power": ("power of the fit of pure noise", "1"),
+    }
     tolerance = exact(
         *("loss", "test_loss", "learned_fraction", "strong_fraction", "fitted", "strong_part", "tail_part"),
         error=1e-5,

@@ -12,7 +12,7 @@ from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import balanced_networks
 from dynascope.protocols import Learnable
-from dynascope.studies import CurvesStudy
+from dynascope.studies import Study
 from dynascope.tasks import Task
 from dynascope.tasks.random_maps import whitened
 from dynascope.theory.transfer import converged_layers
@@ -20,7 +20,7 @@ from dynascope.theory.transfer import converged_layers
 __all__ = ["BalancedStudy", "TwoTasksStudy"]
 
 
-class BalancedStudy(CurvesStudy):
+class BalancedStudy(Study):
     """A study of networks with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, whose curves run over λ and time."""
 
     theory = "balanced two-layer linear networks"

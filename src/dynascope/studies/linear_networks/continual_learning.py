@@ -7,7 +7,8 @@ import functools
 import numpy as np
 import xarray as xr
 
-from dynascope.studies import Chart, Reference, Values, exact
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.tasks.random_maps import random_map
@@ -64,6 +65,10 @@ class ContinualLearning(TwoTasksStudy):
         "balance of the layers can delay forgetting and not lessen it."
     )
     minutes = 0.2
+    names = {
+        "old_loss": ("loss on the old task", "1"),
+        "old_loss_at_the_end": ("loss on the old task, at the end", "1"),
+    }
     tolerance = exact("loss", "old_loss")
     tiny = {"inputs": 3, "outputs": 2, "balances": 2, "times": 200}
 

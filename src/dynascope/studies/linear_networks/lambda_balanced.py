@@ -10,8 +10,9 @@ import xarray as xr
 
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import balanced_networks
+from dynascope.plot import Chart
 from dynascope.probes.kernel.path import kernel_sum_path
-from dynascope.studies import Chart, Reference, Values, exact, points
+from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import BalancedStudy
 from dynascope.tasks import Task
@@ -56,7 +57,7 @@ class LambdaBalanced(BalancedStudy):
             "the layers are about equal, near λ = 0: such networks learn richly. Where one layer is much the larger it "
             "turns little, and they learn lazily.",
         ),
-        points(
+        Chart(
             "kernel_change",
             over="balance",
             places={"time": (-1,)},
@@ -64,6 +65,7 @@ class LambdaBalanced(BalancedStudy):
             caption="How far the kernel has moved at the end, relative to its start, against the balance λ of the "
             "layers.",
             x_label="balance λ (left: first layer larger, right: second)",
+            points=True,
         ),
         Chart(
             "loss",
@@ -83,6 +85,10 @@ class LambdaBalanced(BalancedStudy):
         "and the networks linear."
     )
     minutes = 0.2
+    names = {
+        "input_representation": ("representation of the inputs", "1"),
+        "output_representation": ("representation of the outputs", "1"),
+    }
     tolerance = exact("loss", "kernel_distance", "kernel_change", "input_representation", "output_representation")
     tiny = {"inputs": 3, "outputs": 2, "balances": 2, "times": 30}
 

@@ -9,14 +9,15 @@ import numpy as np
 import xarray as xr
 
 from dynascope.networks import DiagonalLinear
-from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, number, positive, seed
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import power_law_modes
 from dynascope.theory.scalar_networks import mode_strength
 
 
-class LayerwiseModes(CurvesStudy):
+class LayerwiseModes(Study):
     """Strength of every mode, and the loss, over time, for independent inputs with power-law variances.
 
     The model is f(x) = Σ aᵢ bᵢ xᵢ with E[xᵢ xⱼ] = λᵢ δᵢⱼ, λᵢ = i^−(exponent + 1), and targets y = target · Σ xᵢ.

@@ -8,8 +8,9 @@ import functools
 import numpy as np
 import xarray as xr
 
+from dynascope.plot import Chart
 from dynascope.probes.half_strength import first_zero
-from dynascope.studies import Chart, Reference, Values, exact, points
+from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import choice, count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.tasks.random_maps import random_map
@@ -55,13 +56,14 @@ class ReversalLearning(TwoTasksStudy):
             caption="The strength of the weakest mode after all targets have changed their sign: it has to pass zero, "
             "where gradients vanish, and waits there the longer the more equal the layers are (λ near 0).",
         ),
-        points(
+        Chart(
             "reversal_time",
             over="balance",
             log="x",
             title="When zero is passed",
             caption="The time at which each mode is zero, against the balance λ. On a logarithmic axis the points come "
             "to lie on straight lines as λ falls: the time grows as the logarithm of 1/|λ|.",
+            points=True,
         ),
     )
     meaning = (
@@ -76,6 +78,9 @@ class ReversalLearning(TwoTasksStudy):
     tasks = ("a task", "the reversed task")
     accuracy = 1e-12
     minutes = 0.2
+    names = {
+        "reversal_time": ("time at which the mode changes its sign", "gradient-flow time"),
+    }
     tolerance = {
         **exact(
             *("loss", "mode_strength"),

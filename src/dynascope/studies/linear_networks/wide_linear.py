@@ -10,8 +10,9 @@ import xarray as xr
 
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import isotropic_linear
+from dynascope.plot import Chart
 from dynascope.probes.kernel.path import kernel_path
-from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact, points
+from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, flag, positive, seed
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import unit_regression
@@ -30,7 +31,7 @@ _SPAN = 5.0  # duration, in units of the slowest time constant
 _AXES = {"coefficients": ("time", "feature", "target"), "step_drift": ("learning_rate",)}
 
 
-class WideLinear(CurvesStudy):
+class WideLinear(Study):
     """Function and tangent kernel of isotropic two-layer linear networks over time, from one initial function.
 
     One network is as wide as it has outputs, with a large second layer (δ > 0), the other as wide as it has inputs,
@@ -69,13 +70,14 @@ class WideLinear(CurvesStudy):
             "Theory has one equation for both; below: training less theory.",
         ),
         Chart("loss", log="y", title="The loss", caption="The loss over time for each imbalance."),
-        points(
+        Chart(
             "step_drift",
             over="learning_rate",
             title="What steps of finite size do",
             caption="Gradient flow keeps the imbalance; descent in steps changes its trace in proportion to the step.",
             x_label="size of a step",
             y_label="change of the trace",
+            points=True,
         ),
     )
     meaning = (
@@ -93,6 +95,11 @@ class WideLinear(CurvesStudy):
         "imbalance": "_imbalances",
         "feature": "_task.feature_names",
         "target": "_task.target_names",
+    }
+    names = {
+        "conserved_drift": ("drift of the conserved quantity", "1"),
+        "step_drift": ("drift of the conserved quantity in a step", "1"),
+        "kernel_trace": ("trace of the kernel", "1"),
     }
     tolerance = {
         **exact(

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, number, numbers, positive, seed
 from dynascope.studies.regimes.scalar_training import trained_curves
 from dynascope.theory.scalar_networks.scalar import Limit, Scaling, Setting, equivalent_scalings, limit, trajectory
@@ -16,7 +17,7 @@ from dynascope.theory.scalar_networks.scalar import Limit, Scaling, Setting, equ
 _KNOBS = ("target", "output", "input", "weights")
 
 
-class ScalarNetwork(CurvesStudy):
+class ScalarNetwork(Study):
     """The network f(x) = (x/Z) Σ aᵢ bᵢ learns y = S x under four knobs, each turned by the same factors c.
 
     The knobs are the target times c, the output divided by c, the input divided by c for the same labels, and the
@@ -103,7 +104,12 @@ class ScalarNetwork(CurvesStudy):
     )
     trains = "two-layer linear"
     flow = "gradient flow"
-    names = {"time": ("training time × final rate of approach", "1")}
+    names = {
+        "time": ("training time × final rate of approach", "1"),
+        "relative_loss": ("loss relative to its start", "1"),
+        "log_growth": ("growth of the weights (its logarithm)", "1"),
+        "final_log_growth": ("growth of the weights at the end (its logarithm)", "1"),
+    }
     labelled = {"knob": _KNOBS, "scaling_parameter": "factors"}
     tolerance = exact("loss", "relative_loss", "learned_fraction", "log_growth")
     tiny = {"factors": [0.5, 4.0], "neurons": 3, "samples": 4, "times": 40}

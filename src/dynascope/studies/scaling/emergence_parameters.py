@@ -10,7 +10,8 @@ import optax
 import xarray as xr
 
 from dynascope.comparison import Claim
-from dynascope.studies import Reference, Values, curve_tolerance, points
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, number, numbers, positive, seed
 from dynascope.studies.scaling.extended_multilinear import train_with_features
 from dynascope.studies.scaling.gaussian_mlp import gaussian_mlp
@@ -95,12 +96,13 @@ class EmergenceParameters(SkillNeeds):
         ),
         half_chart("neurons", "with"),
         CLAIM_CHART,
-        points(
+        Chart(
             "basis_strength",
             "neurons",
             "The model of the theory, in which a skill is made of {parameters.features} features and a neuron holds "
             "one: trained (points), and its exact law (dashed).",
             title="The model behind the forecast",
+            points=True,
         ),
     )
     meaning = (
@@ -115,6 +117,13 @@ class EmergenceParameters(SkillNeeds):
         "to its own forecast than to that of another."
     )
     minutes = 3.0
+    names = {
+        **SkillNeeds.names,
+        "strength_spread": ("spread of the strength of the skill over seeds", "1"),
+        "half_neurons": ("neurons with which half the skill is learned", "neurons"),
+        "half_neurons_ratio": ("neurons needed, relative to those predicted", "1"),
+        "out_of_order": ("share of networks in which a rarer skill is stronger", "1"),
+    }
     tolerance = curve_tolerance(basis_strength=_EXACT, basis_loss=_EXACT)
     checks = tuple(tolerance)
     tiny = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import xarray as xr
 
-from dynascope.studies import StatedStudy, Values
+from dynascope.studies import Study, Values
 from dynascope.studies.fields import count, flag, positive
 from dynascope.studies.scaling.skill_reading import SkillReading
 from dynascope.tasks import SparseParity
@@ -23,7 +23,7 @@ STRENGTH = "strength of the skill (1: learned)"
 _PUBLISHED = {"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "target_scale": 5.0}  # task of the source
 
 
-class EmergenceStudy(StatedStudy):
+class EmergenceStudy(Study):
     """What the studies of emergence share: the task, and a forecast that is shown beside networks.
 
     It states `trained`, and `forecast`, the record of the prediction; networks are trained in single precision.
@@ -45,6 +45,15 @@ class EmergenceStudy(StatedStudy):
     if TYPE_CHECKING:
         learning_rate: float
         batch_size: int
+
+    names = {
+        "skill": ("skill, from the most frequent on", "1"),
+        "loss_equivalent": ("strength of the skill, by its loss", "1"),
+        "basis_loss": ("loss of the skill in the model of theory", "1"),
+        "strength": ("strength of the skill", "1"),
+        "strength_error": ("standard error of the strength of the skill", "1"),
+        "basis_strength": ("strength of the skill in the model of theory", "1"),
+    }
 
     def trained(self) -> Values:
         """Train, and measure."""

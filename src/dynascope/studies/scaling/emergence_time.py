@@ -11,9 +11,10 @@ import xarray as xr
 from dynascope.comparison.interval import student_half
 from dynascope.comparison.undecided import leave_undecided
 from dynascope.errors import InputError
+from dynascope.plot import Chart
 from dynascope.probes.half_strength import first_half, spread_of_halves
 from dynascope.record.numbers import percent
-from dynascope.studies import Chart, Reference, Values, points
+from dynascope.studies import Reference, Values
 from dynascope.studies.fields import count, flag, positive, seed
 from dynascope.studies.scaling.emergence_study import STRENGTH, EmergenceStudy
 from dynascope.studies.scaling.gaussian_mlp import gaussian_mlp
@@ -104,7 +105,7 @@ class EmergenceTime(EmergenceStudy):
             log="x",
             title="Skills emerge one after the other",
         ),
-        points(
+        Chart(
             "half_strength_step",
             "skill",
             "The step at which half of a skill is learned: mean and standard deviation of {parameters.seeds} "
@@ -114,6 +115,7 @@ class EmergenceTime(EmergenceStudy):
             log="y",
             error="half_strength_step_spread",
             title="When each skill is half learned",
+            points=True,
         ),
         Chart(
             ("calibration_strength", "calibrated_strength"),
@@ -138,6 +140,14 @@ class EmergenceTime(EmergenceStudy):
         "before delay the later ones, which the forecast does not know."
     )
     minutes = 0.8
+    names = {
+        **EmergenceStudy.names,
+        "calibrated_strength": ("strength of the skill, by the calibrated law", "1"),
+        "calibration_strength": ("strength of the skill that is learned alone", "1"),
+        "half_strength_step": ("step at which half the skill is learned", "optimiser steps"),
+        "half_strength_step_of_seed": ("step at which half the skill is learned, each seed", "optimiser steps"),
+        "log_half_strength_step": ("step at which half the skill is learned (its logarithm)", "1"),
+    }
     tiny = {
         **{"skills": 2, "bits": 6, "width": 200, "learning_rate": 0.1},
         **{"calibration_steps": 400, "calibration_seeds": 8, "times": 60},

@@ -79,6 +79,11 @@ class ScalingData(SkillScaling):
         "the model a single sample teaches its skill; a network needs more (see the study emergence-data)."
     )
     minutes = 0.6
+    names = {
+        **SkillScaling.names,
+        "standard_error": ("standard error of the loss", "1"),
+        "fitted_prefactor": ("prefactor of the power law, fitted", "1"),
+    }
     tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)
     tiny = {"exponents": [0.4, 0.7], "most_samples": 10_000, "sizes": 5, "training_sets": 320}
 

@@ -78,6 +78,10 @@ class ScalingTime(SkillScaling):
         "built in and none gets in the way of another, which is not so in a network."
     )
     minutes = 0.2
+    names = {
+        **SkillScaling.names,
+        "uncorrected_exponent": ("exponent with which the loss decays, uncorrected for missing skills", "1"),
+    }
     tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)
     tiny = {"exponents": [0.4, 0.8], "skills": 5000}
 

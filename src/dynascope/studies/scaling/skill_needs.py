@@ -11,7 +11,8 @@ import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
 from dynascope.errors import InputError
-from dynascope.studies import Chart, Values, points
+from dynascope.plot import Chart
+from dynascope.studies import Values
 from dynascope.studies.scaling.emergence_study import EmergenceStudy
 from dynascope.studies.scaling.nearest_forecast import nearest_claim, strength_at
 from dynascope.theory.skills import Need
@@ -25,7 +26,7 @@ _NO_LOSS = 1e-12  # of single precision, in which networks are trained
 _MOST_OFF = 0.9  # of a forecast, so that it stays above zero
 QUARTER = 0.25  # a strength that is off by less is nearer to one half than to none or all of a skill
 
-CLAIM_CHART = points(
+CLAIM_CHART = Chart(
     "change",
     "hypothesis",
     "With 95 % intervals over independent runs. First what decides: half way between the forecasts for two skills, by "
@@ -34,6 +35,7 @@ CLAIM_CHART = points(
     interval=("low", "high"),
     title="Networks against the forecast",
     y_label="difference of strengths",
+    points=True,
 )
 
 

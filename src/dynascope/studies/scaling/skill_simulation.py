@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dynascope.studies import Chart, CurvesStudy, Values, points
+from dynascope.plot import Chart
+from dynascope.studies import Study, Values
 from dynascope.studies.fields import numbers, positive
 from dynascope.theory.scaling_laws import PowerLaw, PowerLawFit, power_laws
 
@@ -22,7 +23,7 @@ FITTED = (
 _LONGEST = 150.0  # ln c of skills that are sure to be learned before they are left alone, at 200
 
 
-class SkillScaling(CurvesStudy):
+class SkillScaling(Study):
     """Skills of frequency P(k) ∝ k^−(α+1), learned from a small start: losses over a resource, the second of `axes`.
 
     It states that resource as `theory.scaling_laws.ScalingLaws` has it (`law`), and its amounts.
@@ -34,6 +35,13 @@ class SkillScaling(CurvesStudy):
         0.01, "R₀, the strength at the start of every skill that has a neuron, below half of S."
     )
 
+    names = {
+        "exponent": ("exponent α of the skill frequencies", "1"),
+        "loss_over_law": ("loss relative to its power law", "1"),
+        "power_law": ("power law of the loss", "1"),
+        "prefactor": ("prefactor of the power law", "1"),
+        "decay_exponent": ("exponent with which the loss decays", "1"),
+    }
     theory = "scaling laws"
     task = "skills of frequency k^−(α+1)"
     told = (
@@ -139,7 +147,7 @@ def ratio_chart(over: str, caption: str, **options: Any) -> Chart:
 
 def exponent_chart(formula: str) -> Chart:
     """The exponents of fits over α, with their intervals."""
-    return points(
+    return Chart(
         "decay_exponent",
         "exponent",
         "How steeply the loss falls, fitted to what was measured, for each α; bars are 95 % intervals, mostly smaller "
@@ -147,4 +155,5 @@ def exponent_chart(formula: str) -> Chart:
         "the loss falls.",
         interval=("decay_exponent_low", "decay_exponent_high"),
         title="The exponent",
+        points=True,
     )

@@ -9,8 +9,9 @@ from typing import Literal
 import xarray as xr
 
 from dynascope.flows import deep_diagonal_flow, diagonal_flow
+from dynascope.plot import Chart
 from dynascope.record import Staircase, other_scale, time_unit
-from dynascope.studies import Chart, Reference, StaircaseStudy
+from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, initial_scale, seed
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import dropped_input, halving_inputs
@@ -67,7 +68,7 @@ class AgfDiagonal(StaircaseStudy):
     minutes = 0.2
     tiny = {"depth": 2, "scale": 1e-14}
 
-    def trained(self, scale: float) -> xr.Dataset:
+    def trained_from(self, scale: float) -> xr.Dataset:
         """Follow the signed coefficients, half as long again as the last neuron takes to activate, or longer."""
         last = float(self._staircase.accelerated_times[-1]) * time_unit(scale, degree=self.depth)
         flow = diagonal_flow if self.depth == 2 else functools.partial(deep_diagonal_flow, depth=self.depth)

@@ -12,7 +12,8 @@ import xarray as xr
 
 from dynascope.alternating.optimizer import active_set_descent, by_neurons
 from dynascope.networks import TwoLayer
-from dynascope.studies import Chart, Reference, StatedStudy, curve_tolerance, points
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Study, curve_tolerance
 from dynascope.studies.fields import choice, count, seed
 from dynascope.studies.staircases.smallest_width import best_of_widths
 from dynascope.tasks import Task, digits
@@ -27,7 +28,7 @@ _SAME = 1e-3  # of a drop of the loss, by which the next one is smaller at most 
 _RATES: dict[Literal["sgd", "adam"], tuple[float, ...]] = {"sgd": (0.1, 0.3, 1.0), "adam": (0.003, 0.01, 0.03)}
 
 
-class AgfOptimizer(StatedStudy):
+class AgfOptimizer(Study):
     """Loss against the number of neurons when neurons are added one by one where their utility is largest.
 
     Judged is what theory says before anything is trained. Of linear neurons: the `loss` with k neurons is that of the
@@ -69,19 +70,21 @@ class AgfOptimizer(StatedStudy):
             words=("added one by one", "SGD", "Adam"),
             y_label="loss",
         ),
-        points(
+        Chart(
             "loss",
             over="neuron",
             title="Linear networks: the best map of each rank",
             caption="With linear neurons theory knows the loss at every number of neurons: that of the best map of "
             "this rank, until no linear map is better.",
+            points=True,
         ),
-        points(
+        Chart(
             "growth_rate",
             over="neuron",
             title="How fast the next linear neuron would grow",
             caption="The utility of the next neuron, as the rate at which it grows while small. It falls to zero where "
             "nothing is left that a linear neuron could learn, and adding neurons ends.",
+            points=True,
         ),
     )
     meaning = (
@@ -97,7 +100,18 @@ class AgfOptimizer(StatedStudy):
     trains = "two-layer"
     axes = ("neuron",)
     labelled = {"neuron": "_widths"}
-    names = {"neuron": ("number of neurons", "1")}
+    names = {
+        "neuron": ("number of neurons", "1"),
+        "relu_loss": ("final loss, neurons added one by one", "1"),
+        "adam_loss": ("final loss with Adam", "1"),
+        "sgd_loss": ("final loss with SGD", "1"),
+        "relu_growth_rate": ("growth rate of the ReLU neuron", "1"),
+        "guarantee": ("share of the guaranteed decrease", "1"),
+        "power_balance": ("power explained and left, of the whole", "1"),
+        "relu_seconds": ("duration, neurons added one by one", "s"),
+        "adam_seconds": ("duration of Adam", "s"),
+        "sgd_seconds": ("duration of SGD", "s"),
+    }
     along = "neuron"
     minutes = 0.3
     tolerance = curve_tolerance(

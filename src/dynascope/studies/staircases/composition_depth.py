@@ -18,7 +18,8 @@ from dynascope.networks.constructions import (
     tree_composition,
     two_layer_composition,
 )
-from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance, points
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Study, Values, curve_tolerance
 from dynascope.studies.fields import count, positive, text
 from dynascope.studies.staircases.smallest_width import smallest_width
 from dynascope.tasks import Task, group_composition
@@ -37,7 +38,7 @@ _CLAIMS = (
 )
 
 
-class CompositionDepth(CurvesStudy):
+class CompositionDepth(Study):
     """Width and depth of networks that compose k = 2, 3, … elements of a group, written down and trained.
 
     Checked are the networks that are written down, which are exact by construction: for each k their width, their depth
@@ -74,22 +75,24 @@ class CompositionDepth(CurvesStudy):
     title = "What depth spares"
     question = "How many neurons does it take to combine k elements of a group, in one layer or in several?"
     figures = (
-        points(
+        Chart(
             "width",
             over="length",
             log="y",
             title="Neurons that suffice, by construction",
             caption="Hidden neurons of the networks that are written down and give every answer. In one layer they "
             "multiply with each further element; a recurrent network and a tree use those for two again and again.",
+            points=True,
         ),
-        points(
+        Chart(
             "depth",
             over="length",
             title="What it costs: layers in a row",
             caption="Nonlinear layers that follow each other: one, one for each further element, or the levels of a "
             "tree.",
+            points=True,
         ),
-        points(
+        Chart(
             "trained_width",
             over="length",
             log="y",
@@ -98,6 +101,7 @@ class CompositionDepth(CurvesStudy):
             "{parameters.seeds} trainings brings the loss to {parameters.target_loss} of its start; where none up to "
             "{parameters.largest_width} does, there is no point. The claim is that it at least doubles with each "
             "further element in one layer, and at most once in deeper networks.",
+            points=True,
         ),
     )
     meaning = (
@@ -125,6 +129,14 @@ class CompositionDepth(CurvesStudy):
     labelled = {"length": "_lengths", "architecture": ARCHITECTURES}
     along = "length"
     minutes = 0.9
+    names = {
+        "trained_loss": ("loss over that of zero, at the smallest width", "1"),
+        "trained_width": ("smallest width that training needs", "1"),
+        "width": ("hidden neurons", "1"),
+        "depth": ("nonlinear layers in a row", "1"),
+        "exactness": ("one less the largest error over the largest target", "1"),
+        "length": ("number of elements composed", "1"),
+    }
     tolerance = curve_tolerance(
         width=(0.0, "the neurons are counted"),
         depth=(0.0, "the layers are counted"),

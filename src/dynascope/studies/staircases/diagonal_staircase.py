@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from dynascope.studies import Chart, Reference, Setup, StaircaseStudy
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import count, initial_scale, number, seed
 from dynascope.tasks.known_modes import sparse_regression
 

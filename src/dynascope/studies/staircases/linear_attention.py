@@ -12,8 +12,9 @@ import xarray as xr
 from dynascope.arguments import require_context
 from dynascope.flows import gradient_flow
 from dynascope.networks import LinearAttention, MergedAttention
+from dynascope.plot import Chart
 from dynascope.record import Staircase, other_scale
-from dynascope.studies import Chart, Reference, StaircaseStudy
+from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import checked, choice, count, initial_scale, number, seed
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.random_maps import covariance
@@ -74,7 +75,7 @@ class LinearAttentionStaircase(StaircaseStudy):
     minutes = 0.2
     tiny = {"inputs": 2, "heads": 4, "scale": 3e-3}
 
-    def trained(self, scale: float) -> xr.Dataset:
+    def trained_from(self, scale: float) -> xr.Dataset:
         """Train on the exact population loss."""
         # After its jump each component relaxes at least at the rate of its squared variance.
         learned = 1.2 * self._staircase(scale).times.max()

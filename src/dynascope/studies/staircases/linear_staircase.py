@@ -8,8 +8,9 @@ from typing import Literal
 import xarray as xr
 
 from dynascope.networks import network_for
+from dynascope.plot import Chart
 from dynascope.record.staircase import with_tolerances
-from dynascope.studies import Chart, Reference, Setup, StaircaseStudy
+from dynascope.studies import Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import choice, count, initial_scale, number, seed
 from dynascope.tasks import digits
 from dynascope.tasks.known_modes import halving_modes

@@ -14,7 +14,8 @@ from scipy.interpolate import CubicSpline
 
 from dynascope.comparison import Claim
 from dynascope.flows import gradient_flow
-from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance
+from dynascope.plot import Chart
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choices, count, positive, seed
 from dynascope.studies.symmetry.formulas import ZOO, Formula, convolutional, drawn
 from dynascope.symmetry import Charge, charges

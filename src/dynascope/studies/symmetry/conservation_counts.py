@@ -11,7 +11,8 @@ import numpy as np
 
 from dynascope.comparison import Claim
 from dynascope.flows import gradient_flow
-from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, points
+from dynascope.plot import Chart
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choices, count, positive, seed
 from dynascope.studies.symmetry.formulas import LAWS, SMALL, Formula, drawn
 from dynascope.symmetry import Discovery, agreement, discover
@@ -71,7 +72,7 @@ class ConservationCounts(ClaimsStudy):
         "count is for gradient flow: steps of finite size move these quantities a little."
     )
     figures = (
-        points(
+        Chart(
             ("laws", "bound"),
             "architecture",
             "How many conserved quantities each network has, and what closed forms say. The other points are how many "
@@ -81,8 +82,9 @@ class ConservationCounts(ClaimsStudy):
             title="Conserved quantities of small networks",
             x_label="network",
             y_label="number",
+            points=True,
         ),
-        points(
+        Chart(
             ("linear_laws", "linear_bound"),
             "run",
             "The same for two-layer linear networks of random sizes, written as inputs-hidden neurons-outputs.",
@@ -90,8 +92,9 @@ class ConservationCounts(ClaimsStudy):
             title="Linear networks of any size",
             x_label="inputs-hidden neurons-outputs",
             y_label="number",
+            points=True,
         ),
-        points(
+        Chart(
             "final_charge",
             "charge",
             "Every charge that was found, after training that moved the weights by {observed.moved:least:percent} to "
@@ -99,6 +102,7 @@ class ConservationCounts(ClaimsStudy):
             "weights, which are no further laws. Expected is what it was before.",
             title="The charges after training",
             y_label="charge",
+            points=True,
         ),
     )
     names = {

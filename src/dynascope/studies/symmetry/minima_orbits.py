@@ -14,7 +14,8 @@ from dynascope.compilation import jit
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
 from dynascope.networks.balanced_linear import balanced_networks
-from dynascope.studies import Chart, CurvesStudy, Reference, Values, curve_tolerance, points
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Study, Values, curve_tolerance
 from dynascope.studies.fields import choices, count, positive, seed, weakest
 from dynascope.studies.symmetry.formulas import LAWS, SMALL, Formula, Orbit, along_orbit, drawn
 from dynascope.symmetry import orbit_directions
@@ -37,7 +38,7 @@ _SHARP = (1e-6, "the closed form is exact, and training ends within 1e-8 of the 
 _IDENTITY = (1e-9, "it holds at every point; what remains is rounding, where the weights are moved far")
 
 
-class MinimaOrbits(CurvesStudy):
+class MinimaOrbits(Study):
     """Flat directions of trained networks, and how sharp linear networks of several balances end.
 
     Each of the small networks learns from a teacher of its own kind, from near that, until its loss is rounding. The
@@ -89,13 +90,14 @@ class MinimaOrbits(CurvesStudy):
         "symmetries."
     )
     figures = (
-        points(
+        Chart(
             "flat_directions",
             "architecture",
             "In how many directions the Hessian of a trained network is zero, and how many its symmetries have.",
             title="A minimum is flat along symmetries alone",
             x_label="network",
             y_label="flat directions",
+            points=True,
         ),
         Chart(
             "sharpness",
@@ -106,7 +108,7 @@ class MinimaOrbits(CurvesStudy):
             log="y",
             title="How sharp a minimum is depends on where it lies on its orbit",
         ),
-        points(
+        Chart(
             ("least_curvature", "orbit_curvature"),
             "architecture",
             "How clearly flat directions are told from others: the least curvature that is not taken for zero, and the "
@@ -116,6 +118,7 @@ class MinimaOrbits(CurvesStudy):
             title="Flat, or nearly flat",
             x_label="network",
             y_label="curvature over the largest",
+            points=True,
         ),
     )
     names = {

@@ -16,7 +16,8 @@ from scipy.integrate import solve_ivp
 
 from dynascope.compilation import jit
 from dynascope.networks import MLP
-from dynascope.studies import Chart, CurvesStudy, Reference, Values, curve_tolerance, points
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Study, Values, curve_tolerance
 from dynascope.studies.fields import count, number, positive, seed
 from dynascope.tasks import Task
 from dynascope.theory import papers
@@ -28,7 +29,7 @@ _FLOWS = ("gradient flow", "modified flow", "modified flow, shifted start")
 _OUTPUTS, _TEACHER_WIDTH, _TEACHER_SCALE = 2, 12, 2.0
 
 
-class ModifiedFlow(CurvesStudy):
+class ModifiedFlow(Study):
     """A tanh network trained by momentum from rest at learning rates that are halved, beside three flows of its loss L.
 
     The flows have the clock t = ηk of the steps. Gradient flow on L/(1 − β), with the weight decay in L, is where
@@ -82,7 +83,7 @@ class ModifiedFlow(CurvesStudy):
             caption="Ten times smaller steps should end ten times nearer to gradient flow, and a hundred times nearer "
             "to the modified flow from its shifted start: the slopes of the lines are the orders judged below.",
         ),
-        points(
+        Chart(
             "order",
             over="run",
             title="The order in the learning rate",
@@ -90,8 +91,9 @@ class ModifiedFlow(CurvesStudy):
             y_label="order p of the distance, ∝ ηᵖ",
             caption="The power of the learning rate with which each distance vanishes, extrapolated to small rates; "
             "dashes are what theory says.",
+            points=True,
         ),
-        points(
+        Chart(
             "straying",
             over="learning_rate",
             log="xy",
@@ -99,6 +101,7 @@ class ModifiedFlow(CurvesStudy):
             y_label="distance from gradient flow",
             caption="Dashed is the distance of the modified flow from gradient flow, which is known without a step "
             "being made.",
+            points=True,
         ),
         Chart(
             "loss",

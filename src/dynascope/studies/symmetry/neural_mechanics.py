@@ -18,8 +18,9 @@ from dynascope.comparison import Claim
 from dynascope.networks import VGG16
 from dynascope.networks.batch_normalisation import trained_weights
 from dynascope.networks.normalised_convolutional import NormalisedConvolutional
+from dynascope.plot import Chart
 from dynascope.record import name_all
-from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance, points
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, number, numbers, positive, seed, text
 from dynascope.symmetry import Charge, charges, structure
 from dynascope.tasks import Labelled
@@ -132,7 +133,7 @@ class NeuralMechanics(ClaimsStudy):
         "least {observed.excess:least} times what rounding could do."
     )
     figures = (
-        points(
+        Chart(
             ("continuous_error", "exact_error"),
             over="group",
             log="y",
@@ -141,8 +142,9 @@ class NeuralMechanics(ClaimsStudy):
             y_label="missed / moved",
             caption="Root mean square of what a law misses, over that of what the charges of the layer moved. The "
             "continuous law is of first order in the learning rate; that of the steps is exact but for rounding.",
+            points=True,
         ),
-        points(
+        Chart(
             "excess",
             over="group",
             log="y",
@@ -150,6 +152,7 @@ class NeuralMechanics(ClaimsStudy):
             y_label="residual over bound",
             caption="The largest residual of laws with something wrong in them, over what rounding could do at most. "
             "What is above 1 proves that the run was not trained so.",
+            points=True,
         ),
         Chart("loss", over="step", log="y", title="The loss", caption="The loss on all digits while this went on."),
     )
@@ -220,7 +223,7 @@ class NeuralMechanics(ClaimsStudy):
         """With the charges of the continuous law, which needs the run: they are drawn, and judged by claims."""
         tree = super().compare(observed, predicted)
         law = observed["continuous_charge"].drop_attrs()
-        tree["predicted"].dataset = name_all(predicted.assign(measured_charge=law))
+        tree["predicted"].dataset = name_all(predicted.assign(measured_charge=law), self.names)
         return tree
 
     def charts(self) -> Sequence[Chart]:

@@ -30,6 +30,11 @@ _REFERENCE = (
 # Coefficients and singular values below this fraction of the largest are rounding.
 _ROUND_OFF = 1e-9
 # Utilities this close (relative) belong to one jump.
+_NAMES = {
+    "utility": ("utility", "1"),
+    "energy": ("energy of the representation", "1"),
+    "construction_width": ("width of the explicit construction", "1"),
+}
 _TIE = 1e-9
 _RECYCLED = "neurons that hold an earlier part of the irrep {} are recycled: the time is approximate"
 _COUPLED = "the active neurons of the irrep {} acquire weight in {}: it may come earlier"
@@ -119,6 +124,7 @@ def composition_staircase(
             "energy": (("jump",), energies),
             "construction_width": (("jump",), np.array([_width(each.values(), k) for each in begun])),
         },
+        names=_NAMES,
         theory=_THEORY,
         reference=_REFERENCE,
         warnings=_warnings(coefficients, jumps, lost),

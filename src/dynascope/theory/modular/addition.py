@@ -33,6 +33,13 @@ __all__ = [
     "utility",
 ]
 
+_NAMES = {
+    "frequency_learned": ("frequency that is learned", "1"),
+    "maximal_utility": ("greatest utility", "1"),
+    "onset_time": ("time at which neurons start to grow", "gradient-flow time"),
+    "earliest_onset": ("earliest time at which a neuron starts to grow", "gradient-flow time"),
+    "neurons_learning": ("neurons that learn", "neurons"),
+}
 _NEARLY_EQUAL = 0.05  # relative difference of accelerated times below which jumps overlap at usual scales
 _SMALL_START = 0.1  # neurons above this norm shape the function before any plateau
 _SAME_PHASE = 0.99  # length of the mean of unit vectors that all but agree
@@ -247,6 +254,7 @@ def modular_addition_staircase(
         learned=tuple(_phrase(jump.frequencies) for jump in jumps),
         slow=tuple(jump.slow for jump in jumps),
         features=features,
+        names=_NAMES,
         theory="alternating gradient flow, modular addition",
         reference=ALTERNATING,
         warnings=tuple(_warnings(spectrum, jumps, starts, scale)),

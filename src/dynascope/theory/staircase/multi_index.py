@@ -20,6 +20,10 @@ from dynascope.theory.papers import ALTERNATING
 
 __all__ = ["information_exponent", "overlap_time", "quadratic_index_staircase", "utility_polynomial"]
 
+_NAMES = {
+    "index_strength": ("strength of the direction", "1"),
+    "index_coefficient": ("coefficient of the index", "1"),
+}
 _EQUAL = 1e-9  # relative difference below which two strengths are one
 
 
@@ -205,6 +209,7 @@ def quadratic_index_staircase(strengths: ArrayLike, *, scale: float) -> Staircas
             "index_coefficient": (("jump",), taken + np.array(means) / 2),
             names.GROWTH_RATE: (("jump",), np.array(rates)),
         },
+        names=_NAMES,
         theory="alternating gradient flow of a quadratic network on a multi-index model",
         reference=ALTERNATING,
         degree=3,

@@ -14,9 +14,10 @@ import optax
 from dynascope.comparison import Claim
 from dynascope.networks import MLP, Convolutional
 from dynascope.networks.mlp import with_random_biases
+from dynascope.plot import Chart
 from dynascope.probes.features import eigenfeatures
 from dynascope.probes.last_layer import metrics_over_time
-from dynascope.studies import Chart, ClaimsStudy, Reference, Values, exact, points
+from dynascope.studies import ClaimsStudy, Reference, Values, exact
 from dynascope.studies.features.feature_metrics.step import step_on_a_line
 from dynascope.studies.features.linear_models import train_all_layers, train_last_layer
 from dynascope.studies.features.relabelled_digits import balanced_digits
@@ -98,13 +99,14 @@ class FeatureMetrics(ClaimsStudy):
             "alone the features stay, and κ moves only as the outputs do, as theory says (dashed); with all layers the "
             "features themselves change, and κ ends at {observed.full_kappa_cka:last}.",
         ),
-        points(
+        Chart(
             "end_cumulative_utilization",
             over="mode",
             title="What the strongest features make up",
             x_label="number of features, the strongest first",
             caption="How much of the outputs the strongest features make up at the end of training: where the points "
             "reach 1, the features beyond are not used.",
+            points=True,
         ),
         _CHART_OF_BOTH(
             ("effective_dimension_utilization", "full_effective_dimension_utilization"),
@@ -119,7 +121,12 @@ class FeatureMetrics(ClaimsStudy):
             "right in the end with all layers, {observed.accuracy:last:percent} with the last alone.",
         ),
     )
-    names = {"accuracy": ("accuracy on held-out samples", "1")}
+    names = {
+        "accuracy": ("accuracy on held-out samples", "1"),
+        "end_kappa_cka": ("distance to minimum features κ in the end", "1"),
+        "full_accuracy": ("accuracy on held-out samples, trained with its features", "1"),
+        "normalised_intensity": ("intensity of the feature over that of the first", "1"),
+    }
     labelled = {"run": ("last layer", "full"), "seed": lambda study: study.seed + np.arange(study.seeds)}
     minutes = 0.8
     theory = "gradient flow of a linear model on fixed features"

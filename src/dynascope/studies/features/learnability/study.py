@@ -9,13 +9,14 @@ import jax
 import numpy as np
 import xarray as xr
 
-from dynascope.comparison.limits import with_limits
-from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact, points
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.features.chance import WORTH, within_chance
 from dynascope.studies.features.learnability.finite_samples import asymptotic_error, unfitted_share
 from dynascope.studies.features.linear_models import averaged, ridge_fit
 from dynascope.studies.features.sines import sines
 from dynascope.studies.fields import choice, count, number, numbers, positive, seed
+from dynascope.studies.tolerances import with_limits
 from dynascope.theory import papers
 from dynascope.theory.features.kernel_regression import KernelRegression, kernel_regression_error
 
@@ -29,7 +30,7 @@ _FEW_LEFT = "the theory is asymptotic, off by about 1/(n − Σ L²) where the f
 _UNFITTED, _FALLING = 0.4, 0.7
 
 
-class Learnability(CurvesStudy):
+class Learnability(Study):
     """Learning curves of kernel ridge regression with a power-law spectrum, and the coefficients that it learns.
 
     The kernel is Σ_k k^(−a) e_k e_k, the target Σ_k k^(−b) e_k with noise. For each number of samples many training
@@ -94,13 +95,14 @@ class Learnability(CurvesStudy):
             "samples: {observed.samples:first} (lowest) to {observed.samples:last} (highest). Points are what was "
             "learned, lines what theory expects without any sample.",
         ),
-        points(
+        Chart(
             "loss",
             over="samples",
             log="xy",
             error="loss_deviation",
             caption="The loss on new samples falls from {observed.loss:first} to {observed.loss:last} with more "
             "samples. Bars show how much it differs from one training set to another.",
+            points=True,
         ),
         _CHART_OF_MODES(
             "coefficients",
@@ -110,7 +112,13 @@ class Learnability(CurvesStudy):
             "ones stay behind.",
         ),
     )
-    names = {"loss": ("loss on new samples", "1"), "learned_fraction": ("share of the mode that is learned", "1")}
+    names = {
+        "loss": ("loss on new samples", "1"),
+        "learned_fraction": ("share of the mode that is learned", "1"),
+        "loss_deviation": ("standard deviation of the loss", "1"),
+        "effective_ridge": ("effective ridge", "1"),
+        "overfitting_coefficient": ("overfitting coefficient", "1"),
+    }
     minutes = 0.2
     tolerance = exact(
         *("loss", "training_loss", "coefficients", "learned_fraction"),

@@ -10,8 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from dynascope.comparison.effect import report_runs
+from dynascope.plot import Chart
 from dynascope.probes.last_layer import CURVES, SPAN, network_metrics
-from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance, points
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.features.minimum_features import claims
 from dynascope.studies.features.minimum_features.claims import HYPOTHESES, RANDOM
 from dynascope.studies.features.minimum_features.experiment import (
@@ -110,13 +111,14 @@ class MinimumFeatures(ClaimsStudy):
             caption="The same for the share of new images that are right: fewer features and better answers need not "
             "come together.",
         ),
-        points(
+        Chart(
             "kappa_cka",
             over="run",
             title="Every network",
             x_label="how it was trained",
             caption="κ of every network; a point is a start. {observed.kappa_cka[run=default]:mean} is the mean of the "
             "default.",
+            points=True,
         ),
         Chart(
             "cumulative_utilization",
@@ -128,7 +130,17 @@ class MinimumFeatures(ClaimsStudy):
             "the features beyond are not used.",
         ),
     )
-    names = {"accuracy": ("test accuracy", "1"), "knob": ("what was changed", "1")}
+    names = {
+        "accuracy": ("test accuracy", "1"),
+        "knob": ("what was changed", "1"),
+        "kappa_cka_change": ("change of the distance to minimum features κ", "1"),
+        "accuracy_change": ("change of the test accuracy", "1"),
+        "dimension_bound": ("bound on the dimension", "1"),
+        "quality_rank_correlation": ("rank correlation of quality and intensity", "1"),
+        "utilization_rank_correlation": ("rank correlation of utilization and intensity", "1"),
+        "minimum_features": ("whether the features are as few as can be", "1"),
+        "flatness": ("flatness of the first intensities", "1"),
+    }
     tolerance = curve_tolerance(
         total_utilization=(1e-6, SPAN), dimension_bound=(1e-6, "the bound is exact up to rounding of the projectors")
     )

@@ -12,7 +12,8 @@ import numpy as np
 
 from dynascope.arguments import require_between, require_integer
 from dynascope.comparison import Claim, report_claims
-from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.features.neural_collapse.free_features import train_free_features
 from dynascope.studies.features.neural_collapse.networks import NETWORKS, CollapsingNetworks
 from dynascope.studies.features.relabelled_digits import LABELS
@@ -61,7 +62,7 @@ _MEANING_OF_NETWORKS = (
 )
 
 
-class NeuralCollapse(CurvesStudy):
+class NeuralCollapse(Study):
     """Neural collapse where it is understood, and where it is only seen.
 
     Judged is the unconstrained feature model, whose features are free parameters, trained by gradient flow. From an
@@ -154,6 +155,10 @@ class NeuralCollapse(CurvesStudy):
     task = "one-hot labels of free features, and digits"
     trains = "unconstrained features"
     flow = "gradient flow of free features, and Adam of networks if there are any"
+    names = {
+        "end_class_mean_gram": ("inner products of the class means, at the end", "1"),
+        "end_classifier_gram": ("inner products of the classifiers, at the end", "1"),
+    }
     tolerance = exact("loss", "mode_strength", "class_mean_norm", "nc3") | exact(
         *("end_class_mean_gram", "end_classifier_gram", "end_between_class_share"),
         error=1e-3,

@@ -9,7 +9,8 @@ import numpy as np
 import xarray as xr
 
 from dynascope.observation import observe
-from dynascope.studies import Chart, CurvesStudy, Reference, Values, curve_tolerance, points
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Study, Values, curve_tolerance
 from dynascope.studies.fields import count, numbers, positive, seed
 from dynascope.studies.grokking.grokking_diagonal.difference_of_squares import DifferenceOfSquares
 from dynascope.studies.grokking.grokking_diagonal.sparse_linear import DecayedLoss, SparseLinear, sparse_linear
@@ -20,7 +21,7 @@ _REMAINING = 0.01  # errors on the samples at which they count as fitted, as a f
 _CHART_OF_TIMES = functools.partial(Chart, x_label="training time")
 
 
-class GrokkingDiagonal(CurvesStudy):
+class GrokkingDiagonal(Study):
     """A network f = x·(u ⊙ u − v ⊙ v) with weight decay on fewer samples than inputs, from u = v = α.
 
     The labels depend on few of the inputs. The network fits them soon, with the interpolant of nearly least ℓ2 norm,
@@ -47,7 +48,11 @@ class GrokkingDiagonal(CurvesStudy):
         "log(scale)/decay, along a test curve that follows from the data without training.",
     )
     theory = "interpolants under weight decay"
-    names = {"test_error": ("relative test error", "1")}
+    names = {
+        "test_error": ("relative test error", "1"),
+        "interpolant_error": ("test error of the interpolant", "1"),
+        "weight_product": ("product of paired weights", "1"),
+    }
     axes = ("scale", "time")
     task = "a sparse linear function"
     told = (
@@ -84,13 +89,14 @@ class GrokkingDiagonal(CurvesStudy):
             caption="The samples themselves are fitted early: their loss falls long before the test error does, and "
             "what is left of it is the pull of weight decay.",
         ),
-        points(
+        Chart(
             "grokking_time",
             over="scale",
             title="When the network generalises",
             log="x",
             caption="When the network generalises: the time grows with the logarithm of the initial weights, a "
             "straight line here, and with one over the weight decay, {parameters.weight_decay}.",
+            points=True,
         ),
         _CHART_OF_TIMES(
             "weight_product",

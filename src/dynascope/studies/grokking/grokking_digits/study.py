@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance
+from dynascope.plot import Chart
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, fraction, positive, seed, text
 from dynascope.studies.grokking.grokking_digits.experiment import DialledRuns
 from dynascope.studies.grokking.grokking_digits.remedies import DECIDING, TABLE, TWINS, put_claims, remedies
@@ -129,6 +130,13 @@ class GrokkingDigits(ClaimsStudy):
         ),
     )
     minutes = 2.0
+    names = {
+        "loss_ratio": ("loss of the twin over that of its run", "1"),
+        "blank_weight": ("size of the weights on blank pixels", "1"),
+        "delay_decades": ("delay from fitting to generalising, decades", "1"),
+        "delay_resolution": ("resolution of the delay", "1"),
+        "reached": ("whether the network generalises", "1"),
+    }
     tolerance = curve_tolerance(
         loss_ratio=(1e-6, "the factors are powers of two, so that both runs round alike"),
         blank_weight=(1e-3, "the recursion is exact; the weights were trained in single precision"),

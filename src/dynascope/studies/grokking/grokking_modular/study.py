@@ -10,8 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from dynascope.comparison.effect import Hypothesis, report_runs
+from dynascope.plot import Chart
 from dynascope.probes.last_layer import SPAN
-from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, fraction, number, positive, seed
 from dynascope.studies.grokking.grokking_modular.experiment import HEADS, ModularRuns
 from dynascope.theory.grokking import grokking_delay
@@ -140,6 +141,14 @@ class GrokkingModular(ClaimsStudy):
         ),
     )
     minutes = 1.6
+    names = {
+        "renamed_loss": ("loss under other names over that under the old ones", "1"),
+        "unused_weight": ("size of the unused weights", "1"),
+        "gradient_balance": ("balance of the gradients", "1"),
+        "delay_resolution": ("resolution of the delay", "1"),
+        "overfitted_step": ("step at which the network overfits", "optimiser steps"),
+        "generalised": ("whether the network generalises", "1"),
+    }
     tolerance = curve_tolerance(
         renamed_loss=(1e-6, "the runs are the same but for the order of sums, in float64 and for 50 steps"),
         gradient_balance=(1e-6, "the identity is exact, and the slopes are taken in float64"),

@@ -12,15 +12,16 @@ import jax
 import numpy as np
 import xarray as xr
 
-from dynascope.comparison.limits import with_limits
-from dynascope.comparison.power_fit import measured_exponents
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
 from dynascope.networks import DeepLinear
+from dynascope.plot import Chart
 from dynascope.record.steps_seen import crossing_times
-from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact, points
+from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, numbers, seed
 from dynascope.studies.linear_networks.deep_saddles.random_networks import Moments, moments_by_width
+from dynascope.studies.power_fit import measured_exponents
+from dynascope.studies.tolerances import with_limits
 from dynascope.tasks import Task
 from dynascope.theory.deep_modes import escape_time, initialisation_exponents, strength_at, time_to_strength
 from dynascope.theory.deep_modes.saddle import escape_slope
@@ -32,7 +33,7 @@ _ESCAPES, _LEFT_OUT = 0.04, "the time spent on the jump itself is left out of th
 _MOST_LEFT_OUT = 0.15  # where twice as much is still far from half or twice the slope
 
 
-class DeepSaddles(CurvesStudy):
+class DeepSaddles(Study):
     """Networks x W₁ ⋯ W_L with weights of variance width^−γ, at the start and in training on whitened inputs.
 
     At the start: the exponents with which the output variance and the tangent kernel scale with the width, fitted to
@@ -92,7 +93,7 @@ class DeepSaddles(CurvesStudy):
             "numbers: at each the network is near a saddle, the best map of that rank.",
             y_label="learned modes",
         ),
-        points(
+        Chart(
             "kernel_exponent",
             over="exponent",
             error="kernel_exponent_error",
@@ -100,6 +101,7 @@ class DeepSaddles(CurvesStudy):
             caption="The power of the width with which the tangent kernel grows at the start, against γ, for weights "
             "of variance width^−γ. Above zero wide networks are lazy; below zero their kernel vanishes and they start "
             "near the saddle at the origin.",
+            points=True,
         ),
         Chart(
             "mode_strength",
@@ -129,7 +131,20 @@ class DeepSaddles(CurvesStudy):
         **{"scale": "_scales", "scaling_parameter": "widths", "exponent": "gammas"},
         "architecture": lambda study: [f"{depth} layers" for depth in study.depths],
     }
-    names = {"exponent": ("exponent γ of the initial weights", "1"), "regime": ("kind of learning", "1")}
+    names = {
+        "exponent": ("exponent γ of the initial weights", "1"),
+        "regime": ("kind of learning", "1"),
+        "random_loss": ("loss from a random start", "1"),
+        "plateau_loss": ("loss of the plateau", "1"),
+        "plateau_rank": ("rank of the plateau", "1"),
+        "learned_rank": ("learned rank", "1"),
+        "random_learned_rank": ("learned rank from a random start", "1"),
+        "escape_slope": ("slope of the escape time against the scale", "1"),
+        "log_escape_time": ("logarithm of the escape time", "1"),
+        "log_kernel": ("logarithm of the kernel", "1"),
+        "log_output_variance": ("variance of the output (its logarithm)", "1"),
+        "output_variance_exponent": ("exponent of the variance of the output in the width", "1"),
+    }
     tolerance = {
         **exact(
             *("loss", "mode_strength", "learned_rank"),

@@ -12,8 +12,9 @@ import xarray as xr
 from dynascope.comparison import Claim, report_claims
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
+from dynascope.plot import Chart
 from dynascope.probes.alignment.line import LineLayers
-from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
+from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, flag, fraction, number, positive, seed
 from dynascope.studies.linear_networks.line_alignment.starts import STARTS, line_starts
 from dynascope.tasks import Task
@@ -36,7 +37,7 @@ _OF_DESCENT = tuple(
 )
 
 
-class LineAlignment(CurvesStudy):
+class LineAlignment(Study):
     """Alignment and norms of both layers, and the loss, of two-layer networks on inputs along a line, from five starts.
 
     The network is f(x) = x W u, the inputs are x = a n, and the targets y = S a with noise. The small start is Gaussian
@@ -99,6 +100,11 @@ class LineAlignment(CurvesStudy):
     trains = "linear"
     axes = ("start", "time")
     labelled = {"start": STARTS}
+    names = {
+        "alignment_change": ("change of the alignment", "1"),
+        "rescaling": ("how the sizes of the layers move", "1"),
+        "alignment_sign": ("sign of the change of alignment", "1"),
+    }
     tolerance = exact(
         *("loss", "alignment", "first_norm", "second_norm"),
         reason="the theory is exact, and the solver keeps each step within 1e-9",

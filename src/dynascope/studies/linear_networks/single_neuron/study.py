@@ -10,8 +10,9 @@ import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
 from dynascope.networks import TwoLayer
+from dynascope.plot import Chart
 from dynascope.probes.kernel.path import layer_kernel_path
-from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
+from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.studies.linear_networks.single_neuron.plane import in_plane
 from dynascope.tasks import Task
@@ -24,7 +25,7 @@ from dynascope.theory.neuron.state import weights_of
 _LEARNED = 1e-13  # loss over the initial loss at which training ends: the map is then within 1e-6 of its limit
 
 
-class SingleNeuron(CurvesStudy):
+class SingleNeuron(Study):
     """Weights, function and tangent kernel of f(x) = a wᵀx over time, from one initial function, for three imbalances.
 
     Judged are weights, function and kernel, and for how many of the three the regime that training shows (lazy, rich or
@@ -107,6 +108,13 @@ class SingleNeuron(CurvesStudy):
     trains = "single linear neuron"
     axes = ("imbalance", "time")
     labelled = {"imbalance": "_imbalances", "feature": "_task.feature_names"}
+    names = {
+        "coefficient_along_target": ("coefficient along the target", "1"),
+        "coefficient_across_target": ("coefficient across the target", "1"),
+        "weight_along_target": ("input weight along the target", "1"),
+        "output_weight": ("output weight", "1"),
+        "interpolator": ("map at the end of training", "1"),
+    }
     tolerance = {
         **exact(
             *("loss", "output_weight", "weights", "weight_along_target", "coefficients"),

@@ -8,7 +8,8 @@ import numpy as np
 import xarray as xr
 
 from dynascope.flows.objective import FrozenFirst, Samples
-from dynascope.studies import Chart, Reference, Values, exact
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.studies.linear_networks.transfer_learning.readout import decay_rates, reachable_share
@@ -91,7 +92,12 @@ class TransferLearning(TwoTasksStudy):
     tasks = ("the old task", "a new task")
     minutes = 0.2
     along = ("time", "balance")
-    names = {"reachable_share": ("share of the new target that old features can serve", "")}
+    names = {
+        "reachable_share": ("share of the new target that old features can serve", ""),
+        "old_loss": ("loss on the old task", "1"),
+        "new_loss": ("loss on the new task", "1"),
+        "floor": ("least reachable loss", "1"),
+    }
     tolerance = {
         **exact("loss", "mode_strength", "old_loss", "new_loss"),
         **exact("speed", error=1e-4, reason="fitted until a hundredth is left, a hundred times the error of a mode"),

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dynascope.plot import Chart
 from dynascope.record import name_all
-from dynascope.studies import Chart, CurvesStudy, Reference, Values, curve_tolerance, points
+from dynascope.studies import Reference, Study, Values, curve_tolerance
 from dynascope.studies.fields import count, numbers, positive, seed
 from dynascope.studies.margins.max_margin.classifiers import CLASSIFIERS, FACTORS, follow_classifier
 from dynascope.studies.margins.max_margin.networks import CollapsePath, follow_features, inputs_alike
@@ -38,7 +39,7 @@ _KEPT = (1e-5, "no margin falls, and the solver keeps each step within 1e-8")
 _DISTANCE = ("distance of the nearest sample from the boundary", "1")
 
 
-class MaxMargin(CurvesStudy):
+class MaxMargin(Study):
     """Where gradient flow ends that is followed to a loss of exp(−ν), with ν up to 100,000.
 
     Three classifiers f = Σ β_j x_j see the same two samples: every β_j is one weight (linear), a product of two
@@ -135,7 +136,7 @@ class MaxMargin(CurvesStudy):
             "of the inverse loss: {observed.direction_distance[architecture=linear]:first} of the linear classifier at "
             "the loss exp(−10), {observed.direction_distance[architecture=linear]:last} at the end.",
         ),
-        points(
+        Chart(
             ("random_distance", "random_own_error"),
             "run",
             "Random data: how far β/ν was from the solution of the problem in the end, at most "
@@ -146,6 +147,7 @@ class MaxMargin(CurvesStudy):
             title="The problem is the one that training solves",
             x_label="classifier and dimension",
             y_label="relative distance from the limit",
+            points=True,
         ),
         Chart(
             "block_share",
@@ -188,6 +190,8 @@ class MaxMargin(CurvesStudy):
         "margin_kept": ("least normalised margin over the largest before", "1"),
         "seed": ("data set", "1"),
         "weight": ("weight β", "1"),
+        "margin_level": ("margin log(1/L)", "1"),
+        "parameter_block": ("block of parameters that grow at one rate", "1"),
     }
     minutes = 0.5
     tolerance = curve_tolerance(

@@ -11,8 +11,9 @@ import xarray as xr
 
 from dynascope.comparison import Claim
 from dynascope.errors import InputError
+from dynascope.plot import Chart
 from dynascope.record import name_all
-from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance, points
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, fraction, number, numbers, positive, seed, text
 from dynascope.studies.noise.anomalous_diffusion.networks import NETWORK_CLAIMS, RestingNetworks
 from dynascope.studies.noise.anomalous_diffusion.regression import DECADE, PowerLawRegression
@@ -121,6 +122,8 @@ class AnomalousDiffusion(ClaimsStudy):
         "late_exponent": ("exponent of networks beyond the window", "1"),
         "forecast_ratio": ("squared displacement over that forecast", "1"),
         "loss_change": ("change of the loss in the second half of the warm-up", "1"),
+        "window_step": ("optimiser step, over the first of a window", "1"),
+        "spectrum": ("power p of a spectrum l⁻ᵖ", "1"),
     }
     labelled = {"spectrum": "powers", "window_step": DECADE, "step": "_steps"}
     tolerance = curve_tolerance(
@@ -143,7 +146,7 @@ class AnomalousDiffusion(ClaimsStudy):
             "curvature come to rest first, and the steeper the spectrum falls the slower weights wander. Noise that "
             "grows with the distance from the minimum, which theory leaves out, lifts the curves by some percent.",
         ),
-        points(
+        Chart(
             "sgd_exponent",
             over="spectrum",
             interval=("sgd_low", "sgd_high"),
@@ -151,6 +154,7 @@ class AnomalousDiffusion(ClaimsStudy):
             y_label="exponent",
             title="Exponents of these regressions",
             caption="The exponent over a decade of steps, with its interval over runs. By theory about min(1, 1/p).",
+            points=True,
         ),
         Chart(
             "network_displacement",
@@ -234,7 +238,7 @@ class AnomalousDiffusion(ClaimsStudy):
             }
         ).drop_attrs()
         forecast = observed["forecast_displacement"].drop_attrs()
-        tree["predicted"].dataset = name_all(predicted.merge(said).assign(network_displacement=forecast))
+        tree["predicted"].dataset = name_all(predicted.merge(said).assign(network_displacement=forecast), self.names)
         return tree
 
     @functools.cached_property

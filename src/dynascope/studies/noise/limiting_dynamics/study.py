@@ -11,7 +11,8 @@ import numpy as np
 
 from dynascope.comparison import Claim
 from dynascope.flows import ornstein_uhlenbeck
-from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance
+from dynascope.plot import Chart
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, fraction, number, numbers, positive, seed
 from dynascope.studies.noise.limiting_dynamics.claims import LIMITING_CLAIMS, limiting_claims
 from dynascope.studies.noise.limiting_dynamics.experiment import RegressionRuns, regression_runs
@@ -192,6 +193,9 @@ class LimitingDynamics(ClaimsStudy):
         "current_position": ("mean position of chosen runs", "1"),
         "current_velocity": ("mean velocity of chosen runs", "1"),
         "quadratic_share": ("loss over the quadratic form of the positions", "1"),
+        "modified_loss": ("modified loss κΦ", "1"),
+        "contour": ("contour of a law, by the share inside", "1"),
+        "along": ("place along a path, from 0 to 1", "1"),
     }
     judged_claims = LIMITING_CLAIMS
     tolerance = curve_tolerance(quadratic_share=(1e-9, "the loss is quadratic, up to rounding of double precision"))

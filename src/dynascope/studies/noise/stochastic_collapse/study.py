@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from dynascope.comparison import Claim
-from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance, points
+from dynascope.plot import Chart
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choices, count, fraction, numbers, positive, seed
 from dynascope.studies.noise.stochastic_collapse.models import SQUARES, STRONG, THEORY, CollapseModels
 from dynascope.studies.noise.stochastic_collapse.network_runs import NETWORKS, training_shares
@@ -132,15 +133,16 @@ class StochasticCollapse(ClaimsStudy):
             "time of the runs. The largest distance where they settle is {observed.change[hypothesis=double well, "
             "stationary law]:percent}.",
         ),
-        points(
+        Chart(
             "well_growth",
             over="noise_level",
             y_label="rate at which log |θ| grows",
             title="How fast noise draws a weight to zero",
             caption="By theory 1 − ζ²/2 once that is below zero, and seen to {observed.change[hypothesis=double well, "
             "collapse]}; below the threshold weights settle.",
+            points=True,
         ),
-        points(
+        Chart(
             "learned",
             over="teacher",
             symbols={"student": "η"},
@@ -150,16 +152,18 @@ class StochasticCollapse(ClaimsStudy):
             caption="Noise lowers all that is learned by ης²/2, and nothing weaker than that is learned. Straight "
             "lines through the points of strong teachers cross zero within {observed.change[hypothesis=student, "
             "threshold]:percent} of 1.",
+            points=True,
         ),
-        points(
+        Chart(
             "neuron_exponent",
             over="neuron",
             y_label="growth over ης²",
             title="What isotropic noise does to neurons",
             caption="Below zero noise makes a neuron vanish, above zero it keeps it away from that: with one input "
             "and one output the one, from three of each on the other.",
+            points=True,
         ),
-        points(
+        Chart(
             "final_fraction",
             over="learning_rate",
             log="x",
@@ -168,6 +172,7 @@ class StochasticCollapse(ClaimsStudy):
             title="How many units are left",
             caption="The share of the units of networks on digits that have neither vanished nor become equal to "
             "others, from true and from noisy labels. A point is a start.",
+            points=True,
         ),
         Chart(
             ("independent_fraction", "dead_fraction"),
@@ -180,7 +185,7 @@ class StochasticCollapse(ClaimsStudy):
             title="Units while networks train, at the largest rate on noisy labels",
             caption="A dead neuron is active on no digit of the training set, so that decay alone moves it.",
         ),
-        points(
+        Chart(
             "near_growth",
             over="near_foretold",
             symbols={"start": ""},
@@ -191,8 +196,9 @@ class StochasticCollapse(ClaimsStudy):
             "Hessians along the time before foretold, averaged over all data. With noisy labels the mean is "
             "{observed.near_growth[run=noisy labels]:mean}; above zero noise does not draw such neurons to zero. A "
             "point is a start.",
+            points=True,
         ),
-        points(
+        Chart(
             "late_accuracy",
             over="learning_rate",
             log="x",
@@ -205,6 +211,7 @@ class StochasticCollapse(ClaimsStudy):
             "labels][learning_rate=first]:mean:percent} if the rate had been the smallest all along, and "
             "{observed.late_accuracy[architecture=first][run=noisy labels][learning_rate=last]:mean:percent} if it "
             "had been the largest. A point is a start.",
+            points=True,
         ),
     )
     minutes = 1.5
@@ -227,6 +234,7 @@ class StochasticCollapse(ClaimsStudy):
         "teacher": ("strength of the teacher over the threshold", "1"),
         "time": ("share of the training time", "1"),
         "neuron": ("inputs × outputs of the neuron", "1"),
+        "student": ("learning rate of the student", "1"),
     }
     judged_claims = THEORY
     tolerance = curve_tolerance(

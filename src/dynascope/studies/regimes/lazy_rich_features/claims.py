@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynascope.comparison.effect import Hypothesis
-from dynascope.studies import Chart
+from dynascope.plot import Chart
 
 __all__ = ["DISTANCE", "FIGURES", "LAST_LAYER", "SMALLNESS"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from dynascope.comparison.effect import report_effects
 from dynascope.networks import MLP
 from dynascope.probes.features import kappa_cka
-from dynascope.studies import CurvesStudy, Reference, Values, curve_tolerance, exact
+from dynascope.studies import Reference, Study, Values, curve_tolerance, exact
 from dynascope.studies.fields import choice, count, numbers, positive, seed, text
 from dynascope.studies.regimes.lazy_rich_features.claims import DISTANCE, FIGURES, LAST_LAYER, SMALLNESS
 from dynascope.studies.regimes.lazy_rich_features.experiment import (
@@ -42,7 +42,7 @@ _SAME = (1e-6, "both follow the same linear recursion, by different code")
 _EXACT = (1e-6, "the theory is exact for every step of descent")
 
 
-class LazyRichFeatures(CurvesStudy):
+class LazyRichFeatures(Study):
     """A network F = α (f − f₀), f₀ its start, learns labels y as f does those divided by α; large α make it lazy.
 
     Expanded in 1/α, F = F₁ + F₂/α + …, where F₁ is the network linearised in all its weights at the start, and not the
@@ -102,7 +102,19 @@ class LazyRichFeatures(CurvesStudy):
     )
     trains = "{activation}, {hidden_layers} hidden layers of {width}"
     flow = "gradient descent, in steps of a quarter of the fastest time constant"
-    names = {"time": ("training time, in fastest time constants", "1")}
+    names = {
+        "time": ("training time, in fastest time constants", "1"),
+        "final_test_error": ("test error at the end of training", "1"),
+        "linearised_test_error": ("test error of the linearised network", "1"),
+        "last_layer_test_error": ("test error of the last layer alone", "1"),
+        "final_log_growth": ("growth of the weights at the end (its logarithm)", "1"),
+        "feature_movement": ("movement of the features", "1"),
+        "feature_similarity": ("similarity of the features to their start", "1"),
+        "distance_to_linearised": ("distance to the linearised network", "1"),
+        "distance_to_last_layer": ("distance to training the last layer alone", "1"),
+        "correction": ("correction to lazy learning", "1"),
+        "lazy_kappa_cka": ("distance of lazy features to minimum features κ", "1"),
+    }
     axes = ("seed", "scaling_parameter", "time")
     labelled = {
         **{"scaling_parameter": "lazy", "knob": lambda study: list(study._scalars)},

@@ -10,12 +10,13 @@ import numpy as np
 import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
-from dynascope.comparison.limits import limit_tolerances
-from dynascope.comparison.power_fit import measured_exponents
-from dynascope.studies import Chart, CurvesStudy, Reference, Values, exact
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, number, numbers, seed
+from dynascope.studies.power_fit import measured_exponents
 from dynascope.studies.regimes.width_phases.experiment import WideRun, solved_on_line, trained_on_line, trained_to_half
 from dynascope.studies.regimes.width_phases.networks import WideNetworks, drawn_networks
+from dynascope.studies.tolerances import limit_tolerances
 from dynascope.tasks import Task, digits
 from dynascope.theory import papers
 from dynascope.theory.regimes.phases import (
@@ -39,7 +40,7 @@ _HALF_WAY = 0.25  # from −1/2: exponents so near are half way between those of
 _KEEPS = "the kernel stays or changes; exponents above -1/2 count as zero"
 
 
-class WidthPhases(CurvesStudy):
+class WidthPhases(Study):
     """Speed of learning and change of the tangent kernel against the scaling parameter κ, for table 1 of the paper.
 
     Trained are the five standard parametrisations, and those turned into the other phase by the multiplier of
@@ -134,6 +135,14 @@ class WidthPhases(CurvesStudy):
     flow = "gradient flow"
     axes = ("architecture",)
     labelled = {"scaling_parameter": "scaling_parameters", "architecture": lambda study: list(study._parametrisations)}
+    names = {
+        "digits_keeps_kernel": ("whether the kernel stays, on digits", "1"),
+        "log_kernel_change": ("change of the kernel (its decimal logarithm)", "1"),
+        "log_learning_speed": ("learning speed (its logarithm)", "1"),
+        "speed_exponent": ("exponent of the learning speed in the width", "1"),
+        "phase": ("phase", "1"),
+        "phase_at_stable_rates": ("phase at stable learning rates", "1"),
+    }
     tolerance = exact(
         *("log_kernel_change", "log_learning_speed"),
         error=1e-4,

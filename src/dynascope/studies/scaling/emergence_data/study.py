@@ -11,7 +11,8 @@ import optax
 import xarray as xr
 
 from dynascope.comparison import Claim
-from dynascope.studies import Reference, Values, curve_tolerance, points
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, numbers, positive, seed
 from dynascope.studies.scaling.emergence_data.interpolants import least_norm_strength, mean_interpolants
 from dynascope.studies.scaling.extended_multilinear import train_extended
@@ -108,13 +109,14 @@ class EmergenceData(SkillNeeds):
         ),
         half_chart("samples", "from", log="y"),
         CLAIM_CHART,
-        points(
+        Chart(
             "basis_strength",
             "samples",
             "The model of the theory, in which a skill is spread over {parameters.features} features that say nothing "
             "else: mean of {parameters.draws} training sets, and its exact law (dashed).",
             log="x",
             title="The model behind the forecast",
+            points=True,
         ),
     )
     meaning = (
@@ -128,6 +130,12 @@ class EmergenceData(SkillNeeds):
         "nearer to its own forecast than to that of another skill."
     )
     minutes = 7.3
+    names = {
+        **SkillNeeds.names,
+        "trained_strength": ("strength of the skill in the model of theory, trained by descent", "1"),
+        "half_samples": ("samples with which half the skill is learned", "samples"),
+        "half_samples_ratio": ("samples needed, relative to those predicted", "1"),
+    }
     tolerance = curve_tolerance(basis_strength=_MEAN, basis_loss=_MEAN, trained_strength=_INTERPOLANT)
     checks = tuple(tolerance)
     tiny = {

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from dynascope.flows import gradient_flow
+from dynascope.plot import Chart
 from dynascope.probes.half_strength import first_passages
-from dynascope.studies import Chart, CurvesStudy, Reference, Values, curve_tolerance, points
+from dynascope.studies import Reference, Study, Values, curve_tolerance
 from dynascope.studies.fields import count, number, numbers, positive
 from dynascope.studies.scaling.four_parameter_parity.network import TiedParity
 from dynascope.tasks import Task
@@ -25,7 +26,7 @@ _END = (1e-4, "the network is trained for at least twelve times the slowest time
 _EXACT = (1e-6, "the equations are exact, and both integrators keep each step within 1e-10")
 
 
-class FourParameterParity(CurvesStudy):
+class FourParameterParity(Study):
     """A ReLU network w·σ(W x + b) + c with tied weights on all eight inputs of three bits, whose parity it learns.
 
     The rows of W are α(−1, 1, −1), β(−1, 1, −1) and γ(1, −1, 1), b = (0, β, −γ) and w = (−2α, β, γ). Trained by
@@ -74,7 +75,7 @@ class FourParameterParity(CurvesStudy):
             title="A skill that is learned in parts",
             y_label="strength of the skill (1: learned)",
         ),
-        points(
+        Chart(
             "half_saturation_time",
             "scale",
             "The time at which each neuron first has half of its final strength, over the size of the weights at the "
@@ -82,6 +83,7 @@ class FourParameterParity(CurvesStudy):
             "lines are straight over a logarithmic axis, and steepest for the last neuron.",
             log="x",
             title="When each neuron learns its part",
+            points=True,
         ),
         Chart(
             "loss",
@@ -104,6 +106,12 @@ class FourParameterParity(CurvesStudy):
         "end. It is an example that can be solved; in larger networks the parts are many and not known beforehand."
     )
     minutes = 0.2
+    names = {
+        "multilinear_strength": ("strength in the multilinear model", "1"),
+        "strength": ("strength of the skill", "1"),
+        "half_saturation_time": ("time at which a neuron has half its strength", "gradient-flow time"),
+        "parameters": ("parameter of the network", "1"),
+    }
     tolerance = curve_tolerance(
         **dict.fromkeys(("loss", "parameters", "mode_strength", "strength"), _EXACT),
         half_saturation_time=(1e-5, "what remains is the interpolation between recorded times"),

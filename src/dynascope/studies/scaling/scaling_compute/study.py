@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.studies import Chart, Reference, Values, curve_tolerance, points
+from dynascope.plot import Chart
+from dynascope.studies import Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, positive
 from dynascope.studies.scaling.scaling_compute.best_sizes import best_sizes
 from dynascope.studies.scaling.skill_losses import losses_of_models
@@ -72,7 +73,7 @@ class ScalingCompute(SkillScaling):
             symbols={"compute": "C"},
             title="Too small, or too briefly trained",
         ),
-        points(
+        Chart(
             "optimal_neurons",
             "compute",
             "The size of the best model for a budget. It grows as the budget to the power "
@@ -81,6 +82,7 @@ class ScalingCompute(SkillScaling):
             "{predicted.neurons_exponent:last}); the rest of the budget goes into longer training.",
             log="xy",
             title="The best size",
+            points=True,
         ),
         exponent_chart("α/(α + 2)"),
     )
@@ -94,6 +96,15 @@ class ScalingCompute(SkillScaling):
         "each other."
     )
     minutes = 0.2
+    names = {
+        **SkillScaling.names,
+        "model_loss": ("loss of the multilinear model", "1"),
+        "neurons_exponent": ("exponent of the best number of neurons", "1"),
+        "limiting_neurons": ("best number of neurons, law of large compute", "neurons"),
+        "optimal_neurons": ("best number of neurons", "neurons"),
+        "optimal_time": ("best training time", "gradient-flow time"),
+        "compute": ("compute, training time × neurons", "time × neurons"),
+    }
     tolerance = curve_tolerance(
         loss=_LOSS,
         loss_over_law=_LOSS,

@@ -13,8 +13,9 @@ import xarray as xr
 from dynascope.flows import gradient_flow
 from dynascope.groups import Group, Irrep, find_group, real_irreducible_representations
 from dynascope.networks import TwoLayer
+from dynascope.plot import Chart
 from dynascope.record import Staircase
-from dynascope.studies import Chart, Reference, StaircaseStudy
+from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import checked, count, initial_scale, numbers, seed, text
 from dynascope.studies.staircases.group_composition.paced_encoding import paced_encoding, undisturbed_irreps
 from dynascope.studies.staircases.loss_parts import loss_parts
@@ -88,6 +89,10 @@ class GroupComposition(StaircaseStudy):
         "its size; without these, jumps overlap."
     )
     minutes = 0.2
+    names = {
+        "irrep_loss": ("loss in the representation", "1"),
+        "irrep": ("irreducible representation", "1"),
+    }
     tiny = {"group": "D3", "width": 48}
 
     def check(self) -> None:
@@ -103,7 +108,7 @@ class GroupComposition(StaircaseStudy):
         remedy = f"choose at least {shares_of_irreps(*irreps, least=2).sum()}, with which networks are known, or none"
         self.require(self.width is None or enough, "width", remedy)
 
-    def trained(self, scale: float) -> xr.Dataset:
+    def trained_from(self, scale: float) -> xr.Dataset:
         """Train on the average over all sequences."""
         options = {"duration": 1.6 * float(self._staircase(scale).times[-1]), "save": 1000, "normalised": True}
         parts = [irrep_projection(self._group, each) for each in self._irreps]

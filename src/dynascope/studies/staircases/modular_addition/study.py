@@ -12,8 +12,9 @@ import xarray as xr
 from dynascope.flows import gradient_flow
 from dynascope.groups import encoding_from_frequencies
 from dynascope.networks import TwoLayer
+from dynascope.plot import Chart
 from dynascope.record import Staircase, other_scale
-from dynascope.studies import Chart, Reference, StaircaseStudy
+from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, initial_scale, numbers, seed
 from dynascope.studies.staircases.loss_parts import loss_parts
 from dynascope.studies.staircases.modular_addition.frequency_neurons import (
@@ -81,6 +82,10 @@ class ModularAddition(StaircaseStudy):
         "a neuron falls as its weights grow, so that small neurons grow exponentially; the plain one is gradient flow."
     )
     minutes = 0.2
+    names = {
+        "frequency_loss": ("loss in the frequency", "1"),
+        "frequency": ("frequency of the Fourier transform", "1"),
+    }
     tiny = {"p": 7, "frequencies": [1, 2], "amplitudes": [1.0, 0.6], "width": 24}
 
     def check(self) -> None:
@@ -95,7 +100,7 @@ class ModularAddition(StaircaseStudy):
         small = self._normalised or self.scale <= _LARGEST_PLAIN
         self.require(small, "scale", f"choose at most {_LARGEST_PLAIN} with the plain clock")
 
-    def trained(self, scale: float) -> xr.Dataset:
+    def trained_from(self, scale: float) -> xr.Dataset:
         """Train on the average over all pairs."""
         # A drop takes a time of order one, which is a large part of that from a large scale.
         beyond = max(1.4, 1.25 - 2 / math.log(scale)) if self._normalised else 1.4

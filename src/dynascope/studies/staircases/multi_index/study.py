@@ -14,9 +14,10 @@ from numpy.polynomial import hermite_e
 from dynascope.alternating import alternating_flow
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
+from dynascope.plot import Chart
 from dynascope.record import Staircase, StaircaseView, other_scale, staircase_names, staircase_record
 from dynascope.record.staircase import slopes_between, with_tolerances
-from dynascope.studies import Chart, Reference, StaircaseStudy
+from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, numbers, positive, seed
 from dynascope.studies.staircases.multi_index.learned_directions import with_overlaps
 from dynascope.tasks.multi_index import MultiIndex
@@ -86,6 +87,12 @@ class MultiIndexStaircase(StaircaseStudy):
         "is scaled by its size."
     )
     minutes = 0.3
+    names = {
+        "index_strength": ("strength of the direction", "1"),
+        "overlap": ("overlap of the first neuron with the direction", "1"),
+        "closed_form_time": ("accelerated time of the jump, in closed form", "1"),
+        "closed_form_level": ("loss after the jump, in closed form", "1"),
+    }
     tiny = {"dimension": 3, "strengths": [1.0, 0.3], "width": 8, "theory": "closed-form"}
 
     def check(self) -> None:
@@ -98,7 +105,7 @@ class MultiIndexStaircase(StaircaseStudy):
         known = self.theory == "alternating-flow" or self.degree == 2
         self.require(known, "theory", "choose alternating-flow, as closed forms are of degree 2", beside="degree")
 
-    def trained(self, scale: float) -> xr.Dataset:
+    def trained_from(self, scale: float) -> xr.Dataset:
         """Train on the exact population loss."""
         last = float(StaircaseView(self._staircases[scale]).times.max())
         options = {"duration": 1.4 * last + 20.0 / max(map(abs, self.strengths)), "save": 4000, "normalised": True}

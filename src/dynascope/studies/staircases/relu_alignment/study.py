@@ -11,15 +11,15 @@ import numpy as np
 import xarray as xr
 
 from dynascope.comparison import compare
-from dynascope.comparison.limits import with_limits
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
-from dynascope.plot import to_json
+from dynascope.plot import Chart, to_json
 from dynascope.prediction import predict
 from dynascope.record import Staircase, training_time
-from dynascope.studies import Chart, Reference, StaircaseStudy, Values, curve_tolerance
+from dynascope.studies import Reference, StaircaseStudy, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, positive
 from dynascope.studies.staircases.relu_alignment.paths import AlignmentPaths
+from dynascope.studies.tolerances import with_limits
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import relu_data
 from dynascope.theory.relu_alignment import orthogonal_staircase
@@ -98,12 +98,18 @@ class ReluAlignment(StaircaseStudy):
     trains = "relu"
     symbols = {"neuron": ""}
     minutes = 0.2
+    names = {
+        "extremal_direction": ("extremal direction", "1"),
+        "growth": ("logarithm of the growth of the neuron", "1"),
+        "rate": ("rate of growth", "1"),
+        "kind": ("kind of direction", "1"),
+    }
     tiny = {"samples": 3, "width": 8, "scale": 1e-6}
 
     def observe(self) -> xr.Dataset:
         """Train: along the alignment by small steps of descent, through the jumps by gradient flow."""
         if self.data != "plane":
-            return self.trained(self.scale)
+            return self.trained_from(self.scale)
         # An adaptive solver would shorten its steps without end where a neuron slides along a kink.
         options = {"steps": int(self._steps[-1]), "record_steps": self._steps, "learning_rate": self._learning_rate}
         run = observe(self._task, self._network, scale=self.scale, flow="descent", probes=[_alignment], **options).isel(
@@ -113,7 +119,7 @@ class ReluAlignment(StaircaseStudy):
         angles = self._paths.chosen(self._judged).angles(run["direction"].to_numpy())
         return run.assign(growth=(axes, np.log(sizes / sizes[0])), angle=(axes, angles)).drop_vars("size")
 
-    def trained(self, scale: float) -> xr.Dataset:
+    def trained_from(self, scale: float) -> xr.Dataset:
         """Train through the jumps."""
         if self.data == "general":
             duration = training_time(self._alternation, scale)

@@ -10,8 +10,9 @@ import numpy as np
 import xarray as xr
 
 from dynascope.comparison import Claim
+from dynascope.plot import Chart
 from dynascope.record import name_all, numbers
-from dynascope.studies import Chart, ClaimsStudy, Reference, Values, curve_tolerance, points
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, fraction, number, positive, seed
 from dynascope.studies.symmetry.noether_dynamics.experiment import NormPaths, train_normalised, white_share
 from dynascope.studies.symmetry.noether_dynamics.network import ScaleInvariantMLP
@@ -114,7 +115,7 @@ class NoetherDynamics(ClaimsStudy):
             caption="By theory norms only grow without decay. Dashed is the closure of gradients that hardly change, "
             "which leaves out that momentum has yet to build up in the first few steps.",
         ),
-        points(
+        Chart(
             "growth_share",
             over="run",
             log="y",
@@ -124,6 +125,7 @@ class NoetherDynamics(ClaimsStudy):
             title="Which closure describes which run",
             caption="How much of the growth of coherent gradients there was, in each layer of each network. By theory "
             "1 if gradients hardly change and (1 − β)/(1 + β) if they are independent.",
+            points=True,
         ),
         Chart(
             "angular_step",
@@ -219,7 +221,7 @@ class NoetherDynamics(ClaimsStudy):
         tree = super().compare(observed, predicted)
         closures = {"squared_norm": observed["white_norm"], "relative_growth": observed["coherent_growth"]}
         tree["predicted"].dataset = name_all(
-            predicted.assign({name: each.drop_attrs() for name, each in closures.items()})
+            predicted.assign({name: each.drop_attrs() for name, each in closures.items()}), self.names
         )
         return tree
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.comparison.power_fit import fitted_exponent, measured_exponents
+from dynascope.studies.power_fit import fitted_exponent, measured_exponents
 
 SIZES = np.array([8.0, 16.0, 32.0, 64.0])
 

@@ -6,9 +6,8 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.networks import DeepLinear
-from dynascope.studies import CurvesStudy, Reference, curve_tolerance
+from dynascope.studies import Reference, Study, curve_tolerance
 from dynascope.studies.fields import choices, count, positive
-from dynascope.studies.stated import StatedStudy
 from dynascope.tasks import Task
 from dynascope.training import descend
 
@@ -16,7 +15,7 @@ REFERENCE = Reference(paper="A. Author, Decay", arxiv="1234.56789", claim="It de
 TASK = Task(np.eye(2), np.ones((2, 1)))
 
 
-class Decays(CurvesStudy):
+class Decays(Study):
     """Losses that fall at several rates."""
 
     rates: int = count(2, "Number of rates.")
@@ -82,7 +81,7 @@ def test_values_that_do_not_fit_their_axes_are_refused():
         Decays().record({"loss": np.ones((2, 4))})
 
 
-class Several(StatedStudy):
+class Several(Study):
     """Networks of several widths."""
 
     name: ClassVar[str] = "several"
@@ -111,7 +110,7 @@ def test_the_record_of_a_run_keeps_what_the_flow_says_and_names_its_members():
     assert found.attrs["flow"] == "descent"
 
 
-class Counted(StatedStudy):
+class Counted(Study):
     """A study whose times are known beforehand, and whose hypotheses are not."""
 
     even: int = count(2, "An even number.")
