@@ -9,15 +9,15 @@ import json
 import re
 
 import numpy as np
-import own_training
 import pandas as pd
 import pytest
+import user_training
 
 from dynascope.cli.commands import main
 from dynascope.comparison.verdict import HEADINGS
 
-GIVEN = ("--network", "linear", "--scale", own_training.SCALE, "--width", 20)
-RUN = ("--learning-rate", own_training.RATE, "--loss", "mse")
+GIVEN = ("--network", "linear", "--scale", user_training.SCALE, "--width", 20)
+RUN = ("--learning-rate", user_training.RATE, "--loss", "mse")
 
 
 def predict(*arguments):
@@ -31,7 +31,7 @@ def predict(*arguments):
 def data(tmp_path_factory):
     """Two targets, as a table; the command centres them, and so are those of the training."""
     path = tmp_path_factory.mktemp("data") / "trees.npz"
-    x, y = own_training.data()
+    x, y = user_training.data()
     np.savez(path, x=x, y=y)
     return path
 
@@ -39,15 +39,15 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A training on what the command reads, centred, from weights that it does not know."""
-    x, y = (each - each.mean(axis=0) for each in own_training.data())
+    x, y = (each - each.mean(axis=0) for each in user_training.data())
     draw = np.random.default_rng(3)
-    w1, w2 = (own_training.SCALE * draw.normal(size=size) / 20**0.5 for size in ((4, 20), (20, 3)))
+    w1, w2 = (user_training.SCALE * draw.normal(size=size) / 20**0.5 for size in ((4, 20), (20, 3)))
     losses = []
     for _ in range(1500):
         error = x @ w1 @ w2 - y
         losses.append(np.mean(error**2))
         slopes = x.T @ error @ w2.T, (x @ w1).T @ error
-        w1, w2 = (w - own_training.RATE * 2 * each / error.size for w, each in zip((w1, w2), slopes, strict=True))
+        w1, w2 = (w - user_training.RATE * 2 * each / error.size for w, each in zip((w1, w2), slopes, strict=True))
     path = tmp_path_factory.mktemp("run") / "run.csv"
     pd.DataFrame({"step": range(1500), "loss": losses}).to_csv(path, index=False)
     return path
@@ -122,7 +122,7 @@ def test_a_learning_rate_tells_steps_and_epochs_in_the_table_the_page_and_the_an
     given = (*GIVEN, "--learning-rate", 0.02, "--loss", "mse", "--batch-size", 10, "--out", tmp_path)
     _, out, _ = predict(data, *given, "--json")
     answer = json.loads(out)
-    samples, targets = own_training.data()[1].shape
+    samples, targets = user_training.data()[1].shape
     for jump in answer["jumps"]:
         # The mean over outputs, without ½: a step of the rate moves our time by 2/c of it.
         assert jump["step"] == pytest.approx(jump["time"] * targets / (2 * 0.02))
@@ -195,13 +195,13 @@ def test_draws_of_the_weights_are_told_in_the_table_the_page_and_the_answer(data
 
 
 def test_the_weights_of_ones_own_run_are_taken_in_place_of_a_scale(tmp_path):
-    x, y = (each - each.mean(axis=0) for each in own_training.data())
+    x, y = (each - each.mean(axis=0) for each in user_training.data())
     np.savez(tmp_path / "trees.npz", x=x, y=y)
-    first, second = (own_training.SCALE * each for each in own_training.start())
+    first, second = (user_training.SCALE * each for each in user_training.start())
     np.savez(tmp_path / "start.npz", W1=first, W2=second)
     w1, w2, rows = first, second, []
     for step in range(1200):
-        error, rate = x @ w1 @ w2 - y, own_training.RATE * (2 if step < 200 else 1)
+        error, rate = x @ w1 @ w2 - y, user_training.RATE * (2 if step < 200 else 1)
         rows.append((step, np.mean(error**2), rate))
         slopes = x.T @ error @ w2.T, (x @ w1).T @ error
         w1, w2 = (w - rate * 2 * each / error.size for w, each in zip((w1, w2), slopes, strict=True))
@@ -210,7 +210,7 @@ def test_the_weights_of_ones_own_run_are_taken_in_place_of_a_scale(tmp_path):
     code, out, _ = predict(*given, "--curve", tmp_path / "run.csv", "--loss", "mse", "--json")
     answer = json.loads(out)
     assert code == 0
-    assert answer["scale"] == pytest.approx(own_training.SCALE, rel=0.2)
+    assert answer["scale"] == pytest.approx(user_training.SCALE, rel=0.2)
     assert answer["convention"].endswith("sum of learning rates")
     assert not any("initial weights of your run are not known" in warning for warning in answer["warnings"])
     code, _, err = predict(*given, "--width", 9)

@@ -74,7 +74,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         require_integer(seeds=self.seeds)
         require_between(0, 1, smallest_jump=self.smallest_jump)
         self.require_training(learning_rate=self.learning_rate, normalised=self.normalised)
-        own = self.own_curve(
+        curve = self.user_curve(
             known=self.scale is not None or self.weights is not None,
             check=self.check,
             slope=self.slope,
@@ -88,12 +88,12 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         if not record.is_staircase(predicted):
             self._require_no_batches(predicted.attrs["theory_name"])
             self._require_nothing_of_jumps(predicted.attrs["theory_name"])
-        if own is None:
+        if curve is None:
             tree = comparison.unjudged(predicted, attributes=self._said(predicted))
         else:
             if self.network != "diagonal" and self.weights is None:
                 predicted = of_another_start(predicted, f"seed {self.seed}, width {self.width}")
-            tree = comparison.compare(own, predicted, attributes=self._said(predicted))
+            tree = comparison.compare(curve, predicted, attributes=self._said(predicted))
         written, failed, failure = None, "the prediction could not be written: ", None
         try:
             written = write_results(tree, self.out, result_name(f"{task.name}-{self.network}", self._changed()))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import comparison
 from dynascope.arguments import require
-from dynascope.comparison.loss_convention import LossName
+from dynascope.comparison.user_curves.units import LossName
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,7 +35,7 @@ class UserCurve:
     momentum: float = 0.0
     loss: LossName | None = None
 
-    def own_curve(self, *, known: bool, **others: bool) -> xr.Dataset | None:
+    def user_curve(self, *, known: bool, **others: bool) -> xr.Dataset | None:
         """The record of the user's curve, read before anything is computed.
 
         Args:
@@ -79,7 +79,7 @@ class UserCurve:
             argument="scale",
             remedy="give the factor on its initial weights by --scale, or themselves by --weights",
         )
-        return comparison.own_curve(
+        return comparison.user_curve(
             self.curve, learning_rate=self.learning_rate, momentum=self.momentum, loss=self.loss
         )
 

@@ -20,7 +20,7 @@ from dynascope.record.clock import other_scale
 if TYPE_CHECKING:
     import xarray as xr
 
-    from dynascope.comparison.loss_convention import LossName
+    from dynascope.comparison.user_curves.units import LossName
 
 __all__ = ["UserTraining"]
 
@@ -167,7 +167,7 @@ class UserTraining:
                 remedy=remedy,
             ) from None
         told = {name: run.attrs[name] for name in ("stopped", "warnings") if name in run.attrs}
-        curve = comparison.own_curve(
+        curve = comparison.user_curve(
             run["loss"].to_numpy() * rate / learning_rate,
             steps=run["step"].to_numpy(),
             learning_rate=learning_rate,

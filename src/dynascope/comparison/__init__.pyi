@@ -6,6 +6,6 @@ from .comparison import unjudged as unjudged
 from .effect import Effect as Effect
 from .effect import Hypothesis as Hypothesis
 from .effect import report_effects as report_effects
-from .in_steps import in_steps as in_steps
-from .in_steps import step_duration as step_duration
-from .own_curve import own_curve as own_curve
+from .user_curves.reading import user_curve as user_curve
+from .user_curves.units import in_steps as in_steps
+from .user_curves.units import step_duration as step_duration

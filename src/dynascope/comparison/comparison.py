@@ -14,13 +14,15 @@ from dynascope.comparison.claim import claim_outcomes, further_outcomes
 from dynascope.comparison.coverage import share_of_fall
 from dynascope.comparison.curves import compare_curves
 from dynascope.comparison.jumps import ESTIMATED, compare_curve, compare_staircases, curve_tells
-from dynascope.comparison.loss_convention import LossName
-from dynascope.comparison.own_curve import own_curve
-from dynascope.comparison.own_descent import with_limits_of_steps
-from dynascope.comparison.own_jumps import compare_own_staircase
-from dynascope.comparison.own_start import other_start
-from dynascope.comparison.own_units import in_units_of, is_own, require_convention, with_clock_of
 from dynascope.comparison.undecided import leave_undecided
+from dynascope.comparison.user_curves.judging import (
+    compare_with_staircase,
+    missing_convention,
+    other_initial_weights,
+    with_step_tolerances,
+)
+from dynascope.comparison.user_curves.reading import user_curve
+from dynascope.comparison.user_curves.units import LossName, in_units_of, is_user_curve, with_clock_of
 from dynascope.comparison.verdict import decided, quantity_rows, verdict_sentence
 from dynascope.record import CONVENTION, TreeView, name_all, names_of, validate_record
 from dynascope.record import staircase_names as names
@@ -99,13 +101,13 @@ def compare(
 
     Args:
         observed: Record of a run, with `loss` over `time`, or over `step` with the times of the steps. Or the losses of
-            a training of your own: an array, a list, a pandas Series over steps, or a CSV file, as `own_curve` takes
+            a training of your own: an array, a list, a pandas Series over steps, or a CSV file, as `user_curve` takes
             them.
         predicted: Record of a theory. Its attributes may carry `<quantity>_tolerance` and, with it,
             `<quantity>_tolerance_reason`.
         learning_rate: For losses of your own, the learning rate, or that of each step.
-        momentum: For losses of your own, that of the steps, as of `own_curve`.
-        loss: For losses of your own, how they are defined: "mse" is `torch.nn.MSELoss`; see `own_curve`.
+        momentum: For losses of your own, that of the steps, as of `user_curve`.
+        loss: For losses of your own, how they are defined: "mse" is `torch.nn.MSELoss`; see `user_curve`.
         steps: For an array of your own, the number of steps before each loss, if not every step was logged.
         at_other_scale: The run again from another initialisation scale; adds the slopes of the jump
             times against the unit of accelerated time (dt/dlog(1/scale) for degree 2).
@@ -126,7 +128,7 @@ def compare(
 
     Raises:
         InputError: The records have nothing in common, or a tolerance, check or claim names what is not compared; or
-            as `own_curve`.
+            as `user_curve`.
 
     Example:
         >>> from dynascope.record import make_record
@@ -147,17 +149,17 @@ def compare(
         _require_no_curve(learning_rate=learning_rate, momentum=momentum or None, loss=loss, steps=steps)
     else:
         if loss is None:
-            require_convention(observed, predicted)
-        observed = own_curve(observed, learning_rate=learning_rate, momentum=momentum, loss=loss, steps=steps)
+            raise missing_convention(observed, predicted)
+        observed = user_curve(observed, learning_rate=learning_rate, momentum=momentum, loss=loss, steps=steps)
     observed = _along_time(validate_record(observed))
     validate_record(predicted)
-    own, doubt = is_own(observed), ""
-    if own:
+    from_user, doubt = is_user_curve(observed), ""
+    if from_user:
         predicted = in_units_of(predicted, observed)
-        doubt = other_start(observed, predicted)
+        doubt = other_initial_weights(observed, predicted)
     if at_other_scale is not None:
         require(
-            not own,
+            not from_user,
             "slopes are not taken of curves of your own",
             argument="at_other_scale",
             remedy="compare each with its own prediction",
@@ -167,8 +169,8 @@ def compare(
     estimated: dict[str, float] = {}
     if is_staircase(predicted):
         times = _judged(names.JUMP_TIME, 0.0, predicted, chosen)
-        if own:
-            predicted, residual, errors, estimated = compare_own_staircase(
+        if from_user:
+            predicted, residual, errors, estimated = compare_with_staircase(
                 observed, predicted, tolerance=(times.tolerance, times.reason), chosen=names.JUMP_TIME in chosen
             )
         else:
@@ -185,8 +187,8 @@ def compare(
                     checks.add(names.CURVE)
     else:
         residual, errors = compare_curves(observed, predicted, (along,) if isinstance(along, str) else tuple(along))
-        if own:
-            predicted, errors = with_limits_of_steps(observed, predicted, errors)
+        if from_user:
+            predicted, errors = with_step_tolerances(observed, predicted, errors)
     _require_compared("tolerance", chosen, errors)
     _require_compared("checks", checks, errors)
     found = {
@@ -206,7 +208,7 @@ def compare(
     residual.attrs.update({"convention": CONVENTION, "version": predicted.attrs["version"]})
     tree = unjudged(predicted, attributes=attributes)
     residual = name_all(residual, names_of(predicted, observed))
-    if own:
+    if from_user:
         residual = with_clock_of(residual, observed)
         tree.attrs["convention"] = residual.attrs["convention"] = observed.attrs["convention"]
     tree["observed"], tree["residual"] = xr.DataTree(name_all(observed)), xr.DataTree(residual)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dynascope import compare, predict
-from dynascope.comparison.own_curve import own_curve
-from dynascope.comparison.own_start import other_start
+from dynascope.comparison import user_curve
+from dynascope.comparison.user_curves.judging import other_initial_weights
 from dynascope.record import make_record
 
 torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
@@ -23,13 +23,13 @@ def theory(start, **attributes):
 
 
 def curve(losses=FALLING, **options):
-    return own_curve(losses, **{"learning_rate": 0.1, "loss": "mse"} | options)
+    return user_curve(losses, **{"learning_rate": 0.1, "loss": "mse"} | options)
 
 
 @pytest.mark.parametrize("start", [1.2, 0.02, 1e-30, 0.0])
 @pytest.mark.parametrize("steps", [None, 10 + np.arange(24)])
 def test_weights_of_a_smaller_loss_than_the_first_are_reported_with_both_numbers(start, steps):
-    told = other_start(curve(steps=steps), theory(start))
+    told = other_initial_weights(curve(steps=steps), theory(start))
     assert "1.6" in told
     if start in (1.2, 0.02):  # others are written as powers of ten
         assert f"{start:g}" in told
@@ -49,20 +49,20 @@ def test_weights_of_a_smaller_loss_than_the_first_are_reported_with_both_numbers
     ],
 )
 def test_a_first_loss_that_may_be_that_of_the_weights_is_not_reported(losses, prediction):
-    assert other_start(curve(losses), prediction) == ""
+    assert other_initial_weights(curve(losses), prediction) == ""
 
 
 def test_a_task_that_is_no_sample_has_no_loss_to_compare():
     prediction = theory(0.1)
     del prediction.attrs["samples"]
-    assert other_start(curve(), prediction) == ""
+    assert other_initial_weights(curve(), prediction) == ""
 
 
 def test_the_ratio_of_another_convention_is_reported_as_that():
-    told = other_start(curve(), theory(0.8))
+    told = other_initial_weights(curve(), theory(0.8))
     assert "is it loss='half_mse'" not in told  # the curve is larger, and half of it would be too small
     assert "step 0" in told
-    told = other_start(curve(loss="half_mse"), theory(0.8))
+    told = other_initial_weights(curve(loss="half_mse"), theory(0.8))
     assert "is it loss='mse'" in told
     assert "step 0" not in told
 
@@ -103,7 +103,7 @@ def test_a_prediction_from_the_trained_model_is_undecided_and_says_why(activatio
     assert right.attrs["verdict"] == "agree"
 
 
-def test_a_curve_that_ends_on_the_first_plateau_has_no_other_start():
+def test_a_curve_that_ends_on_the_first_plateau_has_no_other_initial_weights():
     data, start, _, losses = trained(torch.nn.ReLU, 20)
     tree = compare(losses, predict(data, start, jumps=1), learning_rate=0.05, loss="mse")
     assert "step 0" not in tree.attrs["verdict_sentence"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs/how-to/compare-your-training-curve.md"
+PAGE = Path(__file__).parents[3] / "docs/how-to/compare-your-training-curve.md"
 
 
 @pytest.mark.slow

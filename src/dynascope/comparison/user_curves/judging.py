@@ -1,0 +1,316 @@
+"""Judge a prediction by a user's loss curve: its first loss, its jumps, its course, and what else to warn about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from dynascope.arguments import require
+from dynascope.comparison.jumps import ESTIMATED, between_points, compare_curve, compare_staircases, curve_tells
+from dynascope.comparison.user_curves.reading import CHOOSE_A_LOSS, numbers, read_curve
+from dynascope.comparison.user_curves.resolution import TOO_ROUGH, MonotoneFit, monotone_fit, resolve_jumps
+from dynascope.comparison.user_curves.units import LOSSES, LossName, factor_of, matching_conventions, needed_facts
+from dynascope.errors import InputError
+from dynascope.record import StaircaseView
+from dynascope.record import staircase_names as names
+from dynascope.record.gathering import gathered_reasons, numbered
+from dynascope.record.numbers import number
+from dynascope.record.staircase import with_slow_jumps, with_tolerances
+from dynascope.record.staircase_view import is_staircase
+
+__all__ = [
+    "compare_with_staircase",
+    "fastest_growth",
+    "jump_warnings",
+    "learning_rate_warnings",
+    "missing_convention",
+    "other_initial_weights",
+    "with_step_tolerances",
+]
+
+_FIRST = 0.02  # error of the first loss, over the predicted one
+_FEW = 20  # logged losses; in a shorter noisy curve, none may rise by chance
+_NOISE_OF_FEW = 0.5  # of the first loss, which may be that of a small minibatch
+_SETTLED = 0.25  # fraction of its time for which the last plateau is to be seen
+_ALIKE = 1.3  # ratio of the largest to the smallest among ratios that are about the same
+_MISTAKEN = 1.5  # a smaller factor between learning rates is hardly a mistake
+_LATE = 0.05  # fraction of their time by which jumps come late under large steps, from which on there is a warning
+_ROUGH = 0.1  # of the initial loss: a curve that may be off by more fits one of half or twice its times as well
+_STEPS_REASON = (
+    "how far descent lags behind gradient flow by the predicted loss, and what the loss changes in one logged step"
+)
+
+
+def missing_convention(losses: Any, predicted: xr.Dataset) -> InputError:
+    """The error for losses without a convention, which names the conventions that fit the first loss."""
+    initial = float(predicted.attrs.get(names.INITIAL_LOSS, 0.0))
+    first = float(numbers("losses", read_curve(losses).losses)[:1].sum())
+    known: list[LossName] = [name for name in LOSSES if needed_facts(name) <= predicted.attrs.keys()]
+    fitting: list[LossName] = [
+        name for name in known if abs(first - factor_of(name, predicted.attrs) * initial) <= _FIRST * first
+    ]
+    remedy = f"the first loss fits {_named(fitting)}" if fitting else CHOOSE_A_LOSS
+    return InputError("nothing says how the loss is defined", argument="loss", remedy=remedy)
+
+
+def other_initial_weights(observed: xr.Dataset, predicted: xr.Dataset) -> str:
+    """Why a curve did not start from the weights of a prediction; empty if it may have.
+
+    A first loss above the loss of these weights shows that they differ. A first loss below may be a mean over steps, or
+    come after some steps. The largest rise of the curve bounds the noise of its first loss, as of a minibatch; where
+    fewer than 20 losses were logged, half of the first loss does.
+
+    Args:
+        observed: The record of a curve, as of `user_curve`.
+        predicted: A prediction in the units of the curve. Nothing follows from weights that `predict` draws, nor from
+            tasks that are not samples: their loss differs from that of the training anyway.
+
+    Example:
+        >>> from dynascope.comparison import user_curve
+        >>> from dynascope.record import make_record
+        >>> theory = make_record({"loss": (["time"], [0.5, 0.4])}, {"time": [0.0, 9.0]}, attributes={"samples": 20})
+        >>> other_initial_weights(user_curve([0.5, 0.4], learning_rate=0.1, loss="squared"), theory)
+        ''
+        >>> print(other_initial_weights(user_curve([1.7, 0.4], learning_rate=0.1, loss="squared"), theory))
+        The first loss of the curve is 1.7, and the weights given to predict have a loss of 0.5, so they are not ...
+    """
+    facts, convention = predicted.attrs, observed.attrs["loss_convention"]
+    known = "loss" in predicted and predicted["loss"].dims == ("time",) and float(predicted["time"][0]) == 0
+    if not known or facts.get("weights") == "drawn" or "samples" not in facts:
+        return ""
+    loss, start = observed["loss"].to_numpy(), float(predicted["loss"][0])
+    noise = float(np.max(loss - np.minimum.accumulate(loss)))
+    tolerance = float(facts.get(f"{names.CURVE if is_staircase(predicted) else 'loss_maximum'}_tolerance", 0.0))
+    if len(loss) < _FEW:
+        noise = max(noise, _NOISE_OF_FEW * loss[0])
+    if loss[0] - start <= (_FIRST + tolerance) * loss[0] + noise:
+        return ""
+    found = f"The first loss of the curve is {number(loss[0], 3)}, and the weights given to predict have a loss of "
+    found += number(start, 3)
+    others = matching_conventions(loss[0] / start, convention, facts, _FIRST) if start > 0 else []
+    if others:
+        return f"{found}: is it {_named(others)}, and not loss={convention!r}?"
+    return (
+        f"{found}, so they are not the weights of step 0. Copy the model before training, with copy.deepcopy(model), "
+        "and predict from the copy. If they are the weights of step 0, check that the data and loss= are those of the "
+        "training."
+    )
+
+
+def compare_with_staircase(
+    observed: xr.Dataset, predicted: xr.Dataset, *, tolerance: tuple[float, str], chosen: bool = False
+) -> tuple[xr.Dataset, xr.Dataset, dict[str, float], dict[str, float]]:
+    """The residual of a predicted staircase against a user's curve, and the errors of its quantities.
+
+    A jump is not judged (`unclear`) where the curve was logged too rarely to time it, where noise hides it, where large
+    steps explain that it is late, and where theory knows times no better than to a third, so that a wrong learning rate
+    would pass. The errors due to logging and noise are added to the tolerance of times. The level of a plateau is
+    judged where the next jump is seen, or where it is the last one and lasts.
+
+    Args:
+        observed: As of `user_curve`.
+        predicted: A staircase in the units of that curve.
+        tolerance: Relative error that times may have, and why.
+        chosen: Whether the user chose it, so that it stays.
+
+    Returns:
+        The prediction with that tolerance and with warnings about what the curve does not show; the residual, the
+        errors and the tolerance of levels where that is known, as of `jumps.compare_staircases`.
+
+    Raises:
+        InputError: The prediction is an ensemble.
+    """
+    if predicted.attrs.get("weights") == "drawn":
+        # Other weights of the same scale have other times, by as much as the theory allows for without knowing any.
+        predicted = predicted.drop_vars([names.TIME_UNCERTAINTY, names.LEVEL_UNCERTAINTY], errors="ignore")
+    staircase = StaircaseView(predicted)
+    require(
+        staircase.times.ndim == 1,
+        f"the prediction is an ensemble of {staircase.times.size // max(predicted.sizes['jump'], 1)} staircases",
+        argument="predicted",
+        value=dict(predicted.sizes),
+        remedy="select the one that starts as the run did",
+    )
+    time, loss = observed["time"].to_numpy(), observed["loss"].to_numpy()
+    first = float(staircase.times[0]) if len(staircase.times) and np.isfinite(staircase.times[0]) else 0.0
+    curve = monotone_fit(time, loss, first / 2)
+    late = fastest_growth(staircase) * observed.attrs["largest_step"] / 2
+    if first > 0:
+        late += observed.attrs.get("delay", 0.0) / first
+    known = staircase.time_uncertainty
+    if known is not None and tolerance[0] > TOO_ROUGH and not chosen and not staircase.slow.all():
+        tolerance = float(known[~staircase.slow].max()) + late, ESTIMATED
+    units = observed["time"].attrs["units"].removeprefix("optimiser ")
+    resolved = resolve_jumps(staircase, curve, tolerance[0], late=late, chosen=chosen, units=units)
+    denoised = observed.assign(loss=("time", curve.loss))
+    residual, errors, estimated = compare_staircases(
+        denoised,
+        _with_levels_to_judge(with_slow_jumps(predicted, resolved.reasons), resolved.found),
+        at_other_scale=None,
+        tolerance=resolved.allowed + late,
+    )
+    if known is not None and staircase.curve is not None:
+        blurred = late / 2 + 3 * curve.error(time[0]) / loss[0] + between_points(denoised, predicted)
+        predicted = _with_curve_tolerance(predicted, blurred)
+        tells = curve_tells(denoised, predicted, predicted.attrs[f"{names.CURVE}_tolerance"])
+        errors[names.CURVE] = compare_curve(denoised, predicted) if tells else np.nan
+    unclear = np.array([bool(each) for each in resolved.reasons], dtype=bool) & ~staircase.slow
+    status = np.where(unclear, names.UNCLEAR, residual[names.STATUS].to_numpy())
+    residual, judged = residual.assign({names.STATUS: ("jump", status.astype(str))}), status == names.JUDGED
+    seen = np.isfinite(resolved.found)
+    for name in (names.OBSERVED_JUMP_TIME, names.TIME_ERROR):
+        residual[name] = residual[name].where(seen)
+    if curve.noisy:
+        errors[names.EXTRA_JUMPS] = np.nan
+    if time[0] > first / 2 or 3 * curve.error(time[0]) > _FIRST * loss[0]:
+        errors[names.INITIAL_LOSS] = np.nan
+    if 3 * curve.unit / 4 > _FIRST * loss[0]:
+        errors[names.LEVEL] = np.nan
+    warnings = [
+        *json.loads(predicted.attrs.get("warnings", "[]")),
+        *jump_warnings(np.where(unclear, resolved.reasons, "").tolist()),
+        *_curve_warnings(observed, predicted, curve, errors[names.INITIAL_LOSS], late),
+        *learning_rate_warnings(staircase.times[judged] / resolved.found[judged], resolved.allowed),
+    ]
+    predicted = predicted.assign_attrs(warnings=json.dumps(warnings, ensure_ascii=False))
+    allowed = resolved.allowed, tolerance[1] + resolved.added
+    return with_tolerances(predicted, jump_time=allowed), residual, errors, estimated
+
+
+def with_step_tolerances(
+    observed: xr.Dataset, predicted: xr.Dataset, errors: dict[str, float]
+) -> tuple[xr.Dataset, dict[str, float]]:
+    """Widen the tolerances of a predicted loss over time by how far finite steps part descent from gradient flow.
+
+    On a straight path, where the speed is f = |∇L|, steps of rate η follow the field f − η f f′ / 2 to first order and
+    are later than gradient flow by (η / 2) ln(f / f(0)). As L′ = −f², that is ¼ ln(L′ / L′(0)) steps, most where the
+    loss falls fastest. One step more is allowed, for terms of higher order and for paths that are not straight.
+
+    Args:
+        observed: The record of a user's curve.
+        predicted: The predicted loss over time, in its units.
+        errors: Of the loss, in the mean and at most.
+
+    Returns:
+        The prediction with tolerances that are wider by what it differs from itself so much later, in the same mean and
+        at most, and at least what the loss changes from one logged step to the next. Where one of these is more than a
+        tenth of the initial loss the errors are NaN: nothing can be judged.
+
+    Example:
+        >>> run = xr.Dataset({"loss": ("time", [1.0, 0.96, 0.93])}, {"time": [0.0, 0.04, 0.08]})
+        >>> theory = xr.Dataset({"loss": ("time", [1.0, 0.96, 0.92])}, {"time": [0.0, 0.04, 0.08]})
+        >>> theory, errors = with_step_tolerances(run, theory.assign_attrs(loss_tolerance=0.001), {"loss": 0.02})
+        >>> round(theory.attrs["loss_tolerance"], 6), errors
+        (0.04, {'loss': 0.02})
+    """
+    time, loss = observed["time"].to_numpy(), observed[names.CURVE_LOSS].to_numpy()
+    logged = float(np.nanmax(np.abs(np.diff(loss)), initial=0.0) / abs(loss[0]))
+    known, expected = predicted["time"].to_numpy(), predicted[names.CURVE_LOSS].to_numpy()
+    falls = -np.diff(expected)
+    # Slower falls cannot be told from rounding; the lag is then as if the initial weights were that much smaller.
+    speeds = np.maximum(falls, np.finfo(float).eps * expected[0]) / np.diff(known)
+    lag = (1 + np.log(speeds.max() / speeds[0]) / 4) * float(observed.attrs.get("largest_step", np.max(np.diff(time))))
+    there = time[(time >= known[0]) & (time <= known[-1])]
+    now, before = np.interp(there, known, expected), np.interp(there - lag, known, expected)
+    most = float(np.max(np.abs(before - now)) / now.max())
+    mean = float(np.linalg.norm(before - now) / np.linalg.norm(now))
+    limits = {}
+    for name in errors:
+        known_error = float(predicted.attrs.get(f"{name}_tolerance", 0.0))
+        limits[f"{name}_tolerance"] = max(logged, known_error + (most if name.endswith("_maximum") else mean))
+        limits[f"{name}_tolerance_reason"] = _STEPS_REASON
+    if not max(logged, most) <= _ROUGH:  # also NaN
+        errors = dict.fromkeys(errors, np.nan)
+    return predicted.assign_attrs(limits), errors
+
+
+def jump_warnings(reasons: list[str]) -> Iterator[str]:
+    """One sentence for each kind of reason why jumps are not judged."""
+    for jumps, reason in gathered_reasons(list(enumerate(reasons, start=1))):
+        subject = f"Jump {jumps[0]} is" if len(jumps) == 1 else f"Jumps {numbered(jumps)} are"
+        yield f"{subject} not judged: {reason}."
+
+
+def learning_rate_warnings(ratios: Float[np.ndarray, " judged"], allowed: float) -> Iterator[str]:
+    """A warning if all jumps come too early, or too late, by about the same factor.
+
+    Example:
+        >>> [len(list(learning_rate_warnings(np.array(ratios), 0.12))) for ratios in ([2.0, 2.1], [2.0, 1.0])]
+        [1, 0]
+    """
+    ratios = ratios[np.isfinite(ratios)]
+    if not len(ratios) or np.max(ratios) > _ALIKE * np.min(ratios):
+        return
+    ratio = float(np.median(ratios))
+    if abs(ratio - 1) > allowed and max(ratio, 1 / ratio) > _MISTAKEN:
+        factor = number(ratio, 3)
+        yield (
+            f"Predicted times are about {factor} times those seen: was the learning rate {factor} times what was said "
+            "here, or the optimiser another than plain gradient descent?"
+        )
+
+
+def fastest_growth(staircase: StaircaseView) -> float:
+    """The fastest rate at which small weights grow, where they grow exponentially."""
+    record = staircase.record
+    if not staircase.exponential or not len(staircase.times):
+        return 0.0
+    rates = record[names.GROWTH_RATE].to_numpy() if names.GROWTH_RATE in record else 1 / staircase.accelerated_times
+    return float(np.nanmax(np.where(np.isfinite(rates), rates, np.nan), initial=0.0))
+
+
+def _curve_warnings(
+    observed: xr.Dataset, predicted: xr.Dataset, curve: MonotoneFit, first_error: float, late: float
+) -> Iterator[str]:
+    """Warnings about another convention or other data, noise, and steps that are too large."""
+    staircase, loss = StaircaseView(predicted), observed.attrs["loss_convention"]
+    if first_error > _FIRST:
+        ratio = float(curve.loss[0] / staircase.levels[0])
+        found = f"The first loss is {number(ratio, 3)} times that predicted"
+        others = matching_conventions(ratio, loss, predicted.attrs, _FIRST)
+        if others:
+            yield f"{found}: is it {_named(others)}, and not loss={loss!r}?"
+        else:
+            yield f"{found}: is that for the arrays trained on, centred and scaled alike, and is the start small?"
+    if curve.noisy:
+        yield (
+            f"The loss rises by up to {number(100 * curve.rise, 2)} % of its start, as from minibatches or a large "
+            "learning rate. Its best falling fit is judged, and further plateaus are not looked for. Theory is about "
+            "small steps on all samples."
+        )
+    if late > _LATE:
+        plain = not observed.attrs.get("delay")
+        why = f": weights grow by {200 * late:.0f} % in one step, so" if plain else " for this momentum, so that"
+        yield (
+            f"The learning rate is large{why} jumps come about {100 * late:.0f} % later than under gradient flow. "
+            "Train with a smaller one to tell more."
+        )
+
+
+def _with_curve_tolerance(predicted: xr.Dataset, blurred: float) -> xr.Dataset:
+    """Add the errors due to noise, steps and logging to the tolerance of the predicted loss."""
+    usual, why = (predicted.attrs[f"{names.CURVE}_tolerance{end}"] for end in ("", "_reason"))
+    if not blurred >= 1e-3:  # also NaN, of a run that ends before the curve is compared
+        return predicted
+    reason = f"{why}; and {100 * blurred:.2g} % for the noise, the steps and the logging of this curve"
+    return predicted.assign_attrs(
+        {f"{names.CURVE}_tolerance": usual + blurred, f"{names.CURVE}_tolerance_reason": reason}
+    )
+
+
+def _with_levels_to_judge(predicted: xr.Dataset, found: np.ndarray) -> xr.Dataset:
+    """The prediction with plateaus that never settle where a run, whatever its length, does not show where they end."""
+    staircase = StaircaseView(predicted)
+    settling = np.zeros(len(found)) if staircase.settling_times is None else staircase.settling_times.copy()
+    settling[:-1][np.isnan(found[1:])] = np.inf
+    settling[-1:] = np.maximum(settling[-1:], _SETTLED * found[-1:]) if staircase.complete else np.inf
+    return predicted.assign({names.SETTLING_TIME: ("jump", settling)})
+
+
+def _named(conventions: list[LossName]) -> str:
+    return " or ".join(f"loss={name!r} ({LOSSES[name].formula})" for name in conventions)

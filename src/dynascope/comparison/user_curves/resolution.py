@@ -1,0 +1,170 @@
+"""Which predicted jumps a loss curve resolves, despite its noise, its rounding and the steps that were not logged."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+from jaxtyping import Float
+
+from dynascope.record import StaircaseView
+from dynascope.record import staircase_names as names
+from dynascope.record.numbers import number
+from dynascope.record.steps_seen import crossing_times
+
+__all__ = ["TOO_ROUGH", "MonotoneFit", "Resolution", "monotone_fit", "resolve_jumps"]
+
+# A larger error would let half the true learning rate pass, or twice it: (1 + e)/2 − 1 ≥ −e from e = 1/3 on.
+TOO_ROUGH = 1 / 3
+_WINDOW = 0.03  # fraction of the time on either side over which a noisy curve is averaged; below the tolerance of times
+_DECIMALS = range(7)
+_FEW = 20  # points that determine a spread
+_RISES = 1e-5  # of the first loss, where single precision rounds by 1e-7; smaller rises are ignored
+_APART = 3  # logged points between two jumps that show a plateau there
+_HIDDEN = 8.0  # a drop that is fewer standard errors of the curve is not timed
+_LATE = "steps of this learning rate explain why so late"
+
+
+class MonotoneFit(NamedTuple):
+    """A loss curve without its noise: gradient descent in small steps only decreases the loss, so any rise is noise.
+
+    Attributes:
+        time: When it was logged, shape (n,).
+        loss: As it was logged, or its best decreasing fit if it is noisy.
+        rise: Its largest rise, over its first loss.
+        spread: Standard deviation of the logged loss around the fit, up to each time; zero if it is not noisy.
+        averaged: Number of points over which the fit is averaged at each time.
+        unit: The power of ten to which its losses were rounded, as in a printed table; zero if they were not.
+    """
+
+    time: Float[np.ndarray, " n"]
+    loss: Float[np.ndarray, " n"]
+    rise: float
+    spread: Float[np.ndarray, " n"]
+    averaged: Float[np.ndarray, " n"]
+    unit: float
+
+    @property
+    def noisy(self) -> bool:
+        """Whether it rises by more than rounding explains."""
+        return self.rise > _RISES
+
+    def error(self, time: float) -> float:
+        """Standard error of the fit at a time; that of rounding is at most half a unit."""
+        place = min(int(np.searchsorted(self.time, time)), len(self.time) - 1)
+        return float(max(self.spread[place] / np.sqrt(self.averaged[place]), self.unit / 4))
+
+
+def monotone_fit(time: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"], rest: float) -> MonotoneFit:
+    """The best decreasing fit of a noisy curve, averaged over a small fraction of the time; others stay unchanged.
+
+    Args:
+        time: When the loss was logged, shape (n,).
+        loss: The logged loss, shape (n,).
+        rest: The time before which the loss is constant according to theory, so that all of it is averaged.
+
+    Example:
+        >>> time, noise = np.arange(4000.0), np.random.default_rng(0).normal(size=4000)
+        >>> fit = monotone_fit(time, np.where(time < 2000, 1.0, 0.5) + 0.03 * noise, rest=1000.0)
+        >>> fit.noisy, fit.loss[[0, -1]].round(2)
+        (True, array([1. , 0.5]))
+    """
+    rise = float(np.max(loss - np.minimum.accumulate(loss)) / loss[0])
+    unit = next((10.0**-k for k in _DECIMALS if np.allclose(np.round(loss, k), loss, rtol=1e-12, atol=0)), 0.0)
+    unchanged = MonotoneFit(time, loss, rise, np.zeros(len(loss)), np.ones(len(loss)), unit)
+    if not unchanged.noisy:
+        return unchanged
+    first = np.searchsorted(time, np.where(time <= rest, 0.0, time * (1 - _WINDOW)), "left")
+    last = np.searchsorted(time, np.where(time <= rest, rest, time * (1 + _WINDOW)), "right")
+    last = np.maximum(last, first + 1)
+    sums = np.append(0.0, np.cumsum(loss))
+    fit = scipy.optimize.isotonic_regression((sums[last] - sums[first]) / (last - first), increasing=False).x
+    squares = np.append(0.0, np.cumsum((loss - fit) ** 2))
+    # Over all that is averaged, and the second half of the time: the noise of minibatches falls with the loss.
+    end = np.where(time <= rest, last, np.arange(1, len(time) + 1))
+    begin = np.where(time <= rest, 0, np.maximum(np.minimum(np.searchsorted(time, time / 2), end - _FEW), 0))
+    spread = np.sqrt((squares[end] - squares[begin]) / (end - begin))
+    return MonotoneFit(time, fit, rise, spread, (last - first).astype(float), unit)
+
+
+class Resolution(NamedTuple):
+    """Which jumps a curve resolves.
+
+    Attributes:
+        found: When it passes the middle of each jump; NaN where it never does, or begins below it.
+        reasons: Why each jump is not judged; empty where it is.
+        allowed: The relative error that the other times may have.
+        added: The part of it that is due to the curve, as the end of a sentence.
+    """
+
+    found: np.ndarray
+    reasons: list[str]
+    allowed: float
+    added: str
+
+
+def resolve_jumps(
+    staircase: StaircaseView, curve: MonotoneFit, allowed: float, *, late: float, chosen: bool, units: str
+) -> Resolution:
+    """Find which of the predicted jumps a curve resolves, and the tolerance of their times.
+
+    Args:
+        staircase: The prediction, in the units of the curve.
+        curve: The curve without its noise.
+        allowed: The relative error of times according to theory.
+        late: By which fraction of their time jumps come late, since steps are not infinitesimal.
+        chosen: Whether the user chose what is allowed, so that it stays.
+        units: Of the curve's clock.
+
+    Example:
+        >>> from dynascope.record import make_record
+        >>> record = make_record(
+        ...     {"jump_time": (["jump"], [80.0]), "loss_before": (["jump"], [1.0]), "loss_after": (["jump"], [0.2])},
+        ...     {"jump": [1]},
+        ... )
+        >>> rare = monotone_fit(np.array([0.0, 60.0, 120.0]), np.array([1.0, 0.9, 0.2]), rest=40.0)
+        >>> resolve_jumps(StaircaseView(record), rare, 0.12, late=0.0, chosen=False, units="steps").reasons
+        ['the curve was logged every 60 steps there, too rarely to tell the time']
+    """
+    drops = -np.diff(staircase.levels)
+    found = crossing_times(curve.time, curve.loss, (staircase.levels[1:] + staircase.levels[:-1]) / 2)
+    below = found == curve.time[0]
+    seen = np.isfinite(found)
+    after = np.searchsorted(curve.time, np.where(seen, found, curve.time[-1]))
+    gaps = np.where(after > 0, curve.time[after] - curve.time[after - 1], np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Where many points follow a fall, the middle is passed on the line between two of them.
+        share = np.minimum((curve.loss[after - 1] - curve.loss[after]) / drops, 1.0)
+        blur = np.where(seen & (after > 0), share * gaps / found + _WINDOW * curve.noisy, 0.0)
+        delay = found / staircase.times - 1
+        error = staircase.times / found - 1
+    noise = np.array([_HIDDEN * curve.error(each) for each in np.where(seen, found, staircase.times)])
+    closeness = np.append(np.inf, np.diff(found))
+    rarely = [f"the curve was logged every {number(gap, 3)} {units} there, too rarely to" for gap in gaps]
+    vague = (
+        f"from such a start theory tells times to {100 * allowed:.0f} % only, and twice the learning rate would pass"
+    )
+    against = [
+        (staircase.slow, [names.SLOW] * len(drops)),
+        (below, ["the curve begins below it"] * len(drops)),
+        (blur > allowed / 2, [f"{each} tell the time" for each in rarely]),
+        (closeness < _APART * gaps, [f"{each} tell neighbours apart" for each in rarely]),
+        (np.full(len(drops), late > TOO_ROUGH), [_LATE] * len(drops)),
+        (noise > drops, ["the curve is too noisy, or rounded too coarsely"] * len(drops)),
+    ]
+    added = 0.0
+    if not chosen:
+        judged = np.array([not each for each in _first_reasons(against, len(drops))], bool)
+        added = float(np.max(blur, initial=0.0, where=judged))
+        hopeless = np.full(len(drops), allowed > TOO_ROUGH)
+        allowed += added
+        between = (np.abs(error) > TOO_ROUGH) & (np.abs(error) <= allowed)
+        against.append((hopeless | between, [vague] * len(drops)))
+    against.append(((error < -allowed) & (delay <= allowed + late), [_LATE] * len(drops)))
+    said = f"; and this curve tells them to {100 * added:.1g} %" if added >= 0.005 else ""
+    return Resolution(np.where(below, np.nan, found), _first_reasons(against, len(drops)), float(allowed), said)
+
+
+def _first_reasons(against: list[tuple[np.ndarray, list[str]]], jumps: int) -> list[str]:
+    return [next((words[j] for holds, words in against if holds[j]), "") for j in range(jumps)]

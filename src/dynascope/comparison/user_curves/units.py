@@ -1,0 +1,258 @@
+"""Loss conventions and step sizes: convert a prediction to the units in which the user logged a loss curve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+# The face of a room loads what is behind it when it is used: the command line reads `LossName` for its help.
+from dynascope import record
+from dynascope.arguments import require, require_between, require_choice, require_count, require_positive
+from dynascope.record import staircase_names as names
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = [
+    "LOSSES",
+    "LossConvention",
+    "LossName",
+    "factor_of",
+    "in_steps",
+    "in_units_of",
+    "is_user_curve",
+    "matching_conventions",
+    "needed_facts",
+    "step_duration",
+    "with_clock_of",
+]
+
+LossName = Literal["mse", "half_mse", "squared_norm", "squared", "sum"]
+
+
+class LossConvention(NamedTuple):
+    """A convention of the squared loss, next to that of this package, L = ½ E‖f(x) − y‖².
+
+    Attributes:
+        formula: The loss as a formula.
+        half: The factor on (f(x) − y)², over the ½ of L.
+        over_samples: "mean" or "sum".
+        over_outputs: "mean" or "sum".
+    """
+
+    formula: str
+    half: int
+    over_samples: Literal["mean", "sum"]
+    over_outputs: Literal["mean", "sum"]
+
+
+LOSSES: dict[LossName, LossConvention] = {
+    "mse": LossConvention("mean of (f(x) − y)² over samples and outputs, as torch.nn.MSELoss", 2, "mean", "mean"),
+    "half_mse": LossConvention("half the mean of (f(x) − y)² over samples and outputs", 1, "mean", "mean"),
+    "squared_norm": LossConvention("E‖f(x) − y‖², mean over samples, sum over outputs", 2, "mean", "sum"),
+    "squared": LossConvention("½ E‖f(x) − y‖², mean over samples, sum over outputs", 1, "mean", "sum"),
+    "sum": LossConvention(
+        "sum of (f(x) − y)² over samples and outputs, as torch.nn.MSELoss(reduction='sum')", 2, "sum", "sum"
+    ),
+}
+_RATES = (names.GROWTH_RATE, names.UNSTABLE_RATE)
+
+
+def needed_facts(loss: LossName) -> set[str]:
+    """The attributes of a prediction on which a convention depends.
+
+    Example:
+        >>> needed_facts("mse"), needed_facts("squared")
+        ({'output_dimension'}, set())
+    """
+    needed = {
+        "output_dimension": LOSSES[loss].over_outputs == "mean",
+        "samples": LOSSES[loss].over_samples == "sum",
+    }
+    return {name for name, is_needed in needed.items() if is_needed}
+
+
+def factor_of(loss: LossName, facts: Mapping[Any, Any]) -> float:
+    """The ratio of a loss in some convention to L, and of their gradients.
+
+    Args:
+        loss: Name of the convention.
+        facts: Attributes of a prediction: the numbers of outputs and of samples, where the convention needs them.
+
+    Raises:
+        InputError: The prediction does not state its number of outputs or samples.
+
+    Example:
+        >>> factor_of("mse", {"output_dimension": 3}), factor_of("squared", {})
+        (0.6666666666666666, 1.0)
+    """
+    factor = float(LOSSES[loss].half)
+    for name, power in (("output_dimension", -1), ("samples", 1)):
+        if name in needed_facts(loss):
+            require(
+                name in facts,
+                f"the prediction does not say its {name}, on which the convention {loss!r} depends",
+                argument="loss",
+                value=loss,
+                remedy="give the losses as 'squared', ½ E‖f(x) − y‖²",
+            )
+            factor *= float(facts[name]) ** power
+    return factor
+
+
+def matching_conventions(ratio: float, loss: LossName, facts: Mapping[Any, Any], tolerance: float) -> list[LossName]:
+    """The conventions that explain a loss which is too large by a ratio.
+
+    Example:
+        >>> matching_conventions(0.5, "squared_norm", {"output_dimension": 1, "samples": 9}, 0.02)
+        ['half_mse', 'squared']
+    """
+    found: list[LossName] = []
+    for name in LOSSES:
+        if name != loss and needed_facts(name) <= facts.keys():
+            expected = factor_of(name, facts) / factor_of(loss, facts)
+            if abs(ratio / expected - 1) <= tolerance and abs(expected - 1) > tolerance:
+                found.append(name)
+    return found
+
+
+def is_user_curve(observed: xr.Dataset) -> bool:
+    """Whether a record is a loss curve logged by the user, as `user_curve` returns it."""
+    return "loss_convention" in observed.attrs
+
+
+def in_units_of(predicted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
+    """Convert the losses, times and rates of a prediction to the units of a user's curve.
+
+    A loss a L descends a times as fast as L, so that a step of rate η takes a η of gradient-flow time.
+
+    Args:
+        predicted: A prediction for the loss L.
+        observed: The record of the curve.
+
+    Raises:
+        InputError: The prediction does not state the number of outputs or samples on which the convention depends.
+
+    Example:
+        >>> from dynascope.comparison import user_curve
+        >>> from dynascope.record import make_record
+        >>> theory = make_record(
+        ...     {"jump_time": (["jump"], [3.0]), "loss_before": (["jump"], [1.0]), "loss_after": (["jump"], [0.2])},
+        ...     {"jump": [1]},
+        ...     attributes={"output_dimension": 1},
+        ... )
+        >>> converted = in_units_of(theory, user_curve([2.0, 0.4], learning_rate=0.05, loss="mse"))
+        >>> converted["jump_time"].item(), converted["loss_after"].item()
+        (30.0, 0.4)
+    """
+    factor = factor_of(observed.attrs["loss_convention"], predicted.attrs)
+    unit = factor * observed.attrs["time_per_unit"]  # of the clock of the curve, in gradient-flow time
+    flow_time = record.describe("time")[1]
+    converted = {}
+    # Variables that the user replaced, for example by `assign`, have lost their units.
+    predicted = record.name_all(predicted)
+    for name, values in predicted.variables.items():
+        if values.attrs.get("units") == flow_time or name == names.ACCELERATED_TIME:
+            converted[name] = values / unit
+        elif name in _RATES:
+            converted[name] = values * unit
+        elif name == "loss" or str(name).startswith("loss_") or str(name).endswith("_loss"):
+            converted[name] = values * factor
+        else:
+            continue
+        converted[name].attrs = values.attrs
+    converted = predicted.assign_coords(
+        {name: values for name, values in converted.items() if name in predicted.coords}
+    ).assign({name: values for name, values in converted.items() if name not in predicted.coords})
+    converted.attrs["convention"] = observed.attrs["convention"]
+    if names.INITIAL_LOSS in converted.attrs:
+        converted.attrs[names.INITIAL_LOSS] *= factor
+    return with_clock_of(converted, observed)
+
+
+def with_clock_of(converted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
+    """Label the times of a record, which are on the clock of a curve already, with the units of that clock."""
+    converted = converted.copy(deep=False)
+    units, flow_time = observed["time"].attrs["units"], record.describe("time")[1]
+    for name in converted.variables:
+        if converted[name].attrs.get("units") == flow_time:
+            converted[name].attrs = {**converted[name].attrs, "units": units}
+    return converted
+
+
+def step_duration(
+    predicted: xr.Dataset, *, learning_rate: float, momentum: float = 0.0, loss: LossName = "squared"
+) -> float:
+    """The gradient-flow time of a step, a η / (1 − β), where the loss is a L.
+
+    Args:
+        predicted: A prediction.
+        learning_rate: η.
+        momentum: β, as of `user_curve`.
+        loss: How the loss is defined, as of `user_curve`.
+
+    Raises:
+        InputError: The rate is not positive, the momentum not at least 0 and below 1, the loss has no such name, or the
+            prediction does not state the number of outputs or samples on which the convention depends.
+    """
+    require_positive(learning_rate=learning_rate)
+    require_between(0.0, 1.0, open_above=True, momentum=momentum)
+    require_choice("loss", loss, LOSSES)
+    return learning_rate / (1 - momentum) * factor_of(loss, predicted.attrs)
+
+
+def in_steps(
+    predicted: xr.Dataset,
+    *,
+    learning_rate: float,
+    momentum: float = 0.0,
+    loss: LossName = "squared",
+    batch_size: int | None = None,
+) -> xr.Dataset:
+    """Add to a prediction the step and the epoch of each jump, or of each time of a loss curve.
+
+    Args:
+        predicted: The record of a staircase, or of a loss over time.
+        learning_rate: η of gradient descent.
+        momentum: Its β, as of `user_curve`.
+        loss: How the loss that it descends is defined, as of `user_curve`.
+        batch_size: Samples in a step; without it there are no epochs.
+
+    Returns:
+        The record with `jump_step` and, with a batch size, `jump_epoch` (of a curve `training_step` and
+        `training_epoch`); its attribute `steps` describes the steps.
+
+    Raises:
+        InputError: As of `step_duration`, or the batch is not between one and all samples.
+
+    Example:
+        >>> from dynascope.record import make_record
+        >>> theory = make_record(
+        ...     {"jump_time": (["jump"], [3.0]), "loss_before": (["jump"], [1.0]), "loss_after": (["jump"], [0.2])},
+        ...     {"jump": [1]},
+        ...     attributes={"samples": 60},
+        ... )
+        >>> told = in_steps(theory, learning_rate=0.05, batch_size=20)
+        >>> told["jump_step"].item(), told["jump_epoch"].item()
+        (60.0, 20.0)
+    """
+    jumps = names.JUMP_TIME in predicted
+    times = predicted[names.JUMP_TIME if jumps else "time"]
+    in_step, in_epoch = (names.JUMP_STEP, names.JUMP_EPOCH) if jumps else ("training_step", "training_epoch")
+    steps = times / step_duration(predicted, learning_rate=learning_rate, momentum=momentum, loss=loss)
+    with_momentum = f" and momentum {momentum:g}" if momentum else ""
+    said = f"of learning rate {learning_rate:g}{with_momentum} on loss = {LOSSES[loss].formula}"
+    columns = {in_step: (steps.dims, steps.to_numpy())}
+    if batch_size is not None:
+        require(
+            "samples" in predicted.attrs,
+            "what is learned is no set of samples, so that there are no epochs",
+            argument="batch_size",
+            value=batch_size,
+            remedy="leave it out",
+        )
+        samples = int(predicted.attrs["samples"])
+        require_count(most=samples, batch_size=batch_size)
+        columns[in_epoch] = (steps.dims, steps.to_numpy() * batch_size / samples)
+        said += f", each with {batch_size} of {samples} samples"
+    return record.name_all(predicted.drop_vars([*columns], errors="ignore").assign(columns)).assign_attrs(steps=said)
