@@ -100,7 +100,7 @@ class Residual(nn.Module):
         return self.last(x)
 
 
-class Own(nn.Module):
+class UserModule(nn.Module):
     """Weights in products, scaled, transposed, cast and with a learned factor, and functional calls."""
 
     def __init__(self):
@@ -251,7 +251,7 @@ NETWORKS = {
     "a residual network with normalised layers": Network(
         lambda: (Residual(), draw(5, 4)), {"up.weight", "down.weight", "last.weight"}
     ),
-    "code of its own": Network(lambda: (Own(), draw(5, 3)), {"first", "second", "left"}),
+    "code of its own": Network(lambda: (UserModule(), draw(5, 3)), {"first", "second", "left"}),
     "a dictionary": Network(
         lambda: (Dictionary(), {"x": draw(5, 3), "y": draw(5, 2)}), {"one.weight", "two.weight", "last.weight"}
     ),

@@ -22,8 +22,8 @@ from dynascope.networks.deep_linear import DeepLinear, linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
-from dynascope.networks.own_module import at_unit_scale, own_network
 from dynascope.networks.two_layer import TwoLayer
+from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction import predict
 from dynascope.protocols import Learnable, Network
 from dynascope.record import is_staircase, training_time
@@ -103,9 +103,9 @@ def observe(
     task = as_task(task)
     if isinstance(network, str):
         network = network_for(network, task, seed=seed)
-    own = own_network(network) if isinstance(network, Network) else None
-    if own is not None:
-        network, size = at_unit_scale(own)
+    read = user_network(network) if isinstance(network, Network) else None
+    if read is not None:
+        network, size = at_unit_scale(read)
         scale = np.multiply(scale, size)
     require_choice("flow", flow, ("gradient_flow", "descent"))
     if flow == "gradient_flow" and duration is None:

@@ -1,4 +1,4 @@
-"""The command that predicts, with a curve of one's own training beside the prediction."""
+"""The command that predicts, with the curve of a user's training beside the prediction."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(tmp_path_factory):
     return path
 
 
-def test_a_curve_of_ones_own_is_judged_in_its_units(data, run, tmp_path):
+def test_a_user_curve_is_judged_in_its_units(data, run, tmp_path):
     code, out, _ = predict(data, *GIVEN, "--curve", run, *RUN, "--out", tmp_path)
     assert code == 0
     assert "mean of (f(x) − y)²" in out
@@ -194,7 +194,7 @@ def test_draws_of_the_weights_are_told_in_the_table_the_page_and_the_answer(data
     assert "2 draws" in next(tmp_path.glob("*run-2.html")).read_text("utf-8")
 
 
-def test_the_weights_of_ones_own_run_are_taken_in_place_of_a_scale(tmp_path):
+def test_user_weights_are_taken_in_place_of_a_scale(tmp_path):
     x, y = (each - each.mean(axis=0) for each in user_training.data())
     np.savez(tmp_path / "trees.npz", x=x, y=y)
     first, second = (user_training.SCALE * each for each in user_training.start())

@@ -70,7 +70,7 @@ def test_a_prediction_ends_after_so_many_operations_and_not_after_so_many_second
     np.testing.assert_array_equal(record["accelerated_time"], whole["accelerated_time"][:1])
 
 
-def test_a_network_of_the_users_own_goes_by_the_name_of_its_type():
+def test_a_user_network_goes_by_the_name_of_its_type():
     def neuron(weights, x):
         return weights[-1] * (x @ weights[:-1])[:, None]
 

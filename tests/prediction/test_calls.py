@@ -133,7 +133,7 @@ def call_of(name, task, network, **options):
 
 
 @pytest.mark.parametrize("scale", [None, 0.25])
-def test_the_calls_for_a_network_of_ones_own_start_from_its_weights(scale):
+def test_the_calls_for_a_user_network_start_from_its_weights(scale):
     # Two layers of 0.1 and 0.2 are a map of 0.02, whatever its factor's square.
     module = drawn(eqx.nn.MLP, 2, 2, 2, 1, lambda z: z, use_bias=False, use_final_bias=False)
     layers = (0.5 * np.eye(2), 0.5 * np.eye(2))

@@ -162,7 +162,7 @@ def test_neurons_are_counted_and_their_numbers_are_left_to_the_record():
 
 
 @pytest.mark.slow
-def test_neurons_of_a_form_of_ones_own_are_told_by_the_inputs_on_which_they_depend():
+def test_user_neurons_are_described_by_the_inputs_on_which_they_depend():
     x = np.random.default_rng(0).normal(size=(30, 3))
     task = Task(x, x[:, :2], feature_names=INPUTS, target_names=("price", "risk"))
     network = NeuronSum(np.ones((4, 2)), lambda w, x: w[0] * jnp.sin(w[1] * x[:, 1:]), degree=2)

@@ -18,7 +18,7 @@ TASK = Task(X, X[:, :2] + X[:, 1:])
 
 
 class Picture(eqx.Module):
-    """A module of one's own that takes a picture."""
+    """A user's module that takes an image."""
 
     convolution: eqx.nn.Conv2d
     last: eqx.nn.Linear
@@ -125,13 +125,12 @@ class Stacked(eqx.Module):
 
 def test_what_is_in_code_of_its_own_is_said_to_be_in_the_way():
     three = Stacked([drawn(eqx.nn.Linear, 3, 3), drawn(eqx.nn.Linear, 3, 3), drawn(eqx.nn.Linear, 3, 2)])
-    own = "equinox.nn"
     for network, nearest in (
         (Product(jnp.ones((3, 4)), jnp.ones((4, 2))), "alternating-flow"),
         (three, "deep-isotropic"),
     ):
         obstacles = dict(structure_of(network).obstacles)
-        assert own in obstacles[nearest]
+        assert "equinox.nn" in obstacles[nearest]
         assert all(obstacles.values())
 
 

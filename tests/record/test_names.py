@@ -28,9 +28,9 @@ def test_a_time_says_which_clock_its_record_has():
     assert words_of(record)["delay"][1] == words_of(record)["step"][1] != describe("time")[1]
 
 
-def test_a_name_of_ones_own_is_kept():
-    own = ("error of the gauge", "mm²")
-    assert words_of(make_record(CURVE, TIMES, names={"loss": own}))["loss"] == own
+def test_a_user_name_is_kept():
+    given = ("error of the gauge", "mm²")
+    assert words_of(make_record(CURVE, TIMES, names={"loss": given}))["loss"] == given
     record = make_record(CURVE, TIMES)
     record["loss"].attrs["long_name"] = "mine"
     assert words_of(name_all(record))["loss"] == ("mine", "1")

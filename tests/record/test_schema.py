@@ -67,9 +67,9 @@ def test_what_breaks_the_schema_is_refused(variables, coordinates, problem):
 
 
 @pytest.mark.parametrize("name", ["loss", "test_loss"])
-def test_only_a_loss_of_ones_own_may_be_negative(name):
-    own = make_record({name: (["step"], [0.5, -0.5])}, {"step": [0, 1]}, attributes={"loss_function": "profit"})
-    assert own[name][1] == -0.5
+def test_only_a_user_loss_may_be_negative(name):
+    record = make_record({name: (["step"], [0.5, -0.5])}, {"step": [0, 1]}, attributes={"loss_function": "profit"})
+    assert record[name][1] == -0.5
     for known in get_args(LossName):
         with pytest.raises(InputError, match="negative"):
             make_record({name: (["step"], [0.5, -0.5])}, {"step": [0, 1]}, attributes={"loss_function": known})
@@ -88,11 +88,11 @@ def test_gaps_are_allowed_in_a_loss():
 
 
 def test_a_dataset_made_elsewhere_needs_the_convention_and_the_version():
-    foreign = xr.Dataset({"loss": ("time", [1.0])}, {"time": [0.0]})
+    unmarked = xr.Dataset({"loss": ("time", [1.0])}, {"time": [0.0]})
     with pytest.raises(InputError, match="the attribute 'convention' is missing: use make_record"):
-        validate_record(foreign)
+        validate_record(unmarked)
     with pytest.raises(InputError, match="the attribute 'version' is missing"):
-        validate_record(foreign.assign_attrs(convention=CONVENTION))
+        validate_record(unmarked.assign_attrs(convention=CONVENTION))
 
 
 def test_validation_returns_the_same_record():

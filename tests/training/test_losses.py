@@ -154,7 +154,7 @@ def largest_error(outputs, targets):
 @pytest.mark.parametrize(
     ("loss", "over_outputs"), [(absolute_errors, "sum"), (absolute_errors, "mean"), (largest_error, "sum")]
 )
-def test_a_function_of_ones_own_has_values_of_samples_or_of_entries(loss, over_outputs):
+def test_a_user_function_has_values_of_samples_or_of_entries(loss, over_outputs):
     record, end = descend(NETWORK, REGRESSION, loss=loss, over_outputs=over_outputs, return_networks=True, **ONCE)
     errors = INPUTS @ NETWORK.weights[0] - NUMBERS
     size = np.abs(errors)
@@ -174,7 +174,7 @@ def hinge_of_one_output(outputs, labels):
     return jnp.maximum(0, 1 - (2 * labels - 1) * outputs[:, 0])
 
 
-def test_a_function_of_ones_own_may_compare_one_output_with_labels():
+def test_a_user_function_may_compare_one_output_with_labels():
     network = DeepLinear((2, 1))
     record = descend(network, Labelled(INPUTS, BINARY), loss=hinge_of_one_output, **ONCE)
     outputs = INPUTS @ network.weights[0]

@@ -46,8 +46,8 @@ from dynascope.arguments.numbers import (
     shown,
     shown_error,
 )
-from dynascope.arguments.own_functions import calling, require_function
 from dynascope.arguments.units import in_units, require_answer
+from dynascope.arguments.user_functions import calling, require_function
 
 __all__ = [
     "all_finite",

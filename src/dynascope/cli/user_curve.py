@@ -1,4 +1,4 @@
-"""The options that name a training curve of the user's own, by which a prediction is judged."""
+"""The options for a user's training curve, by which a prediction is judged."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class UserTraining:
     def _descended(
         self, task: Any, network: Any, predicted: xr.Dataset, learning_rate: float, loss: LossName, seed: int
     ) -> xr.Dataset:
-        """The run by gradient descent, as a curve in the user's own units."""
+        """The run by gradient descent, as a curve in the user's units."""
         scale = float(predicted.attrs["scale"])
         rate = comparison.step_duration(predicted, learning_rate=learning_rate, loss=loss)
         steps = math.ceil(_training_time(predicted, scale) / rate)

@@ -88,7 +88,7 @@ def compare(
     and in largest error over the largest predicted value. Other dimensions than time may be named by `along`.
     Numbers without a dimension are compared where the prediction carries their tolerance.
 
-    A loss curve of your own: everything is shown in its units. Jumps whose time it does not tell, since it was logged
+    Your loss curve: everything is shown in its units. Jumps whose time it does not tell, since it was logged
     rarely or is noisy, are `unclear` and not judged, and further plateaus are not looked for in a noisy curve. Where
     its first loss is above that of the weights from which you predicted, the verdict is "undecided": the weights are
     not those of step 0, as after `predict(data, model)` on a trained model, or the data or `loss` differ.
@@ -101,14 +101,13 @@ def compare(
 
     Args:
         observed: Record of a run, with `loss` over `time`, or over `step` with the times of the steps. Or the losses of
-            a training of your own: an array, a list, a pandas Series over steps, or a CSV file, as `user_curve` takes
-            them.
+            your training: an array, a list, a pandas Series over steps, or a CSV file, as `user_curve` takes them.
         predicted: Record of a theory. Its attributes may carry `<quantity>_tolerance` and, with it,
             `<quantity>_tolerance_reason`.
-        learning_rate: For losses of your own, the learning rate, or that of each step.
-        momentum: For losses of your own, that of the steps, as of `user_curve`.
-        loss: For losses of your own, how they are defined: "mse" is `torch.nn.MSELoss`; see `user_curve`.
-        steps: For an array of your own, the number of steps before each loss, if not every step was logged.
+        learning_rate: For your losses, the learning rate, or that of each step.
+        momentum: For your losses, that of the steps, as of `user_curve`.
+        loss: For your losses, how they are defined: "mse" is `torch.nn.MSELoss`; see `user_curve`.
+        steps: For your array, the number of steps before each loss, if not every step was logged.
         at_other_scale: The run again from another initialisation scale; adds the slopes of the jump
             times against the unit of accelerated time (dt/dlog(1/scale) for degree 2).
         along: For curves, the dimension, or dimensions, along which they run; variables that have none of them are not
@@ -160,7 +159,7 @@ def compare(
     if at_other_scale is not None:
         require(
             not from_user,
-            "slopes are not taken of curves of your own",
+            "slopes are not taken of your curve",
             argument="at_other_scale",
             remedy="compare each with its own prediction",
         )

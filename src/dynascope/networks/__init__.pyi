@@ -13,9 +13,6 @@ from .linear_attention import LinearAttention as LinearAttention
 from .linear_attention import MergedAttention as MergedAttention
 from .mlp import MLP as MLP
 from .neuron_sum import NeuronSum as NeuronSum
-from .own_module import at_unit_scale as at_unit_scale
-from .own_module import own_network as own_network
-from .own_weights import weights_from_file as weights_from_file
 from .parametrised import initial_network as initial_network
 from .recurrent import Recurrent as Recurrent
 from .residual import ResNet18 as ResNet18
@@ -25,4 +22,7 @@ from .tree import Tree as Tree
 from .two_layer import HomogeneousActivation as HomogeneousActivation
 from .two_layer import TwoLayer as TwoLayer
 from .two_layer import homogeneous_activation as homogeneous_activation
+from .user_module import at_unit_scale as at_unit_scale
+from .user_module import user_network as user_network
+from .user_weights import weights_from_file as weights_from_file
 from .vgg import VGG16 as VGG16

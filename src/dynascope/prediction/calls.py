@@ -11,7 +11,7 @@ import numpy as np
 
 from dynascope.networks.deep_linear import DeepLinear
 from dynascope.networks.mlp import MLP
-from dynascope.networks.own_module import own_network
+from dynascope.networks.user_module import user_network
 from dynascope.prediction.case import Case
 from dynascope.prediction.theories.followed import POINTS
 from dynascope.prediction.theories.theory import Theory
@@ -55,10 +55,10 @@ def names_of(network: Any, scale: float | None, *, width: int = 50, seed: int = 
     if isinstance(network, str):
         drawn = f'network = networks.network_for("{network}", task, width={width}, seed={seed})'
         return Names((drawn,), "network", repr(float(scale or 1)), said)
-    own = own_network(network) is not None
-    if not own and scale is not None:
+    from_user = user_network(network) is not None
+    if not from_user and scale is not None:
         return Names((), "network", repr(float(scale)), said)
-    measured = "networks.own_network(network)" if own else "network"
+    measured = "networks.user_network(network)" if from_user else "network"
     factor = "scale" if scale is None else f"{float(scale)!r} * scale"
     return Names((f"unit, scale = networks.at_unit_scale({measured})",), "unit", factor, said)
 

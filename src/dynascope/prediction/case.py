@@ -96,7 +96,7 @@ class Case:
 
     @cached_property
     def linear_in_weights(self) -> bool:
-        """Whether the function is linear in them, which that of a module of one's own tells by its values."""
+        """Whether the function is linear in them, which is found from values for a user's module."""
         if isinstance(self.network, Rows) and self.samples is not None:
             return is_linear_in_weights(self.start, self.task.inputs[:_ROWS])
         if isinstance(self.network, MLP):
@@ -180,7 +180,7 @@ class Case:
         rows = jax.ShapeDtypeStruct((1, self.task.input_dimension), np.float64)
         try:
             found: Any = eqx.filter_eval_shape(self.network, rows)
-        except Exception:  # whatever a function of one's own makes of inputs that it is not for
+        except Exception:  # a user's function may raise anything for inputs that do not fit it
             return False
         return getattr(found, "shape", None) == (1, self.task.output_dimension)
 

@@ -13,7 +13,7 @@ from dynascope.arguments import given, require, require_count, require_positive
 from dynascope.errors import InputError
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import NetworkKind, network_for
-from dynascope.networks.own_module import at_unit_scale, own_network
+from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction.alternating_flow import MAX_STEPS
 from dynascope.prediction.at_this_scale import at_this_scale
 from dynascope.prediction.candidate import Candidate, Measured, rank
@@ -133,11 +133,11 @@ def _require_units(task: Task) -> None:
 
 def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
     """A network that theory knows, with its weights at unit scale, and the scale that it starts from."""
-    own = own_network(network)
+    read = user_network(network)
     if scale is not None:
         require_positive(scale=scale)
-    if own is not None:
-        network, size = at_unit_scale(own)
+    if read is not None:
+        network, size = at_unit_scale(read)
         return network, size if scale is None else size * scale
     if scale is None:
         return (network, 1.0) if isinstance(network, Rows) else at_unit_scale(network)

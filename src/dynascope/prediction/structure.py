@@ -12,16 +12,16 @@ import numpy as np
 
 from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
-from dynascope.networks.own_module import own_network
-from dynascope.prediction.own_inputs import wanted_by
+from dynascope.networks.user_module import user_network
+from dynascope.prediction.user_inputs import wanted_by
 from dynascope.protocols import Network, SumOfNeurons
 from dynascope.tasks.task import Task
 
 __all__ = [
     "Rows",
     "Structure",
-    "is_foreign",
     "is_module",
+    "is_user_module",
     "misfit_of",
     "readable",
     "structure_of",
@@ -62,7 +62,7 @@ _PARTS = (  # what the name of a part says of a network, and the nearest theorie
 )
 _LINEAR = re.compile(r"^(Linear|LazyLinear|Dense)$")
 _ACTIVATION = re.compile(r"relu|gelu|tanh|sigmoid|silu|elu|softplus|mish|swish|erf", re.IGNORECASE)
-_MOST = 160  # letters of what a module of one's own says is wrong
+_MOST = 160  # letters of the error message of a user's module
 _PYTORCH = (
     "it is a module of PyTorch, and the theory follows functions of JAX: write it in equinox to predict by it, or "
     "measure its kernel before and after training, as below"
@@ -107,16 +107,16 @@ def is_module(network: Any) -> bool:
     return isinstance(network, eqx.Module) or _is_torch(network)
 
 
-def is_foreign(network: Any) -> TypeGuard[Network]:
-    """Whether it is such a module, and neither of this package nor a sum of neurons of one's own."""
+def is_user_module(network: Any) -> TypeGuard[Network]:
+    """Whether it is a user's module, and neither a network of this package nor a sum of neurons."""
     return is_module(network) and _is_of_samples(network) and not isinstance(network, SumOfNeurons)
 
 
 def unread(network: Any) -> str:
-    """Why a module of one's own is not one of those that theories read; nothing if it is, or is none."""
+    """Why theories cannot read a user's module; empty if they can, or if it is none."""
     try:
         if isinstance(network, Network):
-            own_network(network)
+            user_network(network)
     except InputError as error:
         return str(error)
     return ""
@@ -124,7 +124,7 @@ def unread(network: Any) -> str:
 
 def readable(network: Any) -> Any:
     """A module of equinox as a function of rows; what runs outside of JAX stays as it is."""
-    return Rows(network) if isinstance(network, eqx.Module) and is_foreign(network) else network
+    return Rows(network) if isinstance(network, eqx.Module) and is_user_module(network) else network
 
 
 def misfit_of(task: Any, network: Any) -> str:
@@ -142,7 +142,7 @@ def misfit_of(task: Any, network: Any) -> str:
     wanted = f"give a module that maps one sample, of shape ({d},), to outputs of shape ({c},): it is vmapped over them"
     try:
         found: Any = eqx.filter_eval_shape(network, jax.ShapeDtypeStruct((1, d), np.float64))
-    except Exception as error:  # whatever a module of one's own makes of inputs that it is not for
+    except Exception as error:  # a user's module may raise anything for inputs that do not fit it
         said = next(iter(str(error).strip().splitlines()), "").rstrip(".")
         return f"it does not take one sample of {d} numbers ({type(error).__name__}: {said[:_MOST]}); {wanted}"
     shape = getattr(found, "shape", None)

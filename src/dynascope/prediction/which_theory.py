@@ -9,15 +9,14 @@ from typing import Any, Literal
 from dynascope.arguments import require, require_choice
 from dynascope.errors import InputError
 from dynascope.networks.kinds import KINDS, NetworkKind, network_for
-from dynascope.networks.own_module import at_unit_scale, own_network
+from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction.calls import Names, function_call, horizon, names_of, predict_call, script
 from dynascope.prediction.candidate import TRAINING, Candidate, Candidates, Measured, rank
 from dynascope.prediction.case import Case
 from dynascope.prediction.measures import violation
-from dynascope.prediction.own_inputs import ROWS, drawn_for, inputs_for
 from dynascope.prediction.structure import (
-    is_foreign,
     is_module,
+    is_user_module,
     misfit_of,
     readable,
     structure_of,
@@ -25,6 +24,7 @@ from dynascope.prediction.structure import (
 )
 from dynascope.prediction.theories.catalogue import THEORIES
 from dynascope.prediction.theories.theory import Theory
+from dynascope.prediction.user_inputs import ROWS, drawn_for, inputs_for
 from dynascope.protocols import Learnable, Network, SumOfNeurons
 from dynascope.tasks.as_task import as_task
 from dynascope.theory.assumptions import Assumption
@@ -85,7 +85,7 @@ def which(
     training: dict[str, Any] = {"learning_rate": learning_rate, "batch_size": batch_size, "normalised": normalised}
     require_network(network)
     problem = unread(network)
-    other = bool(problem) or (is_foreign(network) and own_network(network) is None)
+    other = bool(problem) or (is_user_module(network) and user_network(network) is None)
     if other:
         case = Case(as_task(task), readable(network), scale=1.0 if scale is None else scale, **training)
         names = Names((), "network", repr(case.scale), "" if scale is None else f", scale={case.scale!r}")
@@ -156,7 +156,7 @@ def _script(found: Sequence[Candidate], observing: tuple[str, ...], names: Names
 
 
 def _observing(case: Case, names: Names, *, predicted: bool) -> tuple[str, ...]:
-    """Calls that train and measure a network of this package, or one of one's own that is read."""
+    """Calls that train and measure a network of this package, or a user's that is read."""
     kernel = f"probes.kernel.neural_tangent_kernel(lambda network, x: network(x), {names.unit}, task.inputs[:{ROWS}])"
     normalised = ", normalised=True" if case.normalised else ""
     duration = "" if predicted else f", duration={horizon(case):g}"  # to beyond the last jump, if jumps are known
@@ -183,9 +183,9 @@ def case_of(
             scale is not None, "scale is not given", argument="scale", remedy="choose a number below one, such as 1e-8"
         )
         network = network_for(network, task, width=width, seed=seed)  # pyright: ignore[reportArgumentType]
-    own = own_network(network)
-    if own is not None:
-        network, size = at_unit_scale(own)
+    read = user_network(network)
+    if read is not None:
+        network, size = at_unit_scale(read)
         scale = size if scale is None else scale * size
     elif scale is None:
         network, scale = at_unit_scale(network)

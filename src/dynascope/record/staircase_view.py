@@ -36,7 +36,7 @@ class SeenJump:
         time_error: Predicted over observed time, less one.
         loss_before: Loss of the plateau before it.
         loss_after: Loss of the plateau after it.
-        status: "judged"; "slow", if theory knows its time only roughly; "unclear", if a curve of one's own does not
+        status: "judged"; "slow", if theory knows its time only roughly; "unclear", if a user's curve does not
             tell it; or "not due", if the run ended before.
         slope: Difference of its times at two scales over that of the units of accelerated time; None for one scale.
     """
@@ -184,7 +184,7 @@ class StaircaseView:
 
     @property
     def clock(self) -> str:
-        """What its times count: "step" in the record of a user's own curve, else "time"."""
+        """What its times count: "step" in the record of a user's curve, else "time"."""
         return "step" if self.record[names.JUMP_TIME].attrs.get("units") == STEPS else "time"
 
     def unit(self, scale: float | None = None) -> float:

@@ -46,7 +46,7 @@ def losses(loss: Loss, outputs: Any, batch: Batch) -> Array:
     """
     inputs, targets = batch.inputs, batch.targets
     numbers = not jnp.issubdtype(targets.dtype, jnp.integer)
-    # A loss of the user's own may compare outputs with targets of another shape.
+    # A user's loss may compare outputs with targets of another shape.
     if isinstance(loss.kind, str):
         fits = outputs.shape == targets.shape if numbers else outputs.shape[:-1] == targets.shape
         require(

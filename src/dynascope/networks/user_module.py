@@ -1,4 +1,4 @@
-"""Networks of one's own, of PyTorch or equinox, as the ones that theory knows; or what is in the way."""
+"""Read a user's network of PyTorch or equinox as one that theory knows, or report what prevents it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.two_layer import HomogeneousActivation, TwoLayer
 from dynascope.protocols import Network
 
-__all__ = ["at_unit_scale", "own_network"]
+__all__ = ["at_unit_scale", "user_network"]
 
 _WANTED = (
     "two linear layers without bias, and between them ReLU, LeakyReLU, the identity or another homogeneous function, "
@@ -54,7 +54,7 @@ class _Layer:
     apply: Callable[[np.ndarray], np.ndarray] | None = None
 
 
-def own_network(module: Network) -> TwoLayer | DeepLinear | None:
+def user_network(module: Network) -> TwoLayer | DeepLinear | None:
     """A network of PyTorch or equinox with its weights as they are; None for any other.
 
     Known are a `torch.nn.Sequential`, an `equinox.nn.Sequential` and an `equinox.nn.MLP` of two linear layers without
@@ -72,7 +72,7 @@ def own_network(module: Network) -> TwoLayer | DeepLinear | None:
     Example:
         >>> import jax
         >>> perceptron = eqx.nn.MLP(3, 2, 8, 1, use_bias=False, use_final_bias=False, key=jax.random.key(0))
-        >>> network = own_network(perceptron)
+        >>> network = user_network(perceptron)
         >>> network.first.shape, network.second.shape, network.activation.name
         ((3, 8), (8, 2), 'relu')
     """

@@ -9,7 +9,7 @@ from drawn_modules import drawn
 
 from dynascope import predict
 from dynascope.errors import InputError
-from dynascope.networks import MLP, DeepLinear, DiagonalLinear, TwoLayer, at_unit_scale, own_network
+from dynascope.networks import MLP, DeepLinear, DiagonalLinear, TwoLayer, at_unit_scale, user_network
 from dynascope.tasks import Task
 
 POINTS = np.random.default_rng(0).normal(size=(7, 3))
@@ -43,7 +43,7 @@ def linear(inputs, outputs):
     ],
 )
 def test_a_network_of_equinox_computes_the_same(module, name):
-    network = own_network(module)
+    network = user_network(module)
     assert network.activation.name == name
     assert network.first.dtype == np.float64
     np.testing.assert_allclose(network(POINTS), jax.vmap(module)(jnp.asarray(POINTS)), rtol=1e-5, atol=1e-6)
@@ -66,13 +66,13 @@ def test_a_network_of_equinox_computes_the_same(module, name):
 )
 def test_what_is_in_the_way_is_named(module, said):
     with pytest.raises(InputError, match=said) as caught:
-        own_network(module)
+        user_network(module)
     assert caught.value.argument == "network"
 
 
 def test_others_are_not_ours_to_read():
-    assert own_network(TwoLayer(3, 4, 2)) is None
-    assert own_network(lambda x: x) is None
+    assert user_network(TwoLayer(3, 4, 2)) is None
+    assert user_network(lambda x: x) is None
     with pytest.raises(InputError, match="how small the weights are"):
         at_unit_scale(MLP((3, 4, 2)))
 
@@ -81,7 +81,7 @@ def test_others_are_not_ours_to_read():
     "module", [linear(3, 2), mlp(depth=0), mlp(lambda z: z, depth=2), equinox(*(linear(3, 3) for _ in range(4)))]
 )
 def test_linear_layers_alone_are_read_whatever_their_number(module):
-    network = own_network(module)
+    network = user_network(module)
     assert isinstance(network, DeepLinear)
     np.testing.assert_allclose(network(POINTS), jax.vmap(module)(jnp.asarray(POINTS)), rtol=1e-5, atol=1e-6)
 
@@ -122,7 +122,7 @@ def test_a_sequential_computes_the_same_and_keeps_its_weights(torch):
         (torch.nn.LeakyReLU(0.2), "leaky-relu-0.2"),
     ):
         module = sequential(torch, function)
-        network = own_network(torch.nn.Sequential(torch.nn.Flatten(), module))
+        network = user_network(torch.nn.Sequential(torch.nn.Flatten(), module))
         assert network.activation.name == name
         expected = module(torch.tensor(POINTS, dtype=torch.float32)).detach().numpy()
         np.testing.assert_allclose(network(POINTS), expected, rtol=1e-4, atol=1e-6)
@@ -150,21 +150,21 @@ def test_what_is_in_the_way_in_pytorch_is_named(torch):
         (torch.nn.LSTM(3, 2), "LSTM is in the way"),
     ):
         with pytest.raises(InputError, match=said):
-            own_network(module)
+            user_network(module)
 
 
 @pytest.mark.slow
 def test_a_network_that_is_wrapped_is_found(torch):
     module = sequential(torch, torch.nn.ReLU())
-    found = own_network(torch.nn.DataParallel(module))
-    np.testing.assert_array_equal(found.first, own_network(module).first)
+    found = user_network(torch.nn.DataParallel(module))
+    np.testing.assert_array_equal(found.first, user_network(module).first)
 
 
 def test_the_prediction_of_a_module_is_that_of_its_weights():
     draw = np.random.default_rng(1)
     task = Task(draw.normal(size=(20, 3)), draw.normal(size=(20, 2)))
     module = jax.tree.map(lambda leaf: 1e-4 * leaf if eqx.is_array(leaf) else leaf, mlp(lambda z: z))
-    network, scale = at_unit_scale(own_network(module))
+    network, scale = at_unit_scale(user_network(module))
     found = predict(task, module, curve=False)
     assert found.attrs["scale"] == scale
     np.testing.assert_array_equal(found["jump_time"], predict(task, network, scale=scale, curve=False)["jump_time"])

@@ -1,4 +1,4 @@
-"""The initial weights of a network of one's own, from a file."""
+"""Read a user's initial weights from a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the inputs of a task are written for a module of one's own, so that what is printed runs."""
+"""How to write the inputs of a task for a user's module, so that the printed calls run."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _maps(network: Any, shape: tuple[int, ...], kind: Any = np.float64, *, rows:
     """Whether a module of equinox makes a row of outputs, or an array, of a sample of such a shape."""
     try:
         found: Any = eqx.filter_eval_shape(network, jax.ShapeDtypeStruct(shape, kind))
-    except Exception:  # whatever a module of one's own makes of inputs that it is not for
+    except Exception:  # a user's module may raise anything for inputs that do not fit it
         return False
     axes = len(getattr(found, "shape", ()))
     return axes == 1 if rows else axes > 0

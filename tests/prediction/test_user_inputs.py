@@ -6,7 +6,7 @@ import pytest
 from drawn_modules import drawn
 
 from dynascope import which
-from dynascope.prediction.own_inputs import drawn_for, inputs_for, wanted_by
+from dynascope.prediction.user_inputs import drawn_for, inputs_for, wanted_by
 from dynascope.tasks import Task
 
 X = np.random.default_rng(0).normal(size=(6, 16))
@@ -31,7 +31,7 @@ def test_modules_of_pytorch_are_tried_and_left_as_they_were():
     torch = pytest.importorskip("torch")
     nn = torch.nn
 
-    class Own(nn.Module):
+    class UserModule(nn.Module):
         def __init__(self):
             super().__init__()
             self.weight = nn.Parameter(torch.ones(16, 2))
@@ -42,7 +42,7 @@ def test_modules_of_pytorch_are_tried_and_left_as_they_were():
     image = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(8, 2))
     before = {name: value.clone() for name, value in image.state_dict().items()}
     rows = "next(network.parameters()).new_tensor(task.inputs[:100])"
-    assert inputs_for(ROWS, Own()) == rows
+    assert inputs_for(ROWS, UserModule()) == rows
     assert inputs_for(IMAGES, image) == f"{rows}.reshape(-1, 1, 4, 4)"
     assert image.training
     assert image[1].training
@@ -98,8 +98,8 @@ def test_what_is_printed_runs_as_it_stands():
     bent = nn.Sequential(nn.Linear(16, 4), nn.Dropout(), nn.Tanh(), nn.Linear(4, 2))
     signal = nn.Sequential(nn.Conv1d(3, 2, 3), nn.Tanh(), nn.Flatten(), nn.Linear(12, 2))
     tokens = nn.Sequential(nn.EmbeddingBag(7, 4), nn.Linear(4, 2))
-    own = drawn(eqx.nn.MLP, 5, 2, 4, 2)
-    for network, samples in ((image, 6), (bent, 6), (signal, 20), (tokens, 20), (own, 20)):
+    perceptron = drawn(eqx.nn.MLP, 5, 2, 4, 2)
+    for network, samples in ((image, 6), (bent, 6), (signal, 20), (tokens, 20), (perceptron, 20)):
         known = {"task": IMAGES, "network": network}
         exec(which(IMAGES, network).script, known)
         assert known["before"].shape == (samples, 2, samples, 2)

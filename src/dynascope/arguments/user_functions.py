@@ -1,4 +1,4 @@
-"""Functions of a user's own: what goes wrong in them is told by the argument that they were given as."""
+"""Check a user's functions, and name the argument by which a failing one was given."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["calling", "require_function"]
 
 @contextlib.contextmanager
 def calling(argument: str, name: str, form: str) -> Iterator[None]:
-    """While a function of the user's own is called.
+    """Name the argument in errors while a user's function is called.
 
     Args:
         argument: What it was given as.
