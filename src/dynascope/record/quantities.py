@@ -44,7 +44,7 @@ QUANTITIES: dict[str, tuple[str, str]] = {
     "imbalance": ("imbalance δ of the layers", NONE),
     "balance": ("balance λ of the layers", NONE),
     "scaling_parameter": ("scaling parameter", NONE),
-    "knob": ("what is scaled", NONE),
+    "dial": ("what is scaled", NONE),
     "architecture": ("kind of network", NONE),
     "hypothesis": ("hypothesis", NONE),
     # Losses, accuracies and where training ends

@@ -37,11 +37,11 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
 
 
 @pytest.mark.slow
-def test_the_four_knobs_are_one_dial():
+def test_the_four_dials_are_equivalent():
     predicted = ScalarNetwork(factors=FACTORS).predict()
     for name in ("relative_loss", "learned_fraction", "log_growth", "final_log_growth"):
         # Double precision, and the rounding of the scaled settings.
-        np.testing.assert_allclose(predicted[name].std("knob"), 0, atol=1e-11)
+        np.testing.assert_allclose(predicted[name].std("dial"), 0, atol=1e-11)
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ def test_flat_directions_are_those_of_the_group_and_far_from_all_others(observed
 @pytest.mark.slow
 def test_the_flattest_minimum_is_that_of_equal_layers_on_the_orbit():
     predicted = MinimaOrbits(networks=["ReLU"], balances=3, places=1).predict()
-    ends = predicted["sharpness"].sel(knob=0).to_numpy()
+    ends = predicted["sharpness"].sel(along=0).to_numpy()
     np.testing.assert_allclose(ends, np.sqrt([32, 16, 32]))
 
 

@@ -57,9 +57,9 @@ def test_weights_and_growth_golden():
     np.testing.assert_allclose(end.rate, 2.16418575913, rtol=1e-11)
 
 
-@pytest.mark.parametrize("knob", ["target", "output", "input", "weights"])
-def test_every_knob_gives_the_golden_growth(knob):
-    np.testing.assert_allclose(limit(equivalent_scalings(GOLDEN, 10.0)[knob].setting).growth, 75.503934344, rtol=1e-11)
+@pytest.mark.parametrize("dial", ["target", "output", "input", "weights"])
+def test_every_dial_gives_the_golden_growth(dial):
+    np.testing.assert_allclose(limit(equivalent_scalings(GOLDEN, 10.0)[dial].setting).growth, 75.503934344, rtol=1e-11)
 
 
 @pytest.mark.slow
@@ -90,11 +90,11 @@ def test_a_single_neuron_is_a_mode():
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seeds, targets.filter(lambda s: abs(s) > 0.1), positive, signed, st.floats(0.1, 10))
-def test_the_four_knobs_give_one_path_in_their_own_clocks(seed, target, power, divisor, factor):
+def test_the_four_dials_give_one_path_in_their_own_clocks(seed, target, power, divisor, factor):
     setting = drawn(seed, target, power, divisor)
-    knobs = equivalent_scalings(setting, factor)
-    leader = trajectory(knobs["target"].setting, TIMES)
-    for scaled, clock in knobs.values():
+    dials = equivalent_scalings(setting, factor)
+    leader = trajectory(dials["target"].setting, TIMES)
+    for scaled, clock in dials.values():
         run = trajectory(scaled, TIMES / clock)
         # Sums of rounding errors, which grow with the residual's distance from where it started.
         np.testing.assert_allclose(run.log_growth, leader.log_growth, rtol=1e-9, atol=1e-11)
@@ -228,9 +228,9 @@ def test_a_bad_setting_is_refused_by_name(argument, setting):
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, np.inf, np.nan])
 def test_a_factor_outside_the_domain_leaves_no_number_that_it_changes_where_it_is_traced(factor):
-    knobs = jit(lambda c: equivalent_scalings(GOLDEN, c))(factor)
+    dials = jit(lambda c: equivalent_scalings(GOLDEN, c))(factor)
     for name, changed in {"target": [0], "output": [4], "input": [0, 3], "weights": [1, 2]}.items():
-        setting, clock = knobs[name]
+        setting, clock = dials[name]
         assert np.isnan(clock)
         for place, part in enumerate(setting):
             assert np.all(np.isnan(part)) == (place in changed)

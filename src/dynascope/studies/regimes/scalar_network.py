@@ -1,4 +1,4 @@
-"""Weights, target, input and output of a scalar network are four knobs of one dial, from lazy to rich."""
+"""Weights, target, input and output of a scalar network are four equivalent dials, from lazy to rich."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dynascope.studies.fields import count, number, numbers, positive, seed
 from dynascope.studies.regimes.scalar_training import trained_curves
 from dynascope.theory.scalar_networks.scalar import Limit, Scaling, Setting, equivalent_scalings, limit, trajectory
 
-_KNOBS = ("target", "output", "input", "weights")
+_DIALS = ("target", "output", "input", "weights")
 
 
 class ScalarNetwork(Study):
-    """The network f(x) = (x/Z) Σ aᵢ bᵢ learns y = S x under four knobs, each turned by the same factors c.
+    """The network f(x) = (x/Z) Σ aᵢ bᵢ learns y = S x under four dials, each turned by the same factors c.
 
-    The knobs are the target times c, the output divided by c, the input divided by c for the same labels, and the
+    The dials are the target times c, the output divided by c, the input divided by c for the same labels, and the
     weights divided by √c. Each is trained on samples at the learning rate that undoes its clock, and at which the
     distance to the target falls as exp(−t) in the end; theory then says that the four coincide at all times, with the
     same growth of the weights ln γ, and the same part of the target and of the loss.
@@ -47,25 +47,25 @@ class ScalarNetwork(Study):
         "same way: the four trainings differ in nothing but their clock.",
         also="; theorem in Nam, DPhil thesis (2024)",
     )
-    title = "Four knobs of one dial"
+    title = "Four equivalent dials"
     question = "Are small weights, large targets, small outputs and small inputs four ways to the same thing?"
     figures = (
         Chart(
             "final_log_growth",
-            "knob",
+            "dial",
             "By how much the weights have grown at the end of training (ln γ), when one of four things is changed by "
             "a factor c: the target times c, the output or the input divided by c, or the weights divided by √c. "
             "Points of one colour are level where all four have the same effect.",
-            title="Four knobs, one effect",
+            title="Four dials, one effect",
             x_label="what is changed",
         ),
         Chart(
             "log_growth",
             "time",
-            "The growth over time where the target is changed; under the other knobs training takes the same course, "
-            "with its clock undone by the learning rate. The panel below shows training less theory; of all knobs, "
+            "The growth over time where the target is changed; under the other dials training takes the same course, "
+            "with its clock undone by the learning rate. The panel below shows training less theory; of all dials, "
             "both differ by at most {agreement.log_growth_maximum} of the size of a curve.",
-            places={"knob": (0,)},
+            places={"dial": (0,)},
             residual=True,
             title="The growth over time",
         ),
@@ -76,7 +76,7 @@ class ScalarNetwork(Study):
             "last approach to the target: rich networks (large c) are slow to leave their start, lazy ones approach "
             "the target from the beginning. It starts below zero where the first weights make a line of the wrong "
             "sign.",
-            places={"knob": (-1,)},
+            places={"dial": (-1,)},
             title="What is learned over time",
         ),
     )
@@ -85,18 +85,18 @@ class ScalarNetwork(Study):
         "weights, targets, outputs or inputs that are changed by factors c. How much its weights grow says how rich "
         "learning is: hardly in a lazy network, manyfold in a rich one. For c = {observed.scaling_parameter:first} "
         "their power grows by ln γ between {observed.final_log_growth[scaling_parameter=first]:least} and "
-        "{observed.final_log_growth[scaling_parameter=first]:most} over the four knobs, for c = "
+        "{observed.final_log_growth[scaling_parameter=first]:most} over the four dials, for c = "
         "{observed.scaling_parameter:last} between {observed.final_log_growth[scaling_parameter=last]:least} and "
         "{observed.final_log_growth[scaling_parameter=last]:most}; theory says "
         "{predicted.final_log_growth[scaling_parameter=first]:mean} and "
         "{predicted.final_log_growth[scaling_parameter=last]:mean} for all of them. By theory richness is one number "
-        "in this network, and each knob is a way to set it; in larger and nonlinear networks the four need not be "
+        "in this network, and each dial is a way to set it; in larger and nonlinear networks the four need not be "
         "alike."
     )
     minutes = 0.2
     symbols = {"scaling_parameter": "c"}
     theory = "scalar network"
-    axes = ("knob", "scaling_parameter", "time")
+    axes = ("dial", "scaling_parameter", "time")
     task = "a line through the origin"
     told = (
         "{samples} inputs of second moment {input_power:g}, and targets of slope {target:g}.",
@@ -110,7 +110,7 @@ class ScalarNetwork(Study):
         "log_growth": ("growth of the weights (its logarithm)", "1"),
         "final_log_growth": ("growth of the weights at the end (its logarithm)", "1"),
     }
-    labelled = {"knob": _KNOBS, "scaling_parameter": "factors"}
+    labelled = {"dial": _DIALS, "scaling_parameter": "factors"}
     tolerance = exact("loss", "relative_loss", "learned_fraction", "log_growth")
     tiny = {"factors": [0.5, 4.0], "neurons": 3, "samples": 4, "times": 40}
 
@@ -126,13 +126,13 @@ class ScalarNetwork(Study):
         return {**found, "final_log_growth": (self.axes[:2], found["final_log_growth"])}
 
     def _turned(self, curves: Callable[[Setting, float], Mapping[str, Any]]) -> dict[str, np.ndarray]:
-        """The curves of the networks with every knob turned by every factor, each at its learning rate."""
+        """The curves of the networks with every dial turned by every factor, each at its learning rate."""
 
-        def at(knob: str, c: float) -> Values:
-            scaling = self._scalings[c][knob]
+        def at(dial: str, c: float) -> Values:
+            scaling = self._scalings[c][dial]
             return curves(scaling.setting, 1 / (float(scaling.clock) * float(self._ends[c].rate)))
 
-        runs = [[at(knob, c) for c in self.factors] for knob in _KNOBS]
+        runs = [[at(dial, c) for c in self.factors] for dial in _DIALS]
         return {name: np.array([[run[name] for run in row] for row in runs]) for name in runs[0][0]}
 
     def _solve(self, setting: Setting, learning_rate: float) -> Values:

@@ -73,9 +73,9 @@ class MinimaOrbits(Study):
     told = ("{samples} Gaussian inputs for each small network, and white inputs for the linear ones.",)
     trains = "small networks"
     flow = "gradient flow, of small networks followed by steps of Gauss and Newton"
-    along = ("architecture", "knob")
+    along = ("architecture", "along")
     symbols = {"balance": "λ"}
-    labelled = {"architecture": "networks", "balance": "_balances", "knob": "_places"}
+    labelled = {"architecture": "networks", "balance": "_balances", "along": "_places"}
     title = "Minima are orbits"
     question = "In which directions is a minimum flat, and how sharp is the one that training finds?"
     meaning = (
@@ -101,7 +101,7 @@ class MinimaOrbits(Study):
         ),
         Chart(
             "sharpness",
-            "knob",
+            "along",
             "The largest curvature of linear networks that learned one map, moved along the orbit of their minimum "
             "(τ = 0 is where training ended). Every λ, the balance of the layers at the start, ends at another point "
             "of one orbit.",
@@ -129,7 +129,7 @@ class MinimaOrbits(Study):
         "orbit_curvature": ("largest curvature along symmetries, over the largest", "1"),
         "path_loss": ("loss along an orbit", "1"),
         "path_gradient": ("norm of the gradient along an orbit", "1"),
-        "knob": ("place τ on the orbit", "1"),
+        "along": ("place τ on the orbit", "1"),
         "loss": ("loss at the minimum", "1"),
     }
     minutes = 0.7
@@ -157,9 +157,9 @@ class MinimaOrbits(Study):
             "least_curvature": ("architecture", [each[n] for each, n in zip(spectra, flat, strict=True)]),
             "orbit_curvature": ("architecture", [curved / each[-1] for each, curved, _ in minima]),
             "loss": ("architecture", [loss for _, _, loss in minima]),
-            "sharpness": (("balance", "knob"), sharpness),
+            "sharpness": (("balance", "along"), sharpness),
             "end_sharpness": ("balance", sharpness[:, self.places]),
-            **{name: (("architecture", "knob"), [each[k] for each in paths]) for k, name in enumerate(_ALONG)},
+            **{name: (("architecture", "along"), [each[k] for each in paths]) for k, name in enumerate(_ALONG)},
         }
 
     def exact(self) -> Values:
@@ -169,8 +169,8 @@ class MinimaOrbits(Study):
         paths = [self._told_path(name) for name in self.networks]
         return {
             "flat_directions": ("architecture", [_DIRECTIONS[name] for name in self.networks]),
-            "sharpness": (("balance", "knob"), (both + half) * moved + (both - half) / moved),
-            **{name: (("architecture", "knob"), [each[k] for each in paths]) for k, name in enumerate(_ALONG)},
+            "sharpness": (("balance", "along"), (both + half) * moved + (both - half) / moved),
+            **{name: (("architecture", "along"), [each[k] for each in paths]) for k, name in enumerate(_ALONG)},
         }
 
     def _minimum(self, name: str) -> tuple[np.ndarray, float, float]:

@@ -1,4 +1,4 @@
-"""A scalar-in scalar-out network of many neurons: its weights at any time, its end, and the four knobs that set both.
+"""A scalar-in scalar-out network of many neurons: its weights at any time, its end, and the four dials that set both.
 
 Whether it learns lazily or richly is one number, the final growth factor γ₊, on which all four act in the same way.
 """
@@ -108,7 +108,7 @@ class Limit(NamedTuple):
 
 
 class Scaling(NamedTuple):
-    """One of the four ways to turn the same dial.
+    """The setting after one of the four equivalent dials is turned.
 
     Attributes:
         setting: What `trajectory` and `limit` take.
@@ -265,8 +265,8 @@ def equivalent_scalings(setting: Setting, factor: Real[ArrayLike, ...]) -> dict[
     Example:
         >>> setting = Setting(1.0, np.array([0.5, -0.3, 0.2]), np.array([0.1, 0.4, -0.6]))
         >>> with jax.enable_x64(True):
-        ...     for knob, (scaled, clock) in equivalent_scalings(setting, 10.0).items():
-        ...         print(f"{knob:8}{limit(scaled).growth:.6f} {clock:.4g}")
+        ...     for dial, (scaled, clock) in equivalent_scalings(setting, 10.0).items():
+        ...         print(f"{dial:8}{limit(scaled).growth:.6f} {clock:.4g}")
         target  75.503934 1
         output  75.503934 0.01
         input   75.503934 0.01

@@ -102,7 +102,7 @@ def test_the_figures_are_those_that_the_hypotheses_allow():
     assert figures_of("H9") == every
 
 
-def test_a_factor_moves_a_metric_by_its_change_from_the_lowest_to_the_highest_level():
+def test_a_dial_moves_a_metric_by_its_change_from_the_lowest_to_the_highest_level():
     found = {
         "vgg": {"kappa_cka": np.array([0.50, 0.52]), "accuracy": np.full(2, np.nan)},
         "vgg-normalised": {"kappa_cka": np.array([0.20, 0.21]), "accuracy": np.full(2, np.nan)},

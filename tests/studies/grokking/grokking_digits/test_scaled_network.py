@@ -17,10 +17,10 @@ from dynascope.studies.grokking.grokking_digits.scaled_network import (
 )
 
 
-def scaled(*, target=1.0, input=1.0, output=1.0, decay=0.0, loss_factor=1.0, gauge=1.0):
+def scaled(*, target=1.0, input=1.0, output=1.0, decay=0.0, loss_factor=1.0, scale=1.0):
     network = MLP((3, 4, 2), activation="tanh", seed=2)
-    factors = jax.tree.map(lambda leaf: gauge, network)
-    return ScaledError(network, factors, target, input, output, decay, loss_factor)
+    scales = jax.tree.map(lambda leaf: scale, network)
+    return ScaledError(network, scales, target, input, output, decay, loss_factor)
 
 
 def test_dials_scale_inputs_outputs_and_targets():
@@ -62,7 +62,7 @@ def test_a_layer_of_another_size_takes_steps_of_that_size():
     slopes = jax.tree.map(lambda leaf: np.ones(np.shape(leaf)), scaled())
     ours = adam_with_decay(0.01)
     step = jit(lambda whole: ours.update(slopes, ours.init(whole), whole)[0].network.weights[0])
-    one, quarter = (np.asarray(step(scaled(gauge=gauge))) for gauge in (1.0, 0.25))
+    one, quarter = (np.asarray(step(scaled(scale=scale))) for scale in (1.0, 0.25))
     np.testing.assert_allclose(quarter, 0.25 * one, rtol=1e-6)
 
 

@@ -64,8 +64,8 @@ def test_a_twin_whose_decay_is_not_made_up_for_leaves_its_run(study):
     assert checks["blank_weight"]["agrees"]
     assert tree.attrs["verdict"] == "undecided"
     residual = abs(tree["residual"]["loss_ratio_residual"]).max(["seed", "step"])
-    assert residual.sel(knob=name) > 1e-4
-    assert float(residual.drop_sel(knob=name).max()) < 1e-6
+    assert residual.sel(dial=name) > 1e-4
+    assert float(residual.drop_sel(dial=name).max()) < 1e-6
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_a_twin_at_another_epsilon_leaves_its_run(study):
     tree = wrong.compare(wrong.observe(), study.judged(study.predict()))
     assert not json.loads(tree.attrs["checks"])["loss_ratio"]["agrees"]
     residual = abs(tree["residual"]["loss_ratio_residual"]).max(["seed", "step"])
-    assert float(residual.drop_sel(knob=name).max()) < 1e-6 < float(residual.sel(knob=name))
+    assert float(residual.drop_sel(dial=name).max()) < 1e-6 < float(residual.sel(dial=name))
 
 
 @pytest.mark.slow

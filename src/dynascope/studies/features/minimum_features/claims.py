@@ -9,11 +9,11 @@ import numpy as np
 
 from dynascope.comparison.effect import Effect, Hypothesis
 
-__all__ = ["HYPOTHESES", "RANDOM", "REGRESSED", "compared", "deciding", "dialled", "factors", "moved_by", "put_claims"]
+__all__ = ["HYPOTHESES", "RANDOM", "REGRESSED", "compared", "deciding", "dialled", "dials", "moved_by", "put_claims"]
 
 Runs = Mapping[str, Mapping[str, np.ndarray]]  # for each run what was measured of all seeds, by name
 
-# Levels of the factors, over the values of the study; RANDOM are fractions of random labels.
+# Levels of the dials, over the values of the study; RANDOM are fractions of random labels.
 _SIZES, _RATES, _DECAYS = (1 / 8, 1 / 4, 1 / 2, 1.0), (1 / 100, 1 / 10, 1.0), (0.0, 1 / 10, 1.0, 10.0)
 RANDOM = (0.0, 0.1, 1.0)
 
@@ -33,7 +33,7 @@ _LEVELS = {
 
 REGRESSED = ("outputs", "smallness of targets", "frozen layers")  # between networks that have no accuracy
 
-# Name, factor, metric, expected direction, statement.
+# Name, dial, metric, expected direction, statement.
 _CLAIMS = (
     ("H1", "training images", "kappa_cka", -1, "More training data bring minimum features."),
     ("H1", "training images", "accuracy", 1, "More training data test better."),
@@ -60,12 +60,12 @@ _CLAIMS = (
     ("H9", "intensity", "utilization_rank_correlation", 1, "Strong features are used more."),
 )
 HYPOTHESES = tuple(dict.fromkeys(name for name, *_ in _CLAIMS))
-_DIALS = HYPOTHESES[:5]  # what is claimed to bring minimum features
+_DECIDING = HYPOTHESES[:5]  # what is claimed to bring minimum features
 
 
 def compared(hypotheses: Collection[str]) -> set[str]:
     """The names of the runs that these hypotheses compare, and of the default."""
-    runs = {"default"}.union(*(_LEVELS[factor] for name, factor, *_ in _CLAIMS if name in hypotheses))
+    runs = {"default"}.union(*(_LEVELS[dial] for name, dial, *_ in _CLAIMS if name in hypotheses))
     if _BEST in runs:
         runs |= {f"learning rate × {each:g}" for each in _RATES[:-1]}
     return runs - {_BEST, _NOTHING}
@@ -87,28 +87,28 @@ def put_claims(hypotheses: Collection[str], found: Runs) -> list[tuple[Hypothesi
 def deciding(hypotheses: Collection[str]) -> tuple[str, ...]:
     """Names of the claims of these hypotheses that say what brings minimum features."""
     claims = (each for each in _numbered(hypotheses) if each.metric == "kappa_cka")
-    return tuple(each.name for each in claims if each.name.partition(" ")[0] in _DIALS)
+    return tuple(each.name for each in claims if each.name.partition(" ")[0] in _DECIDING)
 
 
 def _numbered(hypotheses: Collection[str]) -> list[Hypothesis]:
     """The claims of these hypotheses, numbered, as one hypothesis makes several."""
     chosen = [each for each in _CLAIMS if each[0] in hypotheses]
     return [
-        Hypothesis(factor, metric, direction, f"{name} ({k})", statement)
-        for k, (name, factor, metric, direction, statement) in enumerate(chosen, start=1)
+        Hypothesis(dial, metric, direction, f"{name} ({k})", statement)
+        for k, (name, dial, metric, direction, statement) in enumerate(chosen, start=1)
     ]
 
 
-def factors(hypotheses: Collection[str]) -> list[str]:
+def dials(hypotheses: Collection[str]) -> list[str]:
     """What is varied between networks to test these hypotheses."""
-    varied = dict.fromkeys(factor for name, factor, *_ in _CLAIMS if name in hypotheses)
-    return [factor for factor in varied if _NOTHING not in _LEVELS[factor]]
+    varied = dict.fromkeys(dial for name, dial, *_ in _CLAIMS if name in hypotheses)
+    return [dial for dial in varied if _NOTHING not in _LEVELS[dial]]
 
 
 def moved_by(varied: Sequence[str], found: Runs, metric: str) -> list[Effect]:
-    """How each factor moves a metric from its lowest to its highest level, NaN where the metric means nothing."""
+    """How each dial moves a metric from its lowest to its highest level, NaN where the metric means nothing."""
     runs = _with_best(found)
-    values = [np.array([runs[level][metric] for level in _LEVELS[factor]]) for factor in varied]
+    values = [np.array([runs[level][metric] for level in _LEVELS[dial]]) for dial in varied]
     unknown = Effect(np.nan, np.nan, np.nan, np.nan, 0, "undecided", "the metric is undefined in a run")
     return [Hypothesis("", metric, 0).compare(each) if np.isfinite(each).all() else unknown for each in values]
 

@@ -26,13 +26,13 @@ from dynascope.studies.fields import choice, choices, count, flag, number, posit
 from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
 
 _CURVES_SHOWN = ("default", "samples × 0.125", "random labels 1", "last layer only")
-_CHART_OF_DIALS = functools.partial(Chart, over="knob", points=True)
+_CHART_OF_DIALS = functools.partial(Chart, over="dial", points=True)
 
 
 class MinimumFeatures(ClaimsStudy):
     """Ten classes need ten features: measured is when a network has as few, and what moves it there.
 
-    The hypotheses H1 to H9 say which way a factor moves the distance to minimum features κ_CKA (zero where the features
+    The hypotheses H1 to H9 say which way a dial moves the distance to minimum features κ_CKA (zero where the features
     span no more than the outputs), the sharpness of the spectrum, or the accuracy. The verdict is decided by what H1 to
     H5 say of κ_CKA: data, learning rate, weight decay, normalisation and architecture.
 
@@ -79,7 +79,7 @@ class MinimumFeatures(ClaimsStudy):
     trains = "{network}"
     flow = "descent with momentum, of a rate that falls from {learning_rate:g}"
     axes = ("run", "seed")
-    labelled = {"run": "_names", "knob": "_factors"}
+    labelled = {"run": "_names", "dial": "_dials"}
     along = "run"
     checks = ("total_utilization", "total_utilization_maximum", "dimension_bound", "dimension_bound_maximum")
     minutes = 2.8
@@ -132,7 +132,7 @@ class MinimumFeatures(ClaimsStudy):
     )
     names = {
         "accuracy": ("test accuracy", "1"),
-        "knob": ("what was changed", "1"),
+        "dial": ("what was changed", "1"),
         "kappa_cka_change": ("change of the distance to minimum features κ", "1"),
         "accuracy_change": ("change of the test accuracy", "1"),
         "dimension_bound": ("bound on the dimension", "1"),
@@ -163,14 +163,14 @@ class MinimumFeatures(ClaimsStudy):
         }
 
     def claimed(self, found: Mapping[str, Any]) -> Values:
-        """What the hypotheses say of the runs, and how far each factor moves κ and the accuracy, with intervals."""
+        """What the hypotheses say of the runs, and how far each dial moves κ and the accuracy, with intervals."""
         metrics = [name for name in found if name not in CURVES]
         runs = {name: {metric: found[metric][k] for metric in metrics} for k, name in enumerate(self._names)}
-        varied = self._factors
+        varied = self._dials
         moved = {name: claims.moved_by(varied, runs, name) for name in ("kappa_cka", "accuracy") if varied}
         return {
             **{
-                f"{metric}_change{end}": ("knob", [getattr(each, part) for each in effects])
+                f"{metric}_change{end}": ("dial", [getattr(each, part) for each in effects])
                 for metric, effects in moved.items()
                 for end, part in (("", "change"), ("_low", "low"), ("_high", "high"))
             },
@@ -188,18 +188,18 @@ class MinimumFeatures(ClaimsStudy):
 
     def charts(self) -> list[Chart]:
         """Those that there are for these hypotheses."""
-        tested = tuple(each for each in self._factors if each not in claims.REGRESSED)
+        tested = tuple(each for each in self._dials if each not in claims.REGRESSED)
         dials, accuracy, networks, curves = self.figures
         return [
-            *[dials] * bool(self._factors),
-            *[dataclasses.replace(accuracy, members={"knob": tested})] * bool(tested),
+            *[dials] * bool(self._dials),
+            *[dataclasses.replace(accuracy, members={"dial": tested})] * bool(tested),
             networks,
             dataclasses.replace(curves, members={"run": tuple(each for each in _CURVES_SHOWN if each in self._names)}),
         ]
 
     @property
-    def _factors(self) -> list[str]:
-        return claims.factors(self.hypotheses)
+    def _dials(self) -> list[str]:
+        return claims.dials(self.hypotheses)
 
     @property
     def _names(self) -> list[str]:

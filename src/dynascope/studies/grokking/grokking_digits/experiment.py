@@ -28,17 +28,17 @@ def dialled_network(run: Dials, widths: Sequence[int], *, weight_decay: float, s
 
     Example:
         >>> network = dialled_network(Dials(1.0, 2.0, first_layer=0.5), (3, 4, 2), weight_decay=0.1, seed=0)
-        >>> float(network.target_scale), [float(each) for each in network.gauge.weights]
+        >>> float(network.target_scale), [float(each) for each in network.scales.weights]
         (2.0, [0.5, 1.0])
     """
     network = MLP(widths, activation="tanh", scale=run.weight, seed=seed)
     hidden = len(widths) - 2
-    factors = (run.first_layer, *(1.0,) * (hidden - 1), run.last_layer)
+    weights = (run.first_layer, *(1.0,) * (hidden - 1), run.last_layer)
     biases = (*(1.0,) * hidden, run.last_layer)
-    gauge = jax.tree.unflatten(jax.tree.structure(network), (*factors, *biases))
-    started = jax.tree.map(np.multiply, network, gauge)
+    scales = jax.tree.unflatten(jax.tree.structure(network), (*weights, *biases))
+    started = jax.tree.map(np.multiply, network, scales)
     dials = (run.target, run.input, run.output, run.decay * weight_decay, 1 / run.decay)
-    whole = scaled_network.ScaledError(started, gauge, *dials)
+    whole = scaled_network.ScaledError(started, scales, *dials)
     return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), whole)
 
 

@@ -31,7 +31,7 @@ class ScaledError(eqx.Module):
 
     Attributes:
         network: f.
-        gauge: Factors c on the size of each of its arrays, as a tree like it.
+        scales: The scale c of each of its arrays, as a tree like it.
         target_scale: T.
         input_scale: a.
         output_scale: b.
@@ -40,7 +40,7 @@ class ScaledError(eqx.Module):
     """
 
     network: Any
-    gauge: Any
+    scales: Any
     target_scale: Any
     input_scale: Any
     output_scale: Any
@@ -62,29 +62,29 @@ class ScaledError(eqx.Module):
 
 
 def adam_with_decay(learning_rate: Any) -> optax.GradientTransformation:
-    """Adam on loss and decay, with steps, decay and ε of each array by its gauge; the dials stay."""
+    """Adam on loss and decay, with steps, decay and ε of each array by its scale; the dials stay."""
 
     def initial(params: Any) -> Any:
         nothing = jax.tree.map(jnp.zeros_like, params.network)
         return jnp.zeros((), jnp.int32), nothing, nothing
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        def force(slope: Any, weight: Any, factor: Any) -> Any:
-            return slope + params.weight_decay / factor**2 * weight
+        def force(slope: Any, weight: Any, scale: Any) -> Any:
+            return slope + params.weight_decay / scale**2 * weight
 
-        def change(mean: Any, square: Any, factor: Any) -> Any:
+        def change(mean: Any, square: Any, scale: Any) -> Any:
             spread = jnp.sqrt(square / (1 - _SQUARES_FORGETTING**count))
             # Forces themselves are not scaled, so that it is Adam that has to make up for their size.
-            epsilon = _EPSILON / (factor * params.loss_factor)
-            return -learning_rate * factor * (mean / (1 - _FORGETTING**count)) / (spread + epsilon)
+            epsilon = _EPSILON / (scale * params.loss_factor)
+            return -learning_rate * scale * (mean / (1 - _FORGETTING**count)) / (spread + epsilon)
 
         count = state[0] + 1
-        forces = jax.tree.map(force, updates.network, params.network, params.gauge)
+        forces = jax.tree.map(force, updates.network, params.network, params.scales)
         mean = jax.tree.map(lambda old, new: _FORGETTING * old + (1 - _FORGETTING) * new, state[1], forces)
         square = jax.tree.map(
             lambda old, new: _SQUARES_FORGETTING * old + (1 - _SQUARES_FORGETTING) * new**2, state[2], forces
         )
-        changes = jax.tree.map(change, mean, square, params.gauge)
+        changes = jax.tree.map(change, mean, square, params.scales)
         whole = eqx.tree_at(lambda each: each.network, jax.tree.map(jnp.zeros_like, updates), changes)
         return whole, (count, mean, square)
 

@@ -19,7 +19,7 @@ from dynascope.tasks.data.labelled_images import ImagesInRows, images_in_rows, l
 _HIDDEN_LAYERS = 3
 _BLANK = 4  # blank pixels whose weights are followed, at most
 _FIRST_RECORD = 10
-_RUNS, _RATIOS = ("run", "seed"), ("knob", "seed", "step")
+_RUNS, _RATIOS = ("run", "seed"), ("dial", "seed", "step")
 _CHART_OF_STEPS = functools.partial(Chart, over="step", x_label="step of training")
 _CHART_OF_RUNS = functools.partial(Chart, over="run", points=True, x_label="what was changed")
 
@@ -77,7 +77,7 @@ class GrokkingDigits(ClaimsStudy):
     trains = "mlp, tanh, four layers"
     flow = "Adam with weight decay, of rate {learning_rate:g}, with {batch_size} images in a step"
     axes = ("run", "seed", "step")
-    labelled = {"run": TABLE, "knob": tuple(TWINS), "step": "_recorded"}
+    labelled = {"run": TABLE, "dial": tuple(TWINS), "step": "_recorded"}
     says = ("train_threshold", "test_threshold")
     along = ("step", "run")
     judged_claims = DECIDING

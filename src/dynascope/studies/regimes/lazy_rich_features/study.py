@@ -117,10 +117,10 @@ class LazyRichFeatures(Study):
     }
     axes = ("seed", "scaling_parameter", "time")
     labelled = {
-        **{"scaling_parameter": "lazy", "knob": lambda study: list(study._scalars)},
+        **{"scaling_parameter": "lazy", "dial": lambda study: list(study._scalars)},
         **{"seed": lambda study: study.seed + np.arange(study.seeds), "time": lambda study: _STEP * study._steps},
     }
-    along = ("time", "scaling_parameter", "knob")
+    along = ("time", "scaling_parameter", "dial")
     title = "Features on the way from rich to lazy"
     question = "What becomes of the features of a network that is trained on ever smaller targets?"
     figures = FIGURES
@@ -169,7 +169,7 @@ class LazyRichFeatures(Study):
                 (linear, last),
                 np.transpose(kappa),
             ),
-            "final_log_growth": ("knob", final_growth(self._scalars.values())),
+            "final_log_growth": ("dial", final_growth(self._scalars.values())),
             **{
                 name: (("run", "seed"), np.array([each[name] for each in measured.values()]))
                 for name in measured[_LINEARISED]
@@ -201,7 +201,7 @@ class LazyRichFeatures(Study):
         scalars = Setting(*map(np.stack, zip(*self._scalars.values(), strict=True)))
         return {
             **self._compared(outputs, correction, movement, (found.first, np.stack(last)), kappa),
-            "final_log_growth": ("knob", limit(scalars).log_growth),
+            "final_log_growth": ("dial", limit(scalars).log_growth),
         }
 
     def check(self) -> None:
