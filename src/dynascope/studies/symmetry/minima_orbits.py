@@ -122,6 +122,7 @@ class MinimaOrbits(Study):
         ),
     )
     names = {
+        "along": ("place along the orbit", "1"),
         "flat_directions": ("flat directions of the minimum", "1"),
         "sharpness": ("largest curvature", "1"),
         "end_sharpness": ("largest curvature where training ended", "1"),
