@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from dynascope.studies.scaling.emergence_time import EmergenceTime
+from dynascope.studies.scaling.emergence_time.study import EmergenceTime
 
 
 def test_a_result_in_the_published_setting_has_its_fields():

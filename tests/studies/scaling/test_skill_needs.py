@@ -7,7 +7,7 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.studies.scaling.emergence_data.study import EmergenceData
-from dynascope.studies.scaling.emergence_parameters import EmergenceParameters
+from dynascope.studies.scaling.emergence_parameters.study import EmergenceParameters
 from dynascope.theory.skills import data_emergence, parameter_emergence
 
 AMOUNTS = [1, 2, 3, 4, 6, 8, 9, 12, 18, 24, 36, 72]

@@ -9,18 +9,16 @@ import jax
 import numpy as np
 import xarray as xr
 
-from dynascope.plot import Chart
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.features.chance import WORTH, within_chance
 from dynascope.studies.features.learnability.finite_samples import asymptotic_error, unfitted_share
+from dynascope.studies.features.learnability.page import FIGURES, MEANING
 from dynascope.studies.features.linear_models import averaged, ridge_fit
 from dynascope.studies.features.sines import sines
 from dynascope.studies.fields import choice, count, number, numbers, positive, seed
 from dynascope.studies.tolerances import with_limits
 from dynascope.theory import papers
 from dynascope.theory.features.kernel_regression import KernelRegression, kernel_regression_error
-
-_CHART_OF_MODES = functools.partial(Chart, over="mode", points=True, x_label="mode, the most favoured first")
 
 _SINES = "features on a line are not as if Gaussian, and the medians of their heavy tails differ"
 _ON_A_LINE = 0.3  # what the theory may be off there
@@ -77,41 +75,8 @@ class Learnability(Study):
     labelled = {"samples": "samples", "mode": "_shown"}
     along = "samples"
     question = "How much of a target can be learned from so many samples, and what error is left?"
-    meaning = (
-        "A target made of {parameters.modes} independent parts, its modes, was fitted by kernel regression, a method "
-        "that favours some modes over others. Of the most favoured mode "
-        "{observed.learned_fraction[mode=1]:first:percent} was learned from {observed.samples:first} samples and "
-        "{observed.learned_fraction[mode=1]:last:percent} from {observed.samples:last}; of the least favoured one as "
-        "little as {observed.learned_fraction:least:percent}. The theory knows the strengths of the modes, the target "
-        "and the noise, and no sample; its loss on new samples is off by {agreement.loss}, and its shares by "
-        "{agreement.learned_fraction}, of their size. It takes features to be as random as Gaussian numbers: those of "
-        "real data may be others, and a single training set differs from the typical one."
-    )
-    figures = (
-        _CHART_OF_MODES(
-            "learned_fraction",
-            log="x",
-            caption="Modes are learned in the order in which the method prefers them, and more of them from more "
-            "samples: {observed.samples:first} (lowest) to {observed.samples:last} (highest). Points are what was "
-            "learned, lines what theory expects without any sample.",
-        ),
-        Chart(
-            "loss",
-            over="samples",
-            log="xy",
-            error="loss_deviation",
-            caption="The loss on new samples falls from {observed.loss:first} to {observed.loss:last} with more "
-            "samples. Bars show how much it differs from one training set to another.",
-            points=True,
-        ),
-        _CHART_OF_MODES(
-            "coefficients",
-            log="xy",
-            y_label="coefficient of the mode",
-            caption="The coefficients that are learned: those of strong modes are those of the target, those of weak "
-            "ones stay behind.",
-        ),
-    )
+    meaning = MEANING
+    figures = FIGURES
     names = {
         "loss": ("loss on new samples", "1"),
         "learned_fraction": ("share of the mode that is learned", "1"),

@@ -16,6 +16,7 @@ from dynascope.plot import Chart
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.features.neural_collapse.free_features import train_free_features
 from dynascope.studies.features.neural_collapse.networks import NETWORKS, CollapsingNetworks
+from dynascope.studies.features.neural_collapse.page import FIGURES, MEANING
 from dynascope.studies.features.relabelled_digits import LABELS
 from dynascope.studies.fields import choices, count, numbers, positive, seed
 from dynascope.theory.features.unconstrained import ClassModes, class_modes, collapse_end, collapse_trajectory
@@ -125,31 +126,8 @@ class NeuralCollapse(Study):
     )
     along = ("time", "start")
     question = "Why do networks come to see all examples of a class as one and the same?"
-    meaning = (
-        "Before its last layer a network turns each example into a list of numbers, its features. Here the features of "
-        "every training sample were set free and trained themselves, together with the last layer. From small random "
-        "values, those of a class moved to one point: in the end {observed.end_between_class_share:mean:percent} of "
-        "all differences were between classes. The path and its end are known in closed form; from an aligned start "
-        "the loss differs from it by {agreement.loss}, over its size. So collapse needs no architecture and no meaning "
-        "in the labels, only features that may move freely and start small. In a network features are bound to the "
-        "inputs, and the theory says nothing exact; where networks are trained too, judged is whether the spread "
-        "within their classes falls to a tenth of what it was, over that between them, once the labels are learned."
-    )
-    figures = (
-        Chart(
-            "between_class_share",
-            caption="Free features from small random starts. At first hardly anything tells the classes apart; the "
-            "share of the variance that is between classes ends at {observed.end_between_class_share:mean} on average, "
-            "and theory says 1: all features of a class at one point.",
-        ),
-        Chart(
-            "mode_strength",
-            residual=True,
-            caption="Free features from an aligned start. The network learns the differences between classes (modes) "
-            "along curves that are known from the start; those of classes of one size are learned at once and "
-            "coincide. Below: training less theory.",
-        ),
-    )
+    meaning = MEANING
+    figures = FIGURES
     minutes = 1.0
     theory = "unconstrained feature model"
     task = "one-hot labels of free features, and digits"

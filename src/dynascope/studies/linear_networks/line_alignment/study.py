@@ -16,6 +16,7 @@ from dynascope.plot import Chart
 from dynascope.probes.alignment.line import LineLayers
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, flag, fraction, number, positive, seed
+from dynascope.studies.linear_networks.line_alignment.page import FIGURES, MEANING
 from dynascope.studies.linear_networks.line_alignment.starts import STARTS, line_starts
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import line_regression
@@ -70,31 +71,8 @@ class LineAlignment(Study):
     )
     title = "Do layers align?"
     question = "Do the layers of a network align when it learns, and what decides that?"
-    figures = (
-        Chart(
-            "alignment",
-            title="Alignment of the layers",
-            caption="The cosine of the angle between both layers, from five starts: it rises, falls or stays. Theory "
-            "knows from the start and the data alone which of these, and by how much.",
-        ),
-        Chart(
-            "second_norm",
-            title="Size of the second layer",
-            caption="Layers grow where the output is too small at first, and shrink where it is too large; where it "
-            "has the wrong sign they shrink and then grow.",
-        ),
-    )
-    meaning = (
-        "Linear networks with {parameters.width} hidden neurons were trained on inputs along a line from five starts: "
-        "small, large with layers at right angles, and with layers that are parallel, nearly so, or opposite; of each "
-        "theory gives alignment, sizes and loss at every time. From the small start the alignment ended at "
-        "{observed.alignment[start=small][time=last]}, from the large orthogonal one at "
-        "{observed.alignment[start=large orthogonal][time=last]}, and from the nearly parallel one at "
-        "{observed.alignment[start=nearly parallel][time=last]}, where it had begun at "
-        "{observed.alignment[start=nearly parallel][time=first]}. By theory learning need not align layers: start and "
-        "target decide, before training. Networks trained by SGD and Adam, with ReLU too, can be put beside these; of "
-        "them the linear ones by SGD are judged, by the side on which their alignment ends."
-    )
+    figures = FIGURES
+    meaning = MEANING
     minutes = 0.4
     theory = "exact solution on a line"
     trains = "linear"

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 from dynascope.flows.objective import FrozenFirst, Samples
-from dynascope.plot import Chart
 from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
+from dynascope.studies.linear_networks.transfer_learning.page import FIGURES, MEANING
 from dynascope.studies.linear_networks.transfer_learning.readout import decay_rates, reachable_share
 from dynascope.tasks.random_maps import rotation, whitened
 from dynascope.theory import papers
@@ -49,46 +49,8 @@ class TransferLearning(TwoTasksStudy):
         "only those of the old task, and the speed of a new readout along each is known in closed form.",
     )
     question = "Which features of an old task serve a new one?"
-    figures = (
-        Chart(
-            "loss",
-            log="y",
-            decades=8,
-            title="A new readout on old features",
-            caption="The loss of a new output that reads what the first layer has learned of an old task. With a large "
-            "second layer (λ > 0) it may end on a floor: what the old task did not need is gone. With a large first "
-            "layer (λ < 0) it goes on falling.",
-        ),
-        Chart(
-            "mode_strength",
-            places={"mode": (-1,)},
-            title="What is learned along the direction that mattered least",
-            caption="The part of the new target along the input direction that the old task used least, or not at all. "
-            "It is one once learned.",
-        ),
-        Chart(
-            ("old_loss", "new_loss"),
-            log="y",
-            places={"balance": (0, -1)},
-            decades=8,
-            title="All layers trained on both tasks",
-            caption="What the old task loses for a while, and what the new one gains, at the smallest and the largest "
-            "balance.",
-            words=("old task", "new task"),
-            y_label="loss",
-        ),
-    )
-    meaning = (
-        "Linear networks learned a task that uses {parameters.rank} of {parameters.dimension} directions of its "
-        "inputs; then a new output was trained, for a task that uses all of them, first with the old features frozen. "
-        "Along the direction that the old task used least the output learned, of what there was to learn, "
-        "{observed.mode_strength[balance=first][mode=last][time=last]:percent} at λ = −{parameters.largest_balance} "
-        "and {observed.mode_strength[balance=last][mode=last][time=last]:percent} at λ = {parameters.largest_balance}; "
-        "theory says {predicted.mode_strength[balance=first][mode=last][time=last]:percent} and "
-        "{predicted.mode_strength[balance=last][mode=last][time=last]:percent}. By theory a network with a large first "
-        "layer keeps features that its task does not need, and they serve the next one; a large second layer keeps "
-        "those of the task alone. The old training is taken to have converged."
-    )
+    figures = FIGURES
+    meaning = MEANING
     tasks = ("the old task", "a new task")
     minutes = 0.2
     along = ("time", "balance")

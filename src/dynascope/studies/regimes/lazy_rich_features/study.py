@@ -26,6 +26,7 @@ from dynascope.studies.regimes.lazy_rich_features.experiment import (
 )
 from dynascope.studies.regimes.lazy_rich_features.fastest_rate import fastest_rate
 from dynascope.studies.regimes.lazy_rich_features.linear_descent import descended_outputs
+from dynascope.studies.regimes.lazy_rich_features.page import MEANING
 from dynascope.studies.regimes.lazy_rich_features.richness import richer_settings
 from dynascope.studies.regimes.scalar_training import final_growth
 from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
@@ -124,19 +125,7 @@ class LazyRichFeatures(Study):
     title = "Features on the way from rich to lazy"
     question = "What becomes of the features of a network that is trained on ever smaller targets?"
     figures = FIGURES
-    meaning = (
-        "Networks with {parameters.hidden_layers} hidden layers learn {parameters.samples} labelled images, with "
-        "labels that are divided by ever larger factors and outputs that are multiplied by them; the more, the less "
-        "the weights have to move. From the smallest factor to the limit, a network that is linear in its weights, "
-        "the distance κ to minimum features (as few as the outputs need) goes from "
-        "{observed.kappa_cka[run=first]:mean} to {observed.kappa_cka[run=linearised]:mean} and the test error from "
-        "{observed.final_test_error[run=first]:mean} to {observed.final_test_error[run=linearised]:mean}; training "
-        "the last layer alone ends at {observed.kappa_cka[run=last layer only]:mean} and "
-        "{observed.final_test_error[run=last layer only]:mean}. How networks come near the limit is compared with an "
-        "expansion that is known before training; its correction and that of training differ by at most "
-        "{agreement.correction_maximum:percent}. What happens to features on the way has no theory here and is "
-        "measured on few images, in {parameters.seeds} networks of each kind; the verdict is on the expansion."
-    )
+    meaning = MEANING
     minutes = 1.5
     tolerance = curve_tolerance(
         **dict.fromkeys(("loss", "test_error", "lazy_kappa_cka"), _TWO_ORDERS),

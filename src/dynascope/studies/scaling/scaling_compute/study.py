@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.plot import Chart
 from dynascope.studies import Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, positive
 from dynascope.studies.scaling.scaling_compute.best_sizes import best_sizes
+from dynascope.studies.scaling.scaling_compute.page import FIGURES, MEANING
 from dynascope.studies.scaling.skill_losses import losses_of_models
-from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart
+from dynascope.studies.scaling.skill_simulation import SkillScaling
 from dynascope.theory import papers
 from dynascope.theory.scaling_laws import ComputeOptimum, compute_optimum, fit, time_law
 from dynascope.theory.scaling_laws.allocation import finite_optimum
@@ -56,45 +56,8 @@ class ScalingCompute(SkillScaling):
     along = ("compute", "exponent")
     title = "The scaling law of compute"
     question = "For a given budget of computation, how large should a model be, and how good can it get?"
-    figures = (
-        law_chart(
-            "compute",
-            "The least loss that any model reaches with a budget, its neurons times its training time.",
-            points=True,
-        ),
-        Chart(
-            "model_loss",
-            "neurons",
-            "The loss of models of all sizes, each trained as long as the budget allows, one curve for each budget "
-            "and all for α = {observed.exponent:first}. Small models lack neurons, large ones lack time; the best "
-            "one for a budget lies between.",
-            log="xy",
-            places={"exponent": (0,), "compute": (0, 1, 2, 3, 4, 5, -1)},
-            symbols={"compute": "C"},
-            title="Too small, or too briefly trained",
-        ),
-        Chart(
-            "optimal_neurons",
-            "compute",
-            "The size of the best model for a budget. It grows as the budget to the power "
-            "{observed.neurons_exponent:first} for α = {observed.exponent:first} and {observed.neurons_exponent:last} "
-            "for α = {observed.exponent:last} (theory, 1/(α + 2): {predicted.neurons_exponent:first} and "
-            "{predicted.neurons_exponent:last}); the rest of the budget goes into longer training.",
-            log="xy",
-            title="The best size",
-            points=True,
-        ),
-        exponent_chart("α/(α + 2)"),
-    )
-    meaning = (
-        "Models of {parameters.fewest_neurons} to {parameters.most_neurons} neurons learn endlessly many skills, the "
-        "k-th of which is asked for with a frequency in proportion to 1/k¹⁺ᵅ, each for the time that a budget of "
-        "neurons times steps leaves it. The least loss for a budget falls with the fitted exponent "
-        f"{FITTED}. The best model grows more slowly than the budget, with the powers "
-        "{observed.neurons_exponent:first} and {observed.neurons_exponent:last} of it, so that of a larger budget more "
-        "goes into longer training. All this is for models with a neuron for each skill, whose skills do not disturb "
-        "each other."
-    )
+    figures = FIGURES
+    meaning = MEANING
     minutes = 0.2
     names = {
         **SkillScaling.names,

@@ -13,11 +13,11 @@ import xarray as xr
 from dynascope.flows import gradient_flow
 from dynascope.groups import Group, Irrep, find_group, real_irreducible_representations
 from dynascope.networks import TwoLayer
-from dynascope.plot import Chart
 from dynascope.record import Staircase
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import checked, count, initial_scale, numbers, seed, text
 from dynascope.studies.staircases.group_composition.paced_encoding import paced_encoding, undisturbed_irreps
+from dynascope.studies.staircases.group_composition.page import FIGURES, MEANING
 from dynascope.studies.staircases.loss_parts import loss_parts
 from dynascope.tasks.algebra import group_expectation
 from dynascope.tasks.algebra.group_composition import group_composition
@@ -69,25 +69,8 @@ class GroupComposition(StaircaseStudy):
         "dimension and the length of the sequence.",
     )
     question = "In which order does a network learn how the elements of a group combine?"
-    figures = (
-        *StaircaseStudy.figures,
-        Chart(
-            "irrep_loss",
-            title="One representation after the other",
-            caption="The loss in each irreducible representation of the group: each of these parts of the answer stays "
-            "unlearned until its turn, and is then learned as a whole.",
-        ),
-    )
-    meaning = (
-        "A network was trained from weights of {parameters.scale} to give the product of {parameters.sequence_length} "
-        "elements of the group {parameters.group} from their encodings as vectors. Such a vector is a sum of parts "
-        "which the group turns within themselves, its irreducible representations; they are to a group what "
-        "frequencies are to the clock. Theory ranks them by how fast a neuron that is tuned to one can grow, and puts "
-        "the first jump at {predicted.jump_time:first} and the last at {predicted.jump_time:last}; in training they "
-        "came at {residual.observed_jump_time:first} and {residual.observed_jump_time:last}. The encoding was made so "
-        "that jumps are apart, the neurons start near one representation each, and every neuron's rate is scaled by "
-        "its size; without these, jumps overlap."
-    )
+    figures = FIGURES
+    meaning = MEANING
     minutes = 0.2
     names = {
         "irrep_loss": ("loss in the representation", "1"),

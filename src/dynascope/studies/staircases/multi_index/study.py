@@ -14,12 +14,12 @@ from numpy.polynomial import hermite_e
 from dynascope.alternating import alternating_flow
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
-from dynascope.plot import Chart
 from dynascope.record import Staircase, StaircaseView, other_scale, staircase_names, staircase_record
 from dynascope.record.staircase import slopes_between, with_tolerances
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, numbers, positive, seed
 from dynascope.studies.staircases.multi_index.learned_directions import with_overlaps
+from dynascope.studies.staircases.multi_index.page import FIGURES, MEANING
 from dynascope.tasks.multi_index import MultiIndex
 from dynascope.tasks.random_maps import orthonormal
 from dynascope.theory import papers
@@ -66,26 +66,8 @@ class MultiIndexStaircase(StaircaseStudy):
     )
     title = "Multi-index models"
     question = "A target depends on a few hidden directions of its inputs: in which order does a network find them?"
-    figures = (
-        *StaircaseStudy.figures,
-        Chart(
-            "index_strength",
-            title="What is known of each direction",
-            caption="What the network has along each hidden direction, in the order in which the study names their "
-            "strengths; once all is learned it is that strength. A direction learned first is corrected when "
-            "the next is found.",
-        ),
-    )
-    meaning = (
-        "The target is a sum of powers z^k, k = {parameters.degree}, of the inputs along hidden directions in "
-        "{parameters.dimension} dimensions; a network with {parameters.width} neurons of the same power was trained "
-        "on the exact mean over Gaussian inputs, from weights {parameters.scale} times as large as usual. Theory "
-        "({parameters.theory}) tells which direction is learned next, and when. It puts the first jump at "
-        "{predicted.jump_time:first} and the last at {predicted.jump_time:last}; in training they came at "
-        "{residual.observed_jump_time:first} and {residual.observed_jump_time:last}; the order is in the table below. "
-        "This goes beyond the paper, which has no such model, and it holds in the clock in which each neuron's rate "
-        "is scaled by its size."
-    )
+    figures = FIGURES
+    meaning = MEANING
     minutes = 0.3
     names = {
         "index_strength": ("strength of the direction", "1"),

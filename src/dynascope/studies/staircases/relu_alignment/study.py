@@ -13,11 +13,12 @@ import xarray as xr
 from dynascope.comparison import compare
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
-from dynascope.plot import Chart, to_json
+from dynascope.plot import to_json
 from dynascope.prediction import predict
 from dynascope.record import Staircase, training_time
 from dynascope.studies import Reference, StaircaseStudy, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, positive
+from dynascope.studies.staircases.relu_alignment.page import FIGURES, MEANING
 from dynascope.studies.staircases.relu_alignment.paths import AlignmentPaths
 from dynascope.studies.tolerances import with_limits
 from dynascope.tasks import Task
@@ -72,29 +73,8 @@ class ReluAlignment(StaircaseStudy):
     )
     title = "Alignment of ReLU neurons"
     question = "Where do the neurons of a ReLU network turn before anything is learned?"
-    figures = (
-        Chart(
-            "angle",
-            title="Many neurons, few directions",
-            caption="The angle of the input weights of each neuron: from anywhere on the circle they turn to a few "
-            "directions that the data fix.",
-        ),
-        Chart(
-            "growth",
-            title="Which neurons grow",
-            caption="The logarithm of each neuron's size over its start. Along some directions neurons grow, and those "
-            "will learn; along others they shrink.",
-        ),
-    )
-    meaning = (
-        "A ReLU network with {parameters.width} neurons was trained on {parameters.samples} points in the plane from "
-        "weights of {parameters.scale}. While all neurons are small the loss hardly moves ({observed.loss:first} at "
-        "the start, {observed.loss:last} at the end); yet each neuron turns along a path of its own until it points "
-        "in one of few directions, which theory computes from the data and the start of this neuron. Judged are the "
-        "paths and the sizes of the neurons until the largest has reached a thousandth; the worst direction is off by "
-        "{agreement.direction_maximum}. By theory what the network then learns is made of those directions alone, "
-        "however many neurons it has; neurons that shrink far are left out."
-    )
+    figures = FIGURES
+    meaning = MEANING
     trains = "relu"
     symbols = {"neuron": ""}
     minutes = 0.2

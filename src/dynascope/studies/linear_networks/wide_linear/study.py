@@ -1,0 +1,188 @@
+"""Networks with several outputs: the imbalance of the layers alone tells how their function moves."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dynascope.networks import TwoLayer
+from dynascope.networks.balanced_linear import isotropic_linear
+from dynascope.probes.kernel.path import kernel_path
+from dynascope.studies import Reference, Study, Values, exact
+from dynascope.studies.fields import count, flag, positive, seed
+from dynascope.studies.linear_networks.wide_linear.page import FIGURES, MEANING
+from dynascope.tasks import Task
+from dynascope.tasks.known_modes import unit_regression
+from dynascope.theory import papers
+from dynascope.theory.function_space import (
+    conserved_matrix,
+    isotropic_flow,
+    isotropic_preconditioner,
+    preconditioner_matrix,
+)
+from dynascope.theory.function_space.isotropic import trace_drift
+from dynascope.training import descend
+
+_LONGEST_STEP = 0.004  # step of discrete descent, in units of the fastest time constant
+_SPAN = 5.0  # duration, in units of the slowest time constant
+_AXES = {"coefficients": ("time", "feature", "target"), "step_drift": ("learning_rate",)}
+
+
+class WideLinear(Study):
+    """Function and tangent kernel of isotropic two-layer linear networks over time, from one initial function.
+
+    One network is as wide as it has outputs, with a large second layer (δ > 0), the other as wide as it has inputs,
+    with a large first layer (δ < 0). Both should follow one equation of the function, in which only δ² appears.
+    Discrete descent in two step sizes shows by how much steps break the conservation of Δ: in proportion to the step.
+    """
+
+    inputs: int = count(3, "Number of inputs.")
+    outputs: int = count(2, "Number of outputs.")
+    imbalance: float = positive(0.5, "δ > 0 of η₁ A Aᵀ − η₂ Wᵀ W = δ I; shown beside −δ.")
+    initial_size: float = positive(0.1, "Standard deviation of the entries of the initial map, common to both.")
+    first_rate: float = positive(1.0, "Learning rate η₁ of the first layer W.")
+    second_rate: float = positive(1.0, "Learning rate η₂ of the second layer A.")
+    whitened: bool = flag(False, "Whether the inputs are white; otherwise their variances fall from 1 to 0.3.")
+    samples: int = count(20, "Number of samples, at least that of inputs.", least="inputs")
+    times: int = count(200, "Number of times at which both are recorded.", least=2)
+    seed: int = seed("Seed of the task and of the initial map.")
+
+    reference = Reference.of(
+        papers.UNBALANCED,
+        "The function of an isotropic two-layer linear network moves by an equation of its own that depends on "
+        "the size of the imbalance of its layers and not on its sign.",
+    )
+    theory = "isotropic two-layer linear networks in function space"
+    trains = "linear"
+    symbols = {"imbalance": "δ"}
+    along = ("time", "learning_rate")
+    title = "The imbalance of wide layers"
+    question = "Does it matter which of its two layers is the larger, in a network with several outputs?"
+    figures = FIGURES
+    meaning = MEANING
+    minutes = 0.3
+    labelled = {
+        "learning_rate": "_steps",
+        "imbalance": "_imbalances",
+        "feature": "_task.feature_names",
+        "target": "_task.target_names",
+    }
+    names = {
+        "conserved_drift": ("drift of the conserved quantity", "1"),
+        "step_drift": ("drift of the conserved quantity in a step", "1"),
+        "kernel_trace": ("trace of the kernel", "1"),
+    }
+    tolerance = {
+        **exact(
+            *("loss", "coefficients", "kernel_trace", "kernel_change"),
+            reason="the theory is exact, and the solvers keep each step within 1e-10",
+        ),
+        **exact(
+            "step_drift",
+            error=0.03,
+            reason="the drift is predicted to first order in the step, which changes the map by below a hundredth",
+        ),
+    }
+    tiny = {"samples": 4, "times": 30}
+
+    def trained(self) -> xr.Dataset:
+        """Train both by gradient flow, and by discrete descent in two step sizes."""
+        runs = [self._flow(each) for each in self._imbalances]
+        joined = xr.concat(runs, "imbalance", combine_attrs="drop_conflicts", join="exact")
+        return joined.assign_coords(imbalance=self._imbalances)
+
+    def exact(self) -> Values:
+        """The equation of the function alone, and the first-order drift that follows from its path."""
+        members = [self._path(*each) for each in zip(self._imbalances, (self.outputs, self.inputs), strict=True)]
+        found = {name: np.stack([each[name] for each in members]) for name in members[0]}
+        return {name: (("imbalance", *_AXES.get(name, ("time",))), values) for name, values in found.items()}
+
+    def _flow(self, imbalance: float) -> xr.Dataset:
+        network = isotropic_linear(self._start, imbalance, **self._rates)
+        rates = {"first": self.first_rate, "second": self.second_rate}
+        run = self.followed(network, _layers, learning_rate=rates, relative_tolerance=1e-10)
+        first, second = run["first"].to_numpy(), run["second"].to_numpy()
+        charge = np.asarray(conserved_matrix(first, second, **self._rates))
+        values = {
+            "coefficients": first @ second,
+            "conserved_drift": np.linalg.norm(charge - imbalance * np.eye(charge.shape[-1]), axis=(-2, -1)),
+            "step_drift": [self._step_drift(network, step) for step in self._steps],
+            **_kernel_curves(preconditioner_matrix(first, second, **self._rates)),
+        }
+        named = {name: (_AXES.get(name, ("time",)), each) for name, each in values.items()}
+        return self.run_record(run, named, without=["first", "second"])
+
+    def _path(self, imbalance: float, width: int) -> dict[str, np.ndarray]:
+        task, rate = self._task, (self.first_rate * self.second_rate) ** 0.5
+        between = -(-2000 // (self.times - 1))  # the drift is an integral over finer times than those of the record
+        fine = np.linspace(0.0, self._times[-1], (self.times - 1) * between + 1)
+        path = isotropic_flow(fine, task.inputs, task.targets, self._start, imbalance, width, rate=rate)
+        beta = np.asarray(path.coefficients)
+        gradients = task.input_moment @ beta - task.cross_moment.T
+        return {
+            "loss": np.asarray(path.loss)[::between],
+            "coefficients": beta[::between],
+            "step_drift": self._steps * trace_drift(fine, beta, gradients, imbalance, rate=rate),
+            **_kernel_curves(isotropic_preconditioner(beta[::between], imbalance, width, rate=rate)),
+        }
+
+    def _step_drift(self, network: TwoLayer, step: float) -> float:
+        """The change of tr Δ over discrete descent."""
+        steps = round(self._times[-1] / step)
+        rates = {"first": step * self.first_rate, "second": step * self.second_rate}
+        options = {"learning_rate": rates, "record_steps": [0, steps], "return_networks": True}
+        _, end = descend(network, self._task, steps=steps, **options)
+        layers = ((np.asarray(each.first), np.asarray(each.second)) for each in (network, end))
+        before, after = (self.first_rate * np.sum(u**2) - self.second_rate * np.sum(w**2) for w, u in layers)
+        return after - before
+
+    @property
+    def _rates(self) -> dict[str, float]:
+        return {"first_rate": self.first_rate, "second_rate": self.second_rate}
+
+    @functools.cached_property
+    def _task(self) -> Task:
+        asked = {"samples": self.samples, "least_variance": self._least_variance, "seed": self.seed}
+        return unit_regression(self.inputs, self.outputs, **asked)
+
+    @property
+    def _least_variance(self) -> float:
+        return 1.0 if self.whitened else 0.3
+
+    @property
+    def _imbalances(self) -> np.ndarray:
+        return np.array([self.imbalance, -self.imbalance])
+
+    @functools.cached_property
+    def _start(self) -> np.ndarray:
+        """The initial map of both, (d, c)."""
+        return self.initial_size * np.random.default_rng([self.seed, 1]).normal(size=(self.inputs, self.outputs))
+
+    @functools.cached_property
+    def _times(self) -> np.ndarray:
+        """Until the direction of least variance has been learned at the imbalance that is there from the start."""
+        return np.linspace(0.0, _SPAN / (self._least_variance * self._fastest), self.times)
+
+    @property
+    def _fastest(self) -> float:
+        """The rate of the strongest mode at its target, of size one."""
+        return float((4 * self.first_rate * self.second_rate + self.imbalance**2) ** 0.5)
+
+    @property
+    def _steps(self) -> np.ndarray:
+        """Two step sizes that both divide the duration."""
+        fewest = np.ceil(self._times[-1] * self._fastest / _LONGEST_STEP)
+        return self._times[-1] / np.array([2 * fewest, fewest])
+
+
+def _kernel_curves(kernel: Any) -> dict[str, np.ndarray]:
+    """The trace of the matrix M over time, and how far it has moved."""
+    kernel = np.asarray(kernel)
+    return {"kernel_trace": np.trace(kernel, axis1=-2, axis2=-1), "kernel_change": kernel_path(kernel).change}
+
+
+def _layers(network: TwoLayer) -> dict[str, tuple[tuple[str, str], Any]]:
+    return {"first": (("feature", "neuron"), network.first), "second": (("neuron", "target"), network.second)}

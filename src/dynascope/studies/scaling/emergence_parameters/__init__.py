@@ -1,0 +1,1 @@
+"""With how many neurons a network learns each of its skills, forecast from one skill that is trained alone."""

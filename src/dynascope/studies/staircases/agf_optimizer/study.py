@@ -1,0 +1,163 @@
+"""Alternating gradient flow as an optimiser: training one neuron at a time, beside SGD and Adam."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import xarray as xr
+
+from dynascope.alternating.optimizer import active_set_descent, by_neurons
+from dynascope.networks import TwoLayer
+from dynascope.studies import Reference, Study, curve_tolerance
+from dynascope.studies.fields import choice, count, seed
+from dynascope.studies.staircases.agf_optimizer.page import FIGURES, MEANING
+from dynascope.studies.staircases.smallest_width import best_of_widths
+from dynascope.tasks import Task, digits
+from dynascope.tasks.data.handwritten import drawn_digits
+from dynascope.tasks.random_maps import relu_teacher
+from dynascope.theory import papers
+from dynascope.theory.staircase import linear_staircase
+from dynascope.training.decay import annealed
+
+_INPUTS, _TARGETS = 10, 4  # of the teacher
+_SAME = 1e-3  # of a drop of the loss, by which the next one is smaller at most where both are called the same
+_RATES: dict[Literal["sgd", "adam"], tuple[float, ...]] = {"sgd": (0.1, 0.3, 1.0), "adam": (0.003, 0.01, 0.03)}
+
+
+class AgfOptimizer(Study):
+    """Loss against the number of neurons when neurons are added one by one where their utility is largest.
+
+    Judged is what theory says before anything is trained. Of linear neurons: the `loss` with k neurons is that of the
+    best map of rank k, and neuron k enters at the `growth_rate` σ₁(Σyx − P_{k−1} Σyx), which is zero from the rank of
+    the targets on. Of ReLU neurons: each lowers the loss by no less than its utility guarantees (`guarantee`, the share
+    kept, at most one), and where they rest E‖f‖² + 2L = E‖y‖² (`power_balance`, the left over the right).
+
+    Reported and not judged, for ReLU: `relu_loss` beside `sgd_loss` and `adam_loss` of networks of k neurons, the best
+    of three learning rates and all seeds; and the wall time without compilation: `relu_seconds` until there are k
+    neurons, `sgd_seconds` and `adam_seconds` for all rates and seeds of one width, on a program that is as wide as the
+    widest. The attribute `neurons_to_one_percent` says how many neurons each needs for one percent of the initial loss
+    (0 where none does).
+    """
+
+    data: Literal["teacher", "digits"] = choice("teacher", '"teacher" (a ReLU network on Gaussian inputs) or "digits".')
+    neurons: int = count(10, "Largest number of neurons.", least=2)
+    teacher: int = count(6, "Number of neurons of the teacher.")
+    samples: int = count(256, "Number of samples.")
+    starts: int = count(64, "Directions from which each utility is maximised.")
+    steps: int = count(4000, "Steps of SGD and Adam, with a learning rate that falls to zero as a cosine.")
+    batch_size: int = count(32, "Samples in such a step.")
+    seeds: int = count(2, "Number of initialisations for SGD and Adam.")
+    seed: int = seed("Seed of the data and of the directions.")
+
+    reference = Reference.of(
+        papers.ALTERNATING,
+        "Adding the neuron of largest utility and descending, again and again, trains a network feature by feature: "
+        "linear neurons through the best map of each rank, ReLU neurons by no less than their utility guarantees.",
+    )
+    title = "Training one neuron at a time"
+    question = "Can a network be trained by adding the most useful neuron, again and again?"
+    figures = FIGURES
+    meaning = MEANING
+    trains = "two-layer"
+    axes = ("neuron",)
+    labelled = {"neuron": "_widths"}
+    names = {
+        "neuron": ("number of neurons", "1"),
+        "relu_loss": ("final loss, neurons added one by one", "1"),
+        "adam_loss": ("final loss with Adam", "1"),
+        "sgd_loss": ("final loss with SGD", "1"),
+        "relu_growth_rate": ("growth rate of the ReLU neuron", "1"),
+        "guarantee": ("share of the guaranteed decrease", "1"),
+        "power_balance": ("power explained and left, of the whole", "1"),
+        "relu_seconds": ("duration, neurons added one by one", "s"),
+        "adam_seconds": ("duration of Adam", "s"),
+        "sgd_seconds": ("duration of SGD", "s"),
+    }
+    along = "neuron"
+    minutes = 0.3
+    tolerance = curve_tolerance(
+        loss=(1e-5, "the descent of each number of neurons ends at slopes of one in a million"),
+        growth_rate=(
+            1e-3,
+            "it is as far from its value as the weights are from their minimum, the loss only to second order",
+        ),
+        guarantee=(1e-6, "the guarantee is exact up to rounding"),
+        power_balance=(0.005, "quasi-Newton steps end before the minimum where it lies at kinks of the ReLU"),
+    )
+    tiny = {"neurons": 3, "teacher": 2, "samples": 40, "starts": 16, "steps": 100, "batch_size": 20}
+
+    def check(self) -> None:
+        """As many digits as there are."""
+        most = digits().samples
+        self.require(self.data != "digits" or self.samples <= most, "samples", f"choose at most {most}")
+
+    def observe(self) -> xr.Dataset:
+        """Train by active-set descent, linear and ReLU neurons, then ReLU networks by SGD and Adam."""
+        power = self._task.target_power
+        linear, relu = (self._active_set(activation) for activation in ("linear", "relu"))
+        values = {
+            "loss": linear["loss"],
+            "growth_rate": linear["growth_rate"],
+            "guarantee": relu["guarantee"],
+            "power_balance": relu["power"] / power + 2 * relu["loss"] / power,
+            **{f"relu_{name}": relu[name] for name in ("loss", "growth_rate", "seconds")},
+        }
+        for name in _RATES:
+            values[f"{name}_loss"], values[f"{name}_seconds"] = self._descended(name)
+        enough = {name: np.flatnonzero(values[f"{name}_loss"] <= 0.005 * power) for name in ("relu", *_RATES)}
+        fewest = {name: int(found[0]) + 1 if len(found) else 0 for name, found in enough.items()}
+        fewest = {"active set" if name == "relu" else name: number for name, number in fewest.items()}
+        flow = "one neuron after the other, and descent by SGD and Adam"
+        return self.record(values, neurons_to_one_percent=json.dumps(fewest), flow=flow)
+
+    def predict(self) -> xr.Dataset:
+        """Reduced-rank regression, the singular values of what it leaves, and what holds for every ReLU network."""
+        cross = self._task.cross_moment
+        ranks = linear_staircase(cross, self._task.input_moment, self._task.target_power, scale=1e-6)
+        # Of two features by which the loss falls as much, it is open which is learned, and what is left then.
+        drops = -np.diff(ranks.levels)[: self.neurons]
+        for first, (drop, following) in enumerate(itertools.pairwise(drops), start=1):
+            problem = f"seed is {self.seed}, and linear features {first} and {first + 1} lower the loss by as much"
+            remedy = "choose another, or another number of samples"
+            self.require(following <= (1 - _SAME) * drop, "seed", remedy, problem=problem)
+        _, features = ranks.features["output_feature"]
+        learned = [features[:k].T @ features[:k] for k in range(len(features) + 1)]
+        rates = np.array([np.linalg.norm(cross - each @ cross, 2) for each in learned])
+        rates[rates < 1e-12 * rates[0]] = 0.0
+        values = {
+            "loss": ranks.levels[np.minimum(self._widths, len(features))],
+            "growth_rate": rates[np.minimum(self._widths - 1, len(features))],
+            **dict.fromkeys(("guarantee", "power_balance"), np.ones(self.neurons)),
+        }
+        return self.record(values, theory="greedy low-rank learning", reference=ranks.reference)
+
+    @property
+    def _widths(self) -> np.ndarray:
+        return np.arange(1, self.neurons + 1)
+
+    @cached_property
+    def _task(self) -> Task:
+        draw, teacher = np.random.default_rng(self.seed), (_INPUTS, self.teacher, _TARGETS)
+        if self.data == "digits":
+            return drawn_digits(self.samples, draw)
+        return relu_teacher(draw, self.samples, *teacher)
+
+    def _active_set(self, activation: str) -> dict[str, np.ndarray]:
+        """What holds with at most k neurons, k = 1, 2, …, and the rate at which neuron k enters."""
+        network = TwoLayer(self._task.input_dimension, 1, self._task.output_dimension, activation=activation)
+        record, _ = active_set_descent(
+            network, self._task, max_neurons=self.neurons, starts=self.starts, least_growth=1e-3, seed=self.seed
+        )
+        return by_neurons(record, self.neurons)
+
+    def _descended(self, optimizer: Literal["sgd", "adam"]) -> tuple[np.ndarray, np.ndarray]:
+        """The best loss of each width, and the seconds that finding it took."""
+        sizes = self._task.input_dimension, self.neurons, self._task.output_dimension
+        options = {"learning_rate": _RATES[optimizer], "batch_size": min(self.batch_size, self._task.samples)}
+        # A gradient of bounded norm keeps the largest rates finite.
+        options |= {"optimizer": annealed(optimizer, self.steps, largest_gradient=1.0), "seed": self.seed}
+        return best_of_widths(sizes, "relu", self._task, steps=self.steps, seeds=self.seeds, **options)

@@ -1,0 +1,186 @@
+"""Steps of descent stray from gradient flow in proportion to the rate, and follow a modified flow one order better."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.flatten_util import ravel_pytree
+from scipy.integrate import solve_ivp
+
+from dynascope.compilation import jit
+from dynascope.networks import MLP
+from dynascope.studies import Reference, Study, Values, curve_tolerance
+from dynascope.studies.fields import count, number, positive, seed
+from dynascope.studies.symmetry.modified_flow.page import FIGURES, MEANING
+from dynascope.tasks import Task
+from dynascope.theory import papers
+from dynascope.theory.symmetry import convergence_orders, modified_loss, shifted_start
+from dynascope.training import descend, largest_curvature
+from dynascope.training.decay import decayed
+
+_FLOWS = ("gradient flow", "modified flow", "modified flow, shifted start")
+_OUTPUTS, _TEACHER_WIDTH, _TEACHER_SCALE = 2, 12, 2.0
+
+
+class ModifiedFlow(Study):
+    """A tanh network trained by momentum from rest at learning rates that are halved, beside three flows of its loss L.
+
+    The flows have the clock t = ηk of the steps. Gradient flow on L/(1 − β), with the weight decay in L, is where
+    infinitely small steps lead. The modified flow descends L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖², and its shifted
+    start is θ_0 + ηβ/(1 − β)² ∇L(θ_0). Measured is how far the weights of the steps are from each flow at the end, and
+    judged the `order` p of these distances, ∝ ηᵖ for small η: that between neighbouring rates, extrapolated to η = 0
+    from the three smallest. Theory says 1 for gradient flow, 2 for the modified flow from the shifted start, and 1
+    without the shift unless β = 0, where there is none. How far steps stray from gradient flow (`straying`) is foretold
+    by the modified flow too, and drawn, not judged.
+    """
+
+    inputs: int = count(3, "Number of inputs.")
+    width: int = count(6, "Number of hidden neurons.")
+    samples: int = count(20, "Number of samples, all in every step.")
+    momentum: float = number(0.5, "β of heavy ball.", least=0.0, most=0.99)
+    weight_decay: float = number(0.01, "λ of ½ λ‖θ‖².", least=0.0)
+    duration: float = positive(2.0, "Time t/(1 − β) on gradient flow of L at which the steps end.")
+    largest_ratio: float = positive(
+        0.2, "η (‖H‖ + λ)/(1 − β)² at the start for the largest learning rate, far below one.", most=0.25
+    )
+    rates: int = count(6, "Number of learning rates, each half of the one before.", least=5)
+    seed: int = seed("Seed of the samples, the teacher and the initial weights.")
+
+    reference = Reference.of(
+        papers.NEURAL_MECHANICS,
+        "Steps of descent are off gradient flow by the first order of the learning rate and off the flow on a modified "
+        "loss by the second.",
+        also="; with momentum from a shifted start, by the ansatz of arXiv 1906.04285",
+    )
+    title = "The smooth flow that steps follow"
+    question = "Training takes steps, and theories follow smooth flows: how far apart are they, and can it be mended?"
+    meaning = MEANING
+    figures = FIGURES
+    minutes = 0.2
+    theory = "modified gradient flow"
+    task = "the outputs of a random tanh teacher"
+    told = ("{samples} samples of {inputs} Gaussian inputs, all in every step.", "Squared loss with weight decay.")
+    trains = "mlp, tanh, one hidden layer"
+    flow = "heavy ball with momentum {momentum:g} and weight decay {weight_decay:g}"
+    along = "run"
+    axes = ("learning_rate",)
+    labelled = {"run": _FLOWS, "learning_rate": "_learning_rates"}
+    names = {"run": ("flow", "1"), "order": ("order of the distance in the learning rate", "1")}
+    tolerance = curve_tolerance(
+        order=(0.03, "extrapolation leaves the square of the smallest ratios; a wrong term makes 1 of 2")
+    )
+    tiny = {"samples": 8, "width": 4, "rates": 5, "largest_ratio": 0.1}
+
+    def trained(self) -> Values:
+        """Train at every rate, and measure how far the weights are from where the flows are."""
+        ends, flows, losses = [], self._flows, np.array([])
+        for halvings, (rate, steps) in enumerate(zip(self._learning_rates, self._steps, strict=True)):
+            run, network = descend(
+                self._network,
+                self._task,
+                steps=int(steps),
+                learning_rate=float(rate),
+                optimizer=decayed(optax.sgd, np.float64(self.weight_decay), momentum=self.momentum),
+                record_steps=np.arange(0, steps + 1, 2**halvings),
+                return_networks=True,
+            )
+            ends.append(np.asarray(ravel_pytree(eqx.filter(network, eqx.is_inexact_array))[0]))
+            losses = run["loss"].to_numpy() if halvings == 0 else losses
+        distance = np.stack([np.linalg.norm(ends - flow, axis=1) for flow in flows.ends])
+        orders = convergence_orders(self._learning_rates, distance.T)
+        return {
+            "distance": (("run", "learning_rate"), distance),
+            "straying": distance[0],
+            "order": ("run", 2 * orders[-1] - orders[-2]),
+            "loss": ("time", losses),
+            "time": ("time", flows.times),
+        }
+
+    def exact(self) -> Values:
+        """The orders; and how far the modified flow is from gradient flow, with its loss, before a step is made."""
+        flows = self._flows
+        return {
+            "order": ("run", [1.0, 1.0 if self.momentum > 0 else 2.0, 2.0]),
+            "straying": np.linalg.norm(flows.ends[2] - flows.ends[0], axis=1),
+            "loss": ("time", flows.loss),
+            "time": ("time", flows.times),
+        }
+
+    @functools.cached_property
+    def _task(self) -> Task:
+        inputs = np.random.default_rng(self.seed).normal(size=(self.samples, self.inputs))
+        widths = (self.inputs, _TEACHER_WIDTH, _OUTPUTS)
+        teacher = MLP(widths, activation="tanh", scale=_TEACHER_SCALE, seed=self.seed + 1)
+        return Task(inputs, np.asarray(teacher(inputs)), name=self.task)
+
+    @functools.cached_property
+    def _network(self) -> MLP:
+        return MLP((self.inputs, self.width, _OUTPUTS), activation="tanh", seed=self.seed)
+
+    @functools.cached_property
+    def _steps(self) -> np.ndarray:
+        """Numbers of steps, so that all rates end at one time."""
+        curvature = largest_curvature(self._network, self._task) + self.weight_decay
+        fewest = self.duration * curvature / ((1 - self.momentum) * self.largest_ratio)
+        return max(4, math.ceil(fewest)) * 2 ** np.arange(self.rates)
+
+    @functools.cached_property
+    def _learning_rates(self) -> np.ndarray:
+        return self.duration * (1 - self.momentum) / self._steps
+
+    @functools.cached_property
+    def _flows(self) -> _Flows:
+        """Where the three flows are at the end, for every rate."""
+        weights, rest = eqx.partition(self._network, eqx.is_inexact_array)
+        start, as_weights = ravel_pytree(jax.tree.map(jnp.asarray, weights))
+        x, y = self._task.inputs, self._task.targets
+
+        def loss(theta: Any) -> Any:
+            return jnp.mean(jnp.sum((eqx.combine(as_weights(theta), rest)(x) - y) ** 2, axis=1)) / 2
+
+        rates, options = self._learning_rates, {"momentum": self.momentum, "weight_decay": self.weight_decay}
+        slope, start = np.asarray(jit(jax.grad(loss))(start)), np.asarray(start)
+        shifted = [shifted_start(start, slope, learning_rate=float(rate), **options) for rate in rates]
+        starts = np.stack([*[start] * (1 + len(rates)), *shifted])
+        each_rate = np.concatenate([[0.0], rates, rates])
+        modified = modified_loss(loss, learning_rate=1.0, **options)
+
+        # The modified loss is linear in the rate, and at zero the loss of gradient flow: one program serves all.
+        def descended(theta: Any, rate: Any) -> Any:
+            plain = (loss(theta) + self.weight_decay / 2 * jnp.sum(theta**2)) / (1 - self.momentum)
+            return (1 - rate) * plain + rate * modified(theta)
+
+        slopes = jit(jax.vmap(jax.grad(descended)))
+        times = rates[0] * np.arange(self._steps[0] + 1)
+        found = solve_ivp(
+            lambda _, each: -np.asarray(slopes(each.reshape(starts.shape), each_rate)).ravel(),
+            (0.0, times[-1]),
+            starts.ravel(),
+            method="DOP853",
+            t_eval=times,
+            rtol=1e-11,
+            atol=1e-12,
+        )
+        self.require(
+            found.success, "duration", "choose a shorter one", problem=f"the flows ended early: {found.message}"
+        )
+        paths = found.y.reshape(*starts.shape, -1)
+        ends, many = paths[..., -1], len(rates)
+        along = jit(jax.vmap(loss))(paths[1 + many].T)
+        three = np.stack([np.tile(ends[0], (many, 1)), ends[1 : 1 + many], ends[1 + many :]])
+        return _Flows(three, times, np.asarray(along))
+
+
+class _Flows(NamedTuple):
+    """The flows: their ends (flow, learning rate, weight), and the loss along the modified one at the largest rate."""
+
+    ends: np.ndarray
+    times: np.ndarray
+    loss: np.ndarray
