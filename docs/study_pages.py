@@ -21,8 +21,8 @@ from dynascope.plot import Chart, fill_caption, from_json
 from dynascope.record import describe
 from dynascope.record.numbers import number
 from dynascope.report.bibliography import bibtex
-from dynascope.report.wording import parameter
-from dynascope.studies import Study, StudyEntry, find_study, study_index
+from dynascope.report.wording import plain
+from dynascope.studies import Study, StudyEntry, fields, find_study, study_index
 
 DOCS = Path(__file__).parent
 FOLDER = DOCS / "studies"
@@ -150,11 +150,11 @@ def _commands(usual: Study) -> Iterator[str]:
 
 
 def _fields(usual: Study) -> Iterator[tuple[str, str, str]]:
-    hints = get_type_hints(type(usual))
+    hints, stand_ins = get_type_hints(type(usual)), fields.stand_ins(usual)
     for field in dataclasses.fields(usual):
         default = getattr(usual, field.name)
         listed = isinstance(default, list) and default
-        value = " ".join(map(str, default)) if listed else parameter(field.name, default)
+        value = " ".join(map(str, default)) if listed else stand_ins.get(field.name) or plain(default)
         description = field.metadata["description"]
         options = [str(each) for each in get_args(hints[field.name]) if get_origin(hints[field.name]) is Literal]
         if not all(option in description for option in options):

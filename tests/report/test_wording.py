@@ -1,19 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
-from dynascope.report.wording import command, parameter, plain
-
-
-@pytest.mark.parametrize(("name", "value", "text"), [("batch_size", 64, "64"), ("seed", 0, "0"), ("noise", 0.0, "0")])
-def test_a_number_is_written_as_it_is(name, value, text):
-    assert parameter(name, value) == text
-
-
-def test_a_number_that_stands_for_something_is_not_written():
-    assert parameter("batch_size", 0) == parameter("batch_size", None) != "0"
-    assert parameter("halving_steps", 0) != "0"
-    assert parameter("amplitudes", []) == parameter("frequencies", None) != parameter("networks", [])
+from dynascope.report.wording import command, plain
 
 
 def test_the_command_names_every_parameter_and_quotes_it():

@@ -108,3 +108,18 @@ def test_what_is_outside_is_refused_when_the_study_is_made(field, value, remedy)
     with pytest.raises(InputError, match=remedy) as caught:
         Sample(**{field: value})
     assert caught.value.argument == field
+
+
+def test_what_a_value_stands_for_is_said_only_of_that_value():
+    class Stands(Study):
+        """A study that computes nothing."""
+
+        batch: int = fields.count(0, "Samples in a step.", least=0, zero="all samples")
+        rate: float | None = fields.number(None, "A rate.", above=0.0)
+        networks: list[str] = fields.choices(["a"], "Networks.", ("a", "b"), fewest=0)
+        sizes: list[int] = fields.checked([], "Sizes.")
+
+    assert fields.stand_ins(Stands()) == {
+        **{"batch": "all samples", "rate": "chosen by the study", "sizes": "chosen by the study"}
+    }
+    assert fields.stand_ins(Stands(batch=3, rate=0.1, networks=[], sizes=[1])) == {"networks": "none"}

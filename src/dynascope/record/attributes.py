@@ -142,7 +142,7 @@ _KINDS = {
     **dict.fromkeys(("curve_variables", "steps", "loss_function", "loss_convention"), _TEXT),
     **dict.fromkeys((INITIAL_LOSS, "curve_error", "share_of_fall"), _NUMBER),
     **dict.fromkeys(("warnings", "description"), _TEXTS),
-    **dict.fromkeys(("descriptions", "versions"), _NAMED_TEXTS),
+    **dict.fromkeys(("descriptions", "stand_ins", "versions"), _NAMED_TEXTS),
     **dict.fromkeys(("agreement", "checks"), _QUANTITIES),
     **dict.fromkeys(("normalised", "complete"), _FLAG),
     **dict.fromkeys(("samples", "input_dimension", "output_dimension", "degree"), _COUNT),

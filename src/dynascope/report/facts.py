@@ -16,7 +16,7 @@ from dynascope.record import CONVENTION, TreeView, describe, names_of
 from dynascope.record.numbers import number
 from dynascope.record.staircase_names import INITIAL_LOSS
 from dynascope.record.tree_view import WHY_UNDECIDED
-from dynascope.report.wording import command, parameter, words
+from dynascope.report.wording import command, plain, words
 
 __all__ = [
     "Parameter",
@@ -83,7 +83,8 @@ def parameters_of(view: TreeView, facts: Mapping[Any, Any]) -> list[Parameter]:
     if view.staircase is not None:
         parameters |= {name: facts[name] for name in _OF_A_START if name in facts and name not in parameters}
     about = {**_OF_A_START, **({} if "study" in facts else _ABOUT), **read_json(facts, "descriptions", {})}
-    told = [(name, parameter(name, value), str(about.get(name, ""))) for name, value in parameters.items()]
+    stand_ins = read_json(facts, "stand_ins", {})
+    told = [(name, stand_ins.get(name) or plain(value), str(about.get(name, ""))) for name, value in parameters.items()]
     return [Parameter(words(name), value, _in_words(text, parameters)) for name, value, text in told]
 
 

@@ -12,34 +12,10 @@ from markupsafe import Markup, escape
 
 from dynascope.record.numbers import number
 
-__all__ = ["command", "parameter", "plain", "printed", "words"]
+__all__ = ["command", "plain", "printed", "words"]
 
 _PROGRAM_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?[eE][+-]?\d+(?!\w)")
 _POWER = re.compile(r"(?<=\w)\^([-−]?\([^()<&]*\)|\|[^|<&]*\||[-−]?[\w.]*\w)")
-# What a number stands for that is no number of anything.
-_STANDS_FOR = {
-    ("batch_size", 0): "all samples in every step",
-    ("batch_size", None): "all samples in every step",
-    ("halving_steps", 0): "never",
-    ("digits_seeds", 0): "none, the digits are left out",
-    ("steps", 0): "as many as the forecast needs",
-}
-
-
-def parameter(name: str, value: Any) -> str:
-    """A parameter as text, in words where a number or nothing stands for something else.
-
-    Example:
-        >>> parameter("batch_size", 0), parameter("batch_size", 32), parameter("irreps", [])
-        ('all samples in every step', '32', 'chosen by the study')
-    """
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        said = _STANDS_FOR.get((name, value))
-        if said is not None:
-            return said
-    if value is None or value == []:
-        return "none" if name == "networks" else "chosen by the study"
-    return plain(value)
 
 
 def command(study: str, parameters: Mapping[str, Any]) -> str:

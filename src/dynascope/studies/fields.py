@@ -24,6 +24,7 @@ __all__ = [
     "numbers",
     "positive",
     "seed",
+    "stand_ins",
     "text",
     "weakest",
 ]
@@ -32,15 +33,15 @@ Bound = float | str | None  # of a field, which is a number, or the name of anot
 _Check = Callable[[str, Any, Any], None]
 
 
-def count(default: int | None, description: str, *, least: Bound = 1, most: Bound = None) -> Any:
-    """A whole number from `least` to `most`; None where that is the default."""
+def count(default: int | None, description: str, *, least: Bound = 1, most: Bound = None, zero: str = "") -> Any:
+    """A whole number from `least` to `most`; None where that is the default; `zero` says what zero stands for."""
 
     def check(name: str, value: Any, study: Any) -> None:
         if value is not None or default is not None:
             low, high = _bound(least, study, 1), _bound(most, study, math.inf)
             require_integer(least=int(low), most=high, **{name: value})
 
-    return _field(default, description, check)
+    return _field(default, description, check, {"0": zero} if zero else {})
 
 
 def positive(default: float, description: str, **bounds: Any) -> Any:
@@ -115,7 +116,7 @@ def choices(default: Sequence[str], description: str, options: Sequence[str], *,
         right = right and set(value) <= set(options)
         require(right, f"{name} is {value}", argument=name, value=value, remedy=remedy)
 
-    return _field(list(default), description, check)
+    return _field(list(default), description, check, {"[]": "none"})
 
 
 def flag(default: bool, description: str) -> Any:
@@ -168,15 +169,25 @@ def descriptions(study: Any) -> dict[str, str]:
     return {name: description for name, description in said.items() if description is not None}
 
 
+def stand_ins(study: Any) -> dict[str, str]:
+    """What the values of a study stand for, by the names of the fields whose value stands for something else."""
+    meanings = {each.name: each.metadata.get("meanings", {}) for each in dataclasses.fields(study)}
+    values = {name: str(getattr(study, name)) for name in meanings}
+    return {name: meanings[name][value] for name, value in values.items() if value in meanings[name]}
+
+
 def described(study: type) -> str:
     """The docstring of a study with what its fields say of themselves."""
     lines = [f"        {name}: {description}" for name, description in descriptions(study).items()]
     return "\n".join([(study.__doc__ or "").rstrip(), *(["\n    Attributes:", *lines] if lines else [])])
 
 
-def _field(default: Any, description: str, check: _Check) -> Any:
+def _field(default: Any, description: str, check: _Check, meanings: Mapping[str, str] | None = None) -> Any:
+    """A field; an empty list and None stand for the choice of the study unless `meanings` says otherwise."""
     start: dict[str, Any] = {"default_factory": default.copy} if isinstance(default, list) else {"default": default}
-    return dataclasses.field(**start, metadata={"description": description, "check": check})
+    chosen = dict.fromkeys(("None", "[]"), "chosen by the study")
+    metadata = {"description": description, "check": check, "meanings": {**chosen, **(meanings or {})}}
+    return dataclasses.field(**start, metadata=metadata)
 
 
 def _bound(bound: Bound, study: Any, without: float) -> float:

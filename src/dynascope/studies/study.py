@@ -205,6 +205,7 @@ class Study:
             "reference": f"{self.reference.paper} (arXiv {self.reference.arxiv})",
             "parameters": json.dumps(dataclasses.asdict(self)),
             "descriptions": json.dumps(fields.descriptions(self), ensure_ascii=False),
+            "stand_ins": json.dumps(fields.stand_ins(self), ensure_ascii=False),
             "planes": json.dumps(self.planes),
             "command": self._command,
         }

@@ -71,7 +71,10 @@ class WidthPhases(Study):
     target: float = number(1.5, "S, the slope of the target y = S·x on the line.", nonzero=True)
     digits_samples: int = count(100, "Number of digits to train on.", least=_COMPARED_INPUTS, most=_DIGITS - 2)
     digits_seeds: int = count(
-        2, "Number of ReLU networks for each parametrisation and κ; zero leaves the digits out.", least=0
+        2,
+        "Number of ReLU networks for each parametrisation and κ; zero leaves the digits out.",
+        least=0,
+        zero="none, the digits are left out",
     )
     seed: int = seed("Seed of the first network, and of the choice of digits.")
 

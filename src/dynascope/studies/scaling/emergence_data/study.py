@@ -72,7 +72,7 @@ class EmergenceData(SkillNeeds):
     width: int = count(100, "Hidden neurons of the networks.")
     learning_rate: float = positive(0.1, "Learning rate of the networks.")
     halving_steps: int = count(
-        0, "Steps after which the learning rate is halved, again and again; zero for never.", least=0
+        0, "Steps after which the learning rate is halved, again and again; zero for never.", least=0, zero="never"
     )
     steps: int = count(10_000, "Steps of the networks.")
     batch_size: int = count(128, "Samples in a step, at most those of the largest training set.")

@@ -63,7 +63,9 @@ class EmergenceParameters(SkillNeeds):
     learning_rate: float = positive(0.02, "Learning rate of Adam.")
     weight_decay: float = number(5e-5, "Coefficient λ of ½ λ‖θ‖².", least=0.0)
     steps: int = count(16_000, "Steps of the networks.")
-    batch_size: int = count(0, "Fresh samples in a step; zero for all inputs in every step.", least=0)
+    batch_size: int = count(
+        0, "Fresh samples in a step; zero for all inputs in every step.", least=0, zero="all samples in every step"
+    )
     runs: int = count(96, "Networks of each width that learn all skills.", least=2)
     alone: int = count(384, "Networks of each width that learn one skill alone.", least=2)
     features: int = count(4, "N_c of the model of the theory.")

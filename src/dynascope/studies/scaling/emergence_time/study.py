@@ -62,10 +62,16 @@ class EmergenceTime(EmergenceStudy):
     )
     learning_rate: float = positive(0.05, "η of gradient descent.")
     batch_size: int = count(
-        0, "Fresh samples in a step; zero for the exact gradient over all inputs, of at most 16 bits.", least=0
+        0,
+        "Fresh samples in a step; zero for the exact gradient over all inputs, of at most 16 bits.",
+        least=0,
+        zero="all samples in every step",
     )
     steps: int = count(
-        0, "Steps with all skills; zero for one and a half times the last step that is forecast.", least=0
+        0,
+        "Steps with all skills; zero for one and a half times the last step that is forecast.",
+        least=0,
+        zero="as many as the forecast needs",
     )
     calibration_steps: int = count(1200, "Steps with one skill, enough to learn it.", least=20)
     calibration_seeds: int = count(
