@@ -21,7 +21,7 @@ from dynascope.plot import Chart, fill_caption, from_json
 from dynascope.record import describe
 from dynascope.record.numbers import number
 from dynascope.report.bibliography import bibtex
-from dynascope.report.wording import plain
+from dynascope.report.formatting import plain
 from dynascope.studies import Study, StudyEntry, fields, find_study, study_index
 
 DOCS = Path(__file__).parent

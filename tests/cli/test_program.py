@@ -32,7 +32,7 @@ def test_a_program_ends_itself_with_its_code_whatever_still_computes(ended, monk
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("dynascope.cli.listing.study_index", fail)
+    monkeypatch.setattr("dynascope.cli.list_studies.study_index", fail)
     assert ended() == code
     said = capsys.readouterr().err
     assert told in said

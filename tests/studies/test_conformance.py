@@ -15,7 +15,7 @@ import xarray as xr
 from resumable import rows
 from tiny_runs import TinyRun, tiny_run
 
-from dynascope.cli.answers import study_answer
+from dynascope.cli.json_output import study_answer
 from dynascope.comparison.claim import Claim, Outcome
 from dynascope.comparison.verdict import HEADINGS
 from dynascope.plot import draw_chart, from_json
@@ -63,7 +63,7 @@ def predicted_again(again) -> xr.Dataset:
         if again.name in DESCENDING:
             patch.setattr(type(again), "observe", lambda _: pytest.fail("it was observed"))
             return again.predict()
-        for name in ("dynascope.flows.continuous", "dynascope.training.descend"):
+        for name in ("dynascope.flows.gradient_flow", "dynascope.training.descend"):
             module = importlib.import_module(name)  # whose function may have the same name
             patch.setattr(module, "gather", lambda *_, **__: pytest.fail("it was trained"))
         return again.predict()

@@ -13,7 +13,7 @@ from dynascope.compilation import jit
 from dynascope.groups import cyclic
 from dynascope.networks import DiagonalLinear
 from dynascope.prediction.theories.catalogue import THEORIES
-from dynascope.prediction.theories.trust import Solved
+from dynascope.prediction.theories.time_tolerance import Solved
 from dynascope.tasks import Task
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers

@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float
 
 from dynascope.compilation import filter_jit
 from dynascope.flows.exact.neuron_curvature import in_closed_form, loss_curvature, slopes_of_curvature
+from dynascope.flows.solvers.follow_until import Here, follow_until, tsitouras
 from dynascope.flows.solvers.rosenbrock import rosenbrock_step
-from dynascope.flows.solvers.stabilised import legendre_step
-from dynascope.flows.solvers.until import Here, follow_until, tsitouras
+from dynascope.flows.solvers.runge_kutta_legendre import legendre_step
 from dynascope.protocols import Average, SumOfNeurons
 
 __all__ = ["Settled", "settle"]

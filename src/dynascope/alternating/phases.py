@@ -11,10 +11,10 @@ import numpy as np
 
 from dynascope.alternating.correlations import correlations
 from dynascope.alternating.cost_phase import settle
-from dynascope.alternating.effort import Effort
 from dynascope.alternating.events import Event, Jumps, listed
 from dynascope.alternating.lockstep import Call
 from dynascope.alternating.neurons import kinked, padded, require_neurons
+from dynascope.alternating.operation_count import Effort
 from dynascope.alternating.quadratic_neurons import slopes_by_moments
 from dynascope.alternating.saddle import Departure, rest
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest

@@ -18,10 +18,10 @@ from dynascope import __version__, record, report
 from dynascope.arguments import require, require_choice
 from dynascope.cli.exit_codes import AGREED
 from dynascope.cli.failure import FAILURES, Failure
-from dynascope.cli.listing import List
+from dynascope.cli.list_studies import List
+from dynascope.cli.output import open_page, print_json, writing
 from dynascope.cli.parsing import parsed, unknown_command
 from dynascope.cli.predict import Predict
-from dynascope.cli.results import open_page, print_json, writing
 from dynascope.cli.run import Run, runner, with_every_study
 from dynascope.cli.which import Which
 from dynascope.studies import find_studies, find_study

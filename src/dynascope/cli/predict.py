@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import comparison, plot, prediction, record
 from dynascope.arguments import require, require_between, require_integer
-from dynascope.cli.answers import prediction_answer
 from dynascope.cli.exit_codes import code_of
 from dynascope.cli.failure import FAILURES, Failure
-from dynascope.cli.progress import step
-from dynascope.cli.remedies import in_options
-from dynascope.cli.results import (
+from dynascope.cli.json_output import prediction_answer
+from dynascope.cli.output import (
     check_before,
     open_page,
     page_of,
@@ -28,6 +26,8 @@ from dynascope.cli.results import (
     result_name,
     write_results,
 )
+from dynascope.cli.progress import step
+from dynascope.cli.remedies import in_options
 from dynascope.cli.user_curve import UserCurve, of_another_start
 from dynascope.cli.user_data import UserData
 from dynascope.cli.user_training import UserTraining
@@ -112,8 +112,8 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             print_json(answer if failure is None else {**answer, "error": failure.answer})
         else:
             # They load rich, which JSON does without.
-            from dynascope.cli.console import print_data, print_staircase
-            from dynascope.cli.console_curve import print_curve
+            from dynascope.cli.terminal import print_data, print_staircase
+            from dynascope.cli.terminal_curve import print_curve
 
             if self.prepares:
                 print_data(task)

@@ -13,10 +13,10 @@ import tyro
 
 # The face of a room loads what is behind it when it is used.
 from dynascope import record
-from dynascope.cli.answers import study_answer
 from dynascope.cli.exit_codes import code_of
+from dynascope.cli.json_output import study_answer
+from dynascope.cli.output import check_before, open_page, print_json, print_places, result_name, write_results
 from dynascope.cli.progress import step
-from dynascope.cli.results import check_before, open_page, print_json, print_places, result_name, write_results
 
 if TYPE_CHECKING:
     from dynascope.studies import Study
@@ -101,7 +101,7 @@ def _run(study: Study, out: Path, open: bool, as_json: bool) -> int:
     if as_json:
         print_json(study_answer(study, view, seconds=time.perf_counter() - start, record=written))
     else:
-        from dynascope.cli.console import print_agreement  # it loads rich, which JSON does without
+        from dynascope.cli.terminal import print_agreement  # it loads rich, which JSON does without
 
         print_agreement(study.reference, view)
         print_places(written)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import __version__, prediction
 from dynascope.cli.exit_codes import AGREED
+from dynascope.cli.output import print_json
 from dynascope.cli.progress import step
 from dynascope.cli.remedies import in_options
-from dynascope.cli.results import print_json
 from dynascope.cli.user_data import UserData
 from dynascope.cli.user_weights import UserWeights
 from dynascope.cli.width import page_width

@@ -1,10 +1,10 @@
-from .continuous import gradient_flow as gradient_flow
 from .deadline import stopping_after as stopping_after
 from .exact.deep_diagonal import deep_diagonal_flow as deep_diagonal_flow
 from .exact.neuron_bundles import linear_flow as linear_flow
 from .exact.ornstein_uhlenbeck import ornstein_uhlenbeck as ornstein_uhlenbeck
 from .exact.polar_neurons import polar_flow as polar_flow
 from .exact.signed_phases import diagonal_flow as diagonal_flow
+from .gradient_flow import gradient_flow as gradient_flow
 from .langevin import LangevinRuns as LangevinRuns
 from .langevin import langevin as langevin
 from .margin_flow import MarginPath as MarginPath

@@ -1,19 +1,18 @@
 from .balanced_linear import balanced_linear as balanced_linear
 from .batch_normalisation import BatchNormalisation as BatchNormalisation
-from .constructions import recurrent_composition as recurrent_composition
-from .constructions import tree_composition as tree_composition
-from .constructions import two_layer_composition as two_layer_composition
 from .convolutional import Convolutional as Convolutional
 from .deep_diagonal import DeepDiagonal as DeepDiagonal
 from .deep_linear import DeepLinear as DeepLinear
 from .deep_linear import linear_layers as linear_layers
 from .diagonal_linear import DiagonalLinear as DiagonalLinear
+from .exact_composition import recurrent_composition as recurrent_composition
+from .exact_composition import tree_composition as tree_composition
+from .exact_composition import two_layer_composition as two_layer_composition
 from .kinds import network_for as network_for
 from .linear_attention import LinearAttention as LinearAttention
 from .linear_attention import MergedAttention as MergedAttention
 from .mlp import MLP as MLP
 from .neuron_sum import NeuronSum as NeuronSum
-from .parametrised import initial_network as initial_network
 from .recurrent import Recurrent as Recurrent
 from .residual import ResNet18 as ResNet18
 from .transformer import Transformer as Transformer
@@ -26,3 +25,4 @@ from .user_module import at_unit_scale as at_unit_scale
 from .user_module import user_network as user_network
 from .user_weights import weights_from_file as weights_from_file
 from .vgg import VGG16 as VGG16
+from .width_parametrisation import initial_network as initial_network

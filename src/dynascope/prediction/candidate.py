@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
-from dynascope.prediction.in_words import in_words
 from dynascope.prediction.theories.theory import Theory
+from dynascope.prediction.which_text import in_words
 from dynascope.theory.assumptions import EQUAL_RATES, FULL_BATCHES, SMALL_STEPS, Assumption
 
 __all__ = ["TRAINING", "Candidate", "Candidates", "Measured", "rank"]

@@ -9,7 +9,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from dynascope.protocols import Learnable
-from dynascope.tasks.data.names import listed
+from dynascope.tasks.data.column_names import listed
 from dynascope.tasks.task import Task
 
 __all__ = ["determining_inputs", "placeholders", "with_doubts"]

@@ -16,7 +16,7 @@ from dynascope.flows.exact.neuron_bundles import begin_bundles
 from dynascope.flows.exact.signed_phases import begin_phases
 from dynascope.flows.exact.stiff_neurons import work_of_a_step
 from dynascope.flows.progress import counted
-from dynascope.flows.solvers.by_stiffness import Begun, few_equations
+from dynascope.flows.solvers.solver_choice import Begun, few_equations
 from dynascope.flows.solvers.stepping import resolved_loss
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear

@@ -11,8 +11,8 @@ import numpy as np
 
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.prediction.case import Case
-from dynascope.prediction.tangent_modes import tangent_modes
-from dynascope.prediction.theories.followed import settled_times
+from dynascope.prediction.ntk_modes import tangent_modes
+from dynascope.prediction.theories.loss_record import settled_times
 from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.theory import assumptions

@@ -15,19 +15,19 @@ from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction.alternating_flow import MAX_STEPS
-from dynascope.prediction.at_this_scale import at_this_scale
 from dynascope.prediction.candidate import Candidate, Measured, rank
 from dynascope.prediction.case import Case
+from dynascope.prediction.cost import announce_needs
 from dynascope.prediction.doubtful_data import with_doubts
-from dynascope.prediction.learned import with_words
-from dynascope.prediction.needs import announce_needs
+from dynascope.prediction.finite_scale import at_this_scale
+from dynascope.prediction.learned_features import with_words
 from dynascope.prediction.structure import Rows, readable, unread
 from dynascope.prediction.theories.catalogue import THEORIES
 from dynascope.prediction.theories.curves import CURVES
 from dynascope.prediction.theories.kernel_regression import KERNELS
 from dynascope.prediction.theories.staircases import STAIRCASES
 from dynascope.prediction.theories.theory import Theory
-from dynascope.prediction.units import with_units
+from dynascope.prediction.unit_dependence import with_units
 from dynascope.prediction.which_theory import chosen, fitting, require_network
 from dynascope.protocols import Learnable, Network
 from dynascope.tasks.as_task import as_task

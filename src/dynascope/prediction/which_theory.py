@@ -10,9 +10,9 @@ from dynascope.arguments import require, require_choice
 from dynascope.errors import InputError
 from dynascope.networks.kinds import KINDS, NetworkKind, network_for
 from dynascope.networks.user_module import at_unit_scale, user_network
-from dynascope.prediction.calls import Names, function_call, horizon, names_of, predict_call, script
 from dynascope.prediction.candidate import TRAINING, Candidate, Candidates, Measured, rank
 from dynascope.prediction.case import Case
+from dynascope.prediction.example_calls import Names, function_call, horizon, names_of, predict_call, script
 from dynascope.prediction.measures import violation
 from dynascope.prediction.structure import (
     is_module,

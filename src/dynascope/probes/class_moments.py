@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any, SupportsIndex
 
 from dynascope.arguments import array_namespace, checked, require, require_integer, require_labels, require_room
-from dynascope.probes.features.rows import finite_matrix
+from dynascope.probes.features.samples import finite_matrix
 
 __all__ = ["ClassMoments", "between_class_share", "class_moments"]
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 from dynascope.arguments import array_namespace, checked, holds, require, require_choice
 from dynascope.errors import InputError
 from dynascope.probes.class_moments import ClassMoments, class_moments
-from dynascope.probes.features.rows import finite_matrix
+from dynascope.probes.features.samples import finite_matrix
 
 __all__ = [
     "ClassMoments",

@@ -15,9 +15,9 @@ from jaxtyping import Bool, Float
 
 from dynascope.record import staircase_names as names
 from dynascope.record.clock import is_exponential, time_unit
-from dynascope.record.gathering import gathered_reasons, numbered
 from dynascope.record.names import STEPS
 from dynascope.record.numbers import number
+from dynascope.record.repeated_sentences import gathered_reasons, numbered
 
 __all__ = ["Jump", "SeedJump", "SeenJump", "StaircaseView", "counted_words", "is_staircase"]
 

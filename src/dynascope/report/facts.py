@@ -16,7 +16,7 @@ from dynascope.record import CONVENTION, TreeView, describe, names_of
 from dynascope.record.numbers import number
 from dynascope.record.staircase_names import INITIAL_LOSS
 from dynascope.record.tree_view import WHY_UNDECIDED
-from dynascope.report.wording import command, plain, words
+from dynascope.report.formatting import command, plain, words
 
 __all__ = [
     "Parameter",

@@ -39,10 +39,10 @@ from dynascope.report.facts import (
     parameters_of,
     read_json,
 )
+from dynascope.report.formatting import printed
 from dynascope.report.page_figures import page_figures
 from dynascope.report.patterns import patterns
 from dynascope.report.staircase_words import asked_of_a_staircase, expected_of_a_staircase, meaning_of_a_staircase
-from dynascope.report.wording import printed
 
 __all__ = ["render_page", "write_page"]
 

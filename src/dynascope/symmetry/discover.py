@@ -10,7 +10,7 @@ import numpy as np
 
 from dynascope.arguments import require, require_integer, require_positive, require_seed, said_bytes
 from dynascope.symmetry.affine import Generators, affine_generators, independent, unknowns
-from dynascope.symmetry.brackets import bracket_ranks, flat_gradients
+from dynascope.symmetry.lie_brackets import bracket_ranks, flat_gradients
 from dynascope.symmetry.parameters import points, read
 
 __all__ = ["Discovery", "discover", "discovery_memory"]

@@ -23,8 +23,8 @@ from dynascope.arguments import (
 from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
 from dynascope.symmetry.charge import Charge, checked_charge
-from dynascope.symmetry.defects import lengths
 from dynascope.symmetry.parameters import arrays_by_path
+from dynascope.symmetry.symmetry_defects import lengths
 
 __all__ = ["Identities", "check_identities", "orbit_directions", "rotation_charge"]
 

@@ -9,8 +9,8 @@ from itertools import chain
 import numpy as np
 
 from dynascope.symmetry.charge import Charge, Part
-from dynascope.symmetry.defects import holds_far, lengths
 from dynascope.symmetry.parameters import Model, Point
+from dynascope.symmetry.symmetry_defects import holds_far, lengths
 
 __all__ = ["mixing_units"]
 

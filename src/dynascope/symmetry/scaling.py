@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
-from dynascope.symmetry.degrees import Degree, Origin, agreeing, even_along, invariant, require_invariant, viewed
 from dynascope.symmetry.exponents import Exponents
+from dynascope.symmetry.homogeneity import Degree, Origin, agreeing, even_along, invariant, require_invariant, viewed
 from dynascope.symmetry.loops import LONGEST, body_of, folded, scanned
 from dynascope.symmetry.scaling_rules import Rules
 from dynascope.symmetry.views import shape_of, view_of

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import JaxprEqn
 
-from dynascope.symmetry.degrees import (
+from dynascope.symmetry.exponents import Exponents
+from dynascope.symmetry.homogeneity import (
     Degree,
     agreeing,
     even_along,
@@ -22,7 +23,6 @@ from dynascope.symmetry.degrees import (
     require_invariant,
     viewed,
 )
-from dynascope.symmetry.exponents import Exponents
 from dynascope.symmetry.loops import sliced
 from dynascope.symmetry.views import VIEWS, shape_of, view_of
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.symmetry.degrees import Degree, agreeing, invariant, require_invariant, viewed
 from dynascope.symmetry.exponents import Exponents
+from dynascope.symmetry.homogeneity import Degree, agreeing, invariant, require_invariant, viewed
 
 __all__ = ["VIEWS", "reshape_groups", "reshaped", "shape_of", "view_of"]
 

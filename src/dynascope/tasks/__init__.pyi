@@ -6,8 +6,8 @@ from .algebra.modular_addition import modular_addition as modular_addition
 from .algebra.modular_arithmetic import ModularArithmetic as ModularArithmetic
 from .as_task import as_task as as_task
 from .augmentation import CropAndFlip as CropAndFlip
+from .data.digits import digits as digits
 from .data.files import from_file as from_file
-from .data.handwritten import digits as digits
 from .data.images import Images as Images
 from .data.images import read_images as read_images
 from .data.tables import from_table as from_table

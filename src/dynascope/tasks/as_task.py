@@ -6,8 +6,8 @@ from typing import Any
 
 from dynascope.errors import InputError
 from dynascope.protocols import Learnable
-from dynascope.tasks.data.assembled import assembled
-from dynascope.tasks.data.bunches import BunchParts, is_bunch
+from dynascope.tasks.data.sklearn_data import BunchParts, is_bunch
+from dynascope.tasks.data.table_task import assembled
 from dynascope.tasks.task import Task
 
 __all__ = ["as_task"]

@@ -14,9 +14,9 @@ from jaxtyping import Float
 from dynascope.arguments import require, require_between
 from dynascope.protocols import Network
 from dynascope.tasks.affine import AffineMap, varying
-from dynascope.tasks.data.given import given_inputs, given_targets, require_same_rows
+from dynascope.tasks.data.user_arrays import given_inputs, given_targets, require_same_rows
 from dynascope.tasks.digest import data_digest
-from dynascope.tasks.samples import check_samples, column_names
+from dynascope.tasks.sample_checks import check_samples, column_names
 from dynascope.tasks.split import split_rows
 from dynascope.tasks.standardised import standardising
 from dynascope.tasks.transform import Transform

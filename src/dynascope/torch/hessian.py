@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from scipy.sparse.linalg import LinearOperator
 
-from dynascope.torch.places import parameter_places
+from dynascope.torch.devices import parameter_places
 
 __all__ = ["hessian_operator"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from dynascope.arguments import require, require_number, shown
 from dynascope.errors import InputError
 from dynascope.symmetry import Charge
-from dynascope.symmetry.followed import parameter_paths
+from dynascope.symmetry.tracked import parameter_paths
 
 __all__ = ["ChargeGroups"]
 

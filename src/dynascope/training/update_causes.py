@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dynascope.symmetry.followed import parameter_paths
 from dynascope.symmetry.parameters import arrays_by_path
 from dynascope.symmetry.step_rules import DEPARTURES, RULES, Rule
+from dynascope.symmetry.tracked import parameter_paths
 from dynascope.training.charge_groups import ChargeGroups
 from dynascope.training.statistics import Latest, Recursion, StepStatistic
 from dynascope.training.step import Step

@@ -10,7 +10,7 @@ import pytest
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.probes.kernel import dense_stack_kernel, neural_tangent_kernel, target_alignment
-from dynascope.probes.kernel.measures import kernel_distance
+from dynascope.probes.kernel.distance_and_alignment import kernel_distance
 
 
 def det(shape, a):

@@ -18,8 +18,8 @@ from dynascope.comparison.user_curves.units import LOSSES, LossName, factor_of, 
 from dynascope.errors import InputError
 from dynascope.record import StaircaseView
 from dynascope.record import staircase_names as names
-from dynascope.record.gathering import gathered_reasons, numbered
 from dynascope.record.numbers import number
+from dynascope.record.repeated_sentences import gathered_reasons, numbered
 from dynascope.record.staircase import with_slow_jumps, with_tolerances
 from dynascope.record.staircase_view import is_staircase
 

@@ -24,7 +24,7 @@ from dynascope.arguments import (
 )
 from dynascope.comparison.user_curves.units import LOSSES, LossName
 from dynascope.record import describe, make_record
-from dynascope.tasks.data.names import is_unnamed, listed
+from dynascope.tasks.data.column_names import is_unnamed, listed
 from dynascope.tasks.data.plain_arrays import plain
 from dynascope.tasks.data.table_files import read_frame
 

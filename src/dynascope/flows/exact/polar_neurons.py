@@ -18,8 +18,8 @@ from dynascope.errors import DivergenceError
 from dynascope.flows.deadline import overdue
 from dynascope.flows.exact.stiff_neurons import Neurons, StiffNeurons, work_of_a_step
 from dynascope.flows.progress import tell_along
-from dynascope.flows.solvers.by_stiffness import Solver, Work
 from dynascope.flows.solvers.rosenbrock import follow_stiffly
+from dynascope.flows.solvers.solver_choice import Solver, Work
 from dynascope.flows.solvers.stepping import require_tolerance, resolving
 from dynascope.protocols import SumOfNeurons
 from dynascope.record import make_record

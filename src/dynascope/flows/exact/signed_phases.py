@@ -11,8 +11,8 @@ from jaxtyping import Array, Float
 
 from dynascope.arguments import require, require_positive
 from dynascope.flows.solvers.adaptive import StiffFlow
-from dynascope.flows.solvers.by_stiffness import Begun, Solver, Work
 from dynascope.flows.solvers.rosenbrock import solution
+from dynascope.flows.solvers.solver_choice import Begun, Solver, Work
 from dynascope.flows.solvers.stepping import require_correlation
 from dynascope.record import make_record
 from dynascope.tasks.task import Task

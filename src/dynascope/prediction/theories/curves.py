@@ -12,7 +12,7 @@ import numpy as np
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.prediction.case import Case
 from dynascope.prediction.measures import violation
-from dynascope.prediction.theories.followed import POINTS, Curve, followed
+from dynascope.prediction.theories.loss_record import POINTS, Curve, followed
 from dynascope.prediction.theories.theory import Theory
 from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory import balanced, deep_modes, function_space, line_inputs, neuron

@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 
 from dynascope.prediction.case import Case
-from dynascope.prediction.tangent_modes import BLOCK, COPIES, tangent_modes
-from dynascope.prediction.theories.followed import Curve, curve_record, settled_times
+from dynascope.prediction.ntk_modes import BLOCK, COPIES, tangent_modes
+from dynascope.prediction.theories.loss_record import Curve, curve_record, settled_times
 from dynascope.prediction.theories.theory import Theory
 from dynascope.theory.assumptions import LAZY_TRAINING
 from dynascope.theory.domain import Domain

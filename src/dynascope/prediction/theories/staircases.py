@@ -17,7 +17,7 @@ from dynascope.prediction.alternating_flow import expected_time_error, predict_b
 from dynascope.prediction.case import Case
 from dynascope.prediction.theories.algebra import ALGEBRA
 from dynascope.prediction.theories.theory import Theory
-from dynascope.prediction.theories.trust import Solved, Trust, neurons_of, time_error
+from dynascope.prediction.theories.time_tolerance import Solved, Trust, neurons_of, time_error
 from dynascope.protocols import SumOfNeurons
 from dynascope.record import Staircase
 from dynascope.tasks.in_context import InContextRegression

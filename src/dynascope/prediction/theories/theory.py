@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 from dynascope.prediction.case import Case
-from dynascope.prediction.theories.trust import Solved, time_error
+from dynascope.prediction.theories.time_tolerance import Solved, time_error
 from dynascope.theory.assumptions import Assumption
 from dynascope.theory.domain import Domain
 

@@ -15,7 +15,7 @@ from dynascope.probes.features.modes import (
     row_modes,
 )
 from dynascope.probes.features.moments import FeatureMoments
-from dynascope.probes.features.rows import OutputFunction, Rows, check_samples, sample_rows
+from dynascope.probes.features.samples import OutputFunction, Rows, check_samples, sample_rows
 
 __all__ = ["feature_metrics"]
 

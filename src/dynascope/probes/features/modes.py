@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dynascope.arguments import array_namespace, holds, require, require_axes, require_finite_values
-from dynascope.probes.features.rows import OutputFunction, Rows, centred, check_samples, finite_matrix, sample_rows
+from dynascope.probes.features.samples import OutputFunction, Rows, centred, check_samples, finite_matrix, sample_rows
 
 __all__ = [
     "Eigenfeatures",

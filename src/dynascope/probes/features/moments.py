@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from dynascope.arguments import array_namespace, require
-from dynascope.probes.features.rows import OutputFunction, Rows, sample_rows
+from dynascope.probes.features.samples import OutputFunction, Rows, sample_rows
 
 __all__ = ["FeatureMoments", "feature_moments"]
 

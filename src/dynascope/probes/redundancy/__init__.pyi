@@ -1,6 +1,6 @@
 from .clusters import redundant_units as redundant_units
+from .hidden_units import UnitGroup as UnitGroup
+from .hidden_units import UnitPart as UnitPart
+from .hidden_units import UnitWeights as UnitWeights
+from .hidden_units import unit_weights as unit_weights
 from .normal import normal_hessians as normal_hessians
-from .units import UnitGroup as UnitGroup
-from .units import UnitPart as UnitPart
-from .units import UnitWeights as UnitWeights
-from .units import unit_weights as unit_weights

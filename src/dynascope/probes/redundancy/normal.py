@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from dynascope.arguments import require, require_finite_values, require_integer, require_number, require_room, shown
 from dynascope.compilation import filter_jit
-from dynascope.probes.redundancy.units import UnitGroup, unit_weights
+from dynascope.probes.redundancy.hidden_units import UnitGroup, unit_weights
 
 __all__ = ["normal_hessians"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from dynascope.flows.continuous import gradient_flow
+from dynascope.flows.gradient_flow import gradient_flow
 from dynascope.networks import MLP
 from dynascope.studies.features.averages import error_of_mean, error_of_median
 from dynascope.studies.features.sines import sines

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynascope.arguments import require_choice
-from dynascope.tasks.data.handwritten import digits
+from dynascope.tasks.data.digits import digits
 
 __all__ = ["LABELS", "RelabelledDigits", "balanced_digits", "relabelled_digits"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from dynascope.errors import DivergenceError
-from dynascope.flows.continuous import gradient_flow
+from dynascope.flows.gradient_flow import gradient_flow
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.tasks.task import Task
 from dynascope.theory.scalar_networks.scalar import Setting

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 
 from dynascope.arguments import shown
 from dynascope.errors import InputError
-from dynascope.tasks.data.names import listed, require_different
+from dynascope.tasks.data.column_names import listed, require_different
 from dynascope.tasks.data.plain_arrays import plain
 
 __all__ = ["Column", "Kind", "columns_of", "not_numbers", "to_numbers"]

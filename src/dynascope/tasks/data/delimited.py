@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from dynascope.arguments import require
+from dynascope.tasks.data.column_names import is_unnamed, require_different, with_names
+from dynascope.tasks.data.decimal_marks import with_numbers
 from dynascope.tasks.data.layout import find_layout, rows_of
-from dynascope.tasks.data.names import is_unnamed, require_different, with_names
-from dynascope.tasks.data.number_marks import with_numbers
 
 __all__ = ["ReadTable", "read_delimited"]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from dynascope.arguments import require
 from dynascope.tasks.data.array_files import read_arrays
-from dynascope.tasks.data.assembled import assembled
+from dynascope.tasks.data.column_roles import split_frame
 from dynascope.tasks.data.columns import columns_of
-from dynascope.tasks.data.gaps import Missing
-from dynascope.tasks.data.roles import split_frame
+from dynascope.tasks.data.missing_values import Missing
 from dynascope.tasks.data.table_files import TABLES, read_frame
+from dynascope.tasks.data.table_task import assembled
 from dynascope.tasks.task import Task
 
 __all__ = ["from_file"]

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from dynascope.tasks.data.handwritten import digits
+from dynascope.tasks.data.digits import digits
 from dynascope.tasks.data.images import read_images
 from dynascope.tasks.labelled import Labelled
 

@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 
 from dynascope.errors import InputError
-from dynascope.tasks.data.assembled import assembled
-from dynascope.tasks.data.bunches import BunchParts, is_bunch
-from dynascope.tasks.data.gaps import Missing
+from dynascope.tasks.data.column_roles import split_columns, split_frame
+from dynascope.tasks.data.missing_values import Missing
 from dynascope.tasks.data.plain_arrays import plain
-from dynascope.tasks.data.roles import split_columns, split_frame
+from dynascope.tasks.data.sklearn_data import BunchParts, is_bunch
+from dynascope.tasks.data.table_task import assembled
 from dynascope.tasks.task import Task
 
 __all__ = ["from_table"]

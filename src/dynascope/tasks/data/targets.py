@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.arguments import require
+from dynascope.tasks.data.column_names import listed
 from dynascope.tasks.data.columns import Column, to_numbers
 from dynascope.tasks.data.labels import look_like_labels, one_hot
-from dynascope.tasks.data.names import listed
 
 __all__ = ["encode_targets"]
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.theory.neuron.chart import polar
+from dynascope.theory.neuron.coordinates import polar
 from dynascope.theory.neuron.state import TargetedNeuron
 
 __all__ = ["Decomposition", "decompose"]

@@ -8,7 +8,7 @@ import diffrax
 import jax.numpy as jnp
 from jax import Array
 
-from dynascope.theory.neuron.chart import chart_at, integrate, of_each, polar
+from dynascope.theory.neuron.coordinates import chart_at, integrate, of_each, polar
 
 __all__ = ["ROUNDING", "followed_sign", "whitened_sign"]
 

@@ -15,7 +15,7 @@ from dynascope.arguments import in_units, nan_outside, real_value, require_broad
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
-from dynascope.theory.neuron.chart import parts, polar
+from dynascope.theory.neuron.coordinates import parts, polar
 from dynascope.theory.neuron.final_sign import ROUNDING, followed_sign, whitened_sign
 from dynascope.theory.neuron.function_space import MapStart, samples
 from dynascope.theory.neuron.state import Neuron

@@ -15,7 +15,7 @@ from dynascope.arguments import in_units, nan_outside, real_times
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
-from dynascope.theory.neuron.chart import polar
+from dynascope.theory.neuron.coordinates import polar
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.state import RATE_UNITS, STANDARDS, UNITS, Neuron, TargetedNeuron
 

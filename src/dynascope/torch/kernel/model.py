@@ -12,8 +12,8 @@ import torch
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.torch.devices import buffer_places, parameter_places
 from dynascope.torch.modules import INSIDE, Applied, call_arguments, plain, require_shapes, written
-from dynascope.torch.places import buffer_places, parameter_places
 from dynascope.torch.repeatable import BATCH_NORMS, require_evaluation_mode
 
 __all__ = ["NONE", "Model", "count_rows", "rows_of", "split"]

@@ -13,8 +13,8 @@ import torch
 
 from dynascope.arguments import require, shown
 from dynascope.errors import InputError
+from dynascope.torch.devices import buffer_places, parameter_places
 from dynascope.torch.modules import INSIDE, Applied, call_arguments, floating_tensors, plain, require_shapes, written
-from dynascope.torch.places import buffer_places, parameter_places
 
 __all__ = ["Network", "copied", "network"]
 

@@ -14,8 +14,8 @@ import xarray as xr
 from dynascope.arguments import require, require_choice, require_integer, shown
 from dynascope.record import make_record
 from dynascope.symmetry import Charge, charges
-from dynascope.symmetry.followed import parameter_paths, require_symmetries
 from dynascope.symmetry.step_rules import Rule
+from dynascope.symmetry.tracked import parameter_paths, require_symmetries
 from dynascope.torch.modules import plain
 from dynascope.torch.symmetry.followed_law import FollowedLaw
 from dynascope.torch.symmetry.optimizer_settings import OptimizerSettings

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.flows.continuous import gradient_flow
+from dynascope.flows.gradient_flow import gradient_flow
 from dynascope.probes.class_moments import between_class_share, class_moments
 from dynascope.probes.neural_collapse import collapse_metrics
 from dynascope.studies.features.neural_collapse.unconstrained import aligned_features, random_features

@@ -18,7 +18,7 @@ from dynascope.networks import MLP, Convolutional
 from dynascope.networks.convolution import convolved, mean_pooled
 from dynascope.probes.redundancy import UnitGroup, UnitPart, redundant_units, unit_weights
 from dynascope.tasks import Labelled, Task
-from dynascope.tasks.data.handwritten import digits
+from dynascope.tasks.data.digits import digits
 from dynascope.training.decay import decayed
 from dynascope.training.descend import descend
 

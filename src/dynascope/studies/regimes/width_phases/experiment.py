@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from dynascope.errors import DivergenceError
-from dynascope.flows.continuous import gradient_flow
+from dynascope.flows.gradient_flow import gradient_flow
 from dynascope.studies.regimes.width_phases.networks import WideNetworks
 from dynascope.tasks.task import Task
 from dynascope.theory.line_inputs import line_data, time_scale, trajectory

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynascope.networks.parametrised import initial_network
 from dynascope.networks.two_layer import TwoLayer
+from dynascope.networks.width_parametrisation import initial_network
 from dynascope.probes.kernel.path import kernel_path
 from dynascope.theory.regimes.phases import Parametrisation
 

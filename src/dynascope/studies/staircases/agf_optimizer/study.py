@@ -17,7 +17,7 @@ from dynascope.studies.fields import choice, count, seed
 from dynascope.studies.staircases.agf_optimizer.page import FIGURES, MEANING
 from dynascope.studies.staircases.smallest_width import best_of_widths
 from dynascope.tasks import Task, digits
-from dynascope.tasks.data.handwritten import drawn_digits
+from dynascope.tasks.data.digits import drawn_digits
 from dynascope.tasks.random_maps import relu_teacher
 from dynascope.theory import papers
 from dynascope.theory.staircase import linear_staircase

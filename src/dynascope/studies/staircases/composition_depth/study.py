@@ -10,7 +10,7 @@ import numpy as np
 
 from dynascope.comparison import Claim, report_claims
 from dynascope.groups import Group, find_group
-from dynascope.networks.constructions import (
+from dynascope.networks.exact_composition import (
     ARCHITECTURES,
     measured_composition,
     random_composition,

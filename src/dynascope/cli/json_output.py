@@ -1,0 +1,220 @@
+"""What the command line says to machines: one plain object for each command."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+# The face of a room loads what is behind it when it is used, so that a slip of the pen is answered at once.
+from dynascope import record as records
+from dynascope.record import staircase_names as names
+from dynascope.record.repeated_sentences import numbered
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from dynascope.protocols import Learnable
+    from dynascope.record import StaircaseView, TreeView
+    from dynascope.record.staircase_view import Jump, SeenJump
+    from dynascope.record.tree_view import Tree
+    from dynascope.studies import Study
+
+__all__ = ["prediction_answer", "study_answer"]
+
+
+def prediction_answer(
+    tree: Tree, *, seconds: float, record: Path | None, task: Learnable | None = None
+) -> dict[str, Any]:
+    """The answer of `predict`: the staircase, and what the check found.
+
+    Numbers that are not finite become None; a warning says which and why.
+
+    Args:
+        tree: The results.
+        seconds: How long they took.
+        record: Where they are.
+        task: What they are about, of which the answer then tells every column.
+    """
+    view = records.TreeView.of(tree)
+    staircase, predicted = view.staircase, view.predicted
+    assert predicted is not None
+    told = ("theory", "theory_name", "theory_choice", "network", "scale", "convention", names.INITIAL_LOSS)
+    rows = [] if staircase is None else staircase.rows
+    answer = {
+        **{name: predicted.attrs[name] for name in told if name in predicted.attrs},
+        "data": _data(view.setup, task),
+        "jumps": [_jump(jump, predicted.isel(jump=k)) for k, jump in enumerate(rows)],
+        "warnings": _warnings(view),
+        "curve": _curve(staircase) if staircase is not None else _exact_curve(predicted),
+        "check": None if view.observed is None else _check(rows, staircase, view.attributes),
+        "seconds": round(seconds, 3),
+        "record": None if record is None else str(record),
+        "version": view.attributes["version"],
+    }
+    if staircase is not None and staircase.over_seeds:
+        answer["seeds"] = _over_seeds(staircase)
+    return _finite(answer)
+
+
+def study_answer(study: Study, tree: Tree, *, seconds: float, record: Path | None) -> dict[str, Any]:
+    """The answer of `run`: how far theory and experiment agree."""
+    view = records.TreeView.of(tree)
+    claims = json.loads(view.attributes["claims"])
+    return _finite(
+        {
+            "study": study.name,
+            "parameters": dataclasses.asdict(study),
+            **{name: json.loads(view.attributes[name]) for name in ("agreement", "checks", "claims")},
+            "undecided": {name: each for name, each in view.undecided.items() if name in claims},
+            **_verdict(view.attributes),
+            "seconds": round(seconds, 3),
+            "record": None if record is None else str(record),
+            "version": view.attributes["version"],
+            "warnings": _warnings(view),
+        }
+    )
+
+
+def _data(setup: Mapping[Any, Any], task: Learnable | None) -> dict[str, Any]:
+    """What was learned from, and what was done to it on the way in."""
+    known = {name: setup.get(name) for name in ("task", "samples", "input_dimension", "output_dimension")}
+    done = setup.get("description", [])
+    told = {**known, "done": json.loads(done) if isinstance(done, str) else list(done)}
+    for side in ("inputs", "targets"):
+        named = getattr(task, f"{'feature' if side == 'inputs' else 'target'}_names", None)
+        if named is None:
+            continue
+        told[side] = [{"name": name} for name in named]
+        # What is x here was shift + x / factor in the units of the data.
+        moved = getattr(getattr(task, "transform", None), side, None)
+        if moved is not None and moved.matrix.ndim == 1 and len(moved.matrix) == len(named):
+            pairs = zip(told[side], moved.shift.tolist(), moved.matrix.tolist(), strict=True)
+            told[side] = [{**each, "shift": shift, "factor": factor} for each, shift, factor in pairs]
+    return told
+
+
+def _jump(jump: Jump, record: xr.Dataset) -> dict[str, Any]:
+    steps = {"step": jump.step, "epoch": jump.epoch}
+    return {
+        "jump": jump.number,
+        names.ACCELERATED_TIME: jump.accelerated_time,
+        "time": jump.time,
+        **{name: value for name, value in steps.items() if not math.isnan(value)},
+        names.LOSS_BEFORE: jump.loss_before,
+        names.LOSS_AFTER: jump.loss_after,
+        names.LEARNED: _learned(jump, record),
+        names.SLOW: jump.slow,
+        names.REASON: jump.reason,
+    }
+
+
+def _learned(jump: Jump, record: xr.Dataset) -> dict[str, Any]:
+    learned: dict[str, Any] = {"description": jump.learned}
+    if "coefficient" in record:
+        coefficients, features = record["coefficient"].to_numpy().tolist(), record["feature"].to_numpy().tolist()
+        active = [i for i, coefficient in enumerate(coefficients) if coefficient != 0]
+        learned["active"] = active
+        learned["features"] = [features[i] for i in active]
+        learned["coefficients"] = [coefficients[i] for i in active]
+    if "singular_value" in record:
+        learned["rank"] = jump.number
+        learned["singular_value"] = float(record["singular_value"])
+    return learned
+
+
+def _check(rows: Sequence[Jump], staircase: StaircaseView | None, attributes: Mapping[Any, Any]) -> dict[str, Any]:
+    """What the check found; a theory that gives the loss over time has no jumps to be seen."""
+    unit = math.nan if staircase is None else staircase.unit()
+    jumps = [_seen(jump.number, jump.seen, unit) for jump in rows if jump.seen is not None]
+    judged = sum(jump["status"] == names.JUDGED for jump in jumps)
+    found = {name: json.loads(attributes[name]) for name in ("agreement", "checks")}
+    return {"jumps": jumps, "judged": judged, "of": len(jumps), **found, **_verdict(attributes)}
+
+
+def _verdict(attributes: Mapping[Any, Any]) -> dict[str, Any]:
+    """The verdict, its sentence, and the share of the fall of the loss that was judged; None where that is unknown."""
+    told = {name: attributes[name] for name in ("verdict", "verdict_sentence")}
+    return {**told, "share_of_fall": attributes.get("share_of_fall")}
+
+
+def _curve(staircase: StaircaseView) -> dict[str, Any] | None:
+    """The loss at this scale; None where there is no flow for it."""
+    curve = staircase.curve
+    if curve is None:
+        return None
+    times, error = curve["time"].to_numpy().tolist(), float(staircase.record.attrs["curve_error"])
+    return {"time": times, names.CURVE_LOSS: curve.to_numpy().tolist(), "error": error}
+
+
+def _exact_curve(predicted: xr.Dataset) -> dict[str, Any]:
+    """The loss of a theory that is exact."""
+    clocks = {"time": "time", "step": "training_step", "epoch": "training_epoch", names.CURVE_LOSS: names.CURVE_LOSS}
+    told = {name: predicted[variable].to_numpy().tolist() for name, variable in clocks.items() if variable in predicted}
+    return told | {"error": 0.0}
+
+
+def _over_seeds(staircase: StaircaseView) -> dict[str, Any]:
+    """What many draws of the weights have in common, and how far they spread."""
+    jumps = [
+        {
+            "jump": jump.number,
+            "seen": jump.seen,
+            "time": {"median": jump.median, "earliest": jump.earliest, "latest": jump.latest},
+            names.LEARNED: jump.learned,
+        }
+        for jump in staircase.over_seeds
+    ]
+    ends = {end: staircase.record.get(f"{names.CURVE_LOSS}_{end}") for end in ("low", "median", "high")}
+    curve = {end: values.to_numpy().tolist() for end, values in ends.items() if values is not None}
+    return {"count": staircase.seeds, "jumps": jumps, "curve": curve or None}
+
+
+def _seen(number: int, seen: SeenJump, unit: float) -> dict[str, Any]:
+    answer = {
+        "jump": number,
+        "time": seen.time,
+        names.ACCELERATED_TIME: seen.time / unit,
+        names.LOSS_BEFORE: seen.loss_before,
+        names.LOSS_AFTER: seen.loss_after,
+        names.STATUS: seen.status,
+    }
+    return answer if seen.slope is None else {**answer, names.SLOPE: seen.slope}
+
+
+def _warnings(view: TreeView) -> list[str]:
+    """What the theory warns of, and the quantities whose error is not a number."""
+    return view.warnings + [
+        f"The {name.replace('_', ' ')} has no error: "
+        + ("nothing could be compared." if each["agrees"] else "what is predicted was not observed.")
+        for name, each in json.loads(view.attributes.get("agreement", "{}")).items()
+        if each["error"] is None
+    ]
+
+
+def _finite(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer with None for every number that is not finite, and a warning that names them."""
+    lost: dict[str, list[int]] = {}
+
+    def cleaned(value: Any, place: str, entry: int) -> Any:
+        if isinstance(value, float) and not math.isfinite(value):
+            lost.setdefault(place, []).append(entry)
+            return None
+        if isinstance(value, dict):
+            return {key: cleaned(each, f"{place}.{key}" if place else str(key), entry) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            inner = "[]" in place  # entries of nested lists are named one by one
+            return [
+                cleaned(each, f"{place}[{i}]" if inner else f"{place}[]", entry if inner else i)
+                for i, each in enumerate(value)
+            ]
+        return value
+
+    result = cleaned(answer, "", 0)
+    if lost:
+        places = [place.replace("[]", f"[{numbered(entries)}]") for place, entries in lost.items()]
+        result["warnings"].append(f"Not reached or not defined within the run: {', '.join(places)}.")
+    return result

@@ -1,0 +1,100 @@
+"""The command that lists the studies, from their index and without importing any."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import itertools
+import textwrap
+from collections.abc import Iterator, Sequence
+
+import tyro
+
+from dynascope.arguments import require
+from dynascope.cli.exit_codes import AGREED
+from dynascope.cli.output import print_json
+from dynascope.cli.width import page_width
+from dynascope.studies.index import StudyEntry, study_index
+
+__all__ = ["List"]
+
+
+@dataclasses.dataclass(frozen=True)
+class List:
+    """List the studies by subject, or those in which some words are found.
+
+    Args:
+        words: Words of the name, the subject, the paper or the claim; a study must have them all.
+        long: Tell claim, paper and minutes of each.
+        json: Print one JSON array.
+    """
+
+    words: tyro.conf.Positional[tuple[str, ...]] = ()
+    long: bool = False
+    json: bool = False
+
+    def __call__(self) -> int:
+        """Print the studies; returns the exit code."""
+        entries = _with_words(list(study_index().values()), self.words)
+        if self.json:
+            print_json([_row(entry) for entry in entries])
+            return AGREED
+        describe = _long if self.long else _short
+        by_subject = sorted(entries, key=lambda entry: (entry.subject, entry.name))
+        for subject, group in itertools.groupby(by_subject, key=lambda entry: entry.subject):
+            print(subject.capitalize())
+            for line in describe(list(group), page_width()):
+                print(line)
+            print()
+        print("`dynascope run STUDY` runs one, `dynascope list --long` tells claims and papers.")
+        return AGREED
+
+
+def _with_words(entries: list[StudyEntry], words: Sequence[str]) -> list[StudyEntry]:
+    texts = {
+        each: f"{each.name} {each.subject} {each.summary} {each.claim} {each.paper} {each.arxiv}".casefold()
+        for each in entries
+    }
+    for word in words:
+        known = sorted({part.strip(".,:;()") for text in texts.values() for part in text.split()})
+        close = difflib.get_close_matches(word.casefold(), known, 1)
+        require(
+            any(word.casefold() in text for text in texts.values()),
+            f"no study speaks of {word!r}",
+            argument="words",
+            value=word,
+            remedy=f"did you mean {close[0]}? `dynascope list` shows all" if close else "`dynascope list` shows all",
+        )
+    found = [entry for entry in entries if all(word.casefold() in texts[entry] for word in words)]
+    require(
+        len(found) > 0,
+        f"no study speaks of {' and '.join(map(repr, words))} together",
+        argument="words",
+        value=" ".join(words),
+        remedy="leave one of them out",
+    )
+    return found
+
+
+def _row(entry: StudyEntry) -> dict[str, str | float]:
+    return {
+        "study": entry.name,
+        "paper": entry.paper,
+        "arxiv": entry.arxiv,
+        "claim": entry.claim,
+        "minutes": entry.minutes,
+    }
+
+
+def _short(entries: Sequence[StudyEntry], width: int) -> Iterator[str]:
+    for entry in entries:
+        start = f"  {entry.name:<21}  "
+        summary = entry.summary.removesuffix(".")
+        yield start + textwrap.shorten(summary, width - len(start), placeholder=" …", break_on_hyphens=False)
+
+
+def _long(entries: Sequence[StudyEntry], width: int) -> Iterator[str]:
+    for entry in entries:
+        yield f"  {entry.name} ({entry.minutes:g} min)"
+        for text in (entry.claim, f"{entry.paper} (arXiv {entry.arxiv})"):
+            yield from textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="      ")

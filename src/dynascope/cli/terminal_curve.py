@@ -1,0 +1,49 @@
+"""What the command line says of a predicted loss curve to people: when it has fallen how far, and a verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynascope import record
+from dynascope.cli.terminal import print_heading, print_judged, print_table, print_text
+from dynascope.record.steps_seen import crossing_times
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from dynascope.record.tree_view import Tree
+
+__all__ = ["print_curve"]
+
+_CLOCKS = {"step": "training_step", "epoch": "training_epoch"}  # where a learning rate was said
+_SHARES = (0.1, 0.5, 0.9, 0.99)
+
+
+def print_curve(tree: Tree) -> None:
+    """The times at which the loss has fallen by given shares of its whole fall, and the verdict."""
+    view = record.TreeView.of(tree)
+    assert view.predicted is not None
+    print_heading(view.predicted.attrs)
+    rows = _rows(view.predicted, view.observed)
+    steps = [f"predicted {name}" for name, variable in _CLOCKS.items() if variable in view.predicted]
+    header = ["fallen by", "loss", "predicted time", *steps]
+    print_table([*header, *(["observed time"] if view.observed is not None else [])], rows)
+    if steps:
+        print_text(f"Steps {view.predicted.attrs['steps']}.", indent="")
+    print()
+    print_judged(view)
+
+
+def _rows(predicted: xr.Dataset, observed: xr.Dataset | None) -> list[list[str]]:
+    loss = predicted["loss"].to_numpy()
+    levels = loss[0] - np.array(_SHARES) * (loss[0] - loss[-1])
+    clocks = ["time", *(variable for variable in _CLOCKS.values() if variable in predicted)]
+    curves = [(predicted[clock], predicted["loss"]) for clock in clocks]
+    curves += [(observed["time"], observed["loss"])] if observed is not None else []
+    columns = [crossing_times(clock.to_numpy(), values.to_numpy(), levels) for clock, values in curves]
+    return [
+        [f"{100 * share:g} %", f"{level:.4g}", *("–" if np.isnan(time) else f"{time:.4g}" for time in times)]
+        for share, level, *times in zip(_SHARES, levels, *columns, strict=True)
+    ]

@@ -1,0 +1,275 @@
+"""What each jump learns, in the names that the inputs and the outputs have for people."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from dynascope.networks.neuron_sum import NeuronSum
+from dynascope.networks.two_layer import TwoLayer
+from dynascope.prediction.sensitivity import sensitivity
+from dynascope.prediction.unit_dependence import spreads_of
+from dynascope.protocols import Learnable, Network
+from dynascope.record import name_all
+from dynascope.record import staircase_names as names
+from dynascope.tasks.task import Task
+
+__all__ = ["Side", "dependence_words", "direction_words", "output_words", "with_words"]
+
+_NAMED = 3  # inputs, or classes of a side, that are named at most
+_WHOLE = 0.9  # of the square of a direction, beyond which what is left out is not worth a word
+_FAINT = 0.1  # of the largest output, below which no output of the other sign is worth a word
+_CLEAR = 0.6  # of the largest output of a side, from which on another belongs to it
+
+
+class Side(enum.Enum):
+    """For which values of its input a neuron answers."""
+
+    BOTH = "with either sign, as linear ones do"
+    HIGH = "for positive values alone, or mainly"
+    FAR = "for large values of either sign, equally"
+
+
+def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
+    """The record with what is learned at each jump in words, where the theory knows its inputs and outputs.
+
+    Args:
+        record: A staircase with `input_feature`, and `output_feature` if there is more than one output; or with the
+            `direction` of neurons of a form of the user's own, of which is said on which inputs they depend.
+        task: What is learned, whose inputs and outputs have names.
+        network: What learns it.
+
+    Returns:
+        The record with other words in `learned`, and `learned_direction` over (jump, feature): the linear map that the
+        jump adds for the most part (`main_map`), or else the input weights that grow (`input_feature`), in units of the
+        spread of each input, at unit length: parts compare, and are the same in metres as in feet. Along it that output
+        rises which moves the most, where the network has no side of its own.
+    """
+    if "input_feature" not in record:
+        return _of_any_neurons(record, task, network)
+    maps, side = record["main_map" if "main_map" in record else "input_feature"].to_numpy(), _side(network)
+    outputs = record["output_feature"].to_numpy() if "output_feature" in record else None
+    if outputs is not None and side is Side.BOTH:
+        # The sign of a linear pair is free: along its direction the output rises that moves the most.
+        signs = np.sign(np.take_along_axis(outputs, np.abs(outputs).argmax(axis=1)[:, None], axis=1))
+        maps, outputs = signs * maps, signs * outputs
+    parts = maps * spreads_of(task)
+    sizes = np.linalg.norm(parts, axis=1, keepdims=True)
+    directions = np.divide(parts, sizes, out=np.zeros_like(parts), where=sizes > 0)
+    record = name_all(record.assign(learned_direction=(("jump", "feature"), directions)))
+    told = [str(each) for each in record[names.LEARNED].to_numpy()]
+    features = [] if getattr(task, "image_shape", None) else [str(each) for each in record["feature"].to_numpy()]
+    if outputs is None and features:
+        # What the theory says of a direction, and then which it is.
+        told = [f"{words}: {direction_words(row, features)}" for words, row in zip(told, directions, strict=True)]
+    elif outputs is not None:
+        labels, means = [str(each) for each in record["target"].to_numpy()], _class_means(task, network, maps)
+        for k, (output, row) in enumerate(zip(outputs, directions, strict=True)):
+            words = output_words(output, labels, row, features, means=None if means is None else means[k], side=side)
+            told[k] = _of_neurons(words, record.isel(jump=k), told[k]) if "activated" in record else words
+    return record.assign({names.LEARNED: ("jump", np.array(told, dtype=str), record[names.LEARNED].attrs)})
+
+
+def _of_any_neurons(record: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
+    """With words for neurons of which only their answer is known."""
+    if "direction" not in record or not isinstance(network, NeuronSum) or not isinstance(task, Task):
+        return record
+    told = [str(each) for each in record[names.LEARNED].to_numpy()]
+    for k, weights in enumerate(record["direction"].to_numpy()):
+        parts, moved = sensitivity(network, weights, np.asarray(task.inputs))
+        words = dependence_words(parts, () if task.image_shape else task.feature_names, moved, task.target_names)
+        told[k] = _of_neurons(words, record.isel(jump=k), told[k]) if words else told[k]
+    return record.assign({names.LEARNED: ("jump", np.array(told, dtype=str), record[names.LEARNED].attrs)})
+
+
+def dependence_words(
+    parts: Float[np.ndarray, " d"],
+    features: Sequence[str],
+    moved: Float[np.ndarray, " c"],
+    labels: Sequence[str],
+) -> str:
+    """What an answer depends on and what it moves; nothing if it moves nothing.
+
+    Args:
+        parts: How much each input takes part, at unit length.
+        features: Names of the inputs; empty for images.
+        moved: How much each output is moved, at unit length.
+        labels: Names of the outputs.
+
+    Example:
+        >>> dependence_words(np.array([0.1, 0.8, 0.59]), ("age", "size", "rent"), np.eye(2)[1], ("oak", "elm"))
+        'moves elm by size and rent'
+    """
+    if not parts.any() or not moved.any():
+        return ""
+    by = f"by {_listed_inputs(parts, features)}" if features else "by a pattern"
+    return f"moves {_listed_inputs(moved, labels) if len(labels) > 1 else 'the output'} {by}"
+
+
+def direction_words(direction: Float[np.ndarray, " d"], features: Sequence[str]) -> str:
+    """The largest parts of a direction of unit length as a sum.
+
+    Example:
+        >>> direction_words(np.array([0.1, -0.6, 0.79]), ("age", "height", "weight"))
+        '0.8 weight − 0.6 height'
+        >>> direction_words(np.array([0.0, -1.0, 0.0]), ("age", "height", "weight"))
+        '−height'
+        >>> direction_words(np.full(16, 0.25), [f"x{i}" for i in range(16)])
+        '0.2 x0 + 0.2 x1 + 0.2 x2 + …'
+    """
+    kept, rest = _largest(direction)
+    if len(kept) == 1 and not rest:
+        return f"{'−' if direction[kept[0]] < 0 else ''}{features[kept[0]]}"
+    parts = [f"{'−' if direction[i] < 0 else '+'} {abs(direction[i]):.1f} {features[i]}" for i in kept]
+    first = parts[0].removeprefix("+ ").replace("− ", "−", 1)
+    return " ".join([first, *parts[1:], *(["+ …"] if rest else [])])
+
+
+def output_words(
+    output: Float[np.ndarray, " c"],
+    labels: Sequence[str],
+    direction: Float[np.ndarray, " d"],
+    features: Sequence[str],
+    *,
+    means: Float[np.ndarray, " c"] | None,
+    side: Side = Side.BOTH,
+) -> str:
+    """What a direction of the inputs does to the outputs.
+
+    Args:
+        output: Weight of each output.
+        labels: Names of the outputs.
+        direction: Part of each input, at unit length.
+        features: Names of the inputs; empty for images, whose pattern is seen and not said.
+        means: What the neuron answers on average in each class, less its mean; None if the outputs are no classes.
+        side: For which values of the direction the neuron answers.
+
+    Example:
+        >>> classes, inputs = ("class 0", "class 1", "class 2"), ("alcohol", "proline")
+        >>> output_words(np.array([-0.6, 0.0, 0.7]), classes, np.eye(2)[1], inputs, means=np.array([-1.0, -0.1, 1.0]))
+        'separates class 2 from class 0 by proline'
+        >>> output_words(np.array([1.0]), ("price",), np.array([-0.8, 0.6]), ("age", "size"), means=None)
+        'direction −0.8 age + 0.6 size'
+    """
+    if side is Side.BOTH:
+        if means is not None:
+            by = f" by {_listed_inputs(direction, features)}" if features else ""
+            return _separated(output, labels, means) + by
+        of = f"direction {direction_words(direction, features)}" if features else "a pattern"
+        return of if len(labels) == 1 else f"{of}, for {direction_words(_unit(output), labels)}"
+    told = _moved(output, labels) if means is None else _separated(output, labels, means)
+    return f"{told} where {_where(direction, features, side)}" if features else told
+
+
+def _moved(output: np.ndarray, labels: Sequence[str]) -> str:
+    words = direction_words(_unit(output), labels)
+    lowered = words.removeprefix("−")
+    return f"lowers {lowered}" if words != lowered and lowered in labels else f"raises {words}"
+
+
+def _where(direction: np.ndarray, features: Sequence[str], side: Side) -> str:
+    if side is Side.FAR:
+        return f"{direction_words(_signed(direction), features)} is far from its mean"
+    words = direction_words(direction, features)
+    one = words.removeprefix("−")
+    return f"{one} is low" if words != one and one in features else f"{words} is high"
+
+
+def _separated(output: np.ndarray, labels: Sequence[str], means: np.ndarray) -> str:
+    """The classes whose outputs rise the most, and those whose outputs fall the most."""
+    if len(labels) == 1:
+        sides = (labels[0], "the rest") if output[0] > 0 else ("the rest", labels[0])
+        return _told(*sides, apart=bool(output[0] * means[0] > 0))
+    rising, falling = _clearest(output), _clearest(-output)
+    if not rising or not falling:
+        return "what all classes share"
+    # One that mends what others do may raise a class in which it hardly answers.
+    apart = bool(means[rising].min() > means[falling].max())
+    return _told(_members(rising, falling, labels), _members(falling, rising, labels), apart=apart)
+
+
+def _told(rising: str, falling: str, *, apart: bool) -> str:
+    return f"separates {rising} from {falling}" if apart else f"raises {rising} over {falling}"
+
+
+def _members(side: Sequence[int], other: Sequence[int], labels: Sequence[str]) -> str:
+    if len(side) > _NAMED and len(other) <= _NAMED:
+        return "the rest"
+    return _joined([labels[i] for i in side[:_NAMED]]) + (" and others" if len(side) > _NAMED else "")
+
+
+def _clearest(output: np.ndarray) -> list[int]:
+    """The outputs that are near the largest, that one first; none where there is no rise to speak of."""
+    largest = output.max()
+    if largest <= _FAINT * np.abs(output).max():
+        return []
+    return [int(i) for i in np.argsort(-output, kind="stable") if output[i] >= _CLEAR * largest]
+
+
+def _listed_inputs(direction: np.ndarray, features: Sequence[str]) -> str:
+    if not features:
+        return ""
+    kept, rest = _largest(direction)
+    chosen = [features[i] for i in kept]
+    return f"{', '.join(chosen)} and others" if rest else _joined(chosen)
+
+
+def _largest(direction: np.ndarray) -> tuple[list[int], bool]:
+    """The few largest parts, and whether they leave out something that counts."""
+    order = np.argsort(-np.abs(direction).round(9), kind="stable")
+    shares = np.cumsum(direction[order] ** 2) / max(float(np.sum(direction**2)), 1e-300)
+    needed = int(np.argmax(shares >= _WHOLE)) + 1
+    return order[:_NAMED].tolist()[:needed], needed > _NAMED
+
+
+def _joined(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _of_neurons(words: str, jump: xr.Dataset, old: str) -> str:
+    """The words for a jump of one or more neurons; those of the theory where none is new."""
+    activated, returned = int(jump["activated"].sum()), int(jump["returned"].sum())
+    if not activated:
+        return old
+    more = f"; and {activated - 1} more neuron{'s' * (activated > 2)}" if activated > 1 else ""
+    return f"{words}{more}" + (f"; {returned} neuron{'s' * (returned > 1)} dormant again" if returned else "")
+
+
+def _unit(vector: np.ndarray) -> np.ndarray:
+    return vector / (np.linalg.norm(vector) or 1.0)
+
+
+def _signed(direction: np.ndarray) -> np.ndarray:
+    """The direction or its opposite, whichever has a positive largest part."""
+    return direction * np.copysign(1.0, direction[np.argmax(np.abs(direction).round(9))])
+
+
+def _class_means(task: Learnable, network: Network, maps: np.ndarray) -> Float[np.ndarray, "jump c"] | None:
+    """What neurons of these input weights answer on average in each class, less their mean; None without classes.
+
+    Targets are classes if they are labels, one-hot or one of two, whatever was subtracted from them.
+    """
+    if not isinstance(task, Task):
+        return None
+    raised = task.targets - task.targets.min(axis=0)
+    one_or_none = np.isclose(raised, 0.0, atol=1e-9) | np.isclose(raised, 1.0, atol=1e-9)
+    if not one_or_none.all() or not (task.output_dimension == 1 or np.allclose(raised.sum(axis=1), 1.0)):
+        return None
+    answers = task.inputs @ maps.T
+    if isinstance(network, TwoLayer):
+        answers = np.asarray(network.activation(answers))
+    return (answers.T @ raised) / np.maximum(raised.sum(axis=0), 1.0) - answers.mean(axis=0)[:, None]
+
+
+def _side(network: Any) -> Side:
+    if not isinstance(network, TwoLayer):
+        return Side.BOTH
+    activation = network.activation
+    if activation.positive == -activation.negative:
+        return Side.BOTH
+    return Side.FAR if activation.positive == activation.negative else Side.HIGH

@@ -1,0 +1,138 @@
+"""Which columns of a table are inputs, which are targets, and which are left out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from dynascope.arguments import require
+from dynascope.tasks.data.column_names import is_unnamed, listed
+from dynascope.tasks.data.columns import Column, columns_of
+
+__all__ = ["split_columns", "split_frame"]
+
+
+def split_frame(
+    frame: pd.DataFrame,
+    target: str | Sequence[str] | None,
+    drop: str | Sequence[str] = (),
+    *,
+    source: str,
+    argument: str,
+) -> tuple[dict[str, Column], dict[str, Column], list[str]]:
+    """Split the columns of a data frame as `split_columns` does; its index names the rows and is left out.
+
+    Raises:
+        InputError: Two columns have the same name, or as in `split_columns`.
+
+    Example:
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "y": [2.0, 1.0]}, index=["oak", "elm"])
+        >>> split_frame(frame, "y", source="table", argument="table")[2]
+        ['Left out, as it names the rows: the index (reset_index() in pandas makes a column of it).']
+    """
+    inputs, targets, notes = split_columns(columns_of(frame, "x", argument=argument), target, drop, source=source)
+    if frame.index.equals(pd.RangeIndex(len(frame))) and not any(frame.index.names):
+        return inputs, targets, notes
+    called = "".join(f" {name!r}" for name in frame.index.names if name is not None)
+    left_out = f"Left out, as it names the rows: the index{called} (reset_index() in pandas makes a column of it)."
+    return inputs, targets, [*notes, left_out]
+
+
+def split_columns(
+    columns: Mapping[str, Column],
+    target: str | Sequence[str] | None,
+    drop: str | Sequence[str] = (),
+    *,
+    source: str,
+) -> tuple[dict[str, Column], dict[str, Column], list[str]]:
+    """Split the columns of a table into inputs and targets.
+
+    First columns without a name are left out if they name or number the rows.
+
+    Args:
+        columns: The columns by name.
+        target: The name of the target column, or several.
+        drop: The name of a column that is neither, or several; "" is every column without a name.
+        source: What the table is called in messages.
+
+    Returns:
+        Inputs, targets, and sentences that name what was left out.
+
+    Raises:
+        InputError: No target, a name that is not a column or is both, a column without a name that does not name the
+            rows, or no column left for the inputs.
+
+    Example:
+        >>> columns = {name: Column.of([0.5, 0.0]) for name in "abcd"}
+        >>> inputs, targets, notes = split_columns(columns, "b", "d", source="table")
+        >>> list(inputs), list(targets), notes
+        (['a', 'c'], ['b'], ["Left out as requested: 'd'."])
+    """
+    wanted, dropped = _names("target", target), _names("drop", drop)
+    unnamed = [name for name in columns if is_unnamed(name)]
+    if "" in dropped and unnamed:
+        dropped = [name for name in columns if name in dropped or name in unnamed]
+    require(
+        bool(wanted),
+        f"no target column of {source} is named",
+        argument="target",
+        value=target,
+        remedy=f"choose from {listed(columns)}",
+    )
+    for argument, name in [*(("target", name) for name in wanted), *(("drop", name) for name in dropped)]:
+        close = difflib.get_close_matches(name, columns, 1)
+        require(
+            name in columns,
+            f"{source} has no column {name!r}",
+            argument=argument,
+            value=name,
+            remedy=f"choose {f'{close[0]!r} or another of' if close else 'from'} {listed(columns)}",
+        )
+    both = [name for name in dropped if name in wanted]
+    require(not both, f"{listed(both)} is a target and dropped", argument="drop", value=both, remedy="name it once")
+    rows = _row_names(columns, wanted, dropped, source)
+    inputs = {name: column for name, column in columns.items() if name not in (*wanted, *dropped, *rows)}
+    require(
+        bool(inputs),
+        f"every column of {source} is {'dropped or ' if dropped else ''}a target",
+        argument="target",
+        value=wanted,
+        remedy="leave at least one column as an input, with a comma, semicolon or tab between columns",
+    )
+    notes = [f"Left out as requested: {listed(dropped)}."] if dropped else []
+    places = [list(columns).index(name) + 1 for name in rows]
+    notes += [f"Left out: column {place}, which has no name and only tells rows apart." for place in places]
+    return inputs, {name: columns[name] for name in wanted}, notes
+
+
+def _row_names(columns: Mapping[str, Column], targets: Sequence[str], dropped: Sequence[str], source: str) -> list[str]:
+    """The first columns, as long as they have no name and name the rows; others need a name."""
+    kept = [name for name in columns if name not in dropped]
+    unnamed = [name for name in kept if is_unnamed(name) and name not in targets]
+    for place, name in enumerate(unnamed):
+        first = name == kept[place]
+        require(
+            first and columns[name].names_rows,
+            f"column {list(columns).index(name) + 1} of {source} has no name"
+            + (", and its values do not number or name the rows" if first else ""),
+            argument="path",
+            value=name,
+            remedy='name it, or leave it out (drop="", on the command line --drop "")',
+        )
+    return unnamed
+
+
+def _names(argument: str, given: Any) -> list[str]:
+    if given is None or isinstance(given, str | int):
+        return [] if given is None else [str(given)]
+    require(
+        isinstance(given, list | tuple) and all(isinstance(each, str | int) for each in given),
+        f"{argument} is of the type {type(given).__name__}",
+        argument=argument,
+        value=type(given).__name__,
+        remedy="name columns of the table, one or several in a list",
+    )
+    return list(dict.fromkeys(map(str, given)))

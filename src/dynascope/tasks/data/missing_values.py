@@ -1,0 +1,108 @@
+"""Missing and infinite values: rejected, left out with their rows, or filled by the mean of their column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.arguments import require
+from dynascope.tasks.data.column_names import counted, listed
+from dynascope.tasks.data.columns import Column
+
+__all__ = ["Missing", "filled", "without_gaps"]
+
+Missing = Literal["mean", "drop"]
+
+_FEWEST = 2  # rows that a task needs
+
+
+def without_gaps(
+    inputs: Mapping[str, Column], targets: Mapping[str, Column], missing: Missing | None, *, source: str
+) -> tuple[dict[str, Column], dict[str, Column], list[str]]:
+    """Leave out the rows with missing values: in any column, or in the targets only if inputs will be filled.
+
+    Args:
+        inputs: Columns of the inputs.
+        targets: Columns of the targets.
+        missing: "drop" leaves rows out, "mean" keeps those whose inputs can be filled, None rejects gaps.
+        source: Name of the table in errors.
+
+    Returns:
+        Inputs, targets, and a sentence on the rows that were left out.
+
+    Raises:
+        InputError: Values are missing and `missing` is None, or fewer than two rows are left.
+    """
+    require(
+        missing in (None, "mean", "drop"),
+        f"missing is {missing!r}",
+        argument="missing",
+        value=missing,
+        remedy='choose "mean" or "drop"',
+    )
+    examined = dict(targets) if missing == "mean" else {**inputs, **targets}
+    counts = {name: int(column.gaps.sum()) for name, column in examined.items() if column.gaps.any()}
+    if not counts:
+        return dict(inputs), dict(targets), []
+    kept = ~np.any([examined[name].gaps for name in counts], axis=0)
+    rows = f"{(~kept).sum()} row{'s' if (~kept).sum() > 1 else ''}"
+    label = all(name in targets and targets[name].label for name in counts)
+    lacking = f"{rows} {'without a label' if label else 'with missing or infinite values'}"
+    most = max((name for name in counts if name in inputs), key=counts.__getitem__, default=None)
+    require(
+        missing is not None,
+        f"{source} has {lacking} in {listed(counts)}",
+        argument="missing",
+        value=counts,
+        remedy='drop or fill them (missing="drop" or "mean", on the command line --missing)'
+        + (f", or leave out {most!r} (drop=, --drop), which lacks {counts[most]}" if most is not None else ""),
+    )
+    require(
+        kept.sum() >= _FEWEST,
+        f"{kept.sum()} of {len(kept)} rows of {source} are left without those that lack {listed(counts)}",
+        argument="missing",
+        value=missing,
+        remedy="leave out columns with many gaps (drop=, on the command line --drop), or fill them by their mean",
+    )
+    inputs, targets = ({name: each.rows(kept) for name, each in columns.items()} for columns in (inputs, targets))
+    return inputs, targets, [f"Left out: {lacking} in {counted(counts)}."]
+
+
+def filled(
+    values: Float[np.ndarray, "n d"], names: tuple[str, ...], *, source: str
+) -> tuple[Float[np.ndarray, "n d"], list[str]]:
+    """Replace each number that is not finite by the mean of its column.
+
+    Args:
+        values: Numbers, shape (n, d).
+        names: Names of the columns.
+        source: Name of the table in errors.
+
+    Returns:
+        The numbers, and a sentence on the columns that were filled.
+
+    Raises:
+        InputError: A column has no number at all.
+
+    Example:
+        >>> filled(np.array([[1.0], [np.nan], [3.0]]), ("age",), source="table")[1]
+        ["Filled by the mean of their column: missing or infinite values in 'age' (1)."]
+    """
+    finite = np.isfinite(values)
+    counts = {name: int(gaps) for name, gaps in zip(names, (~finite).sum(axis=0), strict=True) if gaps}
+    if not counts:
+        return values, []
+    empty = [name for name, count in counts.items() if count == len(values)]
+    require(
+        not empty,
+        f"{source} has no value at all in {listed(empty)}",
+        argument="missing",
+        value=empty,
+        remedy="leave it out (drop=, on the command line --drop)",
+    )
+    means = np.where(finite, values, 0.0).sum(axis=0) / finite.sum(axis=0)
+    sentence = f"Filled by the mean of their column: missing or infinite values in {counted(counts)}."
+    return np.where(finite, values, means), [sentence]
