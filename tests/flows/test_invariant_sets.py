@@ -15,7 +15,7 @@ from dynascope.networks import MLP, Convolutional, Transformer
 from dynascope.probes.redundancy import UnitGroup, UnitPart, unit_weights
 from dynascope.tasks import Task
 from dynascope.training import descend
-from dynascope.training.decay import decayed
+from dynascope.training.optimizers import decayed
 
 RANDOM = np.random.default_rng(0)
 IMAGES, TOKENS = RANDOM.normal(size=(12, 16)), np.eye(5)[RANDOM.integers(5, size=(12, 2))].reshape(12, 10)

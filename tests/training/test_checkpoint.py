@@ -9,7 +9,7 @@ import dynascope
 from dynascope.errors import InputError
 from dynascope.networks import TwoLayer
 from dynascope.tasks import CropAndFlip, Labelled, Task
-from dynascope.training import Sampled, Total, checkpoint, chunks, descend
+from dynascope.training import Sampled, Total, checkpoint, descend, loop
 
 draw = np.random.default_rng(0)
 TASK = Task(draw.normal(size=(20, 2)), draw.normal(size=(20, 1)))
@@ -35,8 +35,8 @@ OPTIONS = {
 
 @pytest.fixture(autouse=True)
 def _short_pieces(monkeypatch):
-    monkeypatch.setattr(chunks, "_SECONDS", 1e-9)
-    monkeypatch.setattr(chunks, "_GROWTH", 4)
+    monkeypatch.setattr(loop, "_SECONDS", 1e-9)
+    monkeypatch.setattr(loop, "_GROWTH", 4)
 
 
 def stopped(path, at, networks=NETWORKS, task=TASK, **options):

@@ -16,7 +16,7 @@ from dynascope.errors import InputError
 from dynascope.networks import DeepLinear, TwoLayer
 from dynascope.tasks import SparseParity, Task
 from dynascope.tasks.stream import Stream
-from dynascope.training import chunks, descend
+from dynascope.training import descend, loop
 
 TASK = Task([[1.0, 0.5], [-0.3, 2.0], [0.7, -1.1], [0.2, 0.4]], [[1.0], [-0.5], [0.8], [0.1]], name="four points")
 NETWORK = TwoLayer(2, 4, 1, seed=1)
@@ -289,8 +289,8 @@ def test_the_memory_of_a_stream_does_not_grow_with_the_steps(monkeypatch):
         sizes.append(program.lower(*arguments).compile().compiled.memory_analysis().temp_size_in_bytes)
         raise KeyboardInterrupt
 
-    program = chunks.advance
-    monkeypatch.setattr(chunks, "advance", lower)
+    program = loop.advance
+    monkeypatch.setattr(loop, "advance", lower)
     wide = DeepLinear((PARITY.input_dimension, 1), seed=3)
     with pytest.raises(KeyboardInterrupt):
         descend(wide, PARITY, steps=10**6, learning_rate=0.01, batch_size=batch, record_steps=[0, 10**6])

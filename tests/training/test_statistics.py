@@ -159,7 +159,7 @@ ACCUMULATED = {"path": Total(lambda step: squared_norms(step.update), ["group"])
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_steps(monkeypatch):
-    from dynascope.training import chunks
+    from dynascope.training import loop
 
     def memory(steps):
         found = []
@@ -170,12 +170,12 @@ def test_memory_does_not_grow_with_the_steps(monkeypatch):
                 found.append(compiled.temp_size_in_bytes + compiled.output_size_in_bytes)
             return program(*arguments)
 
-        monkeypatch.setattr(chunks, "advance", lower)
+        monkeypatch.setattr(loop, "advance", lower)
         options = {"steps": steps, "learning_rate": 1e-3, "record_steps": [0, steps]}
         descend(NETWORK, TASK, step_statistics=ACCUMULATED, **options)
         return found[0]
 
-    program = chunks.advance
+    program = loop.advance
     assert memory(10) == memory(1000)
 
 

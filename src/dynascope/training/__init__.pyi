@@ -1,13 +1,13 @@
 from .charge_statistics import charge_statistics as charge_statistics
 from .descend import descend as descend
-from .runge_kutta import runge_kutta as runge_kutta
+from .optimizers import runge_kutta as runge_kutta
 from .stability import largest_curvature as largest_curvature
 from .stability import stable_rate as stable_rate
 from .statistics import Largest as Largest
 from .statistics import Latest as Latest
 from .statistics import Recursion as Recursion
 from .statistics import Sampled as Sampled
+from .statistics import Step as Step
 from .statistics import StepStatistic as StepStatistic
 from .statistics import Total as Total
 from .statistics import squared_norms as squared_norms
-from .step import Step as Step

@@ -16,8 +16,7 @@ from dynascope.symmetry import Charge
 from dynascope.symmetry.step_rules import Rule
 from dynascope.theory.symmetry.rounding import SUMMED
 from dynascope.training.charge_groups import ChargeGroups
-from dynascope.training.statistics import Latest, Recursion, StepStatistic
-from dynascope.training.step import Step
+from dynascope.training.statistics import Latest, Recursion, Step, StepStatistic
 from dynascope.training.update_causes import update_statistics
 
 __all__ = ["are_sums", "by_part", "cause_statistics", "momentum_buffer"]

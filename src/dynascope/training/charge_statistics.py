@@ -19,8 +19,7 @@ from dynascope.symmetry.tracked import require_symmetries
 from dynascope.theory.symmetry.rounding import DEVIATIONS, SUMMED
 from dynascope.training.charge_causes import are_sums, cause_statistics, momentum_buffer
 from dynascope.training.charge_groups import ChargeGroups
-from dynascope.training.statistics import Recursion
-from dynascope.training.step import Step
+from dynascope.training.statistics import Recursion, Step
 
 __all__ = ["charge_statistics"]
 

@@ -16,14 +16,13 @@ from dynascope.arguments import require, require_choice, require_function, requi
 from dynascope.flows.ensemble import Ensemble, gather
 from dynascope.flows.progress import tell
 from dynascope.protocols import Learnable, Network
+from dynascope.training.batches import chosen_batches, chosen_steps
 from dynascope.training.checkpoint import Checkpoint, digest
-from dynascope.training.chunks import Run, train
+from dynascope.training.loop import one_step, train
 from dynascope.training.losses import LossName, chosen_loss
-from dynascope.training.optimizers import checked_optimizer, chosen_rates, is_made, name_of
-from dynascope.training.posing import gathered_members, posed
-from dynascope.training.program import one_step
+from dynascope.training.optimizers import chosen_optimizer, name_of
 from dynascope.training.result import Probed, observed
-from dynascope.training.sampling import chosen_batches, chosen_steps
+from dynascope.training.specification import Run, specified
 from dynascope.training.statistics import StepStatistic
 
 __all__ = ["descend"]
@@ -182,32 +181,29 @@ def descend(
         argument="probe",
         remedy="give statistics, or no checkpoint",
     )
-    chosen = checked_optimizer(optimizer)
-    rates, schedule, clocked = chosen_rates(learning_rate, has_own=is_made(chosen))
+    chosen, rates = chosen_optimizer(optimizer, learning_rate)
     first: Any = task[0] if isinstance(task, list | tuple) and task else task
     ensemble = _without_rate(gather(network, first, scale, rates), learning_rate)
-    sampling = chosen_batches(
-        task, batch_size, micro_batch_size, batches, replacement=replacement, augmentation=augmentation
+    drawn = chosen_batches(
+        first, batch_size, micro_batch_size, batches, replacement=replacement, augmentation=augmentation
     )
-    count, recorded, epoch = chosen_steps(steps, epochs, record_steps, record_epochs, sampling.batches.per_epoch)
+    counted = chosen_steps(steps, epochs, record_steps, record_epochs, drawn.per_epoch)
     measured = chosen_loss(loss, label_smoothing, over_outputs)
-    problem, settings = posed(
+    run = specified(
         ensemble,
         task,
         test,
         reference,
         loss=measured,
-        sampling=sampling,
+        batches=drawn,
         optimizer=chosen,
-        schedule=schedule,
-        layerwise=isinstance(learning_rate, Mapping),
-        clocked=clocked,
+        learning_rate=learning_rate,
         compute_dtype=compute_dtype,
         statistics=statistics,
         step_statistics=step_statistics,
-        steps=count,
+        steps=counted,
+        seed=int(seed),
     )
-    run = Run(ensemble, problem, settings, gathered_members(ensemble), count, recorded, int(seed))
     attributes = {
         "flow": "descent",
         "convention": measured.convention,
@@ -222,28 +218,14 @@ def descend(
     }
     kept = None if checkpoint is None else _checkpoint(run, attributes, Path(checkpoint), checkpoint_seconds)
     host = None if probe is None else Probed(run, probe)
-    results, done = train(run, checkpoint=kept, progress=_telling(progress), probe=host)
-    return observed(
-        run,
-        results,
-        done,
-        attributes,
-        dimensions={name: tuple(axes) for name, (_, axes) in (statistics or {}).items()},
-        epoch=epoch,
-        probe=host,
-        return_networks=return_networks,
-    )
-
-
-def _telling(progress: Callable[[int, int], Any] | None) -> Callable[[int, int], Any]:
-    """Tell who was given, and who listens."""
 
     def told(done: int, planned: int) -> None:
         if progress is not None:
             progress(done, planned)
         tell(done, planned, "steps")
 
-    return told
+    results, done = train(run, checkpoint=kept, progress=told, probe=host)
+    return observed(run, results, done, attributes, probe=host, return_networks=return_networks)
 
 
 def _without_rate(ensemble: Ensemble, learning_rate: Any) -> Ensemble:
@@ -257,15 +239,17 @@ def _without_rate(ensemble: Ensemble, learning_rate: Any) -> Ensemble:
 
 
 def _checkpoint(run: Run, attributes: Mapping[str, Any], path: Path, seconds: float) -> Checkpoint:
-    """The checkpoint of a run, which knows it by its network, its task, and all that a step computes."""
-    ensemble, problem, settings = run.ensemble, run.problem, run.settings
+    """The checkpoint of a run, identified by its network, its task, and all that a step computes."""
+    ensemble, problem, steps = run.ensemble, run.problem, run.steps
     with ensemble.precision():
-        program = one_step(problem, run.members, np.asarray(run.seed), settings, bool(ensemble.dimensions))
+        program = one_step(run)
     within = eqx.filter((problem.schedule, problem.optimizer, problem.step_statistics), eqx.is_array)
     identity = {
         "network": digest(ensemble.weights, problem.frame),
-        "task": digest(problem.data, problem.average, settings.batches.stream),
+        "task": digest(problem.data, problem.average, problem.batches.stream),
         # Numbers within functions, such as the rates of a schedule, are in the program or among its constants.
-        "setting": digest(attributes, ensemble.rates, run.steps, run.recorded, *within, str(program), program.consts),
+        "setting": digest(
+            attributes, ensemble.rates, steps.count, steps.recorded, *within, str(program), program.consts
+        ),
     }
     return Checkpoint(path, ensemble, identity, seconds)

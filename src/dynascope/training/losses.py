@@ -1,4 +1,4 @@
-"""The losses that descent knows, as functions of outputs and targets."""
+"""Losses of outputs and targets, and their means over samples."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ import optax
 from jax import Array
 from jaxtyping import Bool, Float
 
-from dynascope.arguments import calling, require, require_between, require_choice, require_function
+from dynascope.arguments import calling, require, require_between, require_choice, require_function, shown_error
+from dynascope.errors import InputError
 from dynascope.record import CONVENTION
+from dynascope.training.batches import Batch
 
-__all__ = ["Loss", "LossName", "chosen_loss"]
+__all__ = ["Loss", "LossName", "applied", "check_targets", "chosen_loss", "evaluated", "losses"]
 
 LossName = Literal["squared", "cross_entropy", "exponential", "logistic"]
 
@@ -28,6 +30,7 @@ _FORMULAS: dict[str, str] = {
 }
 _TIME = "time = sum of learning rates"
 _ROUNDING = 1e-6  # rows of probabilities may come in single precision
+_TOGETHER = 1000  # samples at a time in evaluation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,16 +84,16 @@ class Loss:
         """
         if self.kind == "cross_entropy":
             classes = outputs.shape[-1]
-            rows = (1 - self.label_smoothing) * numbers(targets, outputs) + self.label_smoothing / classes
+            rows = (1 - self.label_smoothing) * _numbers(targets, outputs) + self.label_smoothing / classes
             return self._over(optax.softmax_cross_entropy(outputs, rows))
         if self.kind == "squared":
-            return self._over((outputs - numbers(targets, outputs)) ** 2) / 2
+            return self._over((outputs - _numbers(targets, outputs)) ** 2) / 2
         if not isinstance(self.kind, str):
             form = "give a JAX function of outputs and targets with one value for each sample, or for each output"
             with calling("loss", self.name, form):
                 return self._over(self.kind(outputs, targets))
         growing = jnp.exp if self.kind == "exponential" else jax.nn.softplus
-        rows = numbers(targets, outputs)
+        rows = _numbers(targets, outputs)
         if outputs.shape[-1] == 1:
             return self._over(growing(-rows * outputs))
         gaps = outputs - jnp.sum(rows * outputs, axis=-1, keepdims=True)
@@ -99,7 +102,7 @@ class Loss:
 
     def right(self, outputs: Float[Array, "n c"], targets: Any) -> Bool[Array, " n"]:
         """Whether the largest output is that of the class, or a single output has the sign of its target."""
-        rows = numbers(targets, outputs)
+        rows = _numbers(targets, outputs)
         if outputs.shape[-1] == 1:
             return (outputs * rows > 0)[..., 0]
         return jnp.argmax(outputs, axis=-1) == jnp.argmax(rows, axis=-1)
@@ -109,21 +112,8 @@ class Loss:
         return reduce(values, axis=tuple(range(1, values.ndim))) if values.ndim > 1 else values
 
 
-def numbers(targets: Any, outputs: Any) -> Any:
-    """Targets as numbers: one-hot rows for labels, and −1 or 1 where there is a single output."""
-    if not jnp.issubdtype(jnp.result_type(targets), jnp.integer):
-        return targets
-    if outputs.shape[-1] == 1:
-        return (2 * targets[:, None] - 1).astype(outputs.dtype)
-    return jax.nn.one_hot(targets, outputs.shape[-1], dtype=outputs.dtype)
-
-
 def chosen_loss(loss: Any, label_smoothing: float, over_outputs: Any) -> Loss:
-    """The loss of these arguments of `descend`.
-
-    Raises:
-        InputError: An unknown name, or smoothing that is no probability below one or of another loss.
-    """
+    """The loss of these arguments of `descend`, checked."""
     if callable(loss):
         require_function("loss", loss)
     else:
@@ -141,11 +131,7 @@ def chosen_loss(loss: Any, label_smoothing: float, over_outputs: Any) -> Loss:
 
 
 def check_targets(loss: Loss, targets: np.ndarray, outputs: tuple[int, ...], name: str) -> None:
-    """Check that targets, of the samples of this name, are what the loss is defined for.
-
-    Raises:
-        InputError: Labels without an output, or targets of a classification that are neither classes nor signs.
-    """
+    """Raise `InputError` unless the targets of the samples of this name are those that the loss is defined for."""
     if targets.dtype.kind in "iu":
         classes, most = int(targets.max()) + 1, max(outputs[-1], 2)
         require(
@@ -174,3 +160,84 @@ def check_targets(loss: Loss, targets: np.ndarray, outputs: tuple[int, ...], nam
         value=(float(targets.min()), float(targets.max())),
         remedy=remedy,
     )
+
+
+def applied(function: Callable[[Any], Any], network: Any, inputs: Any) -> Any:
+    """Outputs of a function of the network; raises `InputError` if it does not take such inputs."""
+    try:
+        return function(inputs)
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"the network cannot be applied to the inputs ({shown_error(error)})",
+            argument="network",
+            value=type(network).__name__,
+            remedy=f"pass a function of a batch of shape {inputs.shape}",
+        ) from error
+
+
+def losses(loss: Loss, outputs: Any, batch: Batch) -> Array:
+    """The loss of every sample; raises `InputError` if outputs, targets and loss do not fit together."""
+    inputs, targets = batch.inputs, batch.targets
+    labels = jnp.issubdtype(targets.dtype, jnp.integer)
+    # A function of the user may compare outputs with targets of another shape.
+    if isinstance(loss.kind, str):
+        fits = outputs.shape[:-1] == targets.shape if labels else outputs.shape == targets.shape
+        require(
+            fits and outputs.ndim > 1,
+            f"the network's outputs have shape {outputs.shape}",
+            argument="network",
+            value=outputs.shape,
+            remedy=f"pass a function of a batch of shape {inputs.shape} with outputs of shape "
+            f"{(*targets.shape, 'classes') if labels else targets.shape}",
+        )
+        require(
+            loss.kind != "cross_entropy" or outputs.shape[-1] > 1,
+            "the loss is cross_entropy and the network has one output, whose softmax is one",
+            argument="network",
+            value=outputs.shape,
+            remedy="give it one output for each class, or choose the logistic loss",
+        )
+    values = loss.each(outputs, targets)
+    require(
+        values.shape == inputs.shape[:1],
+        f"the loss {loss.name} has values of shape {values.shape} for {len(inputs)} samples",
+        argument="loss",
+        value=values.shape,
+        remedy="return one value for each sample, or one for each entry of the outputs",
+    )
+    return values
+
+
+def evaluated(loss: Loss, network: Any, data: Batch, dtype: Any, *, right: bool) -> dict[str, Array]:
+    """Mean loss of a network, and its accuracy if required, computed some samples at a time."""
+    samples = len(data.inputs)
+
+    def sums(batch: Batch, counted: Any) -> Array:
+        outputs = applied(network, network, jnp.asarray(batch.inputs)).astype(dtype)
+        each = losses(loss, outputs, batch)
+        hits = loss.right(outputs, batch.targets) if right else jnp.zeros_like(each)
+        return jnp.stack([jnp.sum(jnp.where(counted, values, 0)) for values in (each, hits)]).astype(dtype)
+
+    def block(first: Any) -> Array:
+        rows = first + jnp.arange(_TOGETHER)
+        # The last block is filled up with samples that do not count.
+        kept = jnp.minimum(rows, samples - 1)
+        return sums(jax.tree.map(lambda values: values[kept], data), rows < samples)
+
+    if samples <= _TOGETHER:
+        found = sums(data, True)
+    else:
+        found = jax.lax.map(block, _TOGETHER * jnp.arange(-(-samples // _TOGETHER))).sum(axis=0)
+    means = found / samples
+    return {"loss": means[0], "accuracy": means[1]} if right else {"loss": means[0]}
+
+
+def _numbers(targets: Any, outputs: Any) -> Any:
+    """Targets as numbers: one-hot rows for labels, and −1 or 1 where there is a single output."""
+    if not jnp.issubdtype(jnp.result_type(targets), jnp.integer):
+        return targets
+    if outputs.shape[-1] == 1:
+        return (2 * targets[:, None] - 1).astype(outputs.dtype)
+    return jax.nn.one_hot(targets, outputs.shape[-1], dtype=outputs.dtype)

@@ -1,4 +1,4 @@
-"""Any optax transformation as the optimiser of descent, and the rates that it applied."""
+"""Optimisers for descent: any optax transformation, Runge–Kutta steps, and weights and learning rates that decay."""
 
 from __future__ import annotations
 
@@ -6,64 +6,151 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
+from jax.tree_util import Partial
 
 from dynascope.arguments import calling, require, shown_error
 from dynascope.errors import InputError
 
 __all__ = [
+    "annealed",
     "applied_rate",
-    "asked_by",
-    "check_schedule",
-    "checked_optimizer",
-    "chosen_rates",
-    "is_made",
-    "made",
+    "chosen_optimizer",
+    "decayed",
+    "falling",
     "name_of",
+    "optimizer_errors",
+    "runge_kutta",
+    "transformation",
 ]
 
 
-def checked_optimizer(optimizer: Any) -> Any:
-    """The optimiser in the form in which programs are compiled for it.
+class RungeKuttaState(NamedTuple):
+    """The number of steps made."""
 
-    Raises:
-        InputError: It is neither "sgd" nor an optax transformation nor a function.
+    count: Any
+
+
+def runge_kutta(learning_rate: Any) -> optax.GradientTransformationExtraArgs:
+    """Steps of the classical Runge–Kutta method along the gradient flow θ̇ = −∇L(θ).
+
+    With the slopes
+
+        k₁ = ∇L(θ),  k₂ = ∇L(θ − ½ η k₁),  k₃ = ∇L(θ − ½ η k₂),  k₄ = ∇L(θ − η k₃),
+
+    a step is θ ← θ − η (k₁ + 2 k₂ + 2 k₃ + k₄)/6, at the cost of four gradients. On a given loss the error at a fixed
+    time falls as η⁴, where that of plain descent falls as η; steps are stable up to 2.78 over the largest curvature.
+    All four gradients are of the batch of the step. Give it to `descend` as the optimiser. It comes first in a chain,
+    as it takes the gradient for k₁.
+
+    Args:
+        learning_rate: η, or a JAX function of the number of steps made.
+
+    Returns:
+        An optax transformation whose `update` needs the parameters and `value_fn`, the loss as their function.
+
+    References:
+        W. Kutta, Beitrag zur näherungsweisen Integration totaler Differentialgleichungen, Z. Math. Phys. 46 (1901).
+
+    Example:
+        >>> import numpy as np
+        >>> from dynascope.training import descend
+        >>> from dynascope.networks import DeepLinear
+        >>> from dynascope.tasks import Task
+        >>> task, network = Task(np.eye(2), np.zeros((2, 1))), DeepLinear((2, 1))
+        >>> ends = descend(network, task, steps=4, learning_rate=0.5, optimizer=runge_kutta, record_steps=[0, 4])
+        >>> flow = np.exp(-2.0)  # of the loss, at the rate ½ of each weight, after the time 2
+        >>> bool(abs(float(ends["loss"][1] / ends["loss"][0]) - flow) < 1e-4)
+        True
     """
+
+    def initial(params: Any) -> RungeKuttaState:
+        return RungeKuttaState(jnp.zeros((), jnp.int32))
+
+    def update(
+        updates: Any, state: Any, params: Any = None, *, value_fn: Callable[[Any], Any], **_: Any
+    ) -> tuple[Any, RungeKuttaState]:
+        length: Any = learning_rate(state.count) if callable(learning_rate) else learning_rate
+        slope = jax.grad(value_fn)
+
+        def ahead(part: float, slopes: Any) -> Any:
+            return jax.tree.map(lambda weight, each: weight - part * length * each, params, slopes)
+
+        two = slope(ahead(0.5, updates))
+        three = slope(ahead(0.5, two))
+        four = slope(ahead(1.0, three))
+        changes = jax.tree.map(
+            lambda *slopes: -length * ((slopes[0] + 2 * slopes[1] + 2 * slopes[2] + slopes[3]) / 6),
+            *(updates, two, three, four),
+        )
+        return changes, RungeKuttaState(state.count + 1)
+
+    # optax types updates as if they never needed what it lets them be given.
+    return optax.GradientTransformationExtraArgs(initial, update)  # type: ignore[arg-type]
+
+
+def decayed(optimizer: Callable[..., Any], weight_decay: Any, **options: Any) -> Partial:
+    """An optimiser of the loss and ½ λ‖θ‖²: λθ is added to gradients, as SGD and Adam of PyTorch do.
+
+    Args:
+        optimizer: A function of optax from a learning rate to a transformation.
+        weight_decay: λ.
+        **options: Of that function.
+
+    Example:
+        >>> import jax
+        >>> made = decayed(optax.sgd, 0.5)(0.1)
+        >>> round(float(jax.jit(made.update)(1.0, made.init(4.0), 4.0)[0]), 6)
+        -0.3
+    """
+    return Partial(_decayed, optimizer, weight_decay, **options)
+
+
+def annealed(
+    name: Literal["sgd", "adam"], steps: int, *, largest_gradient: float | None = None, weight_decay: float = 0.0
+) -> Partial:
+    """An optimiser whose learning rate falls to zero as a cosine.
+
+    Args:
+        name: That of the optimiser of optax.
+        steps: Number of steps until the rate is zero.
+        largest_gradient: Norm to which gradients are shortened.
+        weight_decay: Share of the weights that is added to their gradients.
+    """
+    return Partial(_annealed, name, steps, largest_gradient, weight_decay)
+
+
+def falling(learning_rate: Any, updates: Any, factor: float = 0.2) -> Partial:
+    """A learning rate that is multiplied by a factor after each of these numbers of updates.
+
+    Example:
+        >>> import jax
+        >>> import numpy as np
+        >>> rate = jax.jit(falling(0.5, np.array([3, 6])))
+        >>> [round(float(rate(update)), 3) for update in (2, 3, 6)]
+        [0.5, 0.1, 0.02]
+    """
+    return Partial(_fallen, learning_rate, updates, factor)
+
+
+def chosen_optimizer(optimizer: Any, learning_rate: Any) -> tuple[Any, Any]:
+    """The optimiser as a transformation or a function from a rate to one, and the rates of the members, checked."""
     if hasattr(optimizer, "gradient_transformation"):
         optimizer = optimizer.gradient_transformation()
     require(
-        (isinstance(optimizer, str) and optimizer == "sgd") or is_made(optimizer) or callable(optimizer),
+        (isinstance(optimizer, str) and optimizer == "sgd") or _is_transformation(optimizer) or callable(optimizer),
         f"optimizer is {optimizer!r}",
         argument="optimizer",
         value=str(optimizer),
         remedy="choose sgd, or give an optax transformation, or a function from a learning rate to one",
     )
-    return optax.sgd if isinstance(optimizer, str) else optimizer
-
-
-def is_made(optimizer: Any) -> bool:
-    """Whether it is a transformation, which has its own learning rate, rather than a function from a rate to one."""
-    return hasattr(optimizer, "init") and hasattr(optimizer, "update")
-
-
-def chosen_rates(learning_rate: Any, *, has_own: bool) -> tuple[Any, Any, bool]:
-    """The rates of the members, the schedule, and whether time has to be summed up on the way.
-
-    Args:
-        learning_rate: As `descend` takes it.
-        has_own: Whether the optimiser has its own rate.
-
-    Raises:
-        InputError: There is none, or one too many.
-    """
-    layerwise = isinstance(learning_rate, Mapping)
-    if has_own:
+    if _is_transformation(optimizer):
         require(
-            learning_rate is None or layerwise,
+            learning_rate is None or isinstance(learning_rate, Mapping),
             f"learning_rate is {learning_rate} and the optimizer, a transformation, has its own",
             argument="learning_rate",
             value=str(learning_rate),
@@ -75,21 +162,24 @@ def chosen_rates(learning_rate: Any, *, has_own: bool) -> tuple[Any, Any, bool]:
             argument="learning_rate",
             remedy="give a number, several, one for each layer, or a schedule",
         )
-    if learning_rate is None:
-        return 1.0, None, True
-    return (1.0, learning_rate, True) if callable(learning_rate) else (learning_rate, None, False)
+    rates = 1.0 if learning_rate is None or callable(learning_rate) else learning_rate
+    return optax.sgd if isinstance(optimizer, str) else optimizer, rates
 
 
-def made(optimizer: Any, rate: Any) -> optax.GradientTransformationExtraArgs:
-    """The transformation for a learning rate, or a schedule of it."""
-    if callable(rate) and not is_made(optimizer):
-        return optax.with_extra_args_support(optimizer(lambda count: _scheduled(rate, count)))
-    return optax.with_extra_args_support(optimizer if is_made(optimizer) else optimizer(rate))
+def transformation(optimizer: Any, rate: Any, schedule: Any) -> optax.GradientTransformationExtraArgs:
+    """The transformation for a schedule of the learning rate, or without one for a rate."""
+    if schedule is not None:
+        _check_schedule(schedule)
+    with optimizer_errors(optimizer):
+        if _is_transformation(optimizer):
+            return optax.with_extra_args_support(optimizer)
+        made = optimizer(rate if schedule is None else lambda count: _scheduled(schedule, count))
+        return optax.with_extra_args_support(made)
 
 
 def name_of(optimizer: Any) -> str:
-    """What records call it."""
-    function = optimizer.update if is_made(optimizer) else optimizer
+    """The name of an optimiser or a schedule in records."""
+    function = optimizer.update if _is_transformation(optimizer) else optimizer
     while isinstance(function, functools.partial):
         function = function.func
     name = getattr(function, "__qualname__", type(function).__name__)
@@ -97,55 +187,23 @@ def name_of(optimizer: Any) -> str:
     return name.split(".")[0]
 
 
-def check_schedule(schedule: Callable[[Any], Any]) -> None:
-    """Check that a schedule gives a number for a number of updates.
-
-    Raises:
-        InputError: It does not.
-    """
-    form = "give a JAX function of the number of updates whose value is a number"
-    with calling("learning_rate", name_of(schedule), form):
-        value = jax.eval_shape(schedule, jnp.zeros((), jnp.int32))
-    number = isinstance(value, jax.ShapeDtypeStruct) and value.shape == () and jnp.issubdtype(value.dtype, jnp.number)
-    require(
-        number and not jnp.issubdtype(value.dtype, jnp.complexfloating),
-        f"learning_rate, the function {name_of(schedule)}, gives {value}",
-        argument="learning_rate",
-        value=str(value),
-        remedy=form,
-    )
-
-
 def applied_rate(schedule: Callable[[Any], Any] | None, before: Any, after: Any, step: Any, dtype: Any) -> Any:
-    """The learning rate of a step, as far as the state of the optimiser tells it, and else that of the schedule.
+    """The learning rate of a step, read from the state of the optimiser, or else that of the schedule.
 
-    States tell it after `optax.inject_hyperparams` and line searches; without a schedule either it counts as one. With
+    States hold it after `optax.inject_hyperparams` and line searches; without a schedule either it counts as one. With
     `optax.MultiSteps`, which counts the updates that are made, it is zero at a step without one, and the schedule is
     that of updates.
     """
-    told, updates = _named(after, "learning_rate"), _named(before, "gradient_step")
-    if not told:
-        told = [1.0 if schedule is None else _scheduled(schedule, updates[0] if updates else step)]
-    rate = jnp.asarray(told[0], dtype)
+    rates, updates = _named(after, "learning_rate"), _named(before, "gradient_step")
+    if not rates:
+        rates = [1.0 if schedule is None else _scheduled(schedule, updates[0] if updates else step)]
+    rate = jnp.asarray(rates[0], dtype)
     return jnp.where(_named(after, "gradient_step")[0] > updates[0], rate, 0) if updates else rate
 
 
-def _scheduled(schedule: Callable[[Any], Any], count: Any) -> Any:
-    """The rate after so many updates; optax counts them in 32 bits, of which a quotient has 32 too."""
-    return schedule(jnp.asarray(count, jnp.result_type(int)))
-
-
-def _named(state: Any, name: str) -> list[Any]:
-    return [value for _, value in optax.tree_utils.tree_get_all_with_path(state, name)]
-
-
 @contextlib.contextmanager
-def asked_by(optimizer: Any) -> Iterator[None]:
-    """While an optimiser is started or applied: say what it asks for that descent does not give.
-
-    Raises:
-        InputError: The optimiser cannot be started or applied.
-    """
+def optimizer_errors(optimizer: Any) -> Iterator[None]:
+    """Raise `InputError` if making, initialising or applying an optimiser inside fails."""
     try:
         yield
     except InputError:
@@ -160,3 +218,52 @@ def asked_by(optimizer: Any) -> Iterator[None]:
             value=name_of(optimizer),
             remedy="use one that needs no more than gradients, parameters, value, grad and value_fn",
         ) from error
+
+
+def _is_transformation(optimizer: Any) -> bool:
+    """Whether it has its own learning rate, in contrast to a function from a rate to a transformation."""
+    return hasattr(optimizer, "init") and hasattr(optimizer, "update")
+
+
+def _check_schedule(schedule: Callable[[Any], Any]) -> None:
+    form = "give a JAX function of the number of updates whose value is a number"
+    with calling("learning_rate", name_of(schedule), form):
+        value = jax.eval_shape(schedule, jnp.zeros((), jnp.int32))
+    number = isinstance(value, jax.ShapeDtypeStruct) and value.shape == () and jnp.issubdtype(value.dtype, jnp.number)
+    require(
+        number and not jnp.issubdtype(value.dtype, jnp.complexfloating),
+        f"learning_rate, the function {name_of(schedule)}, gives {value}",
+        argument="learning_rate",
+        value=str(value),
+        remedy=form,
+    )
+
+
+def _scheduled(schedule: Callable[[Any], Any], count: Any) -> Any:
+    """The rate after so many updates; optax counts them in 32 bits, of which a quotient has 32 too."""
+    return schedule(jnp.asarray(count, jnp.result_type(int)))
+
+
+def _named(state: Any, name: str) -> list[Any]:
+    return [value for _, value in optax.tree_utils.tree_get_all_with_path(state, name)]
+
+
+def _decayed(
+    optimizer: Callable[..., Any], weight_decay: Any, learning_rate: Any, **options: Any
+) -> optax.GradientTransformation:
+    return optax.chain(optax.add_decayed_weights(weight_decay), optimizer(learning_rate, **options))
+
+
+def _annealed(
+    name: str, steps: int, largest_gradient: float | None, weight_decay: float, learning_rate: Any
+) -> optax.GradientTransformation:
+    return optax.chain(
+        optax.identity() if largest_gradient is None else optax.clip_by_global_norm(largest_gradient),
+        optax.add_decayed_weights(weight_decay) if weight_decay else optax.identity(),
+        getattr(optax, name)(optax.cosine_decay_schedule(1.0, steps)),
+        optax.scale(learning_rate),
+    )
+
+
+def _fallen(first: Any, after: Any, factor: float, updates: Any) -> Any:
+    return first * factor ** jnp.sum(updates >= after)

@@ -1,21 +1,26 @@
-"""What came out of a run, as a record."""
+"""The record of a run: its curves, what a probe measured, and the members that diverged."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from dynascope.arguments import require, shown
+from dynascope.compilation import filter_jit
+from dynascope.errors import DivergenceError, DivergenceWarning
+from dynascope.networks.batch_normalisation import BatchNormalisation
 from dynascope.tasks.stream import Stream
-from dynascope.training.chunks import Run
-from dynascope.training.divergence import Divergence, diverged
+from dynascope.training.batches import Batch, Batches
 from dynascope.training.losses import Loss
+from dynascope.training.specification import Run
 from dynascope.training.statistics import Sampled
-from dynascope.training.trainer import EVALUATED
+from dynascope.training.trainer import EVALUATED, EXPLODED, State
 
 __all__ = ["Probed", "observed"]
 
@@ -26,12 +31,7 @@ _OWN = (
 
 
 class Probed:
-    """A function of the network that is called at recorded steps, and what it found.
-
-    Args:
-        run: What is trained.
-        probe: The function, with the result {name: (names of the axes, value)}.
-    """
+    """Collects the results {name: (names of the axes, value)} of a function of the network at recorded steps."""
 
     def __init__(self, run: Run, probe: Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]):
         self._run, self._probe, self._found = run, probe, []
@@ -83,8 +83,8 @@ class Probed:
             value=type(entries).__name__,
             remedy="return {name: (names of the axes, value)}",
         )
-        run = self._run
-        others = {name for name, *_ in (*run.settings.statistics, *run.problem.step_statistics)}
+        problem = self._run.problem
+        others = {name for name, *_ in (*problem.statistics, *problem.step_statistics)}
         for name, (axes, value) in entries.items():
             array = np.asarray(value)
             require(
@@ -111,84 +111,74 @@ def observed(
     done: int,
     attributes: Mapping[str, Any],
     *,
-    dimensions: Mapping[str, Sequence[str]],
-    epoch: np.ndarray | None,
     probe: Probed | None,
     return_networks: bool,
 ) -> Any:
-    """The record of a run, and the networks if asked for.
+    """The record of a run, with the networks if `return_networks`.
 
     Args:
         run: What was trained.
         results: For each part of the members their states and curves.
         done: Number of steps made.
-        attributes: What the record says of the run.
-        dimensions: Names of the axes of the statistics of networks.
-        epoch: Epochs after which was recorded, if these are whole.
+        attributes: Attributes of the record.
         probe: What was measured outside of the program, or None.
         return_networks: Whether to return the networks too.
 
     Raises:
         DivergenceError: All members diverged.
     """
-    ensemble, of_steps, recorded = run.ensemble, run.problem.step_statistics, run.recorded
+    ensemble, problem, recorded = run.ensemble, run.problem, run.steps.recorded
     states, curves = ensemble.joined([(states._replace(optimizer=()), curves) for states, curves in results])
-    within = (slice(None),) * len(ensemble.shape) + (slice(len(recorded)),)
-    curves = {name: curve[within] for name, curve in curves.items()}
-    divergence = diverged(run, states, curves, done)
-    curves = {name: _ended(curve, divergence, recorded, len(ensemble.shape)) for name, curve in curves.items()}
+    members, axis = tuple(ensemble.dimensions), len(ensemble.shape)
+    curves = {name: curve[(slice(None),) * axis + (slice(len(recorded)),)] for name, curve in curves.items()}
+    diverged, diverged_loss = _diverged(run, states, curves["loss"], done)
+    curves = {name: _ended(curve, diverged, recorded) for name, curve in curves.items()}
 
-    members = tuple(ensemble.dimensions)
     extra: dict[str, Any] = {"time": _time(run, curves)}
-    if run.settings.clocked:
+    if problem.clocked:
         extra["applied_rate"] = ((*members, "step"), curves.pop("applied_rate"))
-    if epoch is not None:
-        extra["epoch"] = (("step",), epoch)
-    if np.any(divergence.step >= 0):
-        extra |= {"diverged_step": (members, divergence.step), "diverged_loss": (members, divergence.loss)}
+    if run.steps.epochs is not None:
+        extra["epoch"] = (("step",), run.steps.epochs)
+    if np.any(diverged >= 0):
+        extra |= {"diverged_step": (members, diverged), "diverged_loss": (members, diverged_loss)}
+    axes = {name: () for name in ("accuracy", "test_loss", "test_accuracy") if name in curves}
+    axes |= {name: own for name, _, own, _ in problem.statistics}
     coordinates: dict[str, Any] = {}
-    for (name, statistic), own in zip(of_steps, states.accumulated, strict=True):
+    for (name, statistic), own in zip(problem.step_statistics, states.accumulated, strict=True):
         if isinstance(statistic, Sampled):
             steps = np.array(statistic.steps)
-            values = _ended(own[0], divergence, steps, len(ensemble.shape))
+            values = _ended(own[0], diverged, steps)
             extra[name] = ((*members, "sampled_step", *statistic.dimensions), values)
             coordinates["sampled_step"] = steps
-    axes = {
-        **{name: () for name in ("accuracy", "test_loss", "test_accuracy") if name in curves},
-        **dimensions,
-        **{name: tuple(each.dimensions) for name, each in of_steps if not isinstance(each, Sampled)},
-    }
+        else:
+            axes[name] = tuple(statistic.dimensions)
     for name, (own, curve) in ({} if probe is None else probe.curves()).items():
-        axes[name], curves[name] = own, _ended(curve, divergence, recorded, len(ensemble.shape))
+        axes[name], curves[name] = own, _ended(curve, diverged, recorded)
     record = ensemble.record(
-        ("step", recorded),
-        curves,
-        axes,
-        extra,
-        {**attributes, "loss_over": _loss_over(run)},
-        coordinates,
+        ("step", recorded), curves, axes, extra, {**attributes, "loss_over": _loss_over(run)}, coordinates
     )
-    if done < run.steps and not np.all(divergence.step >= 0):
+    if done < run.steps.count and not np.all(diverged >= 0):
         # A deadline ended it.
-        record = record.sel(step=recorded[recorded <= done]).assign_attrs(stopped=f"at step {done} of {run.steps}")
+        stopped = f"at step {done} of {run.steps.count}"
+        record = record.sel(step=recorded[recorded <= done]).assign_attrs(stopped=stopped)
     if not return_networks:
         return record
     return record, ensemble.network(eqx.combine(states.weights, states.carried))
 
 
-def _ended(curve: np.ndarray, divergence: Divergence, recorded: np.ndarray, axes: int) -> np.ndarray:
-    """The curve with NaN from where a member diverged."""
-    past = (divergence.step[..., None] >= 0) & (recorded >= divergence.step[..., None])
+def _ended(curve: np.ndarray, diverged: np.ndarray, recorded: np.ndarray) -> np.ndarray:
+    """The curve with NaN from the step at which a member diverged."""
+    past = (diverged[..., None] >= 0) & (recorded >= diverged[..., None])
     if not past.any():
         return curve
-    ended = np.where(past.reshape(*past.shape, *(1,) * (curve.ndim - axes - 1)), np.nan, curve)
+    ended = np.where(past.reshape(*past.shape, *(1,) * (curve.ndim - past.ndim)), np.nan, curve)
     return ended.astype(curve.dtype) if curve.dtype.kind == "f" else ended
 
 
 def _time(run: Run, curves: dict[str, np.ndarray]) -> tuple[tuple[str, ...], np.ndarray]:
-    """Sum of the learning rates; without the dimensions of members where it is theirs all."""
-    ensemble, recorded = run.ensemble, run.recorded
-    if run.settings.clocked:
+    """Sum of the learning rates; without the dimensions of members if it is the same for all."""
+    ensemble, recorded = run.ensemble, run.steps.recorded
+    if run.problem.clocked:
         time = curves.pop("time")
         rows = time.reshape(-1, len(recorded))
         if np.all(rows == rows[0]):
@@ -201,9 +191,82 @@ def _time(run: Run, curves: dict[str, np.ndarray]) -> tuple[tuple[str, ...], np.
 
 
 def _loss_over(run: Run) -> str:
-    stream = run.settings.batches.stream
+    stream = run.problem.batches.stream
     if not isinstance(stream, Stream):
         return "all data"
-    if stream.has_expectation and run.settings.loss == Loss():
+    if stream.has_expectation and run.problem.loss == Loss():
         return "the whole distribution"
     return f"{EVALUATED} fresh samples at each recorded step"
+
+
+def _diverged(run: Run, states: State, loss: np.ndarray, done: int) -> tuple[np.ndarray, np.ndarray]:
+    """The step at which each member diverged, −1 for the others, and the loss there, after an error or a warning."""
+    recorded, axes = run.steps.recorded, len(run.ensemble.shape)
+    with np.errstate(invalid="ignore"):
+        limit = np.maximum(EXPLODED * np.abs(loss[..., :1]), np.asarray(states.limit)[..., None])
+        beyond = ~(np.abs(loss) <= limit) & (recorded <= done)
+    step, value = np.array(states.diverged, np.int64), np.array(states.diverged_loss, float)
+    at = np.argmax(beyond, axis=-1)
+    recorded_first = beyond.any(axis=-1) & ((step < 0) | (recorded[at] < step))
+    step = np.where(recorded_first, recorded[at], step)
+    value = np.where(recorded_first, np.take_along_axis(loss, at[..., None], -1)[..., 0], value)
+    value = np.where(step < 0, np.nan, value)
+    leaves = jax.tree.leaves(states.weights)
+    finite = [np.isfinite(leaf).all(axis=tuple(range(axes, leaf.ndim))) for leaf in leaves]
+    step = np.where((step < 0) & ~np.all(finite, axis=0), done, step)
+    if np.any(step >= 0):
+        _report(run, states, step, value)
+    return step, value
+
+
+def _report(run: Run, states: State, steps: np.ndarray, losses: np.ndarray) -> None:
+    """Raise `DivergenceError` if all members diverged, or `InputError` if a batch is to blame; otherwise warn."""
+    failed = np.flatnonzero(np.ravel(steps) >= 0)
+    first = int(failed[0])
+    step, loss = int(np.ravel(steps)[first]), float(np.ravel(losses)[first])
+    if not np.isfinite(loss):
+        _require_valid_batch(run, states, first, step)
+    if run.problem.clocked:
+        time = float(np.ravel(np.asarray(states.clock[0]))[first])
+    else:
+        own = first if run.ensemble.dimensions else 0
+        time = float(max(np.ravel(leaf)[own] for leaf in jax.tree.leaves(run.ensemble.rates))) * step
+    beyond = f"is {loss:.3g} and has exploded" if np.isfinite(loss) else "left the finite numbers"
+    sentence = f"the loss {beyond} by step {step}, time {time:.6g}{run.ensemble.named(failed)}"
+    remedy = "choose a smaller learning rate or scale"
+    if len(failed) == steps.size:
+        raise DivergenceError(sentence, time=time, remedy=remedy)
+    warnings.warn(DivergenceWarning(sentence, time=time, remedy=remedy), stacklevel=5)
+
+
+@filter_jit
+def _batch(batches: Batches, seed: Any, number: Any, step: Any, data: Batch | None, dtype: Any) -> Batch | None:
+    return batches.draw(batches.key(seed, number), step, batches.no_order(step), data, dtype)[0]
+
+
+def _require_valid_batch(run: Run, states: State, member: int, step: int) -> None:
+    """Check the batch at which a member left the finite numbers, outside of compiled code, where layers check too."""
+    problem, shape = run.problem, run.ensemble.shape
+
+    def of_member(leaf: Any) -> Any:
+        return np.asarray(leaf).reshape(-1, *leaf.shape[len(shape) :])[member] if shape else leaf
+
+    number, place = (np.ravel(each)[member] for each in (run.members.number, run.members.place))
+    with run.ensemble.precision():
+        data = jax.tree.map(lambda values: values[place], problem.data) if problem.several else problem.data
+        batch = _batch(problem.batches, problem.seed, number, np.int32(step), data, run.ensemble.dtype)
+        if batch is None:
+            return
+        for name, values in (("inputs", batch.inputs), ("targets", batch.targets)):
+            require(
+                bool(np.isfinite(values).all()),
+                f"the {name} of the batch of step {step} are not finite",
+                argument="task" if problem.batches.augmentation is None else "augmentation",
+                value=name,
+                remedy="check what draws or changes the samples",
+            )
+        layers = jax.tree.leaves(problem.frame, is_leaf=lambda part: isinstance(part, BatchNormalisation))
+        if any(isinstance(layer, BatchNormalisation) and layer.epsilon == 0 for layer in layers):
+            weights, carried = jax.tree.map(of_member, (states.weights, states.carried))
+            network = eqx.combine(weights, carried, problem.frame)
+            getattr(network, "train_step_outputs", network)(jnp.asarray(batch.inputs))

@@ -1,9 +1,10 @@
-"""What is accumulated over the steps of a run: sums, maxima, latest values, samples, and recursions."""
+"""A step of training, and statistics over steps: sums, maxima, latest values, samples, and recursions."""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,24 +13,78 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Int
 
 from dynascope.arguments import require
-from dynascope.errors import InputError
 from dynascope.flows.recorded import recorded_steps
-from dynascope.training.step import Step
 
 __all__ = [
     "Largest",
     "Latest",
     "Recursion",
     "Sampled",
+    "Step",
     "StepStatistic",
     "Total",
     "made_once",
-    "sampled_steps",
     "squared_norms",
 ]
+
+
+class Step:
+    """One step θ(t + 1) = θ(t) + Δ(t) of training, as a statistic sees it.
+
+    Weights, gradients and updates are networks with None in the place of all that is no weight, so that they can be
+    read by name, as in `step.gradient.weights[0]`.
+
+    Attributes:
+        index: t, from 0.
+        weights: θ(t), before the step.
+        gradient: ∇ of the loss of the batch at θ(t).
+        update: Δ(t), what is added to the weights.
+        optimizer_state: State of the optimiser after the step.
+        loss: Loss of the batch at θ(t).
+        learning_rate: η of the step; of layers with rates of their own, a tree like the weights.
+        batch: The samples of the step, `inputs` and `targets`; None for an expectation.
+        initial_weights: θ(0).
+        unseen_update: What no entry of the update of other weights exceeds, as far as these are trained but not seen.
+    """
+
+    def __init__(
+        self,
+        *,
+        index: Any,
+        weights: Any,
+        gradient: Any,
+        update: Any,
+        optimizer_state: Any,
+        loss: Any,
+        learning_rate: Any,
+        batch: Any,
+        network: Callable[[], Any],
+        full_gradient: Callable[[], Any],
+        initial_weights: Any,
+        unseen_update: Any = 0.0,
+    ):
+        self.index, self.weights, self.gradient, self.update = index, weights, gradient, update
+        self.optimizer_state, self.loss, self.learning_rate = optimizer_state, loss, learning_rate
+        self.batch, self.initial_weights, self.unseen_update = batch, initial_weights, unseen_update
+        self._network, self._full_gradient = network, full_gradient
+
+    @property
+    def network(self) -> Any:
+        """The whole network before the step."""
+        return self._network()
+
+    @functools.cached_property
+    def full_gradient(self) -> Any:
+        """∇ of the loss of all data at θ(t), in training mode, computed only if a statistic uses it."""
+        return self._full_gradient()
+
+    @property
+    def displacement(self) -> Any:
+        """θ(t + 1) − θ(0)."""
+        trees = self.weights, self.update, self.initial_weights
+        return jax.tree.map(lambda now, move, start: now + move - start, *trees)
 
 
 class StepStatistic(abc.ABC):
@@ -242,7 +297,7 @@ def made_once(
     states: Sequence[Any],
     make: Callable[[str, StepStatistic, Any], Any],
 ) -> tuple[Any, ...]:
-    """What a function makes of the name, the statistic and its state, of all of one rule what it makes of the first."""
+    """What a function of name, statistic and state returns for each statistic, computed once for each rule."""
     made: dict[Any, Any] = {}
     for (name, statistic), state in zip(statistics, states, strict=True):
         if statistic.rule not in made:
@@ -281,25 +336,6 @@ def squared_norms(tree: Any, groups: Mapping[str, str] | None = None) -> Any:
         )
         sums.append(sum(own))
     return jnp.stack(sums)
-
-
-def sampled_steps(statistics: Sequence[StepStatistic], steps: int) -> Int[np.ndarray, " sampled_step"] | None:
-    """The steps that the samples among the statistics share, None if there are none.
-
-    Raises:
-        InputError: They differ, or go beyond the last step.
-    """
-    chosen = {tuple(each.steps) for each in statistics if isinstance(each, Sampled)}
-    if not chosen:
-        return None
-    if len(chosen) > 1 or max(map(max, chosen)) >= steps:
-        raise InputError(
-            f"the sampled steps are {' and '.join(f'{min(each)} to {max(each)}' for each in chosen)} of {steps}",
-            argument="step_statistics",
-            value=[list(each) for each in chosen],
-            remedy=f"sample all at the same steps, from 0 to {steps - 1}",
-        )
-    return np.array(chosen.pop())
 
 
 def _filled(front: tuple[int, ...], value: jax.ShapeDtypeStruct, number: float) -> Array:

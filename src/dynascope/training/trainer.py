@@ -1,9 +1,9 @@
-"""One step of training, and what is measured between two: the functions that the compiled loop is made of."""
+"""One step of training, and what is recorded between steps: the functions that the compiled loop is made of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,71 +14,82 @@ from jax import Array
 from dynascope.arguments import calling, require
 from dynascope.networks.batch_normalisation import running_statistics, trained_weights
 from dynascope.training.batches import Batch
-from dynascope.training.evaluation import applied, losses, means
-from dynascope.training.losses import Loss
-from dynascope.training.optimizers import applied_rate, asked_by, check_schedule, made
-from dynascope.training.problem import Member, Problem, Settings, State
-from dynascope.training.statistics import Sampled, StepStatistic, made_once
-from dynascope.training.step import Step
+from dynascope.training.losses import Loss, applied, evaluated, losses
+from dynascope.training.optimizers import applied_rate, optimizer_errors, transformation
+from dynascope.training.specification import Member, Problem
+from dynascope.training.statistics import Sampled, Step, StepStatistic, made_once
 
-__all__ = ["EVALUATED", "EXPLODED", "Training"]
+__all__ = ["EVALUATED", "EXPLODED", "State", "Trainer"]
 
 EVALUATED = 20_000  # fresh samples for the loss of a stream that has no formula for it
 # A loss this many times that of the zero function, or the initial one, does not come back.
 EXPLODED = 1e8
 
 
-class Training:
-    """The training of one member."""
+class State(NamedTuple):
+    """What a step changes.
 
-    def __init__(self, problem: Problem, member: Member, seed: Any, settings: Settings):
-        self.problem, self.member, self.settings = problem, member, settings
+    Attributes:
+        weights: What is trained.
+        carried: Running statistics.
+        optimizer: State of the optimiser.
+        clock: Time, what its sum rounded off, and the last rate.
+        accumulated: States of the step statistics.
+        limit: The loss beyond which the run has diverged.
+        diverged: Step at which it did, −1 as long as it has not; the weights stay as they were.
+        diverged_loss: The loss there.
+    """
+
+    weights: Any
+    carried: Any
+    optimizer: Any
+    clock: Any
+    accumulated: Any
+    limit: Any
+    diverged: Any
+    diverged_loss: Any
+
+
+class Trainer:
+    """Trains one member of a run."""
+
+    def __init__(self, problem: Problem, member: Member):
+        self.problem, self.member = problem, member
         self.dtype = jax.tree.leaves(member.weights)[0].dtype
-        self.key = settings.batches.key(seed, member.number)
+        self.key = problem.batches.key(problem.seed, member.number)
+        self.weights, self.carried = trained_weights(member.weights), running_statistics(member.weights)
         self.data, self.test = self._own(problem.data), self._own(problem.test)
         self.reference = self.data if problem.reference is None else self._own(problem.reference)
-        rate = 1.0 if settings.layerwise else member.rates
-        if problem.schedule is not None:
-            check_schedule(problem.schedule)
-        with asked_by(problem.optimizer):
-            self.optimizer = made(problem.optimizer, rate if problem.schedule is None else problem.schedule)
+        rate = 1.0 if problem.layerwise else member.rates
+        self.optimizer = transformation(problem.optimizer, rate, problem.schedule)
 
     def initial(self) -> State:
-        """The state before the first step."""
-        dtype = self.dtype
-        weights, carried = trained_weights(self.member.weights), running_statistics(self.member.weights)
-        zero = jnp.zeros((), dtype)
-        with asked_by(self.problem.optimizer):
-            optimizer = self.optimizer.init(weights)
-        # The first step sets the limit.
-        state = State(weights, carried, optimizer, (zero, zero, zero), (), zero, jnp.asarray(-1), zero)
-
-        if not self.problem.step_statistics:
+        """The state before the first step, which sets the limit."""
+        zero = jnp.zeros((), self.dtype)
+        with optimizer_errors(self.problem.optimizer):
+            optimizer = self.optimizer.init(self.weights)
+        state = State(self.weights, self.carried, optimizer, (zero, zero, zero), (), zero, jnp.asarray(-1), zero)
+        statistics = self.problem.step_statistics
+        if not statistics:
             return state
-        statistics, trial = self.problem.step_statistics, self._trial(state)
+        # The step is traced once for the shapes of all functions of it.
+        index = jnp.asarray(0)
+        parts = jax.eval_shape(lambda: self._step(index, state, self.problem.batches.no_order(index))[0])
+
+        def trial(function: Callable[[Step], Any]) -> Any:
+            return jax.eval_shape(lambda parts: function(self._seen(state, parts)), parts)
 
         def begun(name: str, statistic: StepStatistic, _: Any) -> Any:
             with calling("step_statistics", name, "give JAX functions of a Step whose value is a single array"):
-                return statistic.initial(weights, trial)
+                return statistic.initial(self.weights, trial)
 
         return state._replace(accumulated=made_once(statistics, [None] * len(statistics), begun))
 
-    def _trial(self, state: State) -> Callable[[Callable[[Step], Any]], Any]:
-        """What gives the shapes of functions of a step, for which the step is traced once."""
-        index = jnp.asarray(0)
-        parts = jax.eval_shape(lambda: self._step(index, state, self.no_order(index))[0])
-        return lambda function: jax.eval_shape(lambda parts: function(self._seen(state, parts)), parts)
-
     def first_loss(self) -> Any:
         """The loss of the first batch at the initial weights."""
-        batches, first = self.settings.batches, jnp.asarray(0)
-        batch, _ = batches.draw(self.key, first, self.no_order(first), self.data, self.dtype)
-        weights, carried = trained_weights(self.member.weights), running_statistics(self.member.weights)
-        return self._loss(weights, carried, batch)[0]
-
-    def no_order(self, index: Any) -> Any:
-        """What stands for the order of the samples before a step."""
-        return self.settings.batches.no_order(index)
+        batches, first = self.problem.batches, jnp.asarray(0)
+        batch, _ = batches.draw(self.key, first, batches.no_order(first), self.data, self.dtype)
+        return self._loss(self.weights, self.carried, batch)[0]
 
     def advance(self, index: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
         """The state and the order of the samples after a step."""
@@ -106,35 +117,30 @@ class Training:
         )
         return new, order
 
-    def measure(self, state: State, step: Any) -> dict[str, Any]:
-        """Loss, accuracy and statistics of the network, in evaluation."""
+    def recorded(self, state: State, step: Any) -> dict[str, Any]:
+        """Losses, accuracies and statistics of the network in evaluation, and of the steps up to now."""
         network = eqx.combine(state.weights, state.carried, self.problem.frame)
-        measured = self._evaluated(network, self.data, step)
+        found = self._evaluated(network, self.data, step)
         if self.test is not None:
-            measured |= {f"test_{name}": value for name, value in self._evaluated(network, self.test, step).items()}
-        for name, function, of_data in self.settings.statistics:
+            found |= {f"test_{name}": value for name, value in self._evaluated(network, self.test, step).items()}
+        for name, function, _, of_data in self.problem.statistics:
             with calling("statistics", name, "give a JAX function of the network, or of network, inputs and targets"):
-                measured[name] = jnp.asarray(function(network, *self.reference) if of_data else function(network))
-        return measured
-
-    def told(self, state: State) -> dict[str, Any]:
-        """What is recorded of the steps up to now."""
-        found = {}
+                found[name] = jnp.asarray(function(network, *self.reference) if of_data else function(network))
         for (name, statistic), own in zip(self.problem.step_statistics, state.accumulated, strict=True):
             if not isinstance(statistic, Sampled):
                 with calling("step_statistics", name, "record a single array"):
                     found[name] = jnp.asarray(statistic.value(own))
-        if self.settings.clocked:
+        if self.problem.clocked:
             time, lost, rate = state.clock
             found |= {"time": time + lost, "applied_rate": rate}
         return found
 
     def _step(self, index: Any, state: State, order: Any) -> tuple[dict[str, Any], State, Any]:
-        """What a statistic sees of a step, and the state and the order of the samples after it."""
-        weights, carried, settings = state.weights, state.carried, self.settings
-        batch, order = settings.batches.draw(self.key, index, order, self.data, self.dtype)
+        """The arrays of a `Step`, and the state and the order of the samples after it."""
+        weights, carried, problem = state.weights, state.carried, self.problem
+        batch, order = problem.batches.draw(self.key, index, order, self.data, self.dtype)
         (loss, after), gradient = self._loss_and_gradient(weights, carried, batch)
-        with asked_by(self.problem.optimizer):
+        with optimizer_errors(problem.optimizer):
             updates, optimizer = self.optimizer.update(
                 gradient,
                 state.optimizer,
@@ -143,11 +149,12 @@ class Training:
                 grad=gradient,
                 value_fn=lambda weights: self._loss(weights, carried, batch)[0],
             )
-        rate = self.member.rates
-        if settings.layerwise:
+        rate, clock = self.member.rates, state.clock
+        if problem.layerwise:
             updates = jax.tree.map(jnp.multiply, updates, trained_weights(rate))
-        elif settings.clocked:
-            rate = applied_rate(self.problem.schedule, state.optimizer, optimizer, index, self.dtype)
+        elif problem.clocked:
+            rate = applied_rate(problem.schedule, state.optimizer, optimizer, index, self.dtype)
+            clock = _later(clock, rate)
         parts = {
             "index": index,
             "weights": weights,
@@ -158,36 +165,33 @@ class Training:
             "learning_rate": rate,
             "batch": batch,
         }
-        clock = _later(state.clock, rate) if settings.clocked else state.clock
         new = optax.apply_updates(weights, updates)
         return parts, state._replace(weights=new, carried=after, optimizer=optimizer, clock=clock), order
 
     def _seen(self, state: State, parts: dict[str, Any]) -> Step:
-        """The step from a state as a statistic sees it."""
         return Step(
             **parts,
             network=lambda: eqx.combine(parts["weights"], state.carried, self.problem.frame),
             full_gradient=lambda: self._full_gradient(parts["weights"], state.carried),
-            initial_weights=trained_weights(self.member.weights),
+            initial_weights=self.weights,
         )
 
     def _limit(self, first: Any) -> Any:
         """The loss beyond which a run has diverged whose first one this is."""
-        power = self.problem.target_power[self.member.place] if self.settings.several else self.problem.target_power
+        power = self._own(self.problem.target_power)
         largest = jnp.maximum(jnp.abs(first), jnp.asarray(power, self.dtype) / 2)
         return jnp.where(largest > 0, EXPLODED * largest, jnp.inf)
 
-    def _own(self, batch: Batch | None) -> Any:
-        if batch is None or not self.settings.several:
-            return batch
-        return jax.tree.map(lambda values: values[self.member.place], batch)
+    def _own(self, arrays: Any) -> Any:
+        """The arrays of the task of the member."""
+        return jax.tree.map(lambda values: values[self.member.place], arrays) if self.problem.several else arrays
 
     def _loss(self, weights: Any, carried: Any, batch: Batch | None) -> tuple[Array, Any]:
         """The loss of a batch in training, and the new running statistics."""
         if batch is None:
             return self.problem.average.loss(eqx.combine(weights, carried, self.problem.frame)), carried
         inputs = jnp.asarray(batch.inputs)
-        if self.settings.half:
+        if self.problem.half:
             weights = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), weights)
             inputs = inputs.astype(jnp.bfloat16) if jnp.issubdtype(inputs.dtype, jnp.floating) else inputs
         network = eqx.combine(weights, carried, self.problem.frame)
@@ -197,10 +201,10 @@ class Training:
             after = jax.tree.map(lambda old, now: now.astype(old.dtype), carried, after)
         else:
             outputs, after = applied(network, network, inputs), carried
-        return losses(self.settings.loss, outputs.astype(self.dtype), batch).sum() / len(inputs), after
+        return losses(self.problem.loss, outputs.astype(self.dtype), batch).sum() / len(inputs), after
 
     def _loss_and_gradient(self, weights: Any, carried: Any, batch: Batch | None) -> tuple[tuple[Array, Any], Any]:
-        function, parts = jax.value_and_grad(self._loss, has_aux=True), self.settings.parts
+        function, parts = jax.value_and_grad(self._loss, has_aux=True), self.problem.batches.parts
         if parts == 1:
             return function(weights, carried, batch)
 
@@ -218,7 +222,7 @@ class Training:
         if average is not None:
             return jax.grad(lambda weights: average.loss(eqx.combine(weights, carried, self.problem.frame)))(weights)
         require(
-            self.data is not None or self.settings.batches.stream is None,
+            self.data is not None or self.problem.batches.stream is None,
             "a step statistic asks for the full gradient and the task is a stream of samples",
             argument="step_statistics",
             remedy="use the gradient of the batch, or a task with samples",
@@ -227,26 +231,21 @@ class Training:
 
     def _stream_average(self) -> Any:
         """The formula of the loss over the whole distribution of a stream, if there is one."""
-        stream = self.settings.batches.stream
+        stream = self.problem.batches.stream
         # The formula is that of the squared loss.
-        known = stream is not None and stream.has_expectation and self.settings.loss == Loss()
+        known = stream is not None and stream.has_expectation and self.problem.loss == Loss()
         return stream.expectation() if known and stream is not None else None
 
     def _evaluated(self, network: Any, data: Batch | None, step: Any) -> dict[str, Any]:
-        batches = self.settings.batches
-        if data is None and batches.stream is not None:
-            average = self._stream_average()
+        problem = self.problem
+        if data is None:
+            average = problem.average if problem.batches.stream is None else self._stream_average()
             if average is not None:
                 return {"loss": average.loss(network)}
             # Keys of batches have one number after the seed, so these are others.
-            data = batches.fresh(
-                jax.random.fold_in(jax.random.fold_in(self.key, step), EVALUATED), EVALUATED, self.dtype
-            )
-        if data is None:
-            return {"loss": self.problem.average.loss(network)}
-        settings = self.settings
-        loss, right = means(settings.loss, network, data, self.dtype, right=settings.counts_right)
-        return {"loss": loss, "accuracy": right} if settings.counts_right else {"loss": loss}
+            key = jax.random.fold_in(jax.random.fold_in(self.key, step), EVALUATED)
+            data = problem.batches.fresh(key, EVALUATED, self.dtype)
+        return evaluated(problem.loss, network, data, self.dtype, right=problem.counts_right)
 
 
 def _later(clock: Any, rate: Any) -> Any:

@@ -14,8 +14,7 @@ from dynascope.symmetry.parameters import arrays_by_path
 from dynascope.symmetry.step_rules import DEPARTURES, RULES, Rule
 from dynascope.symmetry.tracked import parameter_paths
 from dynascope.training.charge_groups import ChargeGroups
-from dynascope.training.statistics import Latest, Recursion, StepStatistic
-from dynascope.training.step import Step
+from dynascope.training.statistics import Latest, Recursion, Step, StepStatistic
 
 __all__ = ["update_statistics"]
 

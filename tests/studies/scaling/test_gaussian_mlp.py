@@ -7,7 +7,7 @@ import pytest
 from dynascope.studies.scaling.gaussian_mlp import gaussian_mlp
 from dynascope.tasks import SparseParity
 from dynascope.training import descend
-from dynascope.training.decay import decayed
+from dynascope.training.optimizers import decayed
 
 
 def test_networks_start_gaussian_but_for_the_bias_of_the_output():

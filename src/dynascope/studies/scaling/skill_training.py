@@ -15,7 +15,7 @@ import optax
 
 from dynascope.tasks.expectation import Expectation
 from dynascope.training.descend import descend
-from dynascope.training.runge_kutta import runge_kutta
+from dynascope.training.optimizers import runge_kutta
 
 __all__ = ["train_skills"]
 

@@ -23,7 +23,7 @@ from dynascope.studies.features.linear_models import train_all_layers, train_las
 from dynascope.studies.features.relabelled_digits import balanced_digits
 from dynascope.studies.fields import choice, count, number, positive, seed
 from dynascope.theory.scalar_networks import linear_mode_strength
-from dynascope.training.decay import decayed
+from dynascope.training.optimizers import decayed
 
 _CURVES = ("test_loss", "accuracy", "kappa_cka", "effective_dimension_utilization")
 _ALONE = ("loss", *_CURVES, "utilization", "cumulative_utilization")

@@ -17,8 +17,8 @@ from dynascope.networks import MLP, VGG16, Convolutional, ResNet18
 from dynascope.probes.last_layer import LastLayer, last_layer
 from dynascope.tasks import CropAndFlip, Labelled, Task
 from dynascope.tasks.data.labelled_images import LabelledImages
-from dynascope.training.decay import decayed, falling
 from dynascope.training.descend import descend
+from dynascope.training.optimizers import decayed, falling
 
 __all__ = [
     "REGRESSIONS",

@@ -15,8 +15,8 @@ from dynascope.networks import MLP, Convolutional
 from dynascope.studies.features.neural_collapse.collapse_measures import classifier_collapse
 from dynascope.studies.features.relabelled_digits import LABELS, relabelled_digits
 from dynascope.tasks import Task
-from dynascope.training.decay import annealed
 from dynascope.training.descend import descend
+from dynascope.training.optimizers import annealed
 
 __all__ = ["NETWORKS", "CollapsingNetworks"]
 

@@ -24,10 +24,9 @@ from dynascope.probes.diffusion.hessian import gauss_newton_product, require_lan
 from dynascope.probes.diffusion.noise_spectrum import quadrature_nodes
 from dynascope.protocols import Network
 from dynascope.tasks import Labelled, Task
-from dynascope.training.decay import decayed
 from dynascope.training.descend import descend
-from dynascope.training.statistics import StepStatistic
-from dynascope.training.step import Step
+from dynascope.training.optimizers import decayed
+from dynascope.training.statistics import Step, StepStatistic
 
 __all__ = ["Wandered", "noise_modes", "seconds_of_step", "settled", "wandered"]
 

@@ -12,8 +12,8 @@ import optax
 from jaxtyping import Float
 
 from dynascope.tasks import Task
-from dynascope.training.decay import decayed
 from dynascope.training.descend import descend
+from dynascope.training.optimizers import decayed
 
 __all__ = ["RegressionRuns", "regression_runs"]
 

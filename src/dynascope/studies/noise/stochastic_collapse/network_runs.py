@@ -19,8 +19,8 @@ from dynascope.networks.convolution import convolved, mean_pooled
 from dynascope.probes.redundancy import UnitGroup, UnitPart, redundant_units, unit_weights
 from dynascope.tasks import Labelled, Task
 from dynascope.tasks.data.digits import digits
-from dynascope.training.decay import decayed
 from dynascope.training.descend import descend
+from dynascope.training.optimizers import decayed
 
 __all__ = ["NETWORKS", "NoisyDigits", "training_shares", "unit_statistics"]
 

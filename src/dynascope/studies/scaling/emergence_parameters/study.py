@@ -21,7 +21,7 @@ from dynascope.tasks import SparseParity
 from dynascope.theory import papers
 from dynascope.theory.skills import calibrate_parameters, parameter_emergence
 from dynascope.theory.skills.training_set import Definition
-from dynascope.training.decay import decayed
+from dynascope.training.optimizers import decayed
 
 _DEVIATION = 0.01  # of the weights of networks at the start
 _ALONE = 0.5  # widths up to this share of the largest learn one skill alone

@@ -21,7 +21,7 @@ from dynascope.tasks.data.digits import drawn_digits
 from dynascope.tasks.random_maps import relu_teacher
 from dynascope.theory import papers
 from dynascope.theory.staircase import linear_staircase
-from dynascope.training.decay import annealed
+from dynascope.training.optimizers import annealed
 
 _INPUTS, _TARGETS = 10, 4  # of the teacher
 _SAME = 1e-3  # of a drop of the loss, by which the next one is smaller at most where both are called the same

@@ -25,7 +25,7 @@ from dynascope.studies.staircases.smallest_width import smallest_width
 from dynascope.tasks import Task, group_composition
 from dynascope.theory import papers
 from dynascope.theory.groups import construction_width
-from dynascope.training.decay import annealed
+from dynascope.training.optimizers import annealed
 
 # What is claimed of the growth of their widths, with so many further elements.
 _CLAIMS = (

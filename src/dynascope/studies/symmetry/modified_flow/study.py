@@ -23,7 +23,7 @@ from dynascope.tasks import Task
 from dynascope.theory import papers
 from dynascope.theory.symmetry import convergence_orders, modified_loss, shifted_start
 from dynascope.training import descend, largest_curvature
-from dynascope.training.decay import decayed
+from dynascope.training.optimizers import decayed
 
 _FLOWS = ("gradient flow", "modified flow", "modified flow, shifted start")
 _OUTPUTS, _TEACHER_WIDTH, _TEACHER_SCALE = 2, 12, 2.0

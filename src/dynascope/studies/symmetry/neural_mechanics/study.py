@@ -36,7 +36,7 @@ from dynascope.theory.symmetry import (
     translation_integral,
 )
 from dynascope.training import Sampled, Step, charge_statistics, descend
-from dynascope.training.decay import decayed
+from dynascope.training.optimizers import decayed
 
 _RECORDS = 100
 _DIGITS = 1797

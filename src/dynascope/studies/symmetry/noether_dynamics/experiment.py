@@ -16,10 +16,9 @@ from jaxtyping import Bool, Float
 from dynascope.studies.symmetry.noether_dynamics.network import ScaleInvariantMLP
 from dynascope.tasks import Labelled
 from dynascope.theory.symmetry import quadratic_charge, rounding_level, squared_norm_path
-from dynascope.training.decay import decayed
 from dynascope.training.descend import descend
-from dynascope.training.statistics import Sampled, squared_norms
-from dynascope.training.step import Step
+from dynascope.training.optimizers import decayed
+from dynascope.training.statistics import Sampled, Step, squared_norms
 
 __all__ = ["NormPaths", "train_normalised", "white_share"]
 

@@ -1,54 +1,128 @@
-"""What descent is asked for, in the form that programs are compiled for."""
+"""Checks what `descend` is given and turns it into the run that programs are compiled for."""
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
 
 from dynascope.arguments import require, require_choice, require_function
+from dynascope.errors import InputError
 from dynascope.flows.ensemble import Ensemble
 from dynascope.flows.objective import check_statistics
 from dynascope.protocols import Learnable
 from dynascope.tasks.labelled import Labelled
 from dynascope.tasks.task import Task
-from dynascope.training.batches import Batch
+from dynascope.training.batches import ALL_SAMPLES, Batch, Batches, Steps
 from dynascope.training.losses import Loss, check_targets
-from dynascope.training.problem import Member, Problem, Settings
-from dynascope.training.sampling import ALL_SAMPLES, Sampling
-from dynascope.training.statistics import StepStatistic, sampled_steps
+from dynascope.training.statistics import Sampled, StepStatistic
 
-__all__ = ["gathered_members", "posed"]
+__all__ = ["Member", "Problem", "Run", "specified"]
 
 
-def posed(
+class Problem(eqx.Module):
+    """What the members of a run share. Programs are compiled for the static fields and for all that are no arrays.
+
+    Attributes:
+        frame: The network without its weights.
+        data: Training samples, with an axis over the tasks in front if there are several; None without samples.
+        test: Test samples, likewise.
+        reference: The samples that statistics are given; None for the training samples.
+        average: A loss in closed form, instead of samples.
+        optimizer: A transformation, or a function from a rate to one.
+        schedule: The learning rate as a function of the number of updates, or None.
+        step_statistics: Statistics of steps by name.
+        target_power: Twice the loss of the zero function, or about that, which is E‖y‖² of the squared loss; zero where
+            it is not known. Shape () or (tasks,).
+        seed: Seed of the batches.
+        loss: The loss.
+        batches: How batches are drawn.
+        statistics: Statistics of networks: name, function, names of axes, whether it takes the reference samples too.
+        layerwise: Whether rates are factors on the updates of an optimiser at rate one.
+        clocked: Whether the learning rate changes, so that time is summed up in the program.
+        counts_right: Whether accuracies are recorded.
+        half: Whether outputs are computed in bfloat16.
+        several: Whether every network has its own task.
+    """
+
+    frame: Any
+    data: Batch | None
+    test: Batch | None
+    reference: Batch | None
+    average: Any
+    optimizer: Any
+    schedule: Any
+    step_statistics: tuple[tuple[str, StepStatistic], ...]
+    target_power: Any
+    seed: Any
+    loss: Loss = eqx.field(static=True)
+    batches: Batches = eqx.field(static=True)
+    statistics: tuple[tuple[str, Callable[..., Any], tuple[str, ...], bool], ...] = eqx.field(static=True)
+    layerwise: bool = eqx.field(static=True)
+    clocked: bool = eqx.field(static=True)
+    counts_right: bool = eqx.field(static=True)
+    half: bool = eqx.field(static=True)
+    several: bool = eqx.field(static=True)
+
+
+class Member(NamedTuple):
+    """What a member is trained with; with an axis in front if there are several.
+
+    Attributes:
+        weights: Initial weights and running statistics.
+        rates: Learning rate, or one for each weight array.
+        number: Its number in the ensemble.
+        place: Number of its network, and of its task if there are several.
+    """
+
+    weights: Any
+    rates: Any
+    number: Any
+    place: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What is trained, and for how long.
+
+    Attributes:
+        ensemble: The members.
+        problem: What they share.
+        members: What each is trained with.
+        steps: Number of steps, and those to record.
+    """
+
+    ensemble: Ensemble
+    problem: Problem
+    members: Member
+    steps: Steps
+
+
+def specified(
     ensemble: Ensemble,
     task: Any,
     test: Any,
     reference: Any,
     *,
     loss: Loss,
-    sampling: Sampling,
+    batches: Batches,
     optimizer: Any,
-    schedule: Any,
-    layerwise: bool,
-    clocked: bool,
+    learning_rate: Any,
     compute_dtype: Any,
     statistics: Any,
     step_statistics: Mapping[str, StepStatistic] | None,
-    steps: int,
-) -> tuple[Problem, Settings]:
-    """What all members share, and what the program is compiled for.
-
-    Raises:
-        InputError: Parts that do not fit together.
-    """
+    steps: Steps,
+    seed: int,
+) -> Run:
+    """The run, or `InputError` if its parts do not fit together."""
     several = isinstance(task, list | tuple)
     tasks = list(task) if several else [task]
-    networks = len(ensemble.dimensions["seed"]) if "seed" in ensemble.dimensions else 1
+    networks = len(ensemble.dimensions.get("seed", [0]))
     require(
         not several or (len(tasks) == networks and all(isinstance(each, ALL_SAMPLES) for each in tasks)),
         f"there are {len(tasks)} tasks and {networks} networks",
@@ -63,16 +137,14 @@ def posed(
         value=type(tasks[0]).__name__,
         remedy="give a Task, Labelled samples (images.scaled().labelled() of images), a Stream or an Expectation",
     )
-    has_samples = isinstance(tasks[0], ALL_SAMPLES)
-    known = has_samples or sampling.batches.stream is not None or loss == Loss()
+    has_samples, dtype = isinstance(tasks[0], ALL_SAMPLES), ensemble.dtype
     require(
-        known,
+        has_samples or batches.stream is not None or loss == Loss(),
         f"the loss is {loss.name} and the task is an expectation",
         argument="loss",
         value=loss.name,
         remedy="give samples, or leave the squared loss, of which the expectation is known",
     )
-    dtype = ensemble.dtype
     data = _stacked("task", tasks, several, dtype, len(tasks)) if has_samples else None
     held_out = _stacked("test", test, several, dtype, len(tasks))
     others = _stacked("reference", reference, several, dtype, len(tasks))
@@ -90,44 +162,33 @@ def posed(
             value=str(dtype),
             remedy="give a network with float32 weights",
         )
-    of_networks = check_statistics(statistics)
-    for name, function, _ in of_networks:
-        require_function("statistics", function, repr(name))
-    with_data = [(name, function, _takes_data(function)) for name, function, _ in of_networks]
-    for name, _, of_data in with_data:
-        require(
-            not of_data or data is not None or others is not None,
-            f"the statistic {name!r} takes data and the task has no samples",
-            argument="reference",
-            remedy="give samples as reference",
-        )
-    of_steps = _checked_step_statistics(step_statistics, {name for name, *_ in of_networks}, steps)
+    of_networks = _checked_statistics(statistics, has_data=data is not None or others is not None)
     powers = [_power(each, loss) for each in tasks]
-    settings = Settings(
-        loss,
-        sampling.batches,
-        sampling.parts,
-        layerwise=layerwise,
-        clocked=clocked,
+    problem = Problem(
+        frame=ensemble.objective.frame,
+        data=data,
+        test=held_out,
+        reference=others,
+        average=None if has_samples or batches.stream is not None else tasks[0],
+        optimizer=optimizer,
+        schedule=learning_rate if callable(learning_rate) else None,
+        step_statistics=_checked_step_statistics(step_statistics, {name for name, *_ in of_networks}, steps.count),
+        target_power=np.asarray(powers if several else powers[0]).astype(dtype),
+        seed=np.asarray(seed),
+        loss=loss,
+        batches=batches,
+        statistics=of_networks,
+        layerwise=isinstance(learning_rate, Mapping),
+        clocked=learning_rate is None or callable(learning_rate),
         counts_right=has_samples and (loss.classifies or isinstance(tasks[0], Labelled)),
         half=compute_dtype is not None,
         several=several,
-        statistics=tuple(with_data),
     )
-    average = None if has_samples or sampling.batches.stream is not None else tasks[0]
-    power = np.asarray(powers if several else powers[0])
-    parts = data, held_out, others, average, optimizer, schedule, of_steps, power.astype(dtype)
-    problem = Problem(ensemble.objective.frame, *parts)
-    return problem, settings
-
-
-def gathered_members(ensemble: Ensemble) -> Member:
-    """What belongs to each member, with an axis in front if there are several."""
-    if not ensemble.dimensions:
-        return Member(ensemble.weights, ensemble.rates, np.int32(0), np.int32(0))
-    number = np.arange(np.prod(ensemble.shape), dtype=np.int32)
-    networks = ensemble.shape[0] if "seed" in ensemble.dimensions else 1
-    return Member(ensemble.weights, ensemble.rates, number, number // np.int32(len(number) // networks))
+    number = np.int32(0)
+    if ensemble.dimensions:
+        number = np.arange(np.prod(ensemble.shape), dtype=np.int32)
+    members = Member(ensemble.weights, ensemble.rates, number, number // np.int32(np.size(number) // networks))
+    return Run(ensemble, problem, members, steps)
 
 
 def _stacked(name: str, given: Any, several: bool, dtype: np.dtype, tasks: int) -> Batch | None:
@@ -162,7 +223,7 @@ def _stacked(name: str, given: Any, several: bool, dtype: np.dtype, tasks: int) 
 
 
 def _output_shape(ensemble: Ensemble, inputs: np.ndarray) -> tuple[int, ...]:
-    """Shape of the outputs for the inputs; empty for a network that cannot be applied, which is told elsewhere."""
+    """Shape of the outputs for the inputs; empty if the network cannot be applied, which training reports."""
     one = jax.tree.map(lambda leaf: leaf[0], ensemble.weights) if ensemble.dimensions else ensemble.weights
     with ensemble.precision():
         try:
@@ -172,12 +233,26 @@ def _output_shape(ensemble: Ensemble, inputs: np.ndarray) -> tuple[int, ...]:
 
 
 def _power(task: Any, loss: Loss) -> float:
-    """Twice the loss of the zero function, or about that; zero where it is not known."""
     if loss.classifies:
         return 2.0
     if loss.kind != "squared" or not isinstance(task, ALL_SAMPLES):
         return 0.0
     return task.target_power if isinstance(task, Task) else 1.0
+
+
+def _checked_statistics(statistics: Any, *, has_data: bool) -> tuple[tuple[str, Any, tuple[str, ...], bool], ...]:
+    found = check_statistics(statistics)
+    for name, function, _ in found:
+        require_function("statistics", function, repr(name))
+    with_data = tuple((name, function, axes, _takes_data(function)) for name, function, axes in found)
+    for name, _, _, of_data in with_data:
+        require(
+            not of_data or has_data,
+            f"the statistic {name!r} takes data and the task has no samples",
+            argument="reference",
+            remedy="give samples as reference",
+        )
+    return with_data
 
 
 def _takes_data(function: Callable[..., Any]) -> bool:
@@ -213,7 +288,14 @@ def _checked_step_statistics(
         for field in ("function", "start", "following"):
             if hasattr(each, field):
                 require_function("step_statistics", getattr(each, field), repr(name))
-    sampled_steps(list(found.values()), steps)
+    sampled = {tuple(each.steps) for each in found.values() if isinstance(each, Sampled)}
+    if len(sampled) > 1 or any(each[-1] >= steps for each in sampled):
+        raise InputError(
+            f"the sampled steps are {' and '.join(f'{each[0]} to {each[-1]}' for each in sampled)} of {steps}",
+            argument="step_statistics",
+            value=[list(each) for each in sampled],
+            remedy=f"sample all at the same steps, from 0 to {steps - 1}",
+        )
     return tuple(found.items())
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from dynascope.networks import TwoLayer
 from dynascope.tasks import Task
-from dynascope.training import Sampled, Total, chunks, descend
+from dynascope.training import Sampled, Total, descend, loop
 
 draw = np.random.default_rng(0)
 TASK = Task(draw.normal(size=(20, 2)), draw.normal(size=(20, 1)))
@@ -26,8 +26,8 @@ OPTIONS = {
 
 
 def in_pieces(monkeypatch, seconds, growth, **options):
-    monkeypatch.setattr(chunks, "_SECONDS", seconds)
-    monkeypatch.setattr(chunks, "_GROWTH", growth)
+    monkeypatch.setattr(loop, "_SECONDS", seconds)
+    monkeypatch.setattr(loop, "_GROWTH", growth)
     told = []
     run, ends = descend(NETWORKS, TASK, progress=lambda *each: told.append(each), **OPTIONS | options)
     return run, ends, told
@@ -64,8 +64,8 @@ def test_an_interrupt_ends_the_run(monkeypatch):
         if done >= 20:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(chunks, "_SECONDS", 1e-9)
-    monkeypatch.setattr(chunks, "_GROWTH", 2)
+    monkeypatch.setattr(loop, "_SECONDS", 1e-9)
+    monkeypatch.setattr(loop, "_GROWTH", 2)
     with pytest.raises(KeyboardInterrupt):
         descend(NETWORKS, TASK, progress=stop, **OPTIONS)
 
