@@ -10,7 +10,7 @@ __all__ = ["DEPARTURES", "RULES", "Rule", "StepRule", "step_rule"]
 
 Rule = Literal["heavy_ball", "nesterov", "decoupled"]
 RULES: tuple[Rule, ...] = get_args(Rule)
-# In this order g′ − g = c θ, d = c d*, g′ = c g, g′ − g = c sign θ and g′ − g = c v; see `update_statistics` of flows.
+# In this order g′ − g = c θ, d = c d*, g′ = c g, g′ − g = c sign θ and g′ − g = c v; see `training.charge_causes`.
 DEPARTURES = ("decay", "rate", "gradient", "sign", "momentum")
 
 _FITS = 1e-2  # of what is to be explained, a rule leaves less than this

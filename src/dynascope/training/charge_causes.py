@@ -1,83 +1,91 @@
-"""What each part of a symmetry does in a step: the numbers that tell apart why a law is broken."""
+"""What each part of a symmetry and the updates of each parameter do in a step, which shows why a law is broken."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import functools
+import operator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 
 from dynascope.symmetry import Charge
-from dynascope.symmetry.step_rules import Rule
+from dynascope.symmetry.followed import parameter_paths
+from dynascope.symmetry.parameters import arrays_by_path
+from dynascope.symmetry.step_rules import DEPARTURES, RULES
 from dynascope.theory.symmetry.rounding import SUMMED
-from dynascope.training.charge_groups import ChargeGroups
+from dynascope.training.charge_declaration import Declaration, implied_gradient, intended_step, momentum_buffer
 from dynascope.training.statistics import Latest, Recursion, Step, StepStatistic
-from dynascope.training.update_causes import update_statistics
 
-__all__ = ["are_sums", "by_part", "cause_statistics", "momentum_buffer"]
+__all__ = ["cause_statistics"]
+
+_LAST_BITS = 4  # roundings of an update, and of the weights that it is read from
+_BITS = 11, 8  # significant bits of float16 and bfloat16, the formats of autocast
+_field = functools.cache(operator.attrgetter)  # one function for each name, so that programs are found again
 
 
-def cause_statistics(groups: ChargeGroups, optimizer: Rule, gradient_roundings: int) -> dict[str, StepStatistic]:
-    """What `symmetry.audit` reads of the step that led to each recorded one, for each part A of each charge.
+def cause_statistics(declared: Declaration) -> dict[str, StepStatistic]:
+    """What `symmetry.audit` reads of the step that led to each recorded one.
 
-    A part is what the symmetry does to one parameter. With the gradient g of the loss, as it was before anything
-    changed it, `part_charge` is θ_AᵀGθ_A and `part_slope` θ_AᵀGg, which sum to the charge and to zero. `part_absolute`
-    is θ_AᵀG sign θ_A, the slope of an L1 penalty, and `part_stale` the slope of the gradient of the step before.
-    `part_pull` is θ_AᵀGg′ with the gradient g′ from which the optimiser that was declared makes the update d that was
-    made: of heavy ball g′ = −d/η − β v − λ θ, where θᵀGv is carried from step to step. Sums of weights have g in place
-    of θᵀGg. Slopes and pulls stand beside what rounding can do. `update_statistics` are those of each parameter.
+    With the gradient g of the loss, as it was before anything changed it, and the gradient g′ from which the declared
+    rule makes the update d that was made (of heavy ball g′ = −d/η − β v − λ θ), for each part A of each charge, which
+    is what the symmetry does to one parameter:
+
+    - `part_charge` and `part_slope`: θ_AᵀGθ_A and θ_AᵀGg, which sum to the charge and to zero.
+    - `part_absolute`: θ_AᵀG sign θ_A, the slope of an L1 penalty.
+    - `part_stale`: the slope of the gradient of the step before.
+    - `part_pull`: θ_AᵀGg′, where θᵀGv is carried from step to step.
+    - `part_slope_rounding` and `part_pull_rounding`: what rounding can do to slopes and pulls.
+
+    Sums of weights have g in place of θᵀGg. For each parameter, along `layer` in the order of the parts:
+
+    - `gradient_norm`, `gradient_largest` and `update_norm`: ‖g‖, max |g| and ‖d‖.
+    - `gradient_bits`: the significant bits that hold every entry of g, 8 of bfloat16, 11 of float16, or all.
+    - `change`: max |g′ − g|, and `change_by_rule`: the change if the rule were heavy ball, Nesterov's or decoupled
+      decay. Both are relative to max |g|.
+    - `clipping`: max |g′ − g cut off at max |g′||, relative to max |g′|.
+    - `departure_factor` and `departure_rest`, for each of `DEPARTURES`: the factor c that fits the step best, and the
+      largest entry that the fit leaves, relative to max |g|. With the update d* that the declared rule makes of all
+      gradients up to now they are another decay, g′ − g = c θ, where decay is decoupled d − d* = −η c θ; another rate,
+      d = c d*; another factor of the gradient, g′ = c g; an L1 decay, g′ − g = c sign θ; and another momentum,
+      g′ − g = c v, with the buffer v.
 
     Cost: seven numbers for each part of each charge and 19 for each parameter, a pass over weights, gradient and update
     for each part, a copy of the gradient, one of the parameters, and three more of those that have momentum.
-
-    Args:
-        groups: What is followed, and what is declared of each parameter.
-        optimizer: As of `charge_statistics`.
-        gradient_roundings: Roundings of a gradient.
     """
-    own = _Parts(groups, optimizer, gradient_roundings)
-    part = ("charge", "part")
+    parts, updates, part, layer = _Parts(declared), _Updates(declared), ("charge", "part"), ("layer",)
+
+    def of_parts(name: str) -> Recursion:
+        return Recursion(parts.start, parts.following, _field(name), part)
+
+    def of_updates(name: str, *axes: str) -> Recursion:
+        return Recursion(updates.at_rest, updates.following, _field(name), (*layer, *axes))
+
     return {
-        "part_charge": Latest(own.charge, part),
-        "part_absolute": Latest(own.absolute, part),
-        "part_slope": Latest(own.slope, part),
-        "part_stale": Recursion(own.without_gradient, own.with_gradient, _stale, part),
-        "part_slope_rounding": Latest(own.slope_rounding, part),
-        "part_pull": Recursion(own.start, own.following, _pull, part),
-        "part_pull_rounding": Recursion(own.start, own.following, _rounding, part),
-        **update_statistics(groups, optimizer),
+        "part_charge": Latest(parts.charge, part),
+        "part_absolute": Latest(parts.absolute, part),
+        "part_slope": Latest(parts.slope, part),
+        "part_stale": Recursion(parts.without_gradient, parts.with_gradient, _field("stale"), part),
+        "part_slope_rounding": Latest(parts.slope_rounding, part),
+        "part_pull": of_parts("pull"),
+        "part_pull_rounding": of_parts("rounding"),
+        "gradient_norm": Latest(updates.gradient_norm, layer),
+        "gradient_largest": Latest(updates.gradient_largest, layer),
+        "gradient_bits": Latest(updates.gradient_bits, layer),
+        "update_norm": Latest(updates.update_norm, layer),
+        "clipping": of_updates("clipping"),
+        "change": of_updates("change"),
+        "change_by_rule": of_updates("change_by_rule", "hypothesis"),
+        "departure_factor": of_updates("departure_factor", "departure"),
+        "departure_rest": of_updates("departure_rest", "departure"),
     }
 
 
-def momentum_buffer(step: Step) -> Any:
-    """The buffer v after a step, where the state of the optimiser holds one that optax calls a trace, and else None."""
-    traces = [value for _, value in optax.tree_utils.tree_get_all_with_path(step.optimizer_state, "trace")]
-    known = len(traces) == 1 and jax.tree.structure(traces[0]) == jax.tree.structure(step.weights)
-    return traces[0] if known else None
-
-
-def are_sums(symmetries: Sequence[Charge]) -> np.ndarray:
-    """Which charges are sums of weights (charge,)."""
-    return np.concatenate([np.full(each.size, each.kind == "translation") for each in symmetries])
-
-
-def by_part(symmetries: Sequence[Charge], function: Callable[[Charge], Array]) -> Array:
-    """A number for each part of each charge (charge, part), and zeros behind the last part."""
-    most = max(len(each.parts) for each in symmetries)
-    found = []
-    for each in symmetries:
-        values = [function(dataclasses.replace(each, parts=(part,))) for part in each.parts]
-        values += [jnp.zeros_like(values[0])] * (most - len(values))
-        found.append(jnp.stack(values, axis=-1))
-    return jnp.concatenate(found)
-
-
-class _State(NamedTuple):
+class _PartState(NamedTuple):
     """Each of the shape (charge, part)."""
 
     crossed: Array  # θᵀGv, or the sum of buffers
@@ -95,15 +103,13 @@ class _Gradient(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _Parts:
-    """The parts of symmetries, and the rule by which they are said to move. Equal ones find their program."""
+    """The parts of symmetries."""
 
-    groups: ChargeGroups
-    optimizer: Rule
-    gradient_roundings: int
+    declared: Declaration
 
     @property
-    def symmetries(self) -> tuple[Charge, ...]:
-        return self.groups.symmetries
+    def linear(self) -> np.ndarray:
+        return self.declared.linear[:, None]
 
     def charge(self, step: Step) -> Array:
         return self._along(step.weights, step.weights)
@@ -126,27 +132,26 @@ class _Parts:
         # A sum of gradients that cancel is rounded as their terms are, which are of the size of other gradients.
         largest = jnp.max(jnp.stack([jnp.max(jnp.abs(each), initial=0) for each in jax.tree.leaves(step.gradient)]))
         counts = self._length(jax.tree.map(jnp.ones_like, step.weights))
-        length = jnp.where(are_sums(self.symmetries)[:, None], length + counts * largest, length)
-        return self.gradient_roundings * self._unit(step) * lever * length
+        length = jnp.where(self.linear, length + counts * largest, length)
+        return self.declared.gradient_roundings * self._unit(step) * lever * length
 
-    def start(self, weights: Any) -> _State:
+    def start(self, weights: Any) -> _PartState:
         zero = jnp.zeros_like(self._along(weights, weights))
         unknown = jnp.full_like(zero, jnp.nan)
-        return _State(zero, zero, unknown, unknown)
+        return _PartState(zero, zero, unknown, unknown)
 
-    def following(self, state: _State, step: Step) -> _State:
-        """The state after a step; one at rate zero says nothing of its gradient, which is believed."""
+    def following(self, state: _PartState, step: Step) -> _PartState:
+        """The state after a step; a step at rate zero shows nothing of its gradient, which is taken as declared."""
+        declared, linear, rule = self.declared, self.linear, self.declared.optimizer
         theta, update, kind = step.weights, step.update, state.crossed.dtype
-        beta, decay = self.groups.of_parts("momentum", kind), self.groups.of_parts("weight_decay", kind)
-        rate = jnp.asarray(self.groups.common_rate(step.learning_rate), kind) * self.groups.of_parts("rates", kind)
+        beta, decay = declared.of_parts("momentum", kind), declared.of_parts("weight_decay", kind)
+        rate = jnp.asarray(declared.common_rate(step.learning_rate), kind) * declared.of_parts("rates", kind)
         still, safe = rate == 0, jnp.where(rate == 0, 1, rate)
-        linear = are_sums(self.symmetries)[:, None]
         slope, charge = self.slope(step), self.charge(step)
         along = -self._along(theta, update) / safe
         both = jnp.where(linear, 0, self._along(update, update)) / safe
-        if self.optimizer == "nesterov":
-            pushed = (along - beta**2 * state.crossed) / (1 + beta)
-            buffer = beta * state.crossed + pushed
+        after, pull = implied_gradient(rule, along, state.crossed, beta, decay * charge)
+        if rule == "nesterov":
             held = momentum_buffer(step)
             if held is not None:
                 across = -self._along(update, held)
@@ -154,25 +159,20 @@ class _Parts:
                 slopes, some = self._along(update, step.gradient), jnp.asarray(beta) > 0
                 slopes += jnp.where(linear, 0, decay * self._along(theta, update))
                 across = jnp.where(some, (both + slopes) / jnp.where(some, beta, 1), both)
-            after = buffer - jnp.where(linear, 0, across)
-            pull = pushed - decay * charge
-        elif self.optimizer == "decoupled":
-            buffer = along - decay * charge
-            pull = buffer - beta * state.crossed
-            after = buffer - both - jnp.where(linear, 0, decay * self._along(theta, update))
+            after = after - jnp.where(linear, 0, across)
         else:
-            pull = along - beta * state.crossed - decay * charge
-            after = along - both
-        resting = beta * state.crossed + slope + (0 if self.optimizer == "decoupled" else decay) * charge
+            after = after - both
+            if rule == "decoupled":
+                after = after - jnp.where(linear, 0, decay * self._along(theta, update))
+        resting = beta * state.crossed + slope + (0 if rule == "decoupled" else decay) * charge
         lever, moved = self._lever(theta), self._length(update) / safe
         # Of each sum; an update is rounded less often than that.
         summands = moved + beta * state.moved + self._length(step.gradient) + decay * self._length(theta)
-        rounded = 2 * SUMMED * self._unit(step) * (lever * summands + beta * rate * state.moved**2)
-        return _State(
+        return _PartState(
             crossed=jnp.where(still, resting, after),
             moved=jnp.where(still, beta * state.moved + self._length(step.gradient), moved),
             pull=jnp.where(still, slope, pull),
-            rounding=rounded,
+            rounding=2 * SUMMED * self._unit(step) * (lever * summands + beta * rate * state.moved**2),
         )
 
     def _unit(self, step: Step) -> float:
@@ -184,7 +184,7 @@ class _Parts:
         def value(single: Charge) -> Array:
             return single.form(tree if single.kind == "translation" else theta, tree)
 
-        return by_part(self.symmetries, value)
+        return self.declared.by_part(value)
 
     def _length(self, tree: Any) -> Array:
         """√(vᵀ|G|v), and Σ|v|."""
@@ -193,20 +193,141 @@ class _Parts:
             size = single.size_form(tree)
             return size if single.kind == "translation" else jnp.sqrt(size)
 
-        return by_part(self.symmetries, value)
+        return self.declared.by_part(value)
 
     def _lever(self, theta: Any) -> Array:
         """What the error of a vector is multiplied by at most: √(θᵀ|G|θ), and one."""
-        return jnp.where(are_sums(self.symmetries)[:, None], 1, self._length(theta))
+        return jnp.where(self.linear, 1, self._length(theta))
 
 
-def _stale(state: _Gradient) -> Array:
-    return state.stale
+class _UpdateState(NamedTuple):
+    """What the steps up to now imply, for each parameter."""
+
+    buffers: tuple[tuple[Array, ...], ...]  # of momentum by each rule, read from updates; a zero without momentum
+    intended: tuple[Array, ...]  # of momentum by the declared rule, made of gradients
+    clipping: Array
+    change: Array
+    change_by_rule: Array
+    departure_factor: Array
+    departure_rest: Array
 
 
-def _pull(state: _State) -> Array:
-    return state.pull
+@dataclasses.dataclass(frozen=True)
+class _Updates:
+    """The updates of each parameter."""
+
+    declared: Declaration
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return parameter_paths(self.declared.symmetries)
+
+    def gradient_norm(self, step: Step) -> Array:
+        return self._each(step.gradient, _norm)
+
+    def gradient_largest(self, step: Step) -> Array:
+        return self._each(step.gradient, lambda leaf: jnp.max(jnp.abs(leaf), initial=0))
+
+    def gradient_bits(self, step: Step) -> Array:
+        return self._each(step.gradient, _bits)
+
+    def update_norm(self, step: Step) -> Array:
+        return self._each(step.update, _norm)
+
+    def at_rest(self, weights: Any) -> _UpdateState:
+        arrays, momenta = arrays_by_path(weights), dict(self.declared.momentum)
+        leaves = [arrays[path] for path in self.paths]
+        empty = tuple(
+            jnp.zeros_like(leaf) if momenta[path] else jnp.zeros((), leaf.dtype)
+            for path, leaf in zip(self.paths, leaves, strict=True)
+        )
+        zero = jnp.zeros(len(leaves), leaves[0].dtype)
+        rules, departures = (jnp.zeros((len(leaves), len(each)), zero.dtype) for each in (RULES, DEPARTURES))
+        # Without declared momentum the last step is kept too: it shows momentum that was not declared.
+        buffers = tuple(
+            tuple(jnp.zeros_like(leaf) if rule == self.declared.optimizer else each for rule in RULES)
+            for leaf, each in zip(leaves, empty, strict=True)
+        )
+        return _UpdateState(buffers, empty, zero, zero, rules, departures, departures)
+
+    def following(self, state: _UpdateState, step: Step) -> _UpdateState:
+        """The state after a step; a step at rate zero shows nothing of its gradient, which is taken as declared."""
+        declared = self.declared
+        common = jnp.asarray(declared.common_rate(step.learning_rate), state.change.dtype)
+        rates, decays, momenta = dict(declared.rates), dict(declared.weight_decay), dict(declared.momentum)
+        arrays = [arrays_by_path(tree) for tree in (step.weights, step.gradient, step.update)]
+        unit = float(jnp.finfo(common.dtype).eps) / 2
+        buffers, intended, clipping, changes, factors, rests = [], [], [], [], [], []
+        for path, held, before in zip(self.paths, state.buffers, state.intended, strict=True):
+            theta, gradient, update = (each[path] for each in arrays)
+            beta, decay, still = momenta[path], decays[path], common == 0
+            ahead = jnp.where(still, 1, common) * rates[path]
+            along, decayed = -update / ahead, decay * theta
+            # Where updates are seen as differences of weights, the last bits of these are in them.
+            last = (jnp.abs(theta) + jnp.abs(update)) / ahead
+            largest, new, by_rule = jnp.max(jnp.abs(gradient), initial=0), [], []
+            buffer, made = intended_step(declared.optimizer, gradient, before, beta, decayed)
+            intended.append(buffer if beta else before)
+            for rule, own in zip(RULES, held, strict=True):
+                buffer, used = implied_gradient(rule, along, own, beta, decayed)
+                resting = beta * own + gradient + (0 if rule == "decoupled" else decayed)
+                new.append(jnp.where(still, resting, buffer) if beta or rule == declared.optimizer else own)
+                used = jnp.where(still, gradient, used)
+                rounding = _LAST_BITS * unit * (last + (jnp.abs(own) if beta else 0))
+                by_rule.append(_apart(used, gradient, rounding, largest))
+                if rule == declared.optimizer:
+                    size = jnp.max(jnp.abs(used), initial=0)
+                    clipping.append(_apart(used, jnp.clip(gradient, -size, size), rounding, size))
+                    fits: dict[str, tuple[Array, Array]] = {
+                        "decay": (along - made if rule == "decoupled" else used - gradient, theta),
+                        "rate": (jnp.where(still, made, along), made),
+                        "gradient": (used, gradient),
+                        "sign": (used - gradient, jnp.sign(theta)),
+                        "momentum": (used - gradient, own),
+                    }
+                    rounding += _LAST_BITS * unit * (jnp.abs(before) + jnp.abs(gradient))
+                    fitted = [_fitted(*fits[name], rounding, largest) for name in DEPARTURES]
+                    factors.append(jnp.stack([factor for factor, _ in fitted]))
+                    rests.append(jnp.stack([rest for _, rest in fitted]))
+            buffers.append(tuple(new))
+            changes.append(jnp.stack(by_rule))
+        change_by_rule = jnp.stack(changes)
+        return _UpdateState(
+            buffers=tuple(buffers),
+            intended=tuple(intended),
+            clipping=jnp.stack(clipping),
+            change=change_by_rule[:, RULES.index(declared.optimizer)],
+            change_by_rule=change_by_rule,
+            departure_factor=jnp.stack(factors),
+            departure_rest=jnp.stack(rests),
+        )
+
+    def _each(self, tree: Any, function: Callable[[Any], Array]) -> Array:
+        arrays = arrays_by_path(tree)
+        return jnp.stack([function(arrays[path]) for path in self.paths])
 
 
-def _rounding(state: _State) -> Array:
-    return state.rounding
+def _fitted(one: Array, other: Array, rounding: Array, size: Array) -> tuple[Array, Array]:
+    """The factor c of the least squares fit one = c · other, and the largest entry that it leaves."""
+    squares = jnp.sum(other**2)
+    factor = jnp.sum(one * other) / jnp.where(squares == 0, 1, squares)
+    return factor, _apart(one, factor * other, rounding, size)
+
+
+def _apart(one: Array, other: Array, rounding: Array, size: Array) -> Array:
+    """The largest difference beyond rounding, in units of a size."""
+    off = jnp.maximum(jnp.abs(one - other) - rounding, 0)
+    return jnp.max(off, initial=0) / jnp.where(size == 0, 1, size)
+
+
+def _norm(array: Array) -> Array:
+    return jnp.sqrt(jnp.sum(array**2))
+
+
+def _bits(array: Array) -> Array:
+    """The significant bits of the narrowest format that holds all entries, otherwise those of the array."""
+    bits = jnp.asarray(jnp.finfo(array.dtype).nmant + 1, array.dtype)
+    for narrow in _BITS:
+        fits = jnp.any(array != 0) & jnp.all(jax.lax.reduce_precision(array, 8, narrow - 1) == array)
+        bits = jnp.where(fits, narrow, bits)
+    return bits

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from dynascope.arguments import require_choice, require_integer
@@ -17,8 +16,8 @@ from dynascope.symmetry.in_turn import in_turn
 from dynascope.symmetry.step_rules import RULES, Rule
 from dynascope.symmetry.tracked import require_symmetries
 from dynascope.theory.symmetry.rounding import DEVIATIONS, SUMMED
-from dynascope.training.charge_causes import are_sums, cause_statistics, momentum_buffer
-from dynascope.training.charge_groups import ChargeGroups
+from dynascope.training.charge_causes import cause_statistics
+from dynascope.training.charge_declaration import Declaration, momentum_buffer
 from dynascope.training.statistics import Recursion, Step
 
 __all__ = ["charge_statistics"]
@@ -92,15 +91,22 @@ def charge_statistics(
     require_choice("optimizer", optimizer, RULES)
     require_integer(gradient_roundings=gradient_roundings)
     require_choice("causes", causes, (True, False))
-    groups = ChargeGroups.checked(symmetries, optimizer, rates, weight_decay, momentum)
-    law = _Law(groups, optimizer, gradient_roundings)
+    declared = Declaration.checked(
+        symmetries,
+        optimizer=optimizer,
+        momentum=momentum,
+        weight_decay=weight_decay,
+        rates=rates,
+        gradient_roundings=gradient_roundings,
+    )
+    law = _Law(declared)
     return {
         "statistics": {"measured_charge": (law.measured, ("charge",))},
         "step_statistics": {
             "predicted_charge": Recursion(law.start, law.following, _predicted, ["charge"]),
             "charge_bound": Recursion(law.start, law.following, law.bound, ["charge"]),
             "charge_warning": Recursion(law.start, law.following, law.warning, ["charge"]),
-            **(cause_statistics(groups, optimizer, gradient_roundings) if causes else {}),
+            **(cause_statistics(declared) if causes else {}),
         },
     }
 
@@ -122,26 +128,25 @@ class _State(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _Law:
-    """The law of an optimiser, one step after the other. Equal laws are equal objects, which find their program."""
+    """The law of the declared rule. Equal laws are equal objects, which find their program."""
 
-    groups: ChargeGroups
-    optimizer: Rule
-    gradient_roundings: int
+    declared: Declaration
 
     @property
     def symmetries(self) -> tuple[Charge, ...]:
-        return self.groups.weighed
+        return self.declared.weighed
 
     def measured(self, network: Any) -> Array:
         return jnp.asarray(charges(network, self.symmetries))
 
     def start(self, weights: Any) -> _State:
         charge, size = jnp.asarray(charges(weights, self.symmetries)), self._sizes(self.symmetries, weights)
-        zero, count = jnp.zeros_like(charge), self._sizes(self.groups.symmetries, jax.tree.map(jnp.ones_like, weights))
+        zero = jnp.zeros_like(charge)
+        count = self._sizes(self.declared.symmetries, jax.tree.map(jnp.ones_like, weights))
         return _State(charge, zero, zero, size, size, zero, count, zero, zero, zero)
 
     def following(self, state: _State, step: Step) -> _State:
-        rate = jnp.asarray(self.groups.common_rate(step.learning_rate), state.charge.dtype)
+        rate = jnp.asarray(self.declared.common_rate(step.learning_rate), state.charge.dtype)
         pushed, square = self._moved(step.update)
         change, crossed = self._law(state, step, rate, pushed)
         total = state.charge + change
@@ -151,14 +156,14 @@ class _Law:
 
     def _law(self, state: _State, step: Step, rate: Array, pushed: Array) -> tuple[Array, Array]:
         """By how much the charge changes, and the crossed charge after the step."""
-        linear, kind = self._linear, state.charge.dtype
-        beta, decay = self.groups.momenta(kind), self.groups.shrinking(kind)
+        declared, linear, kind = self.declared, self.declared.linear, state.charge.dtype
+        beta, decay = declared.momenta(kind), declared.shrinking(kind)
         now = state.charge + state.lost
         # A step at rate zero moves nothing, and η vᵀGv is zero.
         safe = jnp.where(rate == 0, 1, rate)
-        if self.optimizer == "decoupled":
+        if declared.optimizer == "decoupled":
             left = 1 - rate * decay
-            buffers = self.groups.decayed(step.update, step.weights, rate)
+            buffers = declared.decayed(step.update, step.weights, rate)
             some = not isinstance(decay, float) or decay > 0
             pushed = self._form(self.symmetries, buffers, buffers) if some else pushed
             before = beta * state.crossed
@@ -166,20 +171,20 @@ class _Law:
             change = pushed - shrunk - jnp.where(linear, rate, 2 * rate * left) * before
             return change, jnp.where(linear, before, left * before - pushed / safe)
         pull = decay * now
-        if not self.groups.shrinks_alike.all():
-            recorded = jnp.asarray(charges(step.weights, self.groups.pulled))
-            pull = jnp.where(self.groups.shrinks_alike, pull, recorded)
+        if not declared.shrinks_alike.all():
+            recorded = jnp.asarray(charges(step.weights, declared.pulled))
+            pull = jnp.where(declared.shrinks_alike, pull, recorded)
         crossed = beta * state.crossed + pull
-        if self.optimizer == "heavy_ball":
+        if declared.optimizer == "heavy_ball":
             return pushed - jnp.where(linear, 1, 2) * rate * crossed, crossed - pushed / safe
         along = pull + beta * crossed
         both = pushed / safe**2
-        held, unweighed = momentum_buffer(step), self.groups.symmetries
+        held, unweighed = momentum_buffer(step), declared.symmetries
         if held is not None:
             both = -self._form(unweighed, step.update, held) / safe
         elif not isinstance(beta, float) or beta > 0:
             slope = self._form(unweighed, step.update, step.gradient)
-            slope += self._form(self.groups.pulled, step.update, step.weights)
+            slope += self._form(declared.pulled, step.update, step.weights)
             some = jnp.asarray(beta) > 0
             both = jnp.where(some, (both + slope / safe) / jnp.where(some, beta, 1), both)
         change = pushed - jnp.where(linear, 1, 2) * rate * along
@@ -187,27 +192,28 @@ class _Law:
 
     def _rounded(self, state: _State, step: Step, square: Array, rate: Array) -> _State:
         """The state with the sums of `theory.symmetry.rounding_level`; of sums of weights S is Σ|d| + n max |d|."""
-        unit, linear = float(jnp.finfo(state.charge.dtype).eps) / 2, self._linear
+        declared, linear = self.declared, self.declared.linear
+        unit = float(jnp.finfo(state.charge.dtype).eps) / 2
         size = jnp.concatenate(in_turn(self.symmetries, _size_after, step.weights, step.update))
         # A bias before a normalisation has a gradient of nothing but rounding: that of the terms that cancel in it,
         # which are of the size of what other weights get. So max is over the steps of all weights.
-        evened, beta = self.groups.at_one_rate(step.update), self.groups.momenta(state.charge.dtype)
+        evened, beta = declared.at_one_rate(step.update), declared.momenta(state.charge.dtype)
         largest = [jnp.max(jnp.abs(d)) for d in jax.tree.leaves(evened)]
         cancelled = state.weights * jnp.max(jnp.stack([*largest, jnp.asarray(step.unseen_update, square.dtype)]))
         moved = jnp.where(linear, square + cancelled.astype(square.dtype), jnp.sqrt(square))
-        stored = jnp.where(linear, 1, 2) * (3 if self.optimizer == "decoupled" else 1) * unit * size
-        if not self.groups.shrinks_alike.all():
+        stored = jnp.where(linear, 1, 2) * (3 if declared.optimizer == "decoupled" else 1) * unit * size
+        if not declared.shrinks_alike.all():
             # The law takes what decay pulls from weights, and rounds it each time.
-            pulled = SUMMED * unit * rate * self._sizes(self.groups.pulled, step.weights) / (1 - beta)
-            stored = stored + jnp.where(self.groups.shrinks_alike, 0, jnp.where(linear, 1, 2) * pulled)
+            pulled = SUMMED * unit * rate * self._sizes(declared.pulled, step.weights) / (1 - beta)
+            stored = stored + jnp.where(declared.shrinks_alike, 0, jnp.where(linear, 1, 2) * pulled)
         computed = unit * (moved + beta * state.moved) / (1 - beta)
         computed = computed * jnp.where(linear, 1, 2 * jnp.sqrt(state.size))
         return state._replace(
             size=size,
             moved=moved,
             steps=state.steps + jnp.where(linear, 0, square),
-            largest=state.largest + stored + self.gradient_roundings * computed,
-            squares=state.squares + stored**2 + self.gradient_roundings * computed**2,
+            largest=state.largest + stored + declared.gradient_roundings * computed,
+            squares=state.squares + stored**2 + declared.gradient_roundings * computed**2,
         )
 
     def bound(self, state: _State) -> Array:
@@ -220,13 +226,9 @@ class _Law:
     def _evaluated(self, state: _State) -> Array:
         """Rounding of the recorded charges and of the law itself."""
         unit = float(jnp.finfo(state.charge.dtype).eps) / 2
-        beta = self.groups.momenta(state.charge.dtype)
+        beta = self.declared.momenta(state.charge.dtype)
         repeated = (1 + beta) / (1 - beta)
         return SUMMED * unit * (state.first + state.size + repeated * state.steps)
-
-    @property
-    def _linear(self) -> np.ndarray:
-        return are_sums(self.symmetries)
 
     def _sizes(self, symmetries: tuple[Charge, ...], tree: Any) -> Array:
         """θᵀ|G|θ of each charge, and of sums of weights Σ|θ|."""
@@ -235,7 +237,7 @@ class _Law:
     def _moved(self, update: Any) -> tuple[Array, Array]:
         """dᵀGd, which sums of weights do not have, and dᵀ|G|d."""
         forms, squares = zip(*in_turn(self.symmetries, Charge.form_and_size, update), strict=True)
-        return jnp.where(self._linear, 0, jnp.concatenate(forms)), jnp.concatenate(squares)
+        return jnp.where(self.declared.linear, 0, jnp.concatenate(forms)), jnp.concatenate(squares)
 
     def _form(self, symmetries: tuple[Charge, ...], left: Any, right: Any) -> Array:
         """θᵀGv, and zero of sums of weights, which gradients do not change."""

@@ -15,8 +15,7 @@ import optax
 from dynascope.compilation import jit
 from dynascope.symmetry import Charge
 from dynascope.training import Step, StepStatistic, charge_statistics
-from dynascope.training.charge_causes import by_part
-from dynascope.training.charge_groups import ChargeGroups
+from dynascope.training.charge_declaration import Declaration
 from dynascope.training.statistics import made_once
 
 __all__ = ["FollowedLaw"]
@@ -48,12 +47,9 @@ class FollowedLaw:
         self.symmetries = tuple(symmetries)
         self.declared = {name: _written(value) for name, value in declared.items()}
         self._dtype = jax.tree.leaves(weights)[0].dtype
-        named = {name: declared.get(name, default) for name, default in (("rates", 1.0), ("weight_decay", 0.0))}
-        groups = ChargeGroups.checked(
-            symmetries, declared["optimizer"], momentum=declared.get("momentum", 0.0), **named
-        )
-        self._own = _Own(groups, tuple(self.declared.items()), measured, tuple(following.items()))
-        self.largest_momentum = max(beta for _, beta in groups.momentum)
+        rule = Declaration.checked(symmetries, **{name: each for name, each in declared.items() if name != "causes"})
+        self._own = _Own(rule, self.declared["causes"], measured, tuple(following.items()))
+        self.largest_momentum = max(beta for _, beta in rule.momentum)
         self.dimensions = {"measured_charge": ("charge",), **{name: own.dimensions for name, own in following.items()}}
         self.needs_gradient = self.declared["causes"] or declared["optimizer"] == "nesterov"
         self.steps = 0
@@ -92,8 +88,8 @@ class FollowedLaw:
 class _Own:
     """What a program is compiled for; that of the same symmetries and declaration is found again."""
 
-    groups: ChargeGroups
-    declared: tuple[tuple[str, Any], ...]
+    rule: Declaration
+    causes: bool
     measured: Callable[[Any], Any] = dataclasses.field(compare=False)
     statistics: tuple[tuple[str, StepStatistic], ...] = dataclasses.field(compare=False)
 
@@ -120,7 +116,7 @@ def _advanced(
     states = made_once(own.statistics, states, lambda _, statistic, state: statistic.advance(state, step))
     values = _told(own, states, after)
     if "part_pull_rounding" in values:
-        values["part_pull_rounding"] += (1 + own.groups.of_parts("momentum", rate.dtype)) * _stored(own, after, rate)
+        values["part_pull_rounding"] += (1 + own.rule.of_parts("momentum", rate.dtype)) * _stored(own, after, rate)
     return states, values
 
 
@@ -151,9 +147,9 @@ def _told(own: _Own, states: Any, weights: Any) -> dict[str, Any]:
 
 def _stored(own: _Own, weights: Any, rate: Any) -> Any:
     """What the last bits of stored weights do to θᵀGd/η: an update that is seen is rounded as the weights are."""
-    sizes = by_part(own.groups.symmetries, lambda single: single.size_form(weights))
+    sizes = own.rule.by_part(lambda single: single.size_form(weights))
     unit = float(jnp.finfo(rate.dtype).eps) / 2
-    safe = jnp.where(rate == 0, 1, rate) * own.groups.of_parts("rates", rate.dtype)
+    safe = jnp.where(rate == 0, 1, rate) * own.rule.of_parts("rates", rate.dtype)
     return jnp.where(rate == 0, 0, unit * sizes / safe)
 
 

@@ -1,4 +1,4 @@
-"""Rates, decays and momenta that groups of parameters have of their own, and the charges that then have a law."""
+"""What is declared of an optimiser and of each parameter, and the charges that then have a law."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
+from jax import Array
 
 from dynascope.arguments import require, require_number, shown
 from dynascope.errors import InputError
 from dynascope.symmetry import Charge
 from dynascope.symmetry.tracked import parameter_paths
+from dynascope.symmetry.step_rules import Rule
+from dynascope.training.statistics import Step
 
-__all__ = ["ChargeGroups"]
+__all__ = ["Declaration", "implied_gradient", "intended_step", "momentum_buffer"]
 
 _EQUAL = 1e-12  # relative difference of numbers that are equal up to rounding
 _LIMITS: dict[str, dict[str, Any]] = {
@@ -28,37 +32,44 @@ _LIMITS: dict[str, dict[str, Any]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class ChargeGroups:
-    """What is declared of each parameter; equal ones are equal objects.
+class Declaration:
+    """What is declared of the optimiser and of each parameter; equal ones are equal objects.
 
     With the rate ρη of a parameter, φ = θ/√ρ moves at the rate η, and so a symmetry has a law for Σ θᵀGθ/ρ over its
     parts.
 
     Attributes:
         symmetries: What is followed.
+        optimizer: The rule of the steps.
         rates: ρ by path.
         weight_decay: λ by path.
         momentum: β by path.
+        gradient_roundings: Roundings of a gradient.
     """
 
     symmetries: tuple[Charge, ...]
+    optimizer: Rule
     rates: tuple[tuple[str, float], ...]
     weight_decay: tuple[tuple[str, float], ...]
     momentum: tuple[tuple[str, float], ...]
+    gradient_roundings: int
 
     @classmethod
     def checked(
-        cls, symmetries: Sequence[Charge], optimizer: str, rates: Any, weight_decay: Any, momentum: Any
-    ) -> ChargeGroups:
-        """Numbers, or mappings from paths of the symmetries' parameters to numbers.
-
-        Raises:
-            InputError: A path that is missing or is no parameter of the symmetries; a number out of range; momenta, or
-                shrinkings by decoupled decay, that differ within a symmetry.
-        """
+        cls,
+        symmetries: Sequence[Charge],
+        *,
+        optimizer: Rule = "heavy_ball",
+        momentum: Any = 0.0,
+        weight_decay: Any = 0.0,
+        rates: Any = 1.0,
+        gradient_roundings: int = 128,
+    ) -> Declaration:
+        """The declaration of numbers, or mappings from paths to numbers, or `InputError` if there is no law for it."""
         paths = parameter_paths(symmetries)
-        told = {"rates": rates, "weight_decay": weight_decay, "momentum": momentum}
-        found = cls(tuple(symmetries), **{name: _by_path(name, value, paths) for name, value in told.items()})
+        given = {"rates": rates, "weight_decay": weight_decay, "momentum": momentum}
+        by_path = {name: _by_path(name, value, paths) for name, value in given.items()}
+        found = cls(tuple(symmetries), optimizer, **by_path, gradient_roundings=gradient_roundings)
         found._require_alike("momentum", dict(found.momentum), "another momentum")
         if optimizer == "decoupled":
             found._require_alike("weight_decay", found._shrinking, "another decay times rate")
@@ -74,6 +85,11 @@ class ChargeGroups:
     def pulled(self) -> tuple[Charge, ...]:
         """Σ λ θᵀGθ of the parts, which decay that is added to gradients puts in their place."""
         return self._with_factors(dict(self.weight_decay).__getitem__)
+
+    @property
+    def linear(self) -> np.ndarray:
+        """Which charges are sums of weights (charge,)."""
+        return self._spread([each.kind == "translation" for each in self.symmetries])
 
     @functools.cached_property
     def shrinks_alike(self) -> np.ndarray:
@@ -98,6 +114,16 @@ class ChargeGroups:
             rows.append(np.broadcast_to([*own, *own[:1] * (most - len(own))], (each.size, most)))
         return _numbers(np.concatenate(rows), dtype)
 
+    def by_part(self, function: Callable[[Charge], Array]) -> Array:
+        """A number for each part of each charge (charge, part), and zeros behind the last part."""
+        most = max(len(each.parts) for each in self.symmetries)
+        found = []
+        for each in self.symmetries:
+            values = [function(dataclasses.replace(each, parts=(part,))) for part in each.parts]
+            values += [jnp.zeros_like(values[0])] * (most - len(values))
+            found.append(jnp.stack(values, axis=-1))
+        return jnp.concatenate(found)
+
     def at_one_rate(self, tree: Any) -> Any:
         """A tree of steps as they were at ρ = 1 for all."""
         rates = {path: rate for path, rate in self.rates if rate != 1}
@@ -118,11 +144,7 @@ class ChargeGroups:
         return jax.tree_util.tree_map_with_path(added, update, weights)
 
     def common_rate(self, learning_rate: Any) -> Any:
-        """η of a step, of a tree of rates that of the first parameter over its ρ.
-
-        Raises:
-            InputError: There are several rates, and none were declared.
-        """
+        """η of a step, or `InputError` if there are several rates and none were declared."""
         if not np.ndim(learning_rate) and hasattr(learning_rate, "dtype"):
             return learning_rate
         if all(rate == 1 for _, rate in self.rates):
@@ -132,6 +154,7 @@ class ChargeGroups:
                 value=str(jax.tree.structure(learning_rate)),
                 remedy="declare them as rates of charge_statistics, or give one rate, or a schedule, for all",
             )
+        # Of a tree of rates that of the first parameter over its ρ.
         (path, rate), leaves = self.rates[0], jax.tree_util.tree_flatten_with_path(learning_rate)[0]
         return next(jnp.asarray(leaf) for name, leaf in leaves if jax.tree_util.keystr(name) == path) / rate
 
@@ -165,6 +188,32 @@ class ChargeGroups:
                 value=own,
                 remedy="leave this symmetry out",
             )
+
+
+def momentum_buffer(step: Step) -> Any:
+    """The buffer v after a step, if the state of the optimiser holds one that optax calls a trace, and else None."""
+    traces = [value for _, value in optax.tree_utils.tree_get_all_with_path(step.optimizer_state, "trace")]
+    known = len(traces) == 1 and jax.tree.structure(traces[0]) == jax.tree.structure(step.weights)
+    return traces[0] if known else None
+
+
+def implied_gradient(rule: str, along: Array, held: Array, beta: Any, decayed: Array) -> tuple[Array, Array]:
+    """The buffer after a step of a rule, and the gradient behind it, from −d/η, the buffer before, β and λθ."""
+    if rule == "nesterov":
+        pushed = (along - beta**2 * held) / (1 + beta)
+        return beta * held + pushed, pushed - decayed
+    if rule == "decoupled":
+        return along - decayed, along - decayed - beta * held
+    return along, along - beta * held - decayed
+
+
+def intended_step(rule: str, gradient: Array, held: Array, beta: Any, decayed: Array) -> tuple[Array, Array]:
+    """The buffer after a step of a rule, and −d/η, from the gradient, the buffer before, β and λθ."""
+    pushed = gradient if rule == "decoupled" else gradient + decayed
+    buffer = beta * held + pushed
+    if rule == "decoupled":
+        return buffer, buffer + decayed
+    return buffer, pushed + beta * buffer if rule == "nesterov" else buffer
 
 
 def _by_path(name: str, value: Any, paths: Sequence[str]) -> tuple[tuple[str, float], ...]:
