@@ -29,7 +29,7 @@ __all__ = ["Checkpoint", "digest"]
 class Checkpoint:
     """A file with the state of a run.
 
-    It is written beside its place and renamed, holds arrays and text only, and is read without running code.
+    The file is written beside its place and renamed, holds arrays and text only, and is read without running code.
 
     Attributes:
         path: The file.
@@ -83,12 +83,18 @@ class Checkpoint:
                 raise self._refused(f"is of another {aspect}{of_version}")
         expected = self._flat(results)
         fits = len(leaves) == len(expected) and all(
-            leaf.shape == _stored(now).shape and kind == str(now.dtype)
+            leaf.shape == now.shape and kind == str(now.dtype)
             for leaf, now, kind in zip(leaves, expected, types, strict=True)
         )
         if not fits:
             raise self._refused("holds arrays of other shapes")
-        return done, self._parts(results, [_restored(*each) for each in zip(leaves, expected, strict=True)])
+        leaves = [leaf.view(now.dtype) for leaf, now in zip(leaves, expected, strict=True)]
+        found = []
+        for each, own in zip(results, self.ensemble.parts(leaves), strict=True):
+            before, structure = jax.tree.flatten(each)
+            after = [_like(old, new) for old, new in zip(before, own, strict=True)]
+            found.append(jax.tree.unflatten(structure, after))
+        return done, found
 
     def write_if_due(self, done: int, results: list[Any]) -> None:
         """Write the file if it is time to."""
@@ -119,14 +125,6 @@ class Checkpoint:
             return parts[0]
         members = int(np.prod(self.ensemble.shape))
         return [np.concatenate(leaves)[:members] for leaves in zip(*parts, strict=True)]
-
-    def _parts(self, results: list[Any], leaves: list[Any]) -> list[Any]:
-        found = []
-        for each, own in zip(results, self.ensemble.parts(leaves), strict=True):
-            before, structure = jax.tree.flatten(each)
-            after = [_like(old, new) for old, new in zip(before, own, strict=True)]
-            found.append(jax.tree.unflatten(structure, after))
-        return found
 
     def _refused(self, problem: str) -> InputError:
         return InputError(
@@ -162,21 +160,18 @@ def _without_places(text: str) -> str:
     return " ".join(part for part in text.split() if not part.startswith("0x"))
 
 
-def _numbers(leaf: Any) -> Any:
-    keys = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return np.asarray(jax.random.key_data(leaf) if keys else leaf)
+def _is_key(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _numbers(leaf: Any) -> np.ndarray:
+    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
 
 
 def _like(old: Any, new: Any) -> Any:
-    if isinstance(old, jax.Array) and jnp.issubdtype(old.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(new, impl=jax.random.key_impl(old))
-    return new
+    return jax.random.wrap_key_data(new, impl=jax.random.key_impl(old)) if _is_key(old) else new
 
 
 def _stored(leaf: np.ndarray) -> np.ndarray:
     """Types that files of NumPy do not know, such as bfloat16, are stored as their bits."""
     return leaf if leaf.dtype.kind in "fiub" and leaf.dtype.isbuiltin == 1 else leaf.view(f"u{leaf.dtype.itemsize}")
-
-
-def _restored(stored: np.ndarray, like: np.ndarray) -> np.ndarray:
-    return stored if stored.dtype == like.dtype else stored.view(like.dtype)
