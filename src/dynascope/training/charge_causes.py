@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import operator
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import jax
@@ -25,7 +24,6 @@ __all__ = ["cause_statistics"]
 
 _LAST_BITS = 4  # roundings of an update, and of the weights that it is read from
 _BITS = 11, 8  # significant bits of float16 and bfloat16, the formats of autocast
-_field = functools.cache(operator.attrgetter)  # one function for each name, so that programs are found again
 
 
 def cause_statistics(declared: Declaration) -> dict[str, StepStatistic]:
@@ -60,16 +58,16 @@ def cause_statistics(declared: Declaration) -> dict[str, StepStatistic]:
     parts, updates, part, layer = _Parts(declared), _Updates(declared), ("charge", "part"), ("layer",)
 
     def of_parts(name: str) -> Recursion:
-        return Recursion(parts.start, parts.following, _field(name), part)
+        return Recursion(parts.start, parts.following, attrgetter(name), part)
 
     def of_updates(name: str, *axes: str) -> Recursion:
-        return Recursion(updates.at_rest, updates.following, _field(name), (*layer, *axes))
+        return Recursion(updates.at_rest, updates.following, attrgetter(name), (*layer, *axes))
 
     return {
         "part_charge": Latest(parts.charge, part),
         "part_absolute": Latest(parts.absolute, part),
         "part_slope": Latest(parts.slope, part),
-        "part_stale": Recursion(parts.without_gradient, parts.with_gradient, _field("stale"), part),
+        "part_stale": Recursion(parts.without_gradient, parts.with_gradient, attrgetter("stale"), part),
         "part_slope_rounding": Latest(parts.slope_rounding, part),
         "part_pull": of_parts("pull"),
         "part_pull_rounding": of_parts("rounding"),
