@@ -76,6 +76,7 @@ def charge_statistics(
 
     Example:
         >>> import equinox as eqx
+        >>> import numpy as np
         >>> from dynascope.training import descend
         >>> from dynascope.networks import TwoLayer
         >>> from dynascope.symmetry import structure
