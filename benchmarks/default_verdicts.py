@@ -22,8 +22,8 @@ from typing import Any
 import xarray as xr
 from resumable import keep, rows
 
-from dynascope.record import TreeView
-from dynascope.record.store import load
+from dynascope.results import TreeView
+from dynascope.results.store import load
 from dynascope.studies import find_study, study_index
 
 FILE = Path(__file__).parent.parent / "docs" / "concepts" / "default_verdicts.csv"

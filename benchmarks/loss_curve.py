@@ -30,7 +30,7 @@ from dynascope.flows.deadline import stopping_after
 from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.prediction import predict
 from dynascope.prediction.loss_curve import distance_between, loss_curve
-from dynascope.record import training_time
+from dynascope.results import training_time
 from dynascope.tasks import Task
 
 # By data, network and scale, how many times faster ours is to be.

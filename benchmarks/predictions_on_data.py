@@ -31,7 +31,7 @@ from dynascope.networks import DiagonalLinear, TwoLayer
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.prediction.loss_curve import distance_between
-from dynascope.record import training_time
+from dynascope.results import training_time
 from dynascope.tasks import InContextRegression, Task, digits
 
 FILE = Path(__file__).parent.parent / "docs" / "concepts" / "predictions_on_data.csv"

@@ -18,10 +18,10 @@ import xarray as xr
 
 from dynascope.errors import InputError
 from dynascope.plot import Chart, fill_caption, from_json
-from dynascope.record import describe
-from dynascope.record.numbers import number
 from dynascope.report.bibliography import bibtex
 from dynascope.report.formatting import plain
+from dynascope.results import describe
+from dynascope.results.numbers import number
 from dynascope.studies import Study, StudyEntry, fields, find_study, study_index
 
 DOCS = Path(__file__).parent

@@ -53,7 +53,7 @@ for command in {COMMANDS + SLIPS!r}:
 import dynascope.tasks.parity, dynascope.tasks.stream
 note("tasks that draw samples with JAX when they are asked to")
 from dynascope import plot, report
-from dynascope.record import make_record, store
+from dynascope.results import make_record, store
 record = make_record({{"loss": (["time"], [1.0, 0.5])}}, {{"time": [0.0, 1.0]}})
 plot.figure(record)
 report.render_page(record)

@@ -3,14 +3,14 @@
 import tempfile
 from pathlib import Path
 
-from dynascope import cli, plot, record
+from dynascope import cli, plot, results
 
 COMMAND = "predict digits --network linear --check"
 
 with tempfile.TemporaryDirectory() as folder:
     cli.main([*COMMAND.split(), "--out", folder])
     (path,) = Path(folder).glob("*.zarr")
-    tree = record.load(path)
+    tree = results.load(path)
 
     axes = plot.staircase(tree)
     axes.get_legend().set_loc("lower left")

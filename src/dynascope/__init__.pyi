@@ -6,8 +6,8 @@ from . import networks as networks
 from . import plot as plot
 from . import prediction as prediction
 from . import probes as probes
-from . import record as record
 from . import report as report
+from . import results as results
 from . import studies as studies
 from . import tasks as tasks
 from . import theory as theory

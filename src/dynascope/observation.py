@@ -26,7 +26,7 @@ from dynascope.networks.two_layer import TwoLayer
 from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction import predict
 from dynascope.protocols import Learnable, Network
-from dynascope.record import is_staircase, training_time
+from dynascope.results import is_staircase, training_time
 from dynascope.tasks.as_task import as_task
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.task import Task

@@ -22,7 +22,7 @@ from dynascope.cli.commands import main
 from dynascope.comparison import compare
 from dynascope.comparison.verdict import HEADINGS
 from dynascope.errors import DivergenceError, InputError
-from dynascope.record import make_record, store
+from dynascope.results import make_record, store
 from dynascope.studies import find_studies, find_study
 from dynascope.tasks import digits
 

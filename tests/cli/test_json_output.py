@@ -10,8 +10,8 @@ import xarray as xr
 
 from dynascope.cli.json_output import prediction_answer, study_answer
 from dynascope.comparison import Claim, compare, report_claims, unjudged
-from dynascope.record import make_record
-from dynascope.record.store import load, save
+from dynascope.results import make_record
+from dynascope.results.store import load, save
 from dynascope.studies import Reference, Study
 from dynascope.tasks import Task
 

@@ -8,7 +8,7 @@ import pytest
 from dynascope.cli.output import open_page, print_places, replace_results, result_name, write_results
 from dynascope.comparison import compare
 from dynascope.errors import InputError
-from dynascope.record import make_record, store
+from dynascope.results import make_record, store
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_place_that_takes_nothing_is_named_with_the_reason(tree, tmp_path, mon
     def refuse(*_):
         raise OSError(number, os.strerror(number), "/somewhere")
 
-    monkeypatch.setattr("dynascope.record.save", refuse)
+    monkeypatch.setattr("dynascope.results.save", refuse)
     for write in (lambda: write_results(tree, tmp_path, "x"), lambda: replace_results(tree, tmp_path / "x.zarr")):
         with pytest.raises(InputError, match=f"{tmp_path} .*{reason}.*--out") as refused:
             write()

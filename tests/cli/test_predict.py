@@ -156,7 +156,7 @@ def test_a_full_disk_leaves_the_prediction_to_be_told(data, tmp_path, monkeypatc
     def refuse(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("dynascope.record.save", refuse)
+    monkeypatch.setattr("dynascope.results.save", refuse)
     given = (*GIVEN, "--check", "--out", tmp_path)
     code, out, err = predict(data, *given)
     assert code == 2

@@ -9,7 +9,7 @@ import xarray as xr
 from dynascope.cli.terminal import print_agreement, print_staircase
 from dynascope.comparison import Claim, compare, report_claims, unjudged
 from dynascope.comparison.verdict import HEADINGS
-from dynascope.record import make_record
+from dynascope.results import make_record
 from dynascope.studies import Reference
 
 REFERENCE = Reference(paper="A. Author, A [bold] title", arxiv="1234.56789", claim="Curves [rise] slowly.")

@@ -13,7 +13,7 @@ import pytest
 
 from dynascope.cli.commands import main
 from dynascope.cli.user_data import UserData
-from dynascope.record import store
+from dynascope.results import store
 
 DRAW = np.random.default_rng(0)
 

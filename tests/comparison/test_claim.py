@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dynascope.comparison import Claim, Hypothesis, compare, report_claims
 from dynascope.errors import InputError
-from dynascope.record import make_record
+from dynascope.results import make_record
 
 numbers = st.floats(-1e6, 1e6)
 

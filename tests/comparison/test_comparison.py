@@ -10,7 +10,7 @@ from dynascope import compare, observe, predict
 from dynascope.comparison import Agreement, unjudged
 from dynascope.errors import InputError
 from dynascope.networks import DiagonalLinear, TwoLayer
-from dynascope.record import describe, make_record
+from dynascope.results import describe, make_record
 from dynascope.tasks import Task, digits, regression
 
 # At this scale every plateau is long, so that nothing excuses a wrong prediction.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.comparison import compare
-from dynascope.record import make_record
+from dynascope.results import make_record
 
 TIME = np.linspace(0.0, 60.0, 3001)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dynascope.comparison.curves import compare_curves
 from dynascope.errors import InputError
-from dynascope.record import make_record
+from dynascope.results import make_record
 
 
 def curve(time, **variables):

@@ -7,7 +7,7 @@ from staircase_curves import LEVELS, TIMES, staircase
 from dynascope.comparison import compare
 from dynascope.comparison.jumps import compare_staircases
 from dynascope.errors import InputError
-from dynascope.record import make_record
+from dynascope.results import make_record
 
 
 def observation(scale=1e-20, **changes):

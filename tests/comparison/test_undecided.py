@@ -7,7 +7,7 @@ import pytest
 
 from dynascope.comparison import compare
 from dynascope.comparison.undecided import leave_undecided
-from dynascope.record import make_record
+from dynascope.results import make_record
 from dynascope.studies.tolerances import limit_tolerances
 
 

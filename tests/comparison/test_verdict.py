@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from dynascope.comparison.verdict import Row, decided, quantity_rows, reasons_of, verdict_sentence
-from dynascope.record import StaircaseView, TreeView, describe, make_record
+from dynascope.results import StaircaseView, TreeView, describe, make_record
 
 GOOD = Row("loss", 0.001, None, 0.01, None, True, "exact")
 BAD = Row("speed", 0.5, 0.9, 0.1, 0.2, False, "exact")

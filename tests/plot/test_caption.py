@@ -8,7 +8,7 @@ import xarray as xr
 
 from dynascope.errors import InputError
 from dynascope.plot import fill_caption
-from dynascope.record import make_record
+from dynascope.results import make_record
 
 SPACE = "\N{NO-BREAK SPACE}"
 

@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 from dynascope import plot
 from dynascope.errors import InputError
 from dynascope.plot import Chart
-from dynascope.record import describe, make_record
+from dynascope.results import describe, make_record
 
 TIME = np.linspace(0.0, 1.0, 5)
 

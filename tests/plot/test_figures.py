@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from dynascope import plot
 from dynascope.errors import InputError
-from dynascope.record import describe, make_record
+from dynascope.results import describe, make_record
 
 TIME = np.linspace(0.0, 10.0, 101)
 

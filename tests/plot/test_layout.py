@@ -8,7 +8,7 @@ from dynascope.errors import InputError
 from dynascope.plot import Chart
 from dynascope.plot.layout import direct_labels, lay_out
 from dynascope.plot.traces import OBSERVED, PREDICTED, Trace
-from dynascope.record import describe, make_record
+from dynascope.results import describe, make_record
 
 TIME = np.linspace(0.0, 1.0, 5)
 

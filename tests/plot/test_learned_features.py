@@ -8,7 +8,7 @@ import xarray as xr
 
 from dynascope.errors import InputError
 from dynascope.plot.learned_features import find_features, learned_features
-from dynascope.record import make_record
+from dynascope.results import make_record
 
 
 @pytest.mark.parametrize(("shape", "expected"), [([2, 3], (2, 3)), ([8, 8], None), (None, None)])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.plot import traces
-from dynascope.record import make_record
+from dynascope.results import make_record
 
 
 def stairs(times, losses, **attributes):

@@ -6,7 +6,7 @@ import pytest
 from dynascope import compare, observe, predict
 from dynascope.networks import NeuronSum, TwoLayer
 from dynascope.prediction.alternating_flow import predict_by_alternation
-from dynascope.record import training_time
+from dynascope.results import training_time
 from dynascope.tasks import Task
 
 # Orthogonal inputs: both jumps of a ReLU network are known (arXiv:2206.00939), at 1/‖D₊‖ and 1/‖D₋‖.

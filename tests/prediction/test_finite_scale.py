@@ -14,7 +14,7 @@ from dynascope.observation import observe
 from dynascope.prediction import predict
 from dynascope.prediction.finite_scale import with_curve
 from dynascope.prediction.loss_curve import loss_curve
-from dynascope.record import make_record, time_unit, training_time
+from dynascope.results import make_record, time_unit, training_time
 from dynascope.tasks import Task
 
 

@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 from dynascope import predict
 from dynascope.networks import NeuronSum, TwoLayer
 from dynascope.prediction.learned_features import Side, direction_words, output_words, with_words
-from dynascope.record import make_record
+from dynascope.results import make_record
 from dynascope.tasks import InContextRegression, Task, digits
 
 INPUTS = ("age", "size", "rent")

@@ -6,7 +6,7 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.networks import network_for
 from dynascope.prediction import over_seeds, predict, predict_seeds
-from dynascope.record import StaircaseView, make_record
+from dynascope.results import StaircaseView, make_record
 from dynascope.tasks import Task
 
 DRAW = np.random.default_rng(0)

@@ -14,8 +14,8 @@ import pytest
 import xarray as xr
 
 from dynascope.plot import Chart, to_json
-from dynascope.record import make_record
 from dynascope.report import write_page
+from dynascope.results import make_record
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [

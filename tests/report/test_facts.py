@@ -4,8 +4,8 @@ import json
 
 import xarray as xr
 
-from dynascope.record import TreeView, make_record
 from dynascope.report.facts import facts_of, how_it_was_done, parameters_of
+from dynascope.results import TreeView, make_record
 
 
 def view(**attributes) -> TreeView:

@@ -7,8 +7,8 @@ import xarray as xr
 
 from dynascope.plot import Chart, traces
 from dynascope.plot.layout import lay_out
-from dynascope.record import TreeView, make_record
 from dynascope.report.interactive import chart_plot, lines_figure, staircase_figure
+from dynascope.results import TreeView, make_record
 
 TIME = np.linspace(0.0, 1.0, 5)
 

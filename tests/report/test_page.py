@@ -18,9 +18,9 @@ from dynascope.comparison.effect import Hypothesis, report_effects
 from dynascope.comparison.verdict import HEADINGS
 from dynascope.errors import InputError
 from dynascope.plot import Chart, to_json, traces
-from dynascope.record import make_record
 from dynascope.report import render_page, write_page
 from dynascope.report.interactive import kept_points, lines_figure, staircase_figure
+from dynascope.results import make_record
 
 TIME = np.linspace(0.0, 10.0, 5001)
 HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>"

@@ -6,8 +6,8 @@ import xarray as xr
 
 from dynascope.errors import InputError
 from dynascope.plot import Chart, to_json
-from dynascope.record import TreeView, describe, make_record
 from dynascope.report.page_figures import page_figures
+from dynascope.results import TreeView, describe, make_record
 
 TIME = np.linspace(0.1, 1.0, 50)
 ROOM = 100_000

@@ -8,8 +8,8 @@ import pytest
 import xarray as xr
 from matplotlib.image import imread
 
-from dynascope.record import TreeView, make_record
 from dynascope.report.patterns import Patterns, patterns
+from dynascope.results import TreeView, make_record
 
 
 def of(values: np.ndarray, **attributes) -> Patterns:

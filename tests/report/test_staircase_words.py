@@ -6,12 +6,12 @@ import numpy as np
 import xarray as xr
 
 from dynascope.comparison import unjudged
-from dynascope.record import TreeView, make_record
 from dynascope.report.staircase_words import (
     asked_of_a_staircase,
     expected_of_a_staircase,
     meaning_of_a_staircase,
 )
+from dynascope.results import TreeView, make_record
 
 TIME = np.linspace(0.0, 9.0, 50)
 PREDICTED = make_record(

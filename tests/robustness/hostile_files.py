@@ -17,8 +17,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dynascope.record import make_record
-from dynascope.record.store import export
+from dynascope.results import make_record
+from dynascope.results.store import export
 
 __all__ = ["HOSTILE", "IMAGES"]
 

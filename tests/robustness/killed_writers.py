@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from dynascope.record import make_record, store, whole_files
-from dynascope.record.store import load, save
+from dynascope.results import make_record, store, whole_files
+from dynascope.results.store import load, save
 
 NAMES = ["a", "b", "c", "d"]
 

@@ -17,8 +17,8 @@ from robustness.hostile_files import HOSTILE, IMAGES
 from dynascope.cli.commands import main
 from dynascope.comparison import Claim, compare, report_claims
 from dynascope.errors import InputError
-from dynascope.record import load, make_record, save
-from dynascope.record.store import export
+from dynascope.results import load, make_record, save
+from dynascope.results.store import export
 from dynascope.tasks import read_images
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pipes, devices, and what a process took")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dynascope.cli.commands import main
-from dynascope.record import load
+from dynascope.results import load
 
 TRIES = 6
 COMMAND = [sys.executable, "-m", "dynascope", "predict", "a.npz", "--check"]

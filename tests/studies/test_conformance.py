@@ -19,9 +19,9 @@ from dynascope.cli.json_output import study_answer
 from dynascope.comparison.claim import Claim, Outcome
 from dynascope.comparison.verdict import HEADINGS
 from dynascope.plot import draw_chart, from_json
-from dynascope.record import validate_record
-from dynascope.record.store import load, save
 from dynascope.report import render_page
+from dynascope.results import validate_record
+from dynascope.results.store import load, save
 from dynascope.studies import Study, find_studies, find_study
 
 every_study = pytest.mark.parametrize("study", find_studies().values(), ids=find_studies())

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dynascope.record import make_record
+from dynascope.results import make_record
 from dynascope.studies import Reference, Study, curve_tolerance, find_studies
 from dynascope.studies.fields import positive
 

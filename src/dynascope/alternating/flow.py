@@ -19,8 +19,8 @@ from dynascope.arguments import given, require, require_between, require_count, 
 from dynascope.flows.blocks import working_memory
 from dynascope.flows.objective import Objective
 from dynascope.protocols import Average, Learnable, SumOfNeurons
-from dynascope.record import Staircase, make_record, staircase_record
-from dynascope.record import staircase_names as names
+from dynascope.results import Staircase, make_record, staircase_record
+from dynascope.results import staircase_names as names
 from dynascope.theory.domain import warn_of_large_scale
 from dynascope.theory.papers import ALTERNATING
 
@@ -73,7 +73,7 @@ def alternating_flow(
             looked for; None for no limit. Of an ensemble each member has as many.
 
     Returns:
-        A staircase record (see `record.staircase_record`), with times over the unit of `record.time_unit` as the
+        A staircase record (see `results.staircase_record`), with times over the unit of `results.time_unit` as the
         accelerated ones. Over `jump` it has further `growth_rate` (κ times the utility at activation); `direction`
         (what is new in that of the first neuron activated, over `weight`); over `neuron`, whether it was `activated`
         and whether it `returned` to dormancy; `unstable_rate`, the fastest rate at which the active neurons leave the

@@ -21,7 +21,7 @@ from dynascope.arguments import require, require_count, require_positive, requir
 from dynascope.compilation import filter_jit
 from dynascope.flows.objective import Samples
 from dynascope.protocols import Learnable, SumOfNeurons
-from dynascope.record import make_record
+from dynascope.results import make_record
 from dynascope.tasks.task import Task
 
 __all__ = ["active_set_descent", "by_neurons"]

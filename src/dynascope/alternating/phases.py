@@ -23,7 +23,7 @@ from dynascope.compilation import filter_jit
 from dynascope.flows.deadline import overdue
 from dynascope.flows.objective import Samples
 from dynascope.flows.progress import tell
-from dynascope.record.clock import time_unit
+from dynascope.results.clock import time_unit
 from dynascope.tasks.task import Task
 
 __all__ = ["OUT_OF_TIME", "OUT_OF_WORK", "Alternation"]

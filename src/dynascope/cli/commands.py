@@ -14,7 +14,7 @@ from typing import Annotated, Any, Union
 import tyro
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
-from dynascope import __version__, record, report
+from dynascope import __version__, report, results
 from dynascope.arguments import require, require_choice
 from dynascope.cli.exit_codes import AGREED
 from dynascope.cli.failure import FAILURES, Failure
@@ -44,7 +44,7 @@ class Report:
     open: bool = False
 
     def __call__(self) -> int:
-        tree, page = record.load(self.path), self.out or self.path.with_suffix(".html")
+        tree, page = results.load(self.path), self.out or self.path.with_suffix(".html")
         with writing(page.parent):
             page = report.write_page(tree, page)
         print(f"Page: {page}")

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 # The face of a room loads what is behind it when it is used, so that a slip of the pen is answered at once.
-from dynascope import record as records
-from dynascope.record import staircase_names as names
-from dynascope.record.repeated_sentences import numbered
+from dynascope import results as records
+from dynascope.results import staircase_names as names
+from dynascope.results.repeated_sentences import numbered
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from dynascope.protocols import Learnable
-    from dynascope.record import StaircaseView, TreeView
-    from dynascope.record.staircase_view import Jump, SeenJump
-    from dynascope.record.tree_view import Tree
+    from dynascope.results import StaircaseView, TreeView
+    from dynascope.results.staircase_view import Jump, SeenJump
+    from dynascope.results.tree_view import Tree
     from dynascope.studies import Study
 
 __all__ = ["prediction_answer", "study_answer"]

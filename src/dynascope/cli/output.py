@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 # The face of a room loads what is behind it when it is used.
-from dynascope import record, report
+from dynascope import report, results
 from dynascope.arguments import require, require_seed
 from dynascope.cli.failure import FULL
 from dynascope.cli.interrupts import uninterrupted
@@ -77,7 +77,7 @@ def write_results(tree: xr.DataTree, folder: Path, name: str) -> Path:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with step("Writing the page and the record"), uninterrupted(), _free(folder, name) as path:
-            written = record.save(tree, path)
+            written = results.save(tree, path)
             report.write_page(tree, page_of(path))
     return written
 
@@ -85,7 +85,7 @@ def write_results(tree: xr.DataTree, folder: Path, name: str) -> Path:
 def replace_results(tree: xr.DataTree, written: Path) -> None:
     """Write a page and a record in place of those that were written there; each is whole at any time."""
     with writing(written.parent), step("Writing the page and the record"), uninterrupted():
-        record.save(tree, written)
+        results.save(tree, written)
         report.write_page(tree, page_of(written))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
-from dynascope import comparison, plot, prediction, record
+from dynascope import comparison, plot, prediction, results
 from dynascope.arguments import require, require_between, require_integer
 from dynascope.cli.exit_codes import code_of
 from dynascope.cli.failure import FAILURES, Failure
@@ -85,7 +85,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             task = self.task(self.network, self.context)
         network, scale = self.start(task)
         predicted = self._predicted(task, network, scale)
-        if not record.is_staircase(predicted):
+        if not results.is_staircase(predicted):
             self._require_no_batches(predicted.attrs["theory_name"])
             self._require_nothing_of_jumps(predicted.attrs["theory_name"])
         if curve is None:
@@ -106,7 +106,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         except FAILURES as error:
             # What was found so far is worth being told.
             failure = Failure.of(error).in_options()
-        view, seconds = record.TreeView.of(tree), time.perf_counter() - start
+        view, seconds = results.TreeView.of(tree), time.perf_counter() - start
         if self.json:
             answer = prediction_answer(view, seconds=seconds, record=written, task=task)
             print_json(answer if failure is None else {**answer, "error": failure.answer})
@@ -143,7 +143,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         warnings = [in_options(each) for each in json.loads(predicted.attrs.get("warnings", "[]"))]
         if warnings:
             predicted = predicted.assign_attrs(warnings=json.dumps(warnings, ensure_ascii=False))
-        if record.is_staircase(predicted):
+        if results.is_staircase(predicted):
             predicted = predicted.assign_attrs(smallest_jump=self.smallest_jump)
         if self.learning_rate is None:
             return predicted
@@ -200,7 +200,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             words += [f"--{'no-' if value is False else ''}{name.replace('_', '-')}", *map(str, given)]
         drawn = {} if self.network == "diagonal" or self.weights else {"seed": self.seed, "width": self.width}
         said = {"command": shlex.join(words), "parameters": json.dumps(drawn)}
-        if not record.is_staircase(predicted):
+        if not results.is_staircase(predicted):
             return {**said, **_of_a_curve(predicted)}
         return said if "loss_median" not in predicted else {**said, "figures": _figures(self.seeds)}
 

@@ -14,18 +14,18 @@ from rich.markup import escape
 from rich.table import Table
 
 # The face of a room loads what is behind it when it is used, so that listing the studies loads nothing heavy.
-from dynascope import record
+from dynascope import results
 from dynascope.cli.width import page_width
 from dynascope.comparison import verdict
-from dynascope.record import staircase_names as names
-from dynascope.record.staircase_view import counted_words
+from dynascope.results import staircase_names as names
+from dynascope.results.staircase_view import counted_words
 
 if TYPE_CHECKING:
     from dynascope.comparison.verdict import Row
     from dynascope.protocols import Learnable
-    from dynascope.record import StaircaseView, TreeView
-    from dynascope.record.staircase_view import Jump
-    from dynascope.record.tree_view import Tree
+    from dynascope.results import StaircaseView, TreeView
+    from dynascope.results.staircase_view import Jump
+    from dynascope.results.tree_view import Tree
     from dynascope.studies import Reference
 
 __all__ = [
@@ -51,14 +51,14 @@ def print_data(task: Learnable) -> None:
 
 def print_staircase(tree: Tree) -> None:
     """The predicted jumps, beside the observed ones where the network was trained, and the verdict."""
-    view = record.TreeView.of(tree)
+    view = results.TreeView.of(tree)
     assert view.staircase is not None
     rows, attributes = view.staircase.shown, view.staircase.record.attrs
     seen = [jump.seen for jump in rows if jump.seen is not None]
     console = _console()
     print_heading(attributes)
     clock = view.staircase.clock
-    if attributes["convention"] != record.CONVENTION:
+    if attributes["convention"] != results.CONVENTION:
         print_text(f"As in your run: {attributes['convention']}.", indent="")
     header = ["jump", "learned", f"predicted {clock}", "predicted level"]
     if view.residual is not None:
@@ -106,7 +106,7 @@ def print_judged(view: TreeView) -> None:
 
 def print_agreement(reference: Reference, tree: Tree) -> None:
     """The claim of a study, what was compared, and the verdict."""
-    view = record.TreeView.of(tree)
+    view = results.TreeView.of(tree)
     console = _console()
     console.print(reference.claim, markup=False)
     for name, mark in (("agreement", "agrees"), ("checks", "check")):

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynascope import record
+from dynascope import results
 from dynascope.cli.terminal import print_heading, print_judged, print_table, print_text
-from dynascope.record.steps_seen import crossing_times
+from dynascope.results.steps_seen import crossing_times
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from dynascope.record.tree_view import Tree
+    from dynascope.results.tree_view import Tree
 
 __all__ = ["print_curve"]
 
@@ -23,7 +23,7 @@ _SHARES = (0.1, 0.5, 0.9, 0.99)
 
 def print_curve(tree: Tree) -> None:
     """The times at which the loss has fallen by given shares of its whole fall, and the verdict."""
-    view = record.TreeView.of(tree)
+    view = results.TreeView.of(tree)
     assert view.predicted is not None
     print_heading(view.predicted.attrs)
     rows = _rows(view.predicted, view.observed)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import dynascope
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
-from dynascope import comparison, record, training
+from dynascope import comparison, results, training
 from dynascope.arguments import require, require_positive
 from dynascope.cli.progress import step
 from dynascope.errors import DivergenceError
-from dynascope.record.clock import other_scale
+from dynascope.results.clock import other_scale
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -178,4 +178,4 @@ class UserTraining:
 
 def _training_time(predicted: xr.Dataset, scale: float) -> float:
     """The time that shows all that is predicted."""
-    return record.training_time(predicted, scale) if record.is_staircase(predicted) else float(predicted["time"][-1])
+    return results.training_time(predicted, scale) if results.is_staircase(predicted) else float(predicted["time"][-1])

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from dynascope import networks
 from dynascope.arguments import require
 from dynascope.errors import InputError
-from dynascope.record.clock import is_exponential
+from dynascope.results.clock import is_exponential
 
 __all__ = ["UserWeights"]
 

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array
 from dynascope.comparison.interval import student_half
-from dynascope.record.numbers import number
-from dynascope.record.tree_view import WHY_UNDECIDED
+from dynascope.results.numbers import number
+from dynascope.results.tree_view import WHY_UNDECIDED
 
 __all__ = [
     "Claim",

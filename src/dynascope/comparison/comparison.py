@@ -24,11 +24,11 @@ from dynascope.comparison.user_curves.judging import (
 from dynascope.comparison.user_curves.reading import user_curve
 from dynascope.comparison.user_curves.units import LossName, in_units_of, is_user_curve, with_clock_of
 from dynascope.comparison.verdict import decided, quantity_rows, verdict_sentence
-from dynascope.record import CONVENTION, TreeView, name_all, names_of, validate_record
-from dynascope.record import staircase_names as names
-from dynascope.record.provenance import provenance
-from dynascope.record.staircase_view import StaircaseView, is_staircase
-from dynascope.record.tree_view import SHARE_OF_FALL
+from dynascope.results import CONVENTION, TreeView, name_all, names_of, validate_record
+from dynascope.results import staircase_names as names
+from dynascope.results.provenance import provenance
+from dynascope.results.staircase_view import StaircaseView, is_staircase
+from dynascope.results.tree_view import SHARE_OF_FALL
 
 __all__ = ["Agreement", "compare", "unjudged"]
 
@@ -130,7 +130,7 @@ def compare(
             as `user_curve`.
 
     Example:
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> time = [0.0, 1.0, 2.0]
         >>> theory = make_record({"loss": (["time"], [1.0, 0.50, 0.25])}, {"time": time})
         >>> run = make_record({"loss": (["time"], [1.0, 0.51, 0.25])}, {"time": time})

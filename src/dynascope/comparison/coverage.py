@@ -7,8 +7,8 @@ import math
 import numpy as np
 import xarray as xr
 
-from dynascope.record import TreeView
-from dynascope.record import staircase_names as names
+from dynascope.results import TreeView
+from dynascope.results import staircase_names as names
 
 __all__ = ["share_of_fall"]
 
@@ -30,7 +30,7 @@ def share_of_fall(view: TreeView) -> float | None:
         The share; None where the records hold no single loss over time, or where it falls by less than one percent.
 
     Example:
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> theory = make_record({"loss": (["time"], [1.0, 0.6, 0.0])}, {"time": [0.0, 1.0, 2.0]})
         >>> run = make_record({"loss": (["time"], [1.0, 0.6])}, {"time": [0.0, 1.0]})
         >>> share_of_fall(TreeView.of(xr.DataTree.from_dict({"observed": run, "predicted": theory})))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dynascope.arguments import require, require_array
 from dynascope.comparison.claim import Outcome
 from dynascope.comparison.interval import fewest_for_median, median_interval, student_half
-from dynascope.record.numbers import number
+from dynascope.results.numbers import number
 
 __all__ = ["Effect", "Hypothesis", "report_effects", "report_runs"]
 

@@ -6,10 +6,10 @@ import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require
-from dynascope.record import StaircaseView
-from dynascope.record import staircase_names as names
-from dynascope.record.staircase import staircase_residual
-from dynascope.record.steps_seen import crossing_times, resting_levels, seen_steps
+from dynascope.results import StaircaseView
+from dynascope.results import staircase_names as names
+from dynascope.results.staircase import staircase_residual
+from dynascope.results.steps_seen import crossing_times, resting_levels, seen_steps
 
 __all__ = ["ESTIMATED", "between_points", "compare_curve", "compare_staircases", "curve_tells"]
 
@@ -42,7 +42,7 @@ def compare_staircases(
         tolerance: The largest relative error of a time, if not that which the theory says of each.
 
     Returns:
-        The residual over `jump` (see `record.staircase.staircase_residual`), in which a plateau is seen midway in time
+        The residual over `jump` (see `results.staircase.staircase_residual`), in which a plateau is seen midway in time
         between two jumps, and the slopes are differences of times over those of the units of accelerated time. The
         largest errors of times, levels and slopes, that of the initial loss, and the numbers of missing and of extra
         jumps. And the tolerances of times and levels, where the theory knows them.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dynascope.record import StaircaseView
-from dynascope.record import staircase_names as names
-from dynascope.record.numbers import counted, number
-from dynascope.record.staircase_view import Jump
+from dynascope.results import StaircaseView
+from dynascope.results import staircase_names as names
+from dynascope.results.numbers import counted, number
+from dynascope.results.staircase_view import Jump
 
 __all__ = ["jumps_sentence", "percent_up"]
 

@@ -6,7 +6,7 @@ import json
 
 import xarray as xr
 
-from dynascope.record.tree_view import SHARE_OF_FALL
+from dynascope.results.tree_view import SHARE_OF_FALL
 
 __all__ = ["leave_undecided"]
 

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from dynascope.comparison.jumps_sentence import jumps_sentence
-from dynascope.record import StaircaseView, TreeView, describe, names_of
-from dynascope.record.numbers import counted, number
+from dynascope.results import StaircaseView, TreeView, describe, names_of
+from dynascope.results.numbers import counted, number
 
 __all__ = ["HEADINGS", "Row", "Verdict", "decided", "quantity_rows", "reasons_of", "verdict_sentence"]
 

@@ -21,7 +21,7 @@ from dynascope.flows.blocks import equal_parts, members_of
 from dynascope.flows.objective import Objective, Samples
 from dynascope.networks.batch_normalisation import running_statistics, trained_weights
 from dynascope.protocols import Learnable, Network
-from dynascope.record import make_record
+from dynascope.results import make_record
 from dynascope.tasks.task import Task
 
 __all__ = ["Ensemble", "gather"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynascope.plot.traces import Trace, corners
-from dynascope.record import describe
+from dynascope.results import describe
 
 __all__ = ["axis_label", "count_ticks", "is_crowded", "is_logarithmic", "is_power_law", "literal"]
 

@@ -12,9 +12,9 @@ import xarray as xr
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
-from dynascope.record import TreeView
-from dynascope.record.numbers import number
-from dynascope.record.tree_view import Tree
+from dynascope.results import TreeView
+from dynascope.results.numbers import number
+from dynascope.results.tree_view import Tree
 
 __all__ = ["fill_caption"]
 
@@ -52,7 +52,7 @@ def fill_caption(template: str, tree: Tree) -> str:
         InputError: A name that the tree does not hold, or a variable of several numbers with no word how to reduce it.
 
     Example:
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> record = make_record({"accuracy": (["time"], [0.5, 0.98])}, {"time": [0.0, 1.0]})
         >>> fill_caption("Accuracy rises to {observed.accuracy:last:percent}.", record)
         'Accuracy rises to 98\xa0%.'

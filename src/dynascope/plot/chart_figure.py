@@ -13,7 +13,7 @@ from dynascope.plot.axes import literal
 from dynascope.plot.chart import Chart
 from dynascope.plot.layout import Layout, lay_out
 from dynascope.plot.style import BAR, name_lines, number_jumps, stroke, styled
-from dynascope.record.tree_view import Tree
+from dynascope.results.tree_view import Tree
 
 __all__ = ["chart_height", "draw_chart"]
 
@@ -37,7 +37,7 @@ def draw_chart(tree: Tree, chart: Chart, figure: Figure | SubFigure | None = Non
         InputError: The tree lacks something that the chart or its caption names.
 
     Example:
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> record = make_record({"loss": (["time"], [1.0, 0.1])}, {"time": [0.0, 1.0]})
         >>> draw_chart(record, Chart("loss", log="y")).axes[0].get_yscale()
         'log'

@@ -20,9 +20,9 @@ from dynascope.plot.chart import from_json
 from dynascope.plot.chart_figure import chart_height, draw_chart
 from dynascope.plot.learned_features import draw_features, features_height, find_features, learned_features
 from dynascope.plot.style import name_lines, new_axes, number_jumps, stroke, styled
-from dynascope.record import TreeView
-from dynascope.record.tree_view import Tree
-from dynascope.record.whole_files import written_beside
+from dynascope.results import TreeView
+from dynascope.results.tree_view import Tree
+from dynascope.results.whole_files import written_beside
 
 __all__ = ["curves", "features", "figure", "plane", "save_figure", "staircase"]
 
@@ -45,7 +45,7 @@ def staircase(tree: Tree, axes: Axes | None = None, *, log_time: bool = False, l
         InputError: The tree holds neither an observed loss nor predicted jumps.
 
     Example:
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> predicted = make_record(
         ...     {"jump_time": (["jump"], [3.0]), "loss_before": (["jump"], [1.0]), "loss_after": (["jump"], [0.2])},
         ...     {"jump": [1]},
@@ -86,7 +86,7 @@ def curves(
         InputError: Neither side has the variable over time.
 
     Example:
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> observed = make_record({"accuracy": (["time"], [0.5, 1.0])}, {"time": [0.0, 1.0]})
         >>> len(curves(observed, "accuracy").lines)
         1
@@ -113,7 +113,7 @@ def plane(tree: Tree, horizontal: str, vertical: str, axes: Axes | None = None) 
         InputError: Neither side has both over the same dimensions.
 
     Example:
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> values = {"first_weight": (["time"], [0.0, 1.0]), "output": (["time"], [0.5, 2.0])}
         >>> plane(make_record(values, {"time": [0.0, 1.0]}), "first_weight", "output").get_xlabel()
         'first weight'
@@ -142,7 +142,7 @@ def features(tree: Tree, axes: Axes | None = None) -> Axes:
         InputError: The prediction names no features.
 
     Example:
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> predicted = make_record(
         ...     {"coefficient": (["jump", "feature"], [[0.0, 2.0], [1.0, 2.0]])},
         ...     {"jump": [1, 2], "feature": ["age", "mass"]},

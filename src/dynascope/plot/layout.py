@@ -14,9 +14,9 @@ from dynascope.plot import traces
 from dynascope.plot.caption import fill_caption
 from dynascope.plot.chart import Chart
 from dynascope.plot.traces import Trace
-from dynascope.record import TreeView, describe
-from dynascope.record import label as axis_label
-from dynascope.record.tree_view import Tree
+from dynascope.results import TreeView, describe
+from dynascope.results import label as axis_label
+from dynascope.results.tree_view import Tree
 
 __all__ = ["MOST_IN_A_LEGEND", "Layout", "Series", "direct_labels", "lay_out"]
 

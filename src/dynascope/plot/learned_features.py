@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from dynascope.arguments import require
 from dynascope.plot.axes import axis_label, literal
 from dynascope.plot.traces import FAINT
-from dynascope.record import TreeView
-from dynascope.record.tree_view import Tree
+from dynascope.results import TreeView
+from dynascope.results.tree_view import Tree
 
 __all__ = [
     "MOST_PICTURES",

@@ -17,10 +17,10 @@ from jaxtyping import Float
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
-from dynascope.record import StaircaseView, TreeView, describe
-from dynascope.record import label as axis_label
-from dynascope.record.numbers import number
-from dynascope.record.tree_view import Tree
+from dynascope.results import StaircaseView, TreeView, describe
+from dynascope.results import label as axis_label
+from dynascope.results.numbers import number
+from dynascope.results.tree_view import Tree
 
 __all__ = ["Trace", "corners", "curve_names", "curves", "lines", "plane", "planes", "ramp", "staircase"]
 

@@ -13,9 +13,9 @@ from dynascope.alternating.phases import OUT_OF_WORK
 from dynascope.flows.progress import counted
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Learnable, SumOfNeurons
-from dynascope.record import StaircaseView, is_exponential, other_scale, time_unit
-from dynascope.record.staircase import slopes_between, with_slow_jumps, with_tolerances
-from dynascope.record.staircase_names import GROWTH_RATE
+from dynascope.results import StaircaseView, is_exponential, other_scale, time_unit
+from dynascope.results.staircase import slopes_between, with_slow_jumps, with_tolerances
+from dynascope.results.staircase_names import GROWTH_RATE
 from dynascope.theory.assumptions import SMALL_START
 
 __all__ = ["MAX_STEPS", "expected_time_error", "predict_by_alternation"]

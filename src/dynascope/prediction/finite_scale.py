@@ -12,10 +12,10 @@ from jaxtyping import Float
 from dynascope.errors import DivergenceError
 from dynascope.prediction.loss_curve import loss_curve
 from dynascope.protocols import Learnable, Network
-from dynascope.record import StaircaseView, name_all, training_time
-from dynascope.record import staircase_names as names
-from dynascope.record.staircase import with_slow_jumps
-from dynascope.record.steps_seen import SeenSteps, crossing_times, seen_steps
+from dynascope.results import StaircaseView, name_all, training_time
+from dynascope.results import staircase_names as names
+from dynascope.results.staircase import with_slow_jumps
+from dynascope.results.steps_seen import SeenSteps, crossing_times, seen_steps
 
 __all__ = ["at_this_scale", "with_curve"]
 

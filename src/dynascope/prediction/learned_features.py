@@ -15,8 +15,8 @@ from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction.sensitivity import sensitivity
 from dynascope.prediction.unit_dependence import spreads_of
 from dynascope.protocols import Learnable, Network
-from dynascope.record import name_all
-from dynascope.record import staircase_names as names
+from dynascope.results import name_all
+from dynascope.results import staircase_names as names
 from dynascope.tasks.task import Task
 
 __all__ = ["Side", "dependence_words", "direction_words", "output_words", "with_words"]

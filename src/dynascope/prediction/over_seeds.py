@@ -14,8 +14,8 @@ from dynascope.flows.progress import counted
 from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.prediction.prediction import predict
 from dynascope.protocols import Learnable
-from dynascope.record import name_all
-from dynascope.record import staircase_names as names
+from dynascope.results import name_all
+from dynascope.results import staircase_names as names
 from dynascope.tasks.as_task import as_task
 
 __all__ = ["predict_seeds"]

@@ -76,8 +76,8 @@ def predict(
         max_steps: Steps after which a phase of alternating gradient flow is given up.
 
     Returns:
-        A staircase record (see `record.staircase_record`): over the jumps the time at this scale, the accelerated time
-        (limit of the time over the unit of `record.time_unit`, log(1/scale) for degree 2, as the scale goes to zero),
+        A staircase record (see `results.staircase_record`): over the jumps the time at this scale, the accelerated time
+        (limit of the time over the unit of `results.time_unit`, log(1/scale) for degree 2, as the scale goes to zero),
         the loss before and after, what is learned in the names of inputs and outputs, which jumps are slow and why, and
         what the theory knows of the feature; `learned_direction` has the part of each input, in units of its spread,
         where a jump is of several inputs. The attribute `theory` names the theory that was used, `theory_choice` says

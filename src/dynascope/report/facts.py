@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from dynascope.errors import InputError
-from dynascope.record import CONVENTION, TreeView, describe, names_of
-from dynascope.record.numbers import number
-from dynascope.record.staircase_names import INITIAL_LOSS
-from dynascope.record.tree_view import WHY_UNDECIDED
 from dynascope.report.formatting import command, plain, words
+from dynascope.results import CONVENTION, TreeView, describe, names_of
+from dynascope.results.numbers import number
+from dynascope.results.staircase_names import INITIAL_LOSS
+from dynascope.results.tree_view import WHY_UNDECIDED
 
 __all__ = [
     "Parameter",

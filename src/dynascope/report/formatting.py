@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from dynascope.record.numbers import number
+from dynascope.results.numbers import number
 
 __all__ = ["command", "plain", "printed", "words"]
 

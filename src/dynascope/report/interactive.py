@@ -17,8 +17,8 @@ from jaxtyping import Float, Int
 from dynascope.plot import traces
 from dynascope.plot.axes import axis_label, count_ticks, is_crowded, is_logarithmic
 from dynascope.plot.layout import MOST_IN_A_LEGEND, Layout, Series, direct_labels
-from dynascope.record.staircase_view import Jump
 from dynascope.report.frame import Span, frame
+from dynascope.results.staircase_view import Jump
 
 __all__ = ["chart_plot", "kept_points", "lines_figure", "staircase_figure"]
 

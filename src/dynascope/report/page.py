@@ -24,11 +24,6 @@ from markupsafe import Markup
 from dynascope.arguments import require
 from dynascope.comparison.verdict import HEADINGS, Row, quantity_rows, reasons_of
 from dynascope.plot import fill_caption
-from dynascope.record import TreeView
-from dynascope.record.numbers import number, percent
-from dynascope.record.staircase_view import counted_words
-from dynascope.record.tree_view import Tree
-from dynascope.record.whole_files import written_beside
 from dynascope.report.bibliography import bibtex
 from dynascope.report.facts import (
     confidence_of,
@@ -43,6 +38,11 @@ from dynascope.report.formatting import printed
 from dynascope.report.page_figures import page_figures
 from dynascope.report.patterns import patterns
 from dynascope.report.staircase_words import asked_of_a_staircase, expected_of_a_staircase, meaning_of_a_staircase
+from dynascope.results import TreeView
+from dynascope.results.numbers import number, percent
+from dynascope.results.staircase_view import counted_words
+from dynascope.results.tree_view import Tree
+from dynascope.results.whole_files import written_beside
 
 __all__ = ["render_page", "write_page"]
 
@@ -90,7 +90,7 @@ def render_page(tree: Tree) -> str:
         InputError: The tree holds neither a prediction nor an observation, or a figure or a text names what it lacks.
 
     Example:
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> page = render_page(make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]}))
         >>> page.startswith("<!doctype html>"), "Observation only" in page
         (True, True)

@@ -12,10 +12,10 @@ from dynascope import plot
 from dynascope.plot import Chart, traces
 from dynascope.plot.axes import is_power_law
 from dynascope.plot.layout import lay_out
-from dynascope.record import TreeView, describe
 from dynascope.report.facts import naming_attribute
 from dynascope.report.interactive import chart_plot, lines_figure, staircase_figure
 from dynascope.report.staircase_words import seen_in_a_staircase
+from dynascope.results import TreeView, describe
 
 __all__ = ["PageFigure", "page_figures"]
 

@@ -12,8 +12,8 @@ from jaxtyping import Float
 from matplotlib.image import imsave
 
 from dynascope.plot.learned_features import MOST_PICTURES, find_features
-from dynascope.record import TreeView
-from dynascope.record.numbers import number
+from dynascope.results import TreeView
+from dynascope.results.numbers import number
 
 __all__ = ["Cell", "Patterns", "patterns"]
 

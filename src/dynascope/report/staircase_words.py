@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dynascope.record import TreeView
-from dynascope.record.numbers import number
+from dynascope.results import TreeView
+from dynascope.results.numbers import number
 
 __all__ = ["asked_of_a_staircase", "expected_of_a_staircase", "meaning_of_a_staircase", "seen_in_a_staircase"]
 

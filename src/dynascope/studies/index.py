@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 # The face of the room loads what is behind it when it is used: to list the studies nothing of them is needed.
 from dynascope import studies
 from dynascope.arguments import require, shown
-from dynascope.record.whole_files import written_beside
+from dynascope.results.whole_files import written_beside
 
 if TYPE_CHECKING:
     from dynascope.studies import Study

@@ -15,8 +15,8 @@ from dynascope.observation import observe
 from dynascope.plot import Chart
 from dynascope.prediction import predict
 from dynascope.protocols import Learnable, Network
-from dynascope.record import Staircase, staircase_record
-from dynascope.record.clock import other_scale
+from dynascope.results import Staircase, staircase_record
+from dynascope.results.clock import other_scale
 from dynascope.studies.study import Study
 
 __all__ = ["Setup", "StaircaseStudy"]

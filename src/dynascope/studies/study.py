@@ -21,7 +21,7 @@ from dynascope.errors import no_member_lost
 from dynascope.observation import Probe, observe
 from dynascope.plot import Chart, to_json
 from dynascope.protocols import Network
-from dynascope.record import make_record, name_all
+from dynascope.results import make_record, name_all
 from dynascope.studies import fields
 from dynascope.studies.reference import Reference
 from dynascope.studies.tolerances import with_limits

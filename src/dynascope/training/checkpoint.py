@@ -20,7 +20,7 @@ from dynascope import __version__
 from dynascope.arguments import require, shown_error
 from dynascope.errors import InputError
 from dynascope.flows.ensemble import Ensemble
-from dynascope.record.whole_files import written_beside
+from dynascope.results.whole_files import written_beside
 
 __all__ = ["Checkpoint", "digest"]
 

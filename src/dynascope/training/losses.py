@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 
 from dynascope.arguments import calling, require, require_between, require_choice, require_function, shown_error
 from dynascope.errors import InputError
-from dynascope.record import CONVENTION
+from dynascope.results import CONVENTION
 from dynascope.training.batches import Batch
 
 __all__ = ["Loss", "LossName", "applied", "check_targets", "chosen_loss", "evaluated", "losses"]

@@ -9,7 +9,7 @@ import pytest
 from dynascope import compare, predict
 from dynascope.comparison import user_curve
 from dynascope.comparison.user_curves.judging import other_initial_weights
-from dynascope.record import make_record
+from dynascope.results import make_record
 
 torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
 

@@ -15,7 +15,7 @@ from dynascope import compare, predict, report
 from dynascope.comparison import user_curve
 from dynascope.comparison.user_curves.units import LOSSES
 from dynascope.errors import InputError
-from dynascope.record import make_record
+from dynascope.results import make_record
 
 RATE = user_training.RATE
 predicted = functools.cache(user_training.predicted)

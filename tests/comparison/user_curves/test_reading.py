@@ -13,7 +13,7 @@ from dynascope.comparison import user_curve
 from dynascope.comparison.user_curves import units
 from dynascope.comparison.user_curves.reading import rate_of_each_step, read_curve
 from dynascope.errors import InputError
-from dynascope.record import describe
+from dynascope.results import describe
 
 LOSSES = (1.0, 0.75, 0.5)
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.comparison.user_curves.resolution import monotone_fit, resolve_jumps
-from dynascope.record import StaircaseView, make_record
-from dynascope.record.steps_seen import crossing_times
+from dynascope.results import StaircaseView, make_record
+from dynascope.results.steps_seen import crossing_times
 
 TIMES, LEVELS = np.array([100.0, 300.0]), np.array([1.0, 0.5, 0.1])
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope import compare
-from dynascope.record import make_record
+from dynascope.results import make_record
 
 TIME = np.linspace(0, 8, 801)
 THEORY = make_record(

@@ -7,7 +7,7 @@ import user_training
 from dynascope.comparison import compare, in_steps, step_duration, user_curve
 from dynascope.comparison.user_curves.units import LOSSES, factor_of, in_units_of, is_user_curve, matching_conventions
 from dynascope.errors import InputError
-from dynascope.record import StaircaseView, describe, make_record
+from dynascope.results import StaircaseView, describe, make_record
 
 FACTS = {"output_dimension": 3, "samples": 40}
 

@@ -9,7 +9,7 @@ from user_training import RATE, losses, predicted
 
 from dynascope import compare
 from dynascope.comparison.user_curves.judging import fastest_growth, jump_warnings, learning_rate_warnings
-from dynascope.record import StaircaseView, make_record
+from dynascope.results import StaircaseView, make_record
 
 
 def compared(curve, theory=None, *, rate=RATE, loss="mse", **more):

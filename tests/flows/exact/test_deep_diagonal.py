@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 from dynascope.errors import InputError
 from dynascope.flows import diagonal_flow
 from dynascope.flows.exact.deep_diagonal import deep_diagonal_flow
-from dynascope.record.steps_seen import crossing_times
+from dynascope.results.steps_seen import crossing_times
 from dynascope.tasks import Task
 
 GOLDEN = Task(

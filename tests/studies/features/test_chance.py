@@ -3,7 +3,7 @@ import pytest
 import xarray as xr
 
 from dynascope.comparison import compare
-from dynascope.record import make_record
+from dynascope.results import make_record
 from dynascope.studies.features.chance import within_chance
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dynascope.errors import InputError
 from dynascope.flows import gradient_flow
 from dynascope.networks.linear_attention import LinearAttention
-from dynascope.record.steps_seen import crossing_times
+from dynascope.results.steps_seen import crossing_times
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.theory.attention.levels import attention_levels
 from dynascope.theory.attention.linear_attention import linear_attention_staircase

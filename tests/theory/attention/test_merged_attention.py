@@ -7,7 +7,7 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.flows import gradient_flow
 from dynascope.networks.linear_attention import MergedAttention
-from dynascope.record.steps_seen import crossing_times
+from dynascope.results.steps_seen import crossing_times
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.theory.attention.levels import attention_levels
 from dynascope.theory.attention.merged_attention import merged_attention_staircase

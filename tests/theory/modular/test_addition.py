@@ -13,7 +13,7 @@ from dynascope.errors import InputError
 from dynascope.flows import gradient_flow
 from dynascope.groups.encodings import encoding_from_frequencies
 from dynascope.networks import TwoLayer
-from dynascope.record.steps_seen import crossing_times
+from dynascope.results.steps_seen import crossing_times
 from dynascope.tasks.algebra.modular_addition import ModularAddition, modular_addition
 from dynascope.theory.modular.addition import (
     maximal_utilities,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dynascope.errors import InputError
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
-from dynascope.record.steps_seen import crossing_times
+from dynascope.results.steps_seen import crossing_times
 from dynascope.tasks import Task
 from dynascope.theory.relu_alignment import orthogonal_staircase
 

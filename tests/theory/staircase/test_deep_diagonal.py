@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.flows.exact.deep_diagonal import deep_diagonal_flow
-from dynascope.record.clock import time_unit
-from dynascope.record.steps_seen import crossing_times
+from dynascope.results.clock import time_unit
+from dynascope.results.steps_seen import crossing_times
 from dynascope.tasks import Task
 from dynascope.theory.staircase import diagonal_staircase
 from dynascope.theory.staircase.deep_diagonal import deep_activation_phase, deep_diagonal_staircase

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from dynascope.errors import InputError
 from dynascope.flows import diagonal_flow
-from dynascope.record.steps_seen import crossing_times
+from dynascope.results.steps_seen import crossing_times
 from dynascope.tasks import Task
 from dynascope.theory.staircase import diagonal_staircase
 

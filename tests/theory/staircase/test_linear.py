@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 from dynascope.errors import InputError
 from dynascope.flows import linear_flow
-from dynascope.record.steps_seen import crossing_times
+from dynascope.results.steps_seen import crossing_times
 from dynascope.tasks import Task
 from dynascope.theory.staircase import linear_staircase
 

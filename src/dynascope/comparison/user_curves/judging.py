@@ -16,12 +16,12 @@ from dynascope.comparison.user_curves.reading import CHOOSE_A_LOSS, numbers, rea
 from dynascope.comparison.user_curves.resolution import TOO_ROUGH, MonotoneFit, monotone_fit, resolve_jumps
 from dynascope.comparison.user_curves.units import LOSSES, LossName, factor_of, matching_conventions, needed_facts
 from dynascope.errors import InputError
-from dynascope.record import StaircaseView
-from dynascope.record import staircase_names as names
-from dynascope.record.numbers import number
-from dynascope.record.repeated_sentences import gathered_reasons, numbered
-from dynascope.record.staircase import with_slow_jumps, with_tolerances
-from dynascope.record.staircase_view import is_staircase
+from dynascope.results import StaircaseView
+from dynascope.results import staircase_names as names
+from dynascope.results.numbers import number
+from dynascope.results.repeated_sentences import gathered_reasons, numbered
+from dynascope.results.staircase import with_slow_jumps, with_tolerances
+from dynascope.results.staircase_view import is_staircase
 
 __all__ = [
     "compare_with_staircase",
@@ -72,7 +72,7 @@ def other_initial_weights(observed: xr.Dataset, predicted: xr.Dataset) -> str:
 
     Example:
         >>> from dynascope.comparison import user_curve
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> theory = make_record({"loss": (["time"], [0.5, 0.4])}, {"time": [0.0, 9.0]}, attributes={"samples": 20})
         >>> other_initial_weights(user_curve([0.5, 0.4], learning_rate=0.1, loss="squared"), theory)
         ''

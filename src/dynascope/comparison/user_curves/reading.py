@@ -23,7 +23,7 @@ from dynascope.arguments import (
     require_positive,
 )
 from dynascope.comparison.user_curves.units import LOSSES, LossName
-from dynascope.record import describe, make_record
+from dynascope.results import describe, make_record
 from dynascope.tasks.data.column_names import is_unnamed, listed
 from dynascope.tasks.data.plain_arrays import plain
 from dynascope.tasks.data.table_files import read_frame

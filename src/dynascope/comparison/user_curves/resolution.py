@@ -8,10 +8,10 @@ import numpy as np
 import scipy
 from jaxtyping import Float
 
-from dynascope.record import StaircaseView
-from dynascope.record import staircase_names as names
-from dynascope.record.numbers import number
-from dynascope.record.steps_seen import crossing_times
+from dynascope.results import StaircaseView
+from dynascope.results import staircase_names as names
+from dynascope.results.numbers import number
+from dynascope.results.steps_seen import crossing_times
 
 __all__ = ["TOO_ROUGH", "MonotoneFit", "Resolution", "monotone_fit", "resolve_jumps"]
 
@@ -118,7 +118,7 @@ def resolve_jumps(
         units: Of the curve's clock.
 
     Example:
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> record = make_record(
         ...     {"jump_time": (["jump"], [80.0]), "loss_before": (["jump"], [1.0]), "loss_after": (["jump"], [0.2])},
         ...     {"jump": [1]},

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 # The face of a room loads what is behind it when it is used: the command line reads `LossName` for its help.
-from dynascope import record
+from dynascope import results
 from dynascope.arguments import require, require_between, require_choice, require_count, require_positive
-from dynascope.record import staircase_names as names
+from dynascope.results import staircase_names as names
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -135,7 +135,7 @@ def in_units_of(predicted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
 
     Example:
         >>> from dynascope.comparison import user_curve
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> theory = make_record(
         ...     {"jump_time": (["jump"], [3.0]), "loss_before": (["jump"], [1.0]), "loss_after": (["jump"], [0.2])},
         ...     {"jump": [1]},
@@ -147,10 +147,10 @@ def in_units_of(predicted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
     """
     factor = factor_of(observed.attrs["loss_convention"], predicted.attrs)
     unit = factor * observed.attrs["time_per_unit"]  # of the clock of the curve, in gradient-flow time
-    flow_time = record.describe("time")[1]
+    flow_time = results.describe("time")[1]
     converted = {}
     # Variables that the user replaced, for example by `assign`, have lost their units.
-    predicted = record.name_all(predicted)
+    predicted = results.name_all(predicted)
     for name, values in predicted.variables.items():
         if values.attrs.get("units") == flow_time or name == names.ACCELERATED_TIME:
             converted[name] = values / unit
@@ -173,7 +173,7 @@ def in_units_of(predicted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
 def with_clock_of(converted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
     """Label the times of a record, which are on the clock of a curve already, with the units of that clock."""
     converted = converted.copy(deep=False)
-    units, flow_time = observed["time"].attrs["units"], record.describe("time")[1]
+    units, flow_time = observed["time"].attrs["units"], results.describe("time")[1]
     for name in converted.variables:
         if converted[name].attrs.get("units") == flow_time:
             converted[name].attrs = {**converted[name].attrs, "units": units}
@@ -226,7 +226,7 @@ def in_steps(
         InputError: As of `step_duration`, or the batch is not between one and all samples.
 
     Example:
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> theory = make_record(
         ...     {"jump_time": (["jump"], [3.0]), "loss_before": (["jump"], [1.0]), "loss_after": (["jump"], [0.2])},
         ...     {"jump": [1]},
@@ -255,4 +255,4 @@ def in_steps(
         require_count(most=samples, batch_size=batch_size)
         columns[in_epoch] = (steps.dims, steps.to_numpy() * batch_size / samples)
         said += f", each with {batch_size} of {samples} samples"
-    return record.name_all(predicted.drop_vars([*columns], errors="ignore").assign(columns)).assign_attrs(steps=said)
+    return results.name_all(predicted.drop_vars([*columns], errors="ignore").assign(columns)).assign_attrs(steps=said)

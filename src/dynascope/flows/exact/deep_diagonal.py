@@ -11,8 +11,8 @@ from scipy.integrate import solve_ivp
 from dynascope.arguments import require, require_count, require_positive
 from dynascope.errors import DivergenceError
 from dynascope.flows.solvers.stepping import require_correlation, require_tolerance, resolving
-from dynascope.record import make_record
-from dynascope.record.clock import time_unit
+from dynascope.results import make_record
+from dynascope.results.clock import time_unit
 from dynascope.tasks.task import Task
 
 __all__ = ["deep_diagonal_flow"]

@@ -10,7 +10,7 @@ from dynascope.arguments import require, require_array, require_positive
 from dynascope.flows.exact.linear_bundles import LinearBundles
 from dynascope.flows.solvers.solver_choice import Begun, Solver, Work
 from dynascope.flows.solvers.stepping import require_correlation
-from dynascope.record import make_record
+from dynascope.results import make_record
 from dynascope.tasks.task import Task
 
 __all__ = ["begin_bundles", "linear_flow"]

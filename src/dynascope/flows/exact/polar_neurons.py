@@ -22,7 +22,7 @@ from dynascope.flows.solvers.rosenbrock import follow_stiffly
 from dynascope.flows.solvers.solver_choice import Solver, Work
 from dynascope.flows.solvers.stepping import require_tolerance, resolving
 from dynascope.protocols import SumOfNeurons
-from dynascope.record import make_record
+from dynascope.results import make_record
 from dynascope.tasks.task import Task
 
 __all__ = ["polar_flow"]

@@ -14,7 +14,7 @@ from dynascope.flows.solvers.adaptive import StiffFlow
 from dynascope.flows.solvers.rosenbrock import solution
 from dynascope.flows.solvers.solver_choice import Begun, Solver, Work
 from dynascope.flows.solvers.stepping import require_correlation
-from dynascope.record import make_record
+from dynascope.results import make_record
 from dynascope.tasks.task import Task
 
 __all__ = ["begin_phases", "diagonal_equations", "diagonal_flow"]

@@ -8,7 +8,7 @@ from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction.case import Case
 from dynascope.prediction.theories.theory import Theory
 from dynascope.prediction.theories.time_tolerance import Solved, Trust, neurons_of
-from dynascope.record import Staircase
+from dynascope.results import Staircase
 from dynascope.tasks.algebra.group_composition import SampledComposition
 from dynascope.tasks.algebra.modular_addition import ModularAddition
 from dynascope.theory.groups import composition_staircase

@@ -12,8 +12,8 @@ from jaxtyping import Float
 
 from dynascope.errors import DivergenceError, InputError
 from dynascope.prediction.case import Case
-from dynascope.record import make_record
-from dynascope.record.staircase_names import INITIAL_LOSS
+from dynascope.results import make_record
+from dynascope.results.staircase_names import INITIAL_LOSS
 
 __all__ = ["POINTS", "Curve", "curve_record", "followed", "settled_times"]
 

@@ -19,7 +19,7 @@ from dynascope.prediction.theories.algebra import ALGEBRA
 from dynascope.prediction.theories.theory import Theory
 from dynascope.prediction.theories.time_tolerance import Solved, Trust, neurons_of, time_error
 from dynascope.protocols import SumOfNeurons
-from dynascope.record import Staircase
+from dynascope.results import Staircase
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.theory.assumptions import ENOUGH_NEURONS, ONE_OUTPUT, SEPARATED_TIMES, SMALL_START
 from dynascope.theory.attention import linear_attention_staircase, merged_attention_staircase

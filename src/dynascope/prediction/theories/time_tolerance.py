@@ -11,7 +11,7 @@ import xarray as xr
 
 from dynascope.prediction.case import Case
 from dynascope.protocols import SumOfNeurons
-from dynascope.record import Staircase, staircase_record
+from dynascope.results import Staircase, staircase_record
 from dynascope.theory.assumptions import SMALL_START
 
 __all__ = ["Solved", "Trust", "neurons_of", "time_error"]

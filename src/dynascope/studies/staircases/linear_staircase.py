@@ -9,7 +9,7 @@ import xarray as xr
 
 from dynascope.networks import network_for
 from dynascope.plot import Chart
-from dynascope.record.staircase import with_tolerances
+from dynascope.results.staircase import with_tolerances
 from dynascope.studies import Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import choice, count, initial_scale, number, seed
 from dynascope.tasks import digits

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_positive
-from dynascope.record.clock import time_unit
-from dynascope.record.staircase import Staircase
+from dynascope.results.clock import time_unit
+from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SEPARATED_TIMES, SMALL_START
 from dynascope.theory.attention.dormant_heads import Activation, activations
 from dynascope.theory.attention.levels import AttentionModes, attention_modes, split_heads

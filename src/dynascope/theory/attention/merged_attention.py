@@ -8,8 +8,8 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_units, require, require_answer, require_array
-from dynascope.record.clock import time_unit
-from dynascope.record.staircase import Staircase
+from dynascope.results.clock import time_unit
+from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.attention.levels import AttentionModes, attention_modes
 from dynascope.theory.domain import covers

@@ -14,8 +14,8 @@ from dynascope.arguments import require
 from dynascope.groups.encodings import valid_encoding
 from dynascope.groups.representations import Irrep, real_irreducible_representations
 from dynascope.groups.tables import Group
-from dynascope.record.clock import time_unit
-from dynascope.record.staircase import Staircase
+from dynascope.results.clock import time_unit
+from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.groups.composition_utility import maximal_utility, valid_length

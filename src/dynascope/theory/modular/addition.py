@@ -10,8 +10,8 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_units, require, require_array, require_count
-from dynascope.record.clock import time_unit
-from dynascope.record.staircase import Staircase
+from dynascope.results.clock import time_unit
+from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.modular.growth import Spectrum, Starts

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.arguments import require, require_array, require_between
-from dynascope.record.staircase import Staircase
+from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import LARGE_OUTPUT_WEIGHTS, ONE_OUTPUT, ORTHOGONAL_SAMPLES, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.relu_alignment.path import checked_data

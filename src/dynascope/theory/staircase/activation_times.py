@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.record.staircase import Staircase
+from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import EQUAL_WEIGHTS, ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.staircase.deep_diagonal import deep_activation_phase, deep_diagonal_staircase

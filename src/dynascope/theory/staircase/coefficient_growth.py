@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import hyp2f1
 
-from dynascope.record.clock import time_unit
+from dynascope.results.clock import time_unit
 
 __all__ = ["CoefficientGrowth", "growth_of_powers", "growth_of_products"]
 

@@ -10,8 +10,8 @@ import scipy
 from jaxtyping import Float
 
 from dynascope.arguments import require, require_count, require_positive
-from dynascope.record.clock import time_unit
-from dynascope.record.staircase import Staircase
+from dynascope.results.clock import time_unit
+from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import EQUAL_WEIGHTS, ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.staircase.coefficient_growth import growth_of_powers

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.arguments import require, require_array, require_between
-from dynascope.record.staircase import Staircase
+from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import EQUAL_WEIGHTS, ONE_OUTPUT, SEPARATED_TIMES, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.staircase.coefficient_growth import CoefficientGrowth, growth_of_products

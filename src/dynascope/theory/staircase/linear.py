@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.arguments import require, require_array, require_between, require_positive
-from dynascope.record import staircase_names as names
-from dynascope.record.staircase import Staircase
+from dynascope.results import staircase_names as names
+from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import ENOUGH_NEURONS, SEPARATED_TIMES, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.papers import ALTERNATING

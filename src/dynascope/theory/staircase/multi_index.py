@@ -11,9 +11,9 @@ from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_units, require, require_array, require_between
-from dynascope.record import staircase_names as names
-from dynascope.record.clock import time_unit
-from dynascope.record.staircase import Staircase
+from dynascope.results import staircase_names as names
+from dynascope.results.clock import time_unit
+from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.papers import ALTERNATING

@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array, shown
-from dynascope.record import make_record
+from dynascope.results import make_record
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.drift import charge_drift
 from dynascope.theory.symmetry.groups import grouped_charge

@@ -12,7 +12,7 @@ import torch
 import xarray as xr
 
 from dynascope.arguments import require, require_choice, require_integer, shown
-from dynascope.record import make_record
+from dynascope.results import make_record
 from dynascope.symmetry import Charge, charges
 from dynascope.symmetry.step_rules import Rule
 from dynascope.symmetry.tracked import parameter_paths, require_symmetries

@@ -15,7 +15,7 @@ import xarray as xr
 from dynascope.errors import DivergenceError
 from dynascope.flows import gradient_flow
 from dynascope.networks import DeepLinear
-from dynascope.record.steps_seen import crossing_times
+from dynascope.results.steps_seen import crossing_times
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, numbers, seed
 from dynascope.studies.linear_networks.deep_saddles.page import FIGURES, MEANING

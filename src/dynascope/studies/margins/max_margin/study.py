@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dynascope.record import name_all
+from dynascope.results import name_all
 from dynascope.studies import Reference, Study, Values, curve_tolerance
 from dynascope.studies.fields import count, numbers, positive, seed
 from dynascope.studies.margins.max_margin.classifiers import CLASSIFIERS, FACTORS, follow_classifier

@@ -11,7 +11,7 @@ import xarray as xr
 
 from dynascope.comparison import Claim
 from dynascope.errors import InputError
-from dynascope.record import name_all
+from dynascope.results import name_all
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, fraction, number, numbers, positive, seed, text
 from dynascope.studies.noise.anomalous_diffusion.networks import NETWORK_CLAIMS, RestingNetworks

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.stats
 
 from dynascope.comparison import Claim
-from dynascope.record.numbers import number
+from dynascope.results.numbers import number
 from dynascope.studies.noise.joint_claims import Means, close_to, law_of_samples
 from dynascope.studies.noise.limiting_dynamics.phase_space import PhaseSpace
 from dynascope.studies.noise.limiting_dynamics.regression_laws import RegressionLaws

@@ -12,7 +12,7 @@ from dynascope.comparison.interval import student_half
 from dynascope.comparison.undecided import leave_undecided
 from dynascope.errors import InputError
 from dynascope.probes.half_strength import first_half, spread_of_halves
-from dynascope.record.numbers import percent
+from dynascope.results.numbers import percent
 from dynascope.studies import Reference, Values
 from dynascope.studies.fields import count, flag, positive, seed
 from dynascope.studies.scaling.emergence_study import EmergenceStudy

@@ -13,7 +13,7 @@ import xarray as xr
 from dynascope.flows import gradient_flow
 from dynascope.groups import Group, Irrep, find_group, real_irreducible_representations
 from dynascope.networks import TwoLayer
-from dynascope.record import Staircase
+from dynascope.results import Staircase
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import checked, count, initial_scale, numbers, seed, text
 from dynascope.studies.staircases.group_composition.paced_encoding import paced_encoding, undisturbed_irreps

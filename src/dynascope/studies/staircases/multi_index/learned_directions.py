@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from dynascope.record import staircase_names as names
+from dynascope.results import staircase_names as names
 
 __all__ = ["with_overlaps"]
 

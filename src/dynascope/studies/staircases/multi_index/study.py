@@ -14,8 +14,8 @@ from numpy.polynomial import hermite_e
 from dynascope.alternating import alternating_flow
 from dynascope.flows import gradient_flow
 from dynascope.networks import TwoLayer
-from dynascope.record import Staircase, StaircaseView, other_scale, staircase_names, staircase_record
-from dynascope.record.staircase import slopes_between, with_tolerances
+from dynascope.results import Staircase, StaircaseView, other_scale, staircase_names, staircase_record
+from dynascope.results.staircase import slopes_between, with_tolerances
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, numbers, positive, seed
 from dynascope.studies.staircases.multi_index.learned_directions import with_overlaps

@@ -15,7 +15,7 @@ from dynascope.networks import TwoLayer
 from dynascope.observation import observe
 from dynascope.plot import to_json
 from dynascope.prediction import predict
-from dynascope.record import Staircase, training_time
+from dynascope.results import Staircase, training_time
 from dynascope.studies import Reference, StaircaseStudy, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, positive
 from dynascope.studies.staircases.relu_alignment.page import FIGURES, MEANING

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.comparison import Claim
-from dynascope.record import name_all, numbers
+from dynascope.results import name_all, numbers
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, fraction, number, positive, seed
 from dynascope.studies.symmetry.noether_dynamics.experiment import NormPaths, train_normalised, white_share

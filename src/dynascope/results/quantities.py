@@ -5,7 +5,7 @@ Losses, accuracies, shares, strengths and exponents are pure numbers. "clock" st
 
 from __future__ import annotations
 
-from dynascope.record.staircase_names import JUMP_STEP, JUMP_TIMES, WORDS
+from dynascope.results.staircase_names import JUMP_STEP, JUMP_TIMES, WORDS
 
 __all__ = ["NONE", "QUANTITIES", "STEPS", "TIME"]
 

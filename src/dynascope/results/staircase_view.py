@@ -13,11 +13,11 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float
 
-from dynascope.record import staircase_names as names
-from dynascope.record.clock import is_exponential, time_unit
-from dynascope.record.names import STEPS
-from dynascope.record.numbers import number
-from dynascope.record.repeated_sentences import gathered_reasons, numbered
+from dynascope.results import staircase_names as names
+from dynascope.results.clock import is_exponential, time_unit
+from dynascope.results.names import STEPS
+from dynascope.results.numbers import number
+from dynascope.results.repeated_sentences import gathered_reasons, numbered
 
 __all__ = ["Jump", "SeedJump", "SeenJump", "StaircaseView", "counted_words", "is_staircase"]
 
@@ -116,7 +116,7 @@ class StaircaseView:
         residual: What `compare` found of it, if an observation is there.
 
     Example:
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> record = make_record(
         ...     {"jump_time": (["jump"], [3.0]), "loss_before": (["jump"], [1.0]), "loss_after": (["jump"], [0.2])},
         ...     {"jump": [1]},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dynascope
 from dynascope.errors import InputError
-from dynascope.record import CONVENTION, make_record, validate_record
+from dynascope.results import CONVENTION, make_record, validate_record
 from dynascope.training.losses import LossName
 
 TIMES = [0.0, 1.0, 2.5]

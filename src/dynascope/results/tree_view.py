@@ -10,7 +10,7 @@ from typing import Any
 
 import xarray as xr
 
-from dynascope.record.staircase_view import StaircaseView, is_staircase
+from dynascope.results.staircase_view import StaircaseView, is_staircase
 
 __all__ = ["SHARE_OF_FALL", "WHY_UNDECIDED", "Tree", "TreeView"]
 
@@ -26,7 +26,7 @@ class TreeView:
         tree: The tree; a record alone is its root.
 
     Example:
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> view = TreeView.of(make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]}))
         >>> list(view.sides), view.predicted is None
         (['observed'], True)

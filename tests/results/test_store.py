@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.record import make_record, store, whole_files
-from dynascope.record.store import export, load, save
+from dynascope.results import make_record, store, whole_files
+from dynascope.results.store import export, load, save
 
 WRITERS = [(save, "study.zarr"), (export, "study.zip")]
 

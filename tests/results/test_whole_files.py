@@ -5,7 +5,7 @@ import os
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.record.whole_files import written_beside
+from dynascope.results.whole_files import written_beside
 
 
 def test_a_file_does_not_take_the_place_of_a_folder(tmp_path):

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from dynascope.record import exchange
-from dynascope.record.exchange import exchanged
+from dynascope.results import exchange
+from dynascope.results.exchange import exchanged
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.record import one_writer as room
-from dynascope.record.one_writer import one_writer
+from dynascope.results import one_writer as room
+from dynascope.results.one_writer import one_writer
 
 locks = pytest.mark.skipif(room._locks is None, reason="the system has no such locks")
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynascope.record.numbers import number, percent
+from dynascope.results.numbers import number, percent
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import xarray as xr
 from jaxtyping import Float
 
 from dynascope.arguments import require
-from dynascope.record import staircase_names as names
-from dynascope.record.schema import make_record
-from dynascope.record.staircase_view import StaircaseView
+from dynascope.results import staircase_names as names
+from dynascope.results.schema import make_record
+from dynascope.results.staircase_view import StaircaseView
 
 __all__ = [
     "Staircase",
@@ -32,7 +32,7 @@ class Staircase:
 
     Attributes:
         accelerated_times: Limit of t / T at each jump as the scale goes to zero, shape (J,), with T the unit of
-            accelerated time (see `record.time_unit`): log(1/scale) for degree 2.
+            accelerated time (see `results.time_unit`): log(1/scale) for degree 2.
         times: Gradient-flow time t of each jump at the given scale, shape (J,): when the loss passes the middle between
             the two plateaus.
         levels: Loss of each plateau, L = ½ E‖f(x) − y‖², shape (J + 1,); the first is the initial loss.

@@ -13,7 +13,7 @@ from typing import Any
 import zarr
 
 from dynascope.arguments import require
-from dynascope.record.stored_files import StoredFiles
+from dynascope.results.stored_files import StoredFiles
 
 __all__ = ["require_whole_chunks"]
 

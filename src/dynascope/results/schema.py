@@ -17,8 +17,8 @@ import xarray as xr
 from dynascope import __version__
 from dynascope.arguments import require, require_increasing
 from dynascope.errors import InputError
-from dynascope.record.names import name_all
-from dynascope.record.staircase_names import JUMP_TIME, LOSS_AFTER, LOSS_BEFORE
+from dynascope.results.names import name_all
+from dynascope.results.staircase_names import JUMP_TIME, LOSS_AFTER, LOSS_BEFORE
 
 __all__ = ["CONVENTION", "make_record", "validate_record"]
 

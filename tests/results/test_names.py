@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from dynascope.errors import InputError
-from dynascope.record import describe, export, label, load, make_record, name_all, names_of, save
+from dynascope.results import describe, export, label, load, make_record, name_all, names_of, save
 
 CURVE = {"loss": (["time"], [1.0, 0.5])}
 TIMES = {"time": [0.0, 1.0]}

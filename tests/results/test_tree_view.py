@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from dynascope.record import TreeView, make_record
+from dynascope.results import TreeView, make_record
 
 CURVE = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]})
 STAIRS = make_record(

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.record import Staircase, StaircaseView, staircase_record, training_time
-from dynascope.record.staircase import slopes_between, with_slow_jumps, with_tolerances
+from dynascope.results import Staircase, StaircaseView, staircase_record, training_time
+from dynascope.results.staircase import slopes_between, with_slow_jumps, with_tolerances
 
 SCALE = np.exp(-10.0)
 TASK = SimpleNamespace(attributes=lambda: {"task": "an example"}, feature_names=("age", "mass"))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from staircase_curves import LEVELS, TIMES, staircase
 
-from dynascope.record.steps_seen import crossing_times, resting_levels, seen_steps
+from dynascope.results.steps_seen import crossing_times, resting_levels, seen_steps
 
 
 def test_crossing_is_interpolated_between_samples():

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import xarray as xr
 
-from dynascope.record.quantities import NONE, QUANTITIES, STEPS, TIME
+from dynascope.results.quantities import NONE, QUANTITIES, STEPS, TIME
 
 __all__ = ["describe", "label", "name_all", "names_of"]
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dynascope.record import StaircaseView, make_record
-from dynascope.record.staircase import staircase_residual
-from dynascope.record.staircase_view import is_staircase
+from dynascope.results import StaircaseView, make_record
+from dynascope.results.staircase import staircase_residual
+from dynascope.results.staircase_view import is_staircase
 
 TIMES, LEVELS = np.array([10.0, 30.0]), np.array([4.0, 1.0, 0.0])
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynascope.arguments import require, shown
-from dynascope.record.staircase_names import INITIAL_LOSS
+from dynascope.results.staircase_names import INITIAL_LOSS
 
 __all__ = ["CHART", "check_attributes"]
 

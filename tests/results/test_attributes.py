@@ -11,8 +11,8 @@ import pytest
 from dynascope import plot
 from dynascope.comparison import compare
 from dynascope.errors import InputError
-from dynascope.record import load, make_record, save
-from dynascope.record.attributes import CHART, check_attributes
+from dynascope.results import load, make_record, save
+from dynascope.results.attributes import CHART, check_attributes
 
 GOOD = {"error": 0.1, "tolerance": 1, "agrees": True, "reason": "it is exact"}
 WRONG = [

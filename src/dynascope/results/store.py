@@ -21,12 +21,12 @@ from zarr.storage import MemoryStore
 
 from dynascope.arguments import require, require_unpacked
 from dynascope.errors import InputError
-from dynascope.record.attributes import check_attributes
-from dynascope.record.names import name_all
-from dynascope.record.packed_chunks import require_whole_chunks
-from dynascope.record.schema import validate_record
-from dynascope.record.stored_files import StoredFiles, stored_files
-from dynascope.record.whole_files import repaired, written_beside
+from dynascope.results.attributes import check_attributes
+from dynascope.results.names import name_all
+from dynascope.results.packed_chunks import require_whole_chunks
+from dynascope.results.schema import validate_record
+from dynascope.results.stored_files import StoredFiles, stored_files
+from dynascope.results.whole_files import repaired, written_beside
 
 __all__ = ["export", "load", "save"]
 
@@ -53,7 +53,7 @@ def save(tree: xr.DataTree | xr.Dataset, path: str | PathLike[str]) -> Path:
 
     Example:
         >>> import tempfile
-        >>> from dynascope.record import make_record
+        >>> from dynascope.results import make_record
         >>> curve = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]})
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     load(save(curve, f"{folder}/curve.zarr"))["loss"].values

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
-from dynascope.record.exchange import exchanged
-from dynascope.record.one_writer import one_writer
+from dynascope.results.exchange import exchanged
+from dynascope.results.one_writer import one_writer
 
 __all__ = ["repaired", "written_beside"]
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.record.clock import is_exponential, other_scale, time_unit
+from dynascope.results.clock import is_exponential, other_scale, time_unit
 
 
 @pytest.mark.slow
