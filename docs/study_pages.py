@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import xarray as xr
 
 from dynascope.errors import InputError
-from dynascope.plot import Chart, fill_caption, from_json
+from dynascope.plot import Chart, fill_caption, from_attributes
 from dynascope.report.bibliography import bibtex
 from dynascope.report.formatting import plain
 from dynascope.results import describe
@@ -108,7 +108,7 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
     said = usual.attributes()
     parameters, question = said["parameters"], said.get("question")
     source = f"../../src/{entry.module.replace('.', '/')}.py"
-    charts = from_json(said.get("figures", "[]"))
+    charts = from_attributes(said.get("figures", []))
     figures = [f"{i}. {_figure(chart, parameters, study.names)}" for i, chart in enumerate(charts, start=1)]
     meaning = without_results(said.get("meaning", ""), parameters)
     return _joined(

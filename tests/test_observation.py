@@ -188,5 +188,5 @@ def test_a_run_out_of_time_is_recorded_as_far_as_it_got_and_says_so():
     run = observe(TASK, "linear", scale=1e-8, duration=1000.0, seconds=1e-9)
     assert 0 < float(run["time"][-1]) < 1000
     assert run.attrs["stopped"] == f"at t = {float(run['time'][-1]):.4g} of 1000"
-    assert "stopped at t = " in run.attrs["warnings"]
+    assert "stopped at t = " in " ".join(run.attrs["warnings"])
     assert "stopped" not in observe(TASK, "linear", scale=0.1, duration=1e-3, seconds=1e3).attrs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 from pathlib import Path
 
@@ -51,4 +50,4 @@ def test_a_row_of_a_table_has_as_many_cells_as_its_head(pages):
     ],
 )
 def test_before_a_result_a_text_says_what_needs_none(study_pages, template, said):
-    assert study_pages.without_results(template, json.dumps({"width": 5})) == said
+    assert study_pages.without_results(template, {"width": 5}) == said

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -122,7 +121,7 @@ def observe(
                 run = run.assign_attrs(stopped=f"at t = {float(run['time'][-1]):.4g} of {duration:.4g}")
     if seconds is not None and "stopped" in run.attrs:
         told = f"The training was stopped {run.attrs['stopped']}, after {seconds:.4g} s. {_STOPPED}"
-        run = run.assign_attrs(warnings=json.dumps([told]))
+        run = run.assign_attrs(warnings=[told])
     return _described(run, task, flow.replace("_", " "), scale)
 
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -264,7 +262,7 @@ def test_neurons_without_a_drift_are_named():
     rows = RELU.neurons.copy()
     rows[3, :4] = -np.abs(rows[3, :4])
     record = alternating_flow(RELU.with_neurons(rows), ORTHOGONAL, scale=1e-5)
-    assert any("3" in sentence for sentence in json.loads(record.attrs["warnings"]))
+    assert any("3" in sentence for sentence in record.attrs["warnings"])
     with pytest.raises(InputError, match="no neuron has a drift"):
         alternating_flow(RELU.with_neurons(-np.abs(rows)), ORTHOGONAL, scale=1e-5)
 
@@ -273,7 +271,7 @@ def test_neurons_without_a_drift_are_named():
 def test_large_starts_are_warned_of():
     network = DiagonalLinear(4)
     record = alternating_flow(network.with_neurons(3 * network.neurons), DIAGONAL, scale=0.9)
-    assert json.loads(record.attrs["warnings"])
+    assert record.attrs["warnings"]
 
 
 def biased(weights, x):
@@ -356,7 +354,7 @@ def test_when_the_time_is_over_it_ends_with_the_jumps_it_has():
     assert record.sizes["jump"] == 1
     assert record.attrs["stopped"] == "out of time"
     assert record.attrs["complete"] == 0
-    assert "after 1 jump" in record.attrs["warnings"]
+    assert "after 1 jump" in " ".join(record.attrs["warnings"])
 
 
 @pytest.mark.slow
@@ -367,7 +365,7 @@ def test_after_so_many_operations_it_ends_with_the_jumps_it_has_on_every_machine
     assert whole.sizes["jump"] > 1
     for record in found:
         assert (record.attrs["stopped"], record.attrs["complete"]) == ("out of operations", 0)
-        assert "after 1 jump" in record.attrs["warnings"]
+        assert "after 1 jump" in " ".join(record.attrs["warnings"])
         np.testing.assert_array_equal(record["jump_time"], whole["jump_time"][:1])
 
 
@@ -393,7 +391,7 @@ def test_cost_phases_get_past_the_kinks_of_relu():
     targets = 4 * np.maximum(inputs @ teacher.first, 0) @ teacher.second + 0.1 * draw.normal(size=(36, 1))
     task, network = Task(inputs, targets), TwoLayer(4, 20, 1, activation="relu", seed=110)
     staircase = alternating_flow(network, task, scale=1e-6, duration=100.0)
-    assert json.loads(staircase.attrs["warnings"]) == []
+    assert staircase.attrs["warnings"] == []
     trained, end = gradient_flow(
         network, task, scale=1e-6, duration=30.0, relative_tolerance=1e-5, save=[8.0, 30.0], return_networks=True
     )

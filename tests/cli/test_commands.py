@@ -550,7 +550,7 @@ def test_a_prediction_says_how_it_was_made(predicted, data):
     said, _ = predicted
     tree = store.load(said.answer["record"])
     assert tree.attrs["command"] == f"dynascope predict {data} --network linear"
-    assert json.loads(tree.attrs["parameters"]) == {"seed": 0, "width": 50}
+    assert tree.attrs["parameters"] == {"seed": 0, "width": 50}
     assert len(tree["predicted"].attrs["data_hash"]) == 12
     assert tree.attrs["date"].endswith(" UTC")
 

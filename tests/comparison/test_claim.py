@@ -160,9 +160,9 @@ def test_an_identity_that_fails_leaves_everything_undecided():
 
 def test_identities_and_claims_are_told_apart():
     told = compared(HOLDS, OPEN, checks=IDENTITY)
-    assert told["agreement"] == "{}"
-    assert '"loss"' in told["checks"]
-    assert told["claims"] == '{"A": "holds", "C": "undecided"}'
+    assert told["agreement"] == {}
+    assert "loss" in told["checks"]
+    assert told["claims"] == {"A": "holds", "C": "undecided"}
 
 
 @pytest.mark.parametrize(("arguments", "argument"), [({"checks": ["lost"]}, "checks"), ({"claims": ["Z"]}, "claims")])

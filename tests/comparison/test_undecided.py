@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -23,4 +21,4 @@ def test_a_verdict_is_taken_back_with_its_errors(seen, verdict):
     assert tree.attrs["verdict"] == verdict
     leave_undecided(tree, "Too rough.")
     assert (tree.attrs["verdict"], tree.attrs["verdict_sentence"]) == ("undecided", "Too rough.")
-    assert all(each["error"] is None for each in json.loads(tree.attrs["agreement"]).values())
+    assert all(each["error"] is None for each in tree.attrs["agreement"].values())

@@ -116,7 +116,7 @@ def test_a_record_says_what_was_run_and_follows_the_names_of_the_task():
     assert record.attrs["task"] == "named"
     assert record.attrs["network"] == "TwoLayer"
     assert record.attrs["scale"] == 0.5
-    assert record.attrs["learning_rate"] == '{"first": 0.1, "second": 0.2}'
+    assert record.attrs["learning_rate"] == {"first": 0.1, "second": 0.2}
     # The time of a step is that of the fastest layer.
     assert record.time.to_numpy()[-1] == pytest.approx(1.0)
 

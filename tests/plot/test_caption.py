@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -30,10 +28,11 @@ def tree() -> xr.DataTree:
     )
     tree = xr.DataTree.from_dict({"observed": record})
     tree.attrs |= {
-        "parameters": json.dumps({"width": 64, "inputs": "whitened"}),
-        "agreement": json.dumps(
-            {"loss": {"error": 2.5e-7, "tolerance": 0.02, "agrees": True}, "level": {"error": None, "tolerance": 0.02}}
-        ),
+        "parameters": {"width": 64, "inputs": "whitened"},
+        "agreement": {
+            "loss": {"error": 2.5e-7, "tolerance": 0.02, "agrees": True},
+            "level": {"error": None, "tolerance": 0.02},
+        },
     }
     return tree
 

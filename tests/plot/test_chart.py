@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.plot import Chart, from_json, to_json
+from dynascope.plot import Chart, from_attributes, to_attributes
 
 FULL = Chart(
     ("accuracy",),
@@ -21,9 +21,9 @@ FULL = Chart(
 )
 
 
-def test_charts_come_back_from_their_text():
+def test_charts_come_back_from_their_attributes():
     charts = (FULL, Chart("loss", staircase=True), Chart(("a", "b"), over="c"), Chart("loss", error="spread"))
-    assert from_json(to_json(charts)) == charts
+    assert from_attributes(to_attributes(charts)) == charts
 
 
 def test_one_variable_may_be_named_alone():
@@ -45,12 +45,12 @@ def test_a_chart_that_cannot_be_drawn_is_bad_input(fields, problem):
         Chart(**fields)
 
 
-@pytest.mark.parametrize("text", ["loss", '["loss"]', '[{"variable": "loss"}]', '[{"over": "time"}]', "3"])
-def test_text_that_holds_no_charts_is_bad_input(text):
-    with pytest.raises(InputError, match="no list of charts"):
-        from_json(text)
+@pytest.mark.parametrize("figures", ["loss", ["loss"], [{"variable": "loss"}], [{"over": "time"}], 3])
+def test_values_that_are_no_charts_are_bad_input(figures):
+    with pytest.raises(InputError, match="figures"):
+        from_attributes(figures)
 
 
 def test_an_axis_scale_that_is_not_known_is_bad_input():
     with pytest.raises(InputError, match="loglog"):
-        from_json('[{"variables": ["loss"], "log": "loglog"}]')
+        from_attributes([{"variables": ["loss"], "log": "loglog"}])

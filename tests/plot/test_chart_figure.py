@@ -82,7 +82,7 @@ def test_the_caption_stands_below_with_its_numbers():
 
 def test_the_figure_of_a_tree_is_made_of_what_it_declares(tmp_path):
     declaring = tree()
-    declaring.attrs["figures"] = plot.to_json([Chart("strength"), Chart("loss", residual=True)])
+    declaring.attrs["figures"] = plot.to_attributes([Chart("strength"), Chart("loss", residual=True)])
     figure = plot.figure(declaring)
     assert [axes.get_ylabel() for axes in figure.axes[:2]] == [describe("strength")[0], r"cost \$x\$"]
     assert len(figure.axes) == 3
@@ -91,6 +91,6 @@ def test_the_figure_of_a_tree_is_made_of_what_it_declares(tmp_path):
 
 def test_a_figure_that_names_a_missing_variable_is_bad_input():
     declaring = tree()
-    declaring.attrs["figures"] = plot.to_json([Chart("accuracy")])
+    declaring.attrs["figures"] = plot.to_attributes([Chart("accuracy")])
     with pytest.raises(InputError, match="a figure names 'accuracy'"):
         plot.figure(declaring)

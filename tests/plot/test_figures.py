@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -32,7 +30,7 @@ def study(*, seeds: int = 0, image: bool = True, observed: bool = True) -> xr.Da
         attributes={"theory": "an example"},
     )
     parts = {
-        "setup": xr.Dataset(attrs={"image_shape": json.dumps([2, 3] if image else None)}),
+        "setup": xr.Dataset(attrs={"image_shape": [2, 3] if image else None}),
         "predicted": predicted,
     }
     if observed:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -16,7 +14,7 @@ def test_features_are_pictures_only_where_the_inputs_are(shape, expected):
     predicted = make_record(
         {"input_feature": (["jump", "feature"], np.eye(2, 6))}, {"jump": [1, 2], "feature": np.arange(6)}
     ).assign_attrs(theory="an example")
-    setup = xr.Dataset(attrs={"image_shape": json.dumps(shape)})
+    setup = xr.Dataset(attrs={"image_shape": shape})
     values, found = learned_features(xr.DataTree.from_dict({"setup": setup, "predicted": predicted}))
     assert values.dims == ("jump", "feature")
     assert found == expected

@@ -131,9 +131,9 @@ def test_planes_are_drawn_only_where_a_side_has_both_variables():
         {"seed": [0, 1], "time": [0.0, 1.0]},
     )
     tree = xr.DataTree.from_dict({"observed": record, "predicted": record.drop_vars("b").assign_attrs(theory="none")})
-    tree.attrs["planes"] = '[["a", "b"], ["a", "c"]]'
+    tree.attrs["planes"] = [["a", "b"], ["a", "c"]]
     assert traces.planes(tree) == [("a", "b")]
-    tree.attrs["planes"] = "[]"
+    tree.attrs["planes"] = []
     assert traces.planes(tree) == []
 
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -139,7 +137,7 @@ def test_ordinary_data_are_judged_and_agree(pair):
     tree = compare(*pair)
     assert tree.attrs["verdict"] == "agree"
     assert (tree["residual"]["status"] == "judged").sum() >= 2
-    assert "curve" in json.loads(tree.attrs["checks"])
+    assert "curve" in tree.attrs["checks"]
 
 
 @pytest.mark.slow
@@ -149,7 +147,7 @@ def test_half_or_twice_the_predicted_times_never_agree(pair, factor):
     assert compare(observed, stretched(predicted, factor)).attrs["verdict"] == "disagree"
     # What was followed in other variables is judged by the curve as well.
     other = compare(observed.assign_attrs(variables="others"), stretched(predicted, factor))
-    assert not json.loads(other.attrs["agreement"])["curve"]["agrees"]
+    assert not other.attrs["agreement"]["curve"]["agrees"]
 
 
 @pytest.mark.slow
@@ -175,8 +173,8 @@ def test_a_curve_is_followed_as_far_as_it_goes_and_a_warning_says_so(raises, mon
     told = predict(Task(x, x @ [[1.0], [1.0], [0.5]]), DiagonalLinear(3), scale=1e-8)
     # A share of the time holds on the clock of steps too.
     share = 9 / float(told["accelerated_time"][-1] * time_unit(1e-8, degree=2))
-    assert f"{share:.2g} times" in told.attrs["warnings"]
-    assert ("underflowed" in told.attrs["warnings"]) == raises
+    assert f"{share:.2g} times" in " ".join(told.attrs["warnings"])
+    assert ("underflowed" in " ".join(told.attrs["warnings"])) == raises
     # What lies beyond is slow, and says so.
     beyond = told["jump_time"].to_numpy() > float(told["time"][-1])
     assert 0 < beyond.sum() < len(beyond)
@@ -190,7 +188,7 @@ def test_where_it_cannot_begin_the_staircase_is_left_with_a_warning(monkeypatch)
     monkeypatch.setattr("dynascope.prediction.finite_scale.loss_curve", refuse)
     told = predict(sparse(), DiagonalLinear(60), scale=1e-8)
     assert "loss" not in told
-    assert "could not be continued" in told.attrs["warnings"]
+    assert "could not be continued" in " ".join(told.attrs["warnings"])
 
 
 @pytest.mark.parametrize(("begins", "tolerance"), [(2.0, None), (2.4, 0.26)])
@@ -205,7 +203,7 @@ def test_a_network_that_is_not_small_may_begin_where_the_curve_does(begins, tole
 def test_a_curve_that_may_be_off_by_much_is_not_judged(error, judged):
     known = curve([10.0, 30.0, 60.0], error=error)
     run = make_record({"loss": (["time"], known["loss"].to_numpy())}, {"time": known["time"].to_numpy()})
-    told = json.loads(compare(run, with_curve(limit([10.0, 30.0, 60.0]), known)).attrs["agreement"])["curve"]
+    told = compare(run, with_curve(limit([10.0, 30.0, 60.0]), known)).attrs["agreement"]["curve"]
     assert (told["error"] is not None) == judged
 
 
@@ -215,7 +213,7 @@ def test_jumps_that_run_together_at_this_scale_are_not_missed_for_want_of_a_paus
     far_apart = limit([10.0, 30.0, 30.1]).assign(accelerated_time=("jump", [0.5, 1.5, 9.0]))
     told = with_curve(far_apart, known)
     missed = [
-        json.loads(compare(run, each).attrs["agreement"])["missing_jumps"]["error"]
+        compare(run, each).attrs["agreement"]["missing_jumps"]["error"]
         for each in (told, told.drop_vars(["loss", "time"]))
     ]
     assert missed == [0, 1]
@@ -228,7 +226,7 @@ def test_a_run_that_nearly_follows_the_curve_misses_no_jump_however_close_two_of
         known, other = curve([10.0, 30.0, 30 + apart]), curve([10.0, 30.0, 30 + 0.9 * apart])
         run = make_record({"loss": (["time"], other["loss"].to_numpy())}, {"time": other["time"].to_numpy()})
         told = with_curve(limit([10.0, 30.0, 30 + apart]).assign(accelerated_time=("jump", [0.5, 1.5, 9.0])), known)
-        missed.append(json.loads(compare(run, told).attrs["agreement"])["missing_jumps"]["error"])
+        missed.append(compare(run, told).attrs["agreement"]["missing_jumps"]["error"])
     assert missed == [0] * 60
 
 
@@ -240,7 +238,7 @@ def test_a_plateau_that_the_curve_has_too_is_not_one_too_many():
     limit_of_two["loss_before"] = ("jump", LEVELS[[0, 1]])
     told = with_curve(limit_of_two, known).assign(slow=("jump", [False, False]))
     extra = [
-        json.loads(compare(run, each).attrs["agreement"])["extra_jumps"]["error"]
+        compare(run, each).attrs["agreement"]["extra_jumps"]["error"]
         for each in (told, told.drop_vars(["loss", "time"]))
     ]
     assert extra == [0, 1]

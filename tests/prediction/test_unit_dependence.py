@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -17,7 +15,7 @@ NAMES = ("proline", "ash", "hue")
 
 
 def warnings(task, kind="linear") -> list[str]:
-    told = json.loads(predict(task, kind, scale=1e-8, curve=False).attrs["warnings"])
+    told = predict(task, kind, scale=1e-8, curve=False).attrs["warnings"]
     return [each for each in told if "spread" in each]
 
 

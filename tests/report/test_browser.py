@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dynascope.plot import Chart, to_json
+from dynascope.plot import Chart, to_attributes
 from dynascope.report import write_page
 from dynascope.results import make_record
 
@@ -104,10 +104,10 @@ def written(tmp_path_factory) -> Path:
         "title": "A page",
         "verdict": "agree",
         "study": "a-study",
-        "parameters": json.dumps({"width": 64, "batch_size": 0}),
+        "parameters": {"width": 64, "batch_size": 0},
         "reference": "A. Author, A title (arXiv 2401.00001)",
-        "agreement": json.dumps({"strength": each, "strength_maximum": each, "loss": each}),
-        "figures": to_json(
+        "agreement": {"strength": each, "strength_maximum": each, "loss": each},
+        "figures": to_attributes(
             [
                 Chart("strength", caption="Six modes.", x_label="gradient-flow time, in words that need a second line"),
                 Chart("loss", residual=True, log="y"),

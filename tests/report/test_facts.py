@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import xarray as xr
 
 from dynascope.report.facts import facts_of, how_it_was_done, parameters_of
@@ -23,7 +21,7 @@ def view(**attributes) -> TreeView:
     )
     predicted = make_record(curve, {"time": [0.0, 1.0]}, attributes={"theory": "exact", "warnings": ["b"]})
     tree = xr.DataTree.from_dict({"observed": observed, "predicted": predicted})
-    tree.attrs |= {"study": "a-study", "parameters": json.dumps({"seed": 2, "batch_size": 0}), **attributes}
+    tree.attrs |= {"study": "a-study", "parameters": {"seed": 2, "batch_size": 0}, **attributes}
     return TreeView.of(tree)
 
 
@@ -40,14 +38,14 @@ def test_what_is_known_of_the_making_is_told_and_nothing_else():
 
 def test_what_the_tree_says_itself_comes_first():
     seen = view(
-        command="dynascope run a-study", date="2026-11-22", versions='{"jax": "0.10"}', version="1.2", data_hash="ab12"
+        command="dynascope run a-study", date="2026-11-22", versions={"jax": "0.10"}, version="1.2", data_hash="ab12"
     )
     told = set(how_it_was_done(seen, facts_of(seen)).values())
     assert {"dynascope run a-study", "2026-11-22", "dynascope 1.2, jax 0.10", "ab12"} <= told
 
 
 def test_parameters_say_what_they_are_in_the_words_of_the_page():
-    seen = view(descriptions='{"seed": "A seed.", "batch_size": "Fewer than n_samples; more than batch_size."}')
+    seen = view(descriptions={"seed": "A seed.", "batch_size": "Fewer than n_samples; more than batch_size."})
     about = [each.about for each in parameters_of(seen, facts_of(seen))]
     assert about == ["A seed.", "Fewer than n_samples; more than batch size."]
 

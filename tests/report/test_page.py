@@ -17,7 +17,7 @@ from plotly.offline import get_plotlyjs_version
 from dynascope.comparison.effect import Hypothesis, report_effects
 from dynascope.comparison.verdict import HEADINGS
 from dynascope.errors import InputError
-from dynascope.plot import Chart, to_json, traces
+from dynascope.plot import Chart, to_attributes, traces
 from dynascope.report import render_page, write_page
 from dynascope.report.interactive import kept_points, lines_figure, staircase_figure
 from dynascope.results import make_record
@@ -87,9 +87,9 @@ def study(
         "setup": xr.Dataset(
             attrs={
                 "task": f"task {word}",
-                "description": json.dumps([f"treated {word}"]),
+                "description": [f"treated {word}"],
                 "network": f"network {word}",
-                "image_shape": "[2, 2]",
+                "image_shape": [2, 2],
             }
         ),
         "predicted": predicted,
@@ -110,19 +110,17 @@ def study(
                 "title": f"title {word}",
                 "claim": f"claim {word}",
                 "reference": f"reference {word}",
-                "parameters": json.dumps({"width": 64, f"name {word}": f"value {word}"}),
+                "parameters": {"width": 64, f"name {word}": f"value {word}"},
                 "verdict": verdict,
                 "verdict_sentence": f"sentence {word}",
-                "agreement": json.dumps(
-                    {
-                        f"jump_time {word}": {
-                            "error": 0.0123456,
-                            "tolerance": 0.1,
-                            "agrees": verdict == "agree",
-                            "reason": f"reason {word}",
-                        }
+                "agreement": {
+                    f"jump_time {word}": {
+                        "error": 0.0123456,
+                        "tolerance": 0.1,
+                        "agrees": verdict == "agree",
+                        "reason": f"reason {word}",
                     }
-                ),
+                },
             }
         )
     if staircase and observed:
@@ -186,7 +184,7 @@ def test_the_agreement_is_tabled():
 def test_a_quantity_that_could_not_be_compared_is_not_said_to_agree():
     tree = study()
     nothing = {"slope": {"error": None, "tolerance": 0.1, "agrees": True, "reason": "none"}}
-    tree.attrs["agreement"] = json.dumps(nothing)
+    tree.attrs["agreement"] = nothing
     assert ["not judged", "–", "0.1"] in [row[1:] for row in rows(render_page(tree))]
 
 
@@ -404,7 +402,7 @@ def test_planes_without_a_path_are_left_out():
         {"observed": make_record({"a": paths, "b": paths}, {"seed": [0, 0], "time": [0.0, 1.0]})}
     )
     without = len(Outline(render_page(tree)).figures())
-    tree.attrs["planes"] = '[["a", "b"]]'
+    tree.attrs["planes"] = [["a", "b"]]
     assert len(Outline(render_page(tree)).figures()) == without
 
 
@@ -413,7 +411,7 @@ def test_planes_are_on_the_page_though_their_paths_turn_back():
         {"a": (["time"], [2.0, 0.0, 1.0]), "b": (["time"], [3.0, 1.0, 1.0])}, {"time": [0.0, 1.0, 2.0]}
     )
     tree = xr.DataTree.from_dict({"observed": record})
-    tree.attrs["planes"] = '[["a", "b"]]'
+    tree.attrs["planes"] = [["a", "b"]]
     page = render_page(tree)
     (path,) = Outline(page).figures()[0]["data"]
     np.testing.assert_array_equal(numbers(path["x"]), [2.0, 0.0, 1.0])
@@ -451,7 +449,7 @@ def test_the_top_of_the_page_asks_answers_and_shows_before_it_explains():
         "question": "When is each <mode> learned?",
         "answer": "At {predicted.jump_time:least}, as theory says.",
         "meaning": "The network of width {parameters.width} learns one at a time.",
-        "figures": to_json(
+        "figures": to_attributes(
             [Chart("mode_strength", title="Modes", caption="They end at {observed.mode_strength:most}.")]
         ),
     }
@@ -465,7 +463,7 @@ def test_the_top_of_the_page_asks_answers_and_shows_before_it_explains():
 
 def test_what_no_figure_declares_is_folded():
     tree = study()
-    tree.attrs["figures"] = to_json([Chart("mode_strength")])
+    tree.attrs["figures"] = to_attributes([Chart("mode_strength")])
     page = render_page(tree)
     before, folded = page.split('<details class="others">')
     assert before.count('class="plot"') == folded.count('class="plot"') == 1
@@ -474,14 +472,14 @@ def test_what_no_figure_declares_is_folded():
 
 def test_a_figure_that_names_a_missing_variable_is_bad_input():
     tree = study()
-    tree.attrs["figures"] = to_json([Chart("accuracy")])
+    tree.attrs["figures"] = to_attributes([Chart("accuracy")])
     with pytest.raises(InputError, match=r"a figure names 'accuracy', .* choose from loss"):
         render_page(tree)
 
 
 def test_the_alternative_text_of_a_figure_is_its_caption():
     tree = study()
-    tree.attrs["figures"] = to_json([Chart("loss", title="Loss", caption="It falls.", staircase=True)])
+    tree.attrs["figures"] = to_attributes([Chart("loss", title="Loss", caption="It falls.", staircase=True)])
     canvases = [each for tag, each in Outline(render_page(tree)).elements if "canvas" in (each.get("class") or "")]
     assert (canvases[0]["aria-label"] or "").startswith("Loss. It falls.")
     assert all(each["role"] == "img" for each in canvases)
@@ -496,7 +494,7 @@ def test_tables_are_reached_by_the_keyboard_and_have_names():
 def test_a_reason_is_said_once():
     tree = study()
     each = {"error": 0.001, "tolerance": 0.1, "agrees": True, "reason": "the theory is exact"}
-    tree.attrs["agreement"] = json.dumps(dict.fromkeys(("loss", "loss_maximum", "mode_strength"), each))
+    tree.attrs["agreement"] = dict.fromkeys(("loss", "loss_maximum", "mode_strength"), each)
     page = render_page(tree)
     assert page.count("the theory is exact") == 1
     assert ["loss", "✓ yes", "0.001", "0.001", "0.1"] in rows(page)
@@ -539,7 +537,7 @@ def test_the_claims_that_decide_are_read_beside_the_verdict_if_few_or_not_held(o
         {"hypothesis": names},
     )
     tree = xr.DataTree.from_dict({"observed": record})
-    tree.attrs |= {"verdict": "agree", "claims": json.dumps(dict(zip(names, holds, strict=True)))}
+    tree.attrs |= {"verdict": "agree", "claims": dict(zip(names, holds, strict=True))}
     page = render_page(tree)
     found = re.findall(r"<li>([\w ]*): Statement of claim \d\.\D*3\D*2\D*?</li>", page)
     assert found == told

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from dynascope.errors import InputError
-from dynascope.plot import Chart, to_json
+from dynascope.plot import Chart, to_attributes
 from dynascope.report.page_figures import page_figures
 from dynascope.results import TreeView, describe, make_record
 
@@ -27,7 +27,7 @@ def view(*charts: Chart, sides: tuple[str, ...] = ("observed", "predicted"), mem
     )
     tree = xr.DataTree.from_dict({name: record.copy() for name in sides})
     if charts:
-        tree.attrs["figures"] = to_json(charts)
+        tree.attrs["figures"] = to_attributes(charts)
     return TreeView.of(tree)
 
 

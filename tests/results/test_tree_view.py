@@ -41,6 +41,6 @@ def test_only_a_predicted_staircase_is_one():
 
 
 def test_warnings_are_those_of_all_records_each_once():
-    warned = CURVE.assign_attrs(warnings='["late"]'), STAIRS.assign_attrs(warnings='["rough", "late"]')
+    warned = CURVE.assign_attrs(warnings=["late"]), STAIRS.assign_attrs(warnings=["rough", "late"])
     tree = xr.DataTree.from_dict(dict(zip(("observed", "predicted"), warned, strict=True)))
     assert TreeView.of(tree).warnings == ["late", "rough"]

@@ -211,10 +211,10 @@ def of_jumps(tmp_path_factory):
     told = {
         "question": "What is learned at scale {parameters.scale}?",
         "meaning": "The loss falls to {observed.loss:last}.",
-        "parameters": '{"scale": 0.001, "seed": 0}',
-        "descriptions": '{"seed": "Of the weights."}',
-        "planes": "[]",
-        "figures": '[{"variables": ["loss"], "staircase": true}]',
+        "parameters": {"scale": 0.001, "seed": 0},
+        "descriptions": {"seed": "Of the weights."},
+        "planes": [],
+        "figures": [{"variables": ["loss"], "staircase": True}],
         "study": "a-study",
     }
     return save(

@@ -18,7 +18,7 @@ from tiny_runs import TinyRun, tiny_run
 from dynascope.cli.json_output import study_answer
 from dynascope.comparison.claim import Claim, Outcome
 from dynascope.comparison.verdict import HEADINGS
-from dynascope.plot import draw_chart, from_json
+from dynascope.plot import draw_chart, from_attributes
 from dynascope.report import render_page
 from dynascope.results import validate_record
 from dynascope.results.store import load, save
@@ -71,7 +71,7 @@ def predicted_again(again) -> xr.Dataset:
 
 def agreement(tree: xr.DataTree) -> dict[str, dict]:
     """All that is compared, identities too."""
-    return {**json.loads(tree.attrs["agreement"]), **json.loads(tree.attrs["checks"])}
+    return {**tree.attrs["agreement"], **tree.attrs["checks"]}
 
 
 # What it declares.
@@ -129,7 +129,7 @@ def test_nothing_that_it_compares_is_left_unjudged_at_its_tiny_fields(run):
 
 
 def test_its_figures_are_drawn_from_what_it_finds(run):
-    for chart in from_json(run.tree.attrs["figures"]):
+    for chart in from_attributes(run.tree.attrs["figures"]):
         draw_chart(run.tree, chart)
 
 
@@ -161,7 +161,7 @@ def test_its_tree_carries_the_claim_the_parameters_and_all_four_groups(run):
     assert list(run.tree.children) == ["setup", "predicted", "observed", "residual"]
     assert attributes["claim"] == run.study.reference.claim
     assert run.study.reference.arxiv in attributes["reference"]
-    assert json.loads(attributes["parameters"]) == dataclasses.asdict(run.study)
+    assert attributes["parameters"] == dataclasses.asdict(run.study)
     assert attributes["title"]
     assert attributes["verdict_sentence"]
 
@@ -270,7 +270,7 @@ def test_each_quantity_by_itself_can_refute_it(run):
 
 def test_with_all_that_is_predicted_halved_or_doubled_it_never_agrees(run):
     # Identities are left alone, whose failure turns any verdict.
-    compared = {quantity.removesuffix("_maximum") for quantity in json.loads(run.tree.attrs["agreement"])}
+    compared = {quantity.removesuffix("_maximum") for quantity in run.tree.attrs["agreement"]}
     if {"jump_time", "slope"} & compared:
         compared = {"jump_time", "accelerated_time"}
     judged = compared & set(run.predicted.data_vars)

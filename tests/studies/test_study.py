@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from dynascope.results import make_record
@@ -42,7 +40,7 @@ def test_a_run_predicts_before_it_observes_and_compares():
 
 
 def test_the_tolerance_of_the_study_replaces_that_of_the_theory_where_it_is_named():
-    agreement = json.loads(Decay().run().attrs["agreement"])
+    agreement = Decay().run().attrs["agreement"]
     assert (agreement["loss"]["tolerance"], agreement["loss"]["agrees"]) == (0.25, True)
     assert agreement["loss"]["reason"] == "a quarter, because it is an example"
     # Not named: the usual one percent, and the largest residual is five percent of the largest value.
@@ -55,7 +53,7 @@ def test_the_result_says_which_study_it_came_from_and_with_which_parameters():
     assert attributes["title"] == "Decay"
     assert attributes["claim"] == "It decays."
     assert attributes["reference"] == "A. Author, Decay (arXiv 1234.56789)"
-    assert json.loads(attributes["parameters"]) == {"start": 2.0}
+    assert attributes["parameters"] == {"start": 2.0}
 
 
 def test_a_study_that_does_not_say_how_cannot_run():

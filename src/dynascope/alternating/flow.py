@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -217,7 +216,7 @@ def _joined(records: list[xr.Dataset], dimensions: dict[str, np.ndarray]) -> xr.
     for place, record in enumerate(records):
         labels = zip(dimensions, np.unravel_index(place, shape), strict=True)
         member = ", ".join(f"{name} {dimensions[name][own]:g}" for name, own in labels)
-        warnings += [f"{member}: {sentence}" for sentence in json.loads(record.attrs["warnings"])]
+        warnings += [f"{member}: {sentence}" for sentence in record.attrs["warnings"]]
     coordinates = {**dimensions, "jump": np.arange(1, max(counts) + 1)}
     coordinates |= {name: records[0][name].to_numpy() for name in ("neuron", "weight")}
     return make_record(variables, coordinates, attributes={**common, "warnings": warnings})

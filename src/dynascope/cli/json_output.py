@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -63,12 +62,12 @@ def prediction_answer(
 def study_answer(study: Study, tree: Tree, *, seconds: float, record: Path | None) -> dict[str, Any]:
     """The answer of `run`: how far theory and experiment agree."""
     view = records.TreeView.of(tree)
-    claims = json.loads(view.attributes["claims"])
+    claims = view.attributes["claims"]
     return _finite(
         {
             "study": study.name,
             "parameters": dataclasses.asdict(study),
-            **{name: json.loads(view.attributes[name]) for name in ("agreement", "checks", "claims")},
+            **{name: view.attributes[name] for name in ("agreement", "checks", "claims")},
             "undecided": {name: each for name, each in view.undecided.items() if name in claims},
             **_verdict(view.attributes),
             "seconds": round(seconds, 3),
@@ -82,8 +81,7 @@ def study_answer(study: Study, tree: Tree, *, seconds: float, record: Path | Non
 def _data(setup: Mapping[Any, Any], task: Learnable | None) -> dict[str, Any]:
     """What was learned from, and what was done to it on the way in."""
     known = {name: setup.get(name) for name in ("task", "samples", "input_dimension", "output_dimension")}
-    done = setup.get("description", [])
-    told = {**known, "done": json.loads(done) if isinstance(done, str) else list(done)}
+    told = {**known, "done": list(setup.get("description", []))}
     for side in ("inputs", "targets"):
         named = getattr(task, f"{'feature' if side == 'inputs' else 'target'}_names", None)
         if named is None:
@@ -131,7 +129,7 @@ def _check(rows: Sequence[Jump], staircase: StaircaseView | None, attributes: Ma
     unit = math.nan if staircase is None else staircase.unit()
     jumps = [_seen(jump.number, jump.seen, unit) for jump in rows if jump.seen is not None]
     judged = sum(jump["status"] == names.JUDGED for jump in jumps)
-    found = {name: json.loads(attributes[name]) for name in ("agreement", "checks")}
+    found = {name: attributes[name] for name in ("agreement", "checks")}
     return {"jumps": jumps, "judged": judged, "of": len(jumps), **found, **_verdict(attributes)}
 
 
@@ -190,7 +188,7 @@ def _warnings(view: TreeView) -> list[str]:
     return view.warnings + [
         f"The {name.replace('_', ' ')} has no error: "
         + ("nothing could be compared." if each["agrees"] else "what is predicted was not observed.")
-        for name, each in json.loads(view.attributes.get("agreement", "{}")).items()
+        for name, each in view.attributes.get("agreement", {}).items()
         if each["error"] is None
     ]
 

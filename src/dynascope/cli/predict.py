@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shlex
 import sys
 import time
@@ -140,9 +139,9 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             else:
                 seeds = {"seeds": self.seeds, "first": self.seed, "width": self.width}
                 predicted = prediction.predict_seeds(task, self.network, **seeds, **given)
-        warnings = [in_options(each) for each in json.loads(predicted.attrs.get("warnings", "[]"))]
+        warnings = [in_options(each) for each in predicted.attrs.get("warnings", [])]
         if warnings:
-            predicted = predicted.assign_attrs(warnings=json.dumps(warnings, ensure_ascii=False))
+            predicted = predicted.assign_attrs(warnings=warnings)
         if results.is_staircase(predicted):
             predicted = predicted.assign_attrs(smallest_jump=self.smallest_jump)
         if self.learning_rate is None:
@@ -192,20 +191,20 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         values = {field.name: (getattr(self, field.name), field.default) for field in dataclasses.fields(self)}
         return {name: value for name, (value, usual) in values.items() if name not in said and value != usual}
 
-    def _said(self, predicted: xr.Dataset) -> dict[str, str]:
+    def _said(self, predicted: xr.Dataset) -> dict[str, Any]:
         """What the results say of the command that made them."""
         words = ["dynascope", "predict", self.data, "--network", self.network]
         for name, value in self._changed().items():
             given = value if isinstance(value, tuple) else () if isinstance(value, bool) else (value,)
             words += [f"--{'no-' if value is False else ''}{name.replace('_', '-')}", *map(str, given)]
         drawn = {} if self.network == "diagonal" or self.weights else {"seed": self.seed, "width": self.width}
-        said = {"command": shlex.join(words), "parameters": json.dumps(drawn)}
+        said = {"command": shlex.join(words), "parameters": drawn}
         if not results.is_staircase(predicted):
             return {**said, **_of_a_curve(predicted)}
         return said if "loss_median" not in predicted else {**said, "figures": _figures(self.seeds)}
 
 
-def _figures(seeds: int) -> str:
+def _figures(seeds: int) -> list[dict[str, Any]]:
     """The staircase, and the spread of the losses of many draws."""
     spread = plot.Chart(
         "loss_median",
@@ -214,10 +213,10 @@ def _figures(seeds: int) -> str:
         interval=("loss_low", "loss_high"),
         y_label="loss",
     )
-    return plot.to_json([plot.Chart("loss", staircase=True), spread])
+    return plot.to_attributes([plot.Chart("loss", staircase=True), spread])
 
 
-def _of_a_curve(predicted: xr.Dataset) -> dict[str, str]:
+def _of_a_curve(predicted: xr.Dataset) -> dict[str, Any]:
     """What the page of a theory says that gives the loss over time."""
     charts = [
         plot.Chart(
@@ -242,5 +241,5 @@ def _of_a_curve(predicted: xr.Dataset) -> dict[str, str]:
         "question": f"How does a {network} network learn {task} from the weights it has?",
         "meaning": "The dashed curve is the solution in closed form, or of a small equation for the function alone, "
         "from the weights that the network has at the start; nothing was trained for it.",
-        "figures": plot.to_json(charts),
+        "figures": plot.to_attributes(charts),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -110,7 +109,7 @@ def print_agreement(reference: Reference, tree: Tree) -> None:
     console = _console()
     console.print(reference.claim, markup=False)
     for name, mark in (("agreement", "agrees"), ("checks", "check")):
-        rows = verdict.quantity_rows(json.loads(view.attributes[name]), view)
+        rows = verdict.quantity_rows(view.attributes[name], view)
         if not rows:
             continue
         reasons = verdict.reasons_of(rows)
@@ -131,7 +130,7 @@ def print_agreement(reference: Reference, tree: Tree) -> None:
 
 def _claims(view: TreeView) -> Iterator[str]:
     """The outcome of each claim that decides, what it says, and what was measured."""
-    outcomes = json.loads(view.attributes.get("claims", "{}"))
+    outcomes = view.attributes.get("claims", {})
     if view.observed is None or not outcomes:
         return
     reasons = view.undecided

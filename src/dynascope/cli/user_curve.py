@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,8 +91,8 @@ def of_another_start(predicted: xr.Dataset, start: str) -> xr.Dataset:
         start: What its weights were drawn by.
     """
     told = [
-        *json.loads(predicted.attrs.get("warnings", "[]")),
+        *predicted.attrs.get("warnings", []),
         f"The initial weights of your run are not known here; others of the same size ({start}) stand for them. "
         "--weights takes those of your run.",
     ]
-    return predicted.assign_attrs(warnings=json.dumps(told), weights="drawn")
+    return predicted.assign_attrs(warnings=told, weights="drawn")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import time
 from typing import TYPE_CHECKING, Any, Literal
@@ -121,7 +120,7 @@ class UserTraining:
         other = followed(other_scale(scale, degree=int(predicted.attrs.get("degree", 2)), normalised=bool(normalised)))
         if "stopped" in other.attrs:
             told = f"There are no slopes, as the training from the other scale was stopped {other.attrs['stopped']}."
-            return observed.assign_attrs(warnings=json.dumps([told])), None
+            return observed.assign_attrs(warnings=[told]), None
         return observed, other
 
     def _descended(

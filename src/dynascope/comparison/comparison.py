@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -27,6 +26,7 @@ from dynascope.comparison.verdict import decided, quantity_rows, verdict_sentenc
 from dynascope.results import CONVENTION, TreeView, name_all, names_of, validate_record
 from dynascope.results import staircase_names as names
 from dynascope.results.provenance import provenance
+from dynascope.results.schema import plain_attributes
 from dynascope.results.staircase_view import StaircaseView, is_staircase
 from dynascope.results.tree_view import SHARE_OF_FALL
 
@@ -221,9 +221,9 @@ def compare(
         "verdict_sentence": verdict_sentence(
             rows, view.staircase, claims=outcomes, reported=further, checks=of_identities, share=share
         ),
-        "agreement": json.dumps(told, ensure_ascii=False),
-        "checks": json.dumps(identities, ensure_ascii=False),
-        "claims": json.dumps(outcomes, ensure_ascii=False),
+        "agreement": told,
+        "checks": identities,
+        "claims": outcomes,
         **({} if share is None else {SHARE_OF_FALL: share}),
     }
     if doubt:
@@ -241,7 +241,7 @@ def unjudged(predicted: xr.Dataset, *, attributes: Mapping[str, Any] | None = No
         "convention": CONVENTION,
         "version": predicted.attrs["version"],
         **provenance(),
-        **{name: value for name, value in (attributes or {}).items() if value is not None},
+        **plain_attributes({name: value for name, value in (attributes or {}).items() if value is not None}),
     }
     return tree
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -86,7 +85,7 @@ def _value(field: str, view: TreeView) -> str:
             value=field,
             remedy=f"choose from {', '.join((*sides, 'parameters', 'agreement'))}",
         )
-        told = json.loads(view.attributes.get(group, "{}"))
+        told = view.attributes.get(group, {})
         _is_there(field, name, told)
         value = told[name] if group == "parameters" else told[name][part or "error"]
     if isinstance(value, str):

@@ -6,14 +6,13 @@ Files and pages draw the same declaration, so that both show the same thing in t
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
 
-__all__ = ["Chart", "from_json", "to_json"]
+__all__ = ["Chart", "from_attributes", "to_attributes"]
 
 Log = Literal["", "x", "y", "xy"]
 
@@ -107,15 +106,15 @@ class Chart:
         )
 
 
-def to_json(charts: Iterable[Chart]) -> str:
-    """Charts as text, to be stored in the attribute `figures` of a tree.
+def to_attributes(charts: Iterable[Chart]) -> list[dict[str, Any]]:
+    """Charts as plain values, to be stored in the attribute `figures` of a tree.
 
     Example:
-        >>> to_json([Chart("loss", over="step", log="xy")])
-        '[{"variables": ["loss"], "over": "step", "log": "xy"}]'
+        >>> to_attributes([Chart("loss", over="step", log="xy")])
+        [{'variables': ('loss',), 'over': 'step', 'log': 'xy'}]
     """
     empty = Chart("loss")
-    told = [
+    return [
         {
             field.name: getattr(chart, field.name)
             for field in dataclasses.fields(chart)
@@ -123,32 +122,31 @@ def to_json(charts: Iterable[Chart]) -> str:
         }
         for chart in charts
     ]
-    return json.dumps(told, ensure_ascii=False)
 
 
-def from_json(text: str) -> tuple[Chart, ...]:
-    """The charts that `to_json` wrote.
+def from_attributes(figures: Sequence[Mapping[str, Any]]) -> tuple[Chart, ...]:
+    """The charts that `to_attributes` wrote.
 
     Raises:
-        InputError: The text is another.
+        InputError: These are no charts.
 
     Example:
         >>> chart = Chart("accuracy", members={"seed": (0, 1)}, interval=("low", "high"))
-        >>> from_json(to_json([chart])) == (chart,)
+        >>> from_attributes(to_attributes([chart])) == (chart,)
         True
     """
     try:
-        return tuple(Chart(**{name: _tuples(value) for name, value in each.items()}) for each in json.loads(text))
-    except (AttributeError, TypeError, json.JSONDecodeError) as error:
+        return tuple(Chart(**{name: _tuples(value) for name, value in each.items()}) for each in figures)
+    except (AttributeError, TypeError) as error:
         raise InputError(
             f"the figures are no list of charts ({error})",
             argument="figures",
-            value=text[:200],
-            remedy="write them with plot.to_json",
+            value=str(figures)[:200],
+            remedy="write them with plot.to_attributes",
         ) from None
 
 
 def _tuples(value: Any) -> Any:
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {name: _tuples(each) for name, each in value.items()}
     return tuple(value) if isinstance(value, list) else value

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from dynascope.arguments import require
 from dynascope.plot import traces
 from dynascope.plot.axes import axis_label, count_ticks, is_crowded, is_logarithmic, is_power_law, literal
-from dynascope.plot.chart import from_json
+from dynascope.plot.chart import from_attributes
 from dynascope.plot.chart_figure import chart_height, draw_chart
 from dynascope.plot.learned_features import draw_features, features_height, find_features, learned_features
 from dynascope.plot.style import name_lines, new_axes, number_jumps, stroke, styled
@@ -160,13 +160,13 @@ def figure(tree: Tree) -> Figure:
 
     Args:
         tree: What `compare` returns, or a record of one side alone. It declares figures by its attribute `figures`, in
-            which `to_json` wrote charts.
+            which `to_attributes` wrote charts.
 
     Raises:
         InputError: The tree holds nothing that can be drawn, or lacks what a declared figure names.
     """
     view = TreeView.of(tree)
-    declared = from_json(view.attributes.get("figures", "[]"))
+    declared = from_attributes(view.attributes.get("figures", []))
     if declared:
         heights = [chart_height(chart) for chart in declared]
         drawing = Figure(figsize=(7.2, sum(heights)), layout="constrained")

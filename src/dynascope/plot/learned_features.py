@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 from collections.abc import Sequence
@@ -52,7 +51,7 @@ def find_features(tree: Tree) -> LearnedFeatures | None:
     predicted = view.predicted
     if predicted is None:
         return None
-    height, width = json.loads({**predicted.attrs, **view.setup}.get("image_shape", "null")) or (0, 0)
+    height, width = {**predicted.attrs, **view.setup}.get("image_shape") or (0, 0)
     is_image = height > 0 and height * width == predicted.sizes.get("feature", 0)
     # An image is seen as the weights are; other inputs are compared by what they contribute.
     known = [name for name in (_OF_IMAGES if is_image else _OF_TABLES) if name in predicted]

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -105,7 +104,7 @@ def curves(tree: Tree, variable: str) -> list[Trace]:
 def planes(tree: Tree) -> list[tuple[str, str]]:
     """The pairs of variables that the tree asks to be drawn against each other, if a side has both."""
     view = TreeView.of(tree)
-    asked = json.loads(view.attributes.get("planes", "[]"))
+    asked = view.attributes.get("planes", [])
     return [(x, y) for x, y in asked if _sides_with(view, x, y)]
 
 

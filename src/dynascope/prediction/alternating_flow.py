@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 
 import numpy as np
@@ -75,7 +74,7 @@ def predict_by_alternation(
         if found[0].attrs["stopped"] == OUT_OF_WORK:
             jumps = found[0].sizes["jump"]
     here, there = found
-    told = [each.replace("raise operations", "raise max_steps") for each in json.loads(here.attrs["warnings"])]
+    told = [each.replace("raise operations", "raise max_steps") for each in here.attrs["warnings"]]
     if here.sizes["jump"] == there.sizes["jump"]:
         here = slopes_between(here, there)
     else:
@@ -89,7 +88,7 @@ def predict_by_alternation(
     offset = expected_time_error(network, scale, normalised=normalised)
     name = network.activation.name if isinstance(network, TwoLayer) else type(network).__name__
     here = with_tolerances(
-        here.assign_attrs(network=name, warnings=json.dumps(told, ensure_ascii=False)),
+        here.assign_attrs(network=name, warnings=told),
         jump_time=(offset, "times are predicted up to an offset that hardly grows as the scale goes to zero"),
         slope=(0.05, "neighbouring jumps still overlap at finite scale"),
     )

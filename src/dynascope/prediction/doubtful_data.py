@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
@@ -46,8 +44,8 @@ def with_doubts(record: xr.Dataset, task: Learnable) -> xr.Dataset:
             f"Equal values lie far from all others, as numbers that stand for missing ones do: {each}. If so, leave "
             "these cells empty."
         )
-    warnings = [*json.loads(record.attrs.get("warnings", "[]")), *told]
-    return record.assign_attrs(warnings=json.dumps(warnings, ensure_ascii=False)) if told else record
+    warnings = [*record.attrs.get("warnings", []), *told]
+    return record.assign_attrs(warnings=warnings) if told else record
 
 
 def determining_inputs(task: Task) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
@@ -211,5 +210,5 @@ def _level_uncertainty(
 
 
 def _warned(staircase: xr.Dataset, sentence: str) -> xr.Dataset:
-    warnings = [*json.loads(staircase.attrs.get("warnings", "[]")), sentence]
-    return staircase.assign_attrs(warnings=json.dumps(warnings, ensure_ascii=False))
+    warnings = [*staircase.attrs.get("warnings", []), sentence]
+    return staircase.assign_attrs(warnings=warnings)

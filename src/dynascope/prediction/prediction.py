@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -164,11 +163,11 @@ def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
     record = theory.solve(case)
     told = [f"{each}; {each.assumption.growth}." for each in candidate.violated if not _by_the_curve(each)]
     told += [f"{each}; if it does not hold, {each.assumption.growth}." for each in candidate.unmeasured]
-    warnings = [*json.loads(record.attrs.get("warnings", "[]")), *(each[0].upper() + each[1:] for each in told)]
+    warnings = [*record.attrs.get("warnings", []), *(each[0].upper() + each[1:] for each in told)]
     attributes: dict[str, Any] = {
         "theory_name": theory.name,
         "theory_choice": _why(case, theory, asked=name is not None),
-        "warnings": json.dumps(warnings, ensure_ascii=False),
+        "warnings": warnings,
     }
     if not theory.staircase:
         assert theory.domain is not None

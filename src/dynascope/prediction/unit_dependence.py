@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,8 +34,8 @@ def with_units(record: xr.Dataset, task: Learnable) -> xr.Dataset:
         told += _far_apart("targets", task.target_names, task.targets.std(axis=0))
     if not told:
         return record
-    warnings = [*json.loads(record.attrs.get("warnings", "[]")), *told]
-    return record.assign_attrs(warnings=json.dumps(warnings, ensure_ascii=False))
+    warnings = [*record.attrs.get("warnings", []), *told]
+    return record.assign_attrs(warnings=warnings)
 
 
 def spreads_of(task: Learnable) -> np.ndarray | float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -26,7 +25,6 @@ __all__ = [
     "hypotheses_of",
     "naming_attribute",
     "parameters_of",
-    "read_json",
 ]
 
 # What the options of a prediction are; a study says what its own are.
@@ -45,7 +43,7 @@ def facts_of(view: TreeView) -> dict[Any, Any]:
 
 def how_it_was_done(view: TreeView, facts: Mapping[Any, Any]) -> dict[str, str]:
     """Data, network, theory, training and what else is needed to do it again."""
-    parameters = read_json(facts, "parameters", {})
+    parameters = facts.get("parameters", {})
     observed = {} if view.observed is None else view.observed.attrs
     predicted = {} if view.predicted is None else view.predicted.attrs
     study = str(facts.get("study", ""))
@@ -79,11 +77,11 @@ class Parameter(NamedTuple):
 
 def parameters_of(view: TreeView, facts: Mapping[Any, Any]) -> list[Parameter]:
     """The parameters, then what else is known of the start of a staircase; each with what it is."""
-    parameters = read_json(facts, "parameters", {})
+    parameters = facts.get("parameters", {})
     if view.staircase is not None:
         parameters |= {name: facts[name] for name in _OF_A_START if name in facts and name not in parameters}
-    about = {**_OF_A_START, **({} if "study" in facts else _ABOUT), **read_json(facts, "descriptions", {})}
-    stand_ins = read_json(facts, "stand_ins", {})
+    about = {**_OF_A_START, **({} if "study" in facts else _ABOUT), **facts.get("descriptions", {})}
+    stand_ins = facts.get("stand_ins", {})
     told = [(name, stand_ins.get(name) or plain(value), str(about.get(name, ""))) for name, value in parameters.items()]
     return [Parameter(words(name), value, _in_words(text, parameters)) for name, value, text in told]
 
@@ -100,7 +98,7 @@ def hypotheses_of(view: TreeView) -> list[dict[str, str]]:
         return []
     told = {str(name): values for name, values in observed.variables.items() if values.dims == ("hypothesis",)}
     rows = zip(*(values.to_numpy().tolist() for values in told.values()), strict=True)
-    judged = read_json(view.attributes, "claims", {})
+    judged = view.attributes.get("claims", {})
     return [_hypothesis(dict(zip(told, row, strict=True)), observed, judged) for row in rows]
 
 
@@ -144,11 +142,6 @@ def _between(least: float, most: float) -> str:
     return f"at most {number(most)}" if math.isinf(least) else f"{number(least)} to {number(most)}"
 
 
-def read_json(attributes: Mapping[Any, Any], name: str, default: Any) -> Any:
-    """An attribute that is JSON text, or the default where it is absent."""
-    return json.loads(attributes[name]) if name in attributes else default
-
-
 @contextlib.contextmanager
 def naming_attribute(name: str) -> Iterator[None]:
     """Let an `InputError` about what an attribute names be about that attribute.
@@ -177,7 +170,7 @@ def _training(attributes: Mapping[Any, Any]) -> str:
     parts = [words(attributes[name]) for name in ("flow", "optimizer") if attributes.get(name)]
     if isinstance(attributes.get("learning_rate"), int | float):
         parts.append(f"learning rate {number(attributes['learning_rate'])}")
-    if attributes.get("batch_size") not in (None, "", "null"):
+    if attributes.get("batch_size") not in (None, ""):
         parts.append(f"{number(attributes['batch_size'])} samples in a step")
     if attributes.get("solver"):
         parts.append(f"{attributes['solver']} solver")
@@ -187,6 +180,6 @@ def _training(attributes: Mapping[Any, Any]) -> str:
 
 
 def _versions(facts: Mapping[Any, Any]) -> str:
-    others = read_json(facts, "versions", {})
+    others = facts.get("versions", {})
     told = {"dynascope": facts.get("version", ""), **others}
     return ", ".join(f"{name} {version}" for name, version in told.items() if version)

@@ -32,7 +32,6 @@ from dynascope.report.facts import (
     hypotheses_of,
     naming_attribute,
     parameters_of,
-    read_json,
 )
 from dynascope.report.formatting import printed
 from dynascope.report.page_figures import page_figures
@@ -71,7 +70,7 @@ class _Quantities(NamedTuple):
 
     @classmethod
     def of(cls, facts: Mapping[Any, Any], name: str, view: TreeView) -> _Quantities:
-        rows = quantity_rows(read_json(facts, name, {}), view)
+        rows = quantity_rows(facts.get(name, {}), view)
         return cls(rows, reasons_of(rows), any(row.largest is not None for row in rows))
 
 
@@ -81,7 +80,7 @@ def render_page(tree: Tree) -> str:
     Args:
         tree: What `compare` returns, or a tree or record of one side alone. Its attributes may hold, as text in which
             `fill_caption` puts numbers, the `question`, the `answer` and what this means (`meaning`); and the `figures`
-            that tell its story, as `plot.to_json` writes them. Any other quantity is in a part that is folded.
+            that tell its story, as `plot.to_attributes` writes them. Any other quantity is in a part that is folded.
 
     Returns:
         A self-contained page of at most 1.5 MB, which opens from disk and makes no request.
@@ -137,7 +136,7 @@ def render_page(tree: Tree) -> str:
         in_epochs=any(math.isfinite(jump.epoch) for jump in jumps),
         steps="" if view.staircase is None else view.staircase.record.attrs.get("steps", ""),
         compared=any(jump.seen is not None for jump in jumps),
-        description=read_json(facts, "description", []),
+        description=facts.get("description", []),
         done=how_it_was_done(view, facts),
         parameters=parameters_of(view, facts),
         reference=facts.get("reference", ""),

@@ -58,7 +58,7 @@ def page_figures(view: TreeView, room: int) -> tuple[list[PageFigure], list[Page
         InputError: A declared figure names what the tree lacks.
     """
     with naming_attribute("figures"):
-        charts = plot.from_json(view.attributes.get("figures", "[]"))
+        charts = plot.from_attributes(view.attributes.get("figures", []))
     told = {name for chart in charts for name in _names(chart)}
     names = [name for name in traces.curve_names(view) if name not in told]
     staircase = view.staircase is not None and not any(chart.staircase for chart in charts)

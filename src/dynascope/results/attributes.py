@@ -5,7 +5,6 @@ Pages, tables and answers read these attributes as they are. Attributes of other
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -82,33 +81,23 @@ def _none(value: Any) -> bool:
 
 
 def _list(check: _Check, length: int | None = None) -> _Check:
-    return lambda value: isinstance(value, list) and length in (None, len(value)) and all(map(check, value))
+    return lambda value: isinstance(value, list | tuple) and length in (None, len(value)) and all(map(check, value))
 
 
 def _object(check: _Check) -> _Check:
-    return lambda value: isinstance(value, dict) and all(map(check, value.values()))
+    return lambda value: isinstance(value, Mapping) and all(map(check, value.values()))
 
 
 def _fields(required: Mapping[str, _Check], optional: Mapping[str, _Check] | None = None) -> _Check:
     known = {**required, **(optional or {})}
     return lambda value: (
-        isinstance(value, dict)
+        isinstance(value, Mapping)
         and required.keys() <= value.keys() <= known.keys()
         and all(known[name](each) for name, each in value.items())
     )
 
 
-def _json(check: _Check) -> _Check:
-    def checked(value: Any) -> bool:
-        try:
-            return isinstance(value, str) and check(json.loads(value))
-        except (ValueError, RecursionError):
-            return False
-
-    return checked
-
-
-# The fields of a chart as `plot.to_json` writes them.
+# The fields of a chart as `plot.to_attributes` writes them.
 CHART: dict[str, _Check] = {
     **dict.fromkeys(("over", "caption", "title", "x_label", "y_label"), _text),
     **dict.fromkeys(("points", "arrows", "residual", "staircase"), _truth),
@@ -130,11 +119,9 @@ _TOLERANCE = _Kind(_tolerance, "a number from 0 on")
 _SHARE = _Kind(_between(0, 1), "a number from 0 to 1")
 _COUNT = _Kind(_count, "a whole number from 1 on")
 _FLAG = _Kind(_flag, "0 or 1")
-_TEXTS = _Kind(_json(_list(_text)), "a JSON list of texts")
-_NAMED_TEXTS = _Kind(_json(_object(_text)), "a JSON object of texts")
-_QUANTITIES = _Kind(
-    _json(_object(_QUANTITY)), "a JSON object with an error, a tolerance and whether it agrees for each quantity"
-)
+_TEXTS = _Kind(_list(_text), "a list of texts")
+_NAMED_TEXTS = _Kind(_object(_text), "an object of texts")
+_QUANTITIES = _Kind(_object(_QUANTITY), "an object with an error, a tolerance and whether it agrees for each quantity")
 _KINDS = {
     **dict.fromkeys(("convention", "version", "title", "claim", "reference", "bibtex", "question", "meaning"), _TEXT),
     **dict.fromkeys(("answer", "verdict_sentence", "study", "command", "date", "task", "network", "theory"), _TEXT),
@@ -149,21 +136,19 @@ _KINDS = {
     "smallest_jump": _SHARE,
     "confidence": _SHARE,
     "scale": _Kind(_between(0, _LARGEST), "a finite number from 0 on"),
-    "batch_size": _Kind(_either(_number, _json(_none)), "a number or null"),
+    "batch_size": _Kind(_either(_number, _none), "a number or null"),
     "verdict": _Kind(_one_of("agree", "disagree", "undecided"), "agree, disagree or undecided"),
     "claims": _Kind(
-        _json(_object(_one_of("holds", "does not hold", "undecided"))),
-        "a JSON object with holds, does not hold or undecided for each claim",
+        _object(_one_of("holds", "does not hold", "undecided")),
+        "an object with holds, does not hold or undecided for each claim",
     ),
-    "parameters": _Kind(_json(_object(_PARAMETER)), "a JSON object of numbers, texts and lists of them"),
-    "planes": _Kind(_json(_list(_list(_text, 2))), "a JSON list of pairs of names"),
+    "parameters": _Kind(_object(_PARAMETER), "an object of numbers, texts and lists of them"),
+    "planes": _Kind(_list(_list(_text, 2)), "a list of pairs of names"),
     "image_shape": _Kind(
-        _json(_either(_none, _list(_count, 2))),
-        "a JSON list of a height and a width, or null",
+        _either(_none, _list(_count, 2)),
+        "a list of a height and a width, or null",
     ),
-    "figures": _Kind(
-        _json(_list(_fields({"variables": _either(_text, _list(_text))}, CHART))), "a JSON list of charts"
-    ),
+    "figures": _Kind(_list(_fields({"variables": _either(_text, _list(_text))}, CHART)), "a list of charts"),
 }
 _COMPARISON = ("verdict", "verdict_sentence", "agreement", "checks", "claims")  # `compare` writes all of them
 
@@ -190,7 +175,7 @@ def check_attributes(attributes: Mapping[Any, Any]) -> None:
             f"the attribute {str(name)!r} is not {kind.words}",
             argument=str(name),
             value=shown(value),
-            remedy="make the record again, or make it with make_record, which writes lists and dictionaries as JSON",
+            remedy="make the record again, or make it with make_record",
         )
     for name in _missing(attributes):
         require(

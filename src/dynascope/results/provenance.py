@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import json
 import platform
 import sys
+from typing import Any
 
 __all__ = ["provenance"]
 
@@ -13,19 +13,19 @@ __all__ = ["provenance"]
 _READ = ("jax", "numpy")
 
 
-def provenance() -> dict[str, str]:
-    """The attributes `date`, in universal time, and `versions`, as JSON; this package's version is in every record.
+def provenance() -> dict[str, Any]:
+    """The attributes `date`, in universal time, and `versions`, by name; this package's version is in every record.
 
     They belong to a tree and not to its records, so that equal runs give equal records.
 
     Example:
         >>> import numpy
-        >>> json.loads(provenance()["versions"])["numpy"] == numpy.__version__
+        >>> provenance()["versions"]["numpy"] == numpy.__version__
         True
     """
     return {"date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC", "versions": _versions()}
 
 
-def _versions() -> str:
+def _versions() -> dict[str, str]:
     loaded = {name: sys.modules[name].__version__ for name in _READ if name in sys.modules}
-    return json.dumps({**loaded, "python": platform.python_version()})
+    return {**loaded, "python": platform.python_version()}

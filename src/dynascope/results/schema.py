@@ -7,7 +7,6 @@ thing, comparing, plotting, storing and reporting are each written once.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from dynascope.errors import InputError
 from dynascope.results.names import name_all
 from dynascope.results.staircase_names import JUMP_TIME, LOSS_AFTER, LOSS_BEFORE
 
-__all__ = ["CONVENTION", "make_record", "validate_record"]
+__all__ = ["CONVENTION", "make_record", "plain_attributes", "validate_record"]
 
 CONVENTION = "loss = ½ E‖f(x) − y‖² (mean over samples, sum over outputs); time = gradient-flow time at rate 1"
 
@@ -42,7 +41,7 @@ def make_record(
     Args:
         variables: For each variable its dimension names and values.
         coordinates: For each dimension its labels.
-        attributes: What the record is about. Strings and numbers are kept, other values are written as JSON;
+        attributes: What the record is about. Text, numbers, and lists and dictionaries of them;
             `convention` and `version` are added.
         names: Long name and units by name, as `name_all` takes them.
 
@@ -61,7 +60,7 @@ def make_record(
         {'long_name': 'time', 'units': 'gradient-flow time'}
     """
     attributes = {"convention": CONVENTION, "version": __version__, **(attributes or {})}
-    plain = {name: _plain(name, value) for name, value in attributes.items()}
+    plain = plain_attributes(attributes)
     try:
         record = xr.Dataset(
             {name: (tuple(dimensions), np.asarray(values)) for name, (dimensions, values) in variables.items()},
@@ -124,19 +123,24 @@ def validate_record(record: xr.Dataset) -> xr.Dataset:
     return record
 
 
-def _plain(name: str, value: Any) -> str | int | float:
-    if isinstance(value, bool | np.bool):
-        return int(value)
-    if isinstance(value, str | int | float):
-        return value
-    if isinstance(value, np.integer | np.floating):
+def plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes as a record that comes back from a file has them: lists in place of tuples, and plain numbers."""
+    return {name: _plain(name, value) for name, value in attributes.items()}
+
+
+def _plain(name: str, value: Any) -> Any:
+    """The value as stored records hold it: text, numbers, None, and lists and dictionaries of them."""
+    if isinstance(value, np.generic):
         return value.item()
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except TypeError:
-        raise InputError(
-            f"the attribute {name!r} is a {type(value).__name__}",
-            argument=name,
-            value=type(value).__name__,
-            remedy="use text, numbers, or lists and dictionaries of them",
-        ) from None
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(name, each) for key, each in value.items()}
+    if isinstance(value, Sequence):
+        return [_plain(name, each) for each in value]
+    raise InputError(
+        f"the attribute {name!r} is a {type(value).__name__}",
+        argument=name,
+        value=type(value).__name__,
+        remedy="use text, numbers, or lists and dictionaries of them",
+    )

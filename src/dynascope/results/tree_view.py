@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,7 +81,7 @@ class TreeView:
     @property
     def warnings(self) -> list[str]:
         """Every warning of the tree and of its sides, once, and one on all slow jumps."""
-        told = [each for node in self.tree.subtree for each in json.loads(node.attrs.get("warnings", "[]"))]
+        told = [each for node in self.tree.subtree for each in node.attrs.get("warnings", [])]
         slow = "" if self.staircase is None else self.staircase.slow_sentence
         return list(dict.fromkeys(filter(None, [*told, slow])))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import operator
 import re
 import shlex
@@ -19,7 +18,7 @@ from dynascope.comparison import compare
 from dynascope.compilation import compile_cache
 from dynascope.errors import no_member_lost
 from dynascope.observation import Probe, observe
-from dynascope.plot import Chart, to_json
+from dynascope.plot import Chart, to_attributes
 from dynascope.protocols import Network
 from dynascope.results import make_record, name_all
 from dynascope.studies import fields
@@ -203,16 +202,16 @@ class Study:
             "title": self.title or self.name.replace("-", " ").capitalize(),
             "claim": self.reference.claim,
             "reference": f"{self.reference.paper} (arXiv {self.reference.arxiv})",
-            "parameters": json.dumps(dataclasses.asdict(self)),
-            "descriptions": json.dumps(fields.descriptions(self), ensure_ascii=False),
-            "stand_ins": json.dumps(fields.stand_ins(self), ensure_ascii=False),
-            "planes": json.dumps(self.planes),
+            "parameters": dataclasses.asdict(self),
+            "descriptions": fields.descriptions(self),
+            "stand_ins": fields.stand_ins(self),
+            "planes": self.planes,
             "command": self._command,
         }
         said |= {name: getattr(self, name) for name in ("question", "meaning") if getattr(self, name)}
         if charts := tuple(self.charts()):
             usual = self.symbols
-            said["figures"] = to_json(dataclasses.replace(each, symbols=each.symbols or usual) for each in charts)
+            said["figures"] = to_attributes(dataclasses.replace(each, symbols=each.symbols or usual) for each in charts)
         return said
 
     def charts(self) -> Iterable[Chart]:

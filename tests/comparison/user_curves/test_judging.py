@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 
 import numpy as np
 import pytest
@@ -35,11 +34,11 @@ def status(tree):
 
 
 def warnings(tree):
-    return " ".join(json.loads(tree["predicted"].attrs["warnings"]))
+    return " ".join(tree["predicted"].attrs["warnings"])
 
 
 def failed(tree):
-    return [name for name, each in json.loads(tree.attrs["agreement"]).items() if not each["agrees"]]
+    return [name for name, each in tree.attrs["agreement"].items() if not each["agrees"]]
 
 
 def noisy(spread, seed=0):
@@ -119,7 +118,7 @@ def test_other_weights_of_the_same_scale_are_held_to_what_is_known_of_any():
     drawn = predicted(curve=True).assign_attrs(weights="drawn")
     tree = compared(losses(), drawn)
     assert tree.attrs["verdict"] == "agree"
-    judged = json.loads(tree.attrs["agreement"])
+    judged = tree.attrs["agreement"]
     assert "curve" not in judged
     assert judged["jump_time"]["tolerance"] >= drawn.attrs["jump_time_tolerance"]
 
@@ -129,7 +128,7 @@ def test_noise_makes_no_plateaus_and_further_ones_are_not_looked_for(spread):
     for seed in range(3):
         tree = compared(noisy(spread, seed))
         assert tree.attrs["verdict"] == "agree"
-        extra = json.loads(tree.attrs["agreement"])["extra_jumps"]
+        extra = tree.attrs["agreement"]["extra_jumps"]
         assert extra["error"] is None
 
 
@@ -158,13 +157,13 @@ def test_printed_losses_are_judged_as_far_as_they_tell():
     for decimals, told in ((4, 5), (1, 3)):
         tree = compared(np.round(losses(), decimals))
         assert tree.attrs["verdict"] == "agree"
-        found = json.loads(tree.attrs["agreement"])
+        found = tree.attrs["agreement"]
         assert sum(each["error"] is not None for each in found.values()) == told
 
 
 def test_rare_points_widen_the_tolerance_or_leave_the_jump_open():
-    close = json.loads(compared(losses()).attrs["agreement"])["jump_time"]
-    rare = json.loads(compared(losses()[::20], steps=np.arange(0, 1500, 20)).attrs["agreement"])["jump_time"]
+    close = compared(losses()).attrs["agreement"]["jump_time"]
+    rare = compared(losses()[::20], steps=np.arange(0, 1500, 20)).attrs["agreement"]["jump_time"]
     assert 0.005 < rare["tolerance"] - close["tolerance"] < 20 / 395
     tree = compared(losses()[::300], steps=np.arange(0, 1500, 300))
     assert status(tree)[0] == "unclear"
@@ -179,7 +178,7 @@ def test_a_curve_logged_rarely_is_held_to_the_loss_at_that_scale_as_closely_as_i
     tree = compared(curve, known, steps=np.arange(0, 1500, every), rate=factor * RATE)
     assert tree.attrs["verdict"] != ("disagree" if factor == 1 else "agree")
     # A line from the first point to the second, in the middle of a jump, is no curve.
-    told = json.loads(tree.attrs["agreement"])["curve"]["error"] is not None
+    told = tree.attrs["agreement"]["curve"]["error"] is not None
     assert told == (every == 20)
 
 
@@ -194,7 +193,7 @@ def test_a_curve_that_ends_before_it_tells_its_rate_is_not_judged(length):
 @pytest.mark.parametrize("length", [3, 40, 120])
 def test_a_curve_that_ends_early_has_finite_tolerances(length):
     tree = compared(losses(scale=1e-2)[:length], predicted(scale=1e-2, curve=True))
-    assert all(np.isfinite(each["tolerance"]) for each in json.loads(tree.attrs["agreement"]).values())
+    assert all(np.isfinite(each["tolerance"]) for each in tree.attrs["agreement"].values())
 
 
 def test_a_short_curve_that_agrees_says_how_little_of_the_fall_it_shows():
@@ -228,7 +227,7 @@ def test_a_curve_that_begins_late_is_judged_by_what_follows(begin):
     tree = compared(losses()[begin:], steps=np.arange(begin, 1500))
     assert tree.attrs["verdict"] == "agree"
     assert status(tree) == ["judged" if begin < 390 else "unclear", "judged", "not due"]
-    assert json.loads(tree.attrs["agreement"])["initial_loss"]["error"] is None
+    assert tree.attrs["agreement"]["initial_loss"]["error"] is None
 
 
 @pytest.mark.parametrize("length", [2, 30, 350, 396, 410, 450, 1000, 1070, 1200])
@@ -334,6 +333,6 @@ def test_levels_are_held_against_what_theory_knows_of_each():
     rough = predicted().assign(
         jump_time_uncertainty=("jump", [0.1, 0.1, 0.1]), level_uncertainty=("jump", [0.03, 0.04, 0.05])
     )
-    level = json.loads(compared(losses(), rough).attrs["agreement"])["level"]
+    level = compared(losses(), rough).attrs["agreement"]["level"]
     assert level["tolerance"] in (0.03, 0.04, 0.05)
-    assert json.loads(compared(losses()).attrs["agreement"])["level"]["tolerance"] == 0.02
+    assert compared(losses()).attrs["agreement"]["level"]["tolerance"] == 0.02

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import re
 
 import jax.numpy as jnp
@@ -129,7 +128,7 @@ def test_exports_of_loggers_are_read_and_the_column_is_named(tmp_path, text, col
         found = curve(source)
         np.testing.assert_array_equal(found["loss"], LOSSES)
         np.testing.assert_array_equal(found["time"], [0, 10, 20])
-        named, *rows = json.loads(found.attrs["warnings"])
+        named, *rows = found.attrs["warnings"]
         assert repr(column) in named
         assert called in named
         assert [re.findall(r"\d+", row) for row in rows] == [[str(skipped), "6"]] * (skipped > 0)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
@@ -17,7 +16,7 @@ def compared(curve, theory=None, *, rate=RATE, loss="mse", **more):
 
 
 def warnings(tree):
-    return " ".join(json.loads(tree["predicted"].attrs["warnings"]))
+    return " ".join(tree["predicted"].attrs["warnings"])
 
 
 def view(degree=2, **columns):

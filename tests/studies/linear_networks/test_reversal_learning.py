@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.plot import from_json
+from dynascope.plot import from_attributes
 from dynascope.studies import find_study
 
 ReversalLearning = find_study("reversal-learning")
@@ -47,7 +45,7 @@ def test_strong_and_weak_modes_agree_at_large_and_small_balances():
     study = ReversalLearning(
         **SIZES, strongest=5.0, weakest=0.05, smallest_balance=1e-5, largest_balance=4.0, sign=-1, seed=3
     )
-    agreement = json.loads(study.run().attrs["agreement"])
+    agreement = study.run().attrs["agreement"]
     # The slowest mode is zero two hundred times as late as the fastest; its times are told to 1e-8 or so.
     assert agreement["reversal_time"]["error"] < 1e-6
     assert all(each["agrees"] for each in agreement.values())
@@ -76,7 +74,7 @@ def test_negative_balances_are_not_drawn_on_a_logarithmic_axis():
     study = ReversalLearning(sign=-1, times=100)
     predicted = study.judged(study.predict())
     tree = study.compare(predicted, predicted)
-    assert [chart.log for chart in from_json(tree.attrs["figures"])] == ["", ""]
+    assert [chart.log for chart in from_attributes(tree.attrs["figures"])] == ["", ""]
 
 
 def test_the_sign_of_the_balance_mirrors_the_prediction():
@@ -92,7 +90,7 @@ def test_a_mode_that_is_not_seen_to_reverse_is_a_disagreement():
     observed = predicted.assign(reversal_time=np.inf * predicted["reversal_time"])
     tree = study.compare(observed, predicted)
     assert tree.attrs["verdict"] == "disagree"
-    agreement = json.loads(tree.attrs["agreement"])
+    agreement = tree.attrs["agreement"]
     failed = {name.removesuffix("_maximum") for name, each in agreement.items() if not each["agrees"]}
     assert failed == {"reversal_time"}
 

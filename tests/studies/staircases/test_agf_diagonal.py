@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import functools
-import json
 
 import numpy as np
 import pytest
@@ -60,7 +59,7 @@ def test_a_prediction_with_another_clock_is_refuted():
     wrong = predicted.assign(accelerated_time=predicted["accelerated_time"] * 3 / 2.9)
     tree = study.compare(tree["observed"].to_dataset(), wrong)
     assert tree.attrs["verdict"] == "disagree"
-    judged = json.loads(tree.attrs["agreement"])
+    judged = tree.attrs["agreement"]
     assert [name for name, each in judged.items() if not each["agrees"]] == ["slope"]
 
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from tiny_runs import tiny_run
@@ -46,7 +44,7 @@ def test_merged_attention_learns_everything_in_one_drop(scale):
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
     assert tree["predicted"].sizes["jump"] == 1
     # Its time is known including the constant; the curve is sampled every 2e-4 of the time of the drop.
-    assert json.loads(tree.attrs["agreement"])["jump_time"]["error"] < 2e-3
+    assert tree.attrs["agreement"]["jump_time"]["error"] < 2e-3
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -172,12 +171,12 @@ def compare_with_staircase(
     if 3 * curve.unit / 4 > _FIRST * loss[0]:
         errors[names.LEVEL] = np.nan
     warnings = [
-        *json.loads(predicted.attrs.get("warnings", "[]")),
+        *predicted.attrs.get("warnings", []),
         *jump_warnings(np.where(unclear, resolved.reasons, "").tolist()),
         *_curve_warnings(observed, predicted, curve, errors[names.INITIAL_LOSS], late),
         *learning_rate_warnings(staircase.times[judged] / resolved.found[judged], resolved.allowed),
     ]
-    predicted = predicted.assign_attrs(warnings=json.dumps(warnings, ensure_ascii=False))
+    predicted = predicted.assign_attrs(warnings=warnings)
     allowed = resolved.allowed, tolerance[1] + resolved.added
     return with_tolerances(predicted, jump_time=allowed), residual, errors, estimated
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -80,7 +79,7 @@ class EmergenceStudy(Study):
     def attributes(self) -> dict[str, Any]:
         """What the result says of the study it came from: its fields are those of the source where it trains that."""
         fields = dataclasses.asdict(self._setting) | {"paper": self.paper}
-        return super().attributes() | {"parameters": json.dumps(fields)}
+        return super().attributes() | {"parameters": fields}
 
     def check(self) -> None:
         """There are bits enough for the skills."""

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -29,7 +28,7 @@ def drawn(seed: int, **fields):
 def test_theory_and_experiment_agree_at_random_fields(data):
     study = drawn(3, data=data)
     tree = study.run()
-    checks = json.loads(tree.attrs["checks"])
+    checks = tree.attrs["checks"]
     assert set(checks) == set(study.tolerance)
     assert all(each["agrees"] for each in checks.values()), tree.attrs["verdict_sentence"]
     observed = tree["observed"].to_dataset()
@@ -67,7 +66,7 @@ def test_full_training_must_come_to_few_features_from_every_start(monkeypatch, a
     monkeypatch.setattr(FeatureMetrics, "claimed", lambda self, found: claimed(self, {**found, **ends}))
     tree = study.run()
     assert tree.attrs["verdict"] == verdict, tree.attrs["verdict_sentence"]
-    assert tree.attrs["agreement"] == "{}"
+    assert tree.attrs["agreement"] == {}
 
 
 def test_the_prediction_takes_a_path_that_can_be_wrong():

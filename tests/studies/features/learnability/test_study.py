@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -46,10 +44,10 @@ def test_they_agree_without_ridge_below_and_above_the_number_of_modes():
 def test_the_median_of_the_sine_basis_agrees_roughly_and_says_so():
     tree = Learnability(samples=[40, 90], modes=120, basis="sine", draws=100).run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    agreement = json.loads(tree.attrs["agreement"])
+    agreement = tree.attrs["agreement"]
     assert "beside the error of the theory" in agreement["loss"]["reason"]
     assert 0.3 < agreement["loss"]["tolerance"] < 0.5
-    assert "median" in json.loads(tree["setup"].attrs["description"])[1]
+    assert "median" in tree["setup"].attrs["description"][1]
 
 
 @pytest.mark.slow
@@ -105,7 +103,7 @@ def test_an_infinite_error_is_refused():
 def test_chance_is_no_disagreement(fields):
     tree = Learnability(**fields).run()
     assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert all(each["tolerance"] < 0.5 for each in json.loads(tree.attrs["agreement"]).values())
+    assert all(each["tolerance"] < 0.5 for each in tree.attrs["agreement"].values())
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.0534])

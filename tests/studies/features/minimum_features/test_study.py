@@ -1,10 +1,8 @@
-import json
-
 import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.plot import from_json
+from dynascope.plot import from_attributes
 from dynascope.studies.features.minimum_features.claims import moved_by
 from dynascope.studies.features.minimum_features.study import MinimumFeatures
 
@@ -19,7 +17,7 @@ def test_theory_holds_of_networks_drawn_at_random(seed):
     chosen = {"learning_rate": float(draw.uniform(0.005, 0.05)), "weight_decay": float(draw.uniform(0, 3e-3))}
     study = MinimumFeatures(**TINY | chosen | {"hypotheses": ["H8"], "loss": "cross_entropy", "seed": seed})
     tree = study.run()
-    checks = json.loads(tree.attrs["checks"])
+    checks = tree.attrs["checks"]
     assert all(each["agrees"] for each in checks.values()), tree.attrs["verdict_sentence"]
     # H8 is no claim that something brings minimum features.
     assert tree.attrs["verdict"] == "undecided"
@@ -34,10 +32,10 @@ def test_the_page_reports_hypotheses_of_which_those_on_kappa_decide():
     observed = tree["observed"].to_dataset()
     assert observed["holds"].dims == ("hypothesis",)
     assert set(observed["holds"].to_numpy()) <= {"holds", "does not hold", "undecided"}
-    assert tree.attrs["agreement"] == "{}"
-    assert list(json.loads(tree.attrs["claims"])) == ["H3 (1)"]
+    assert tree.attrs["agreement"] == {}
+    assert list(tree.attrs["claims"]) == ["H3 (1)"]
     assert observed["metric"].to_series()["H3 (1)"] == "kappa_cka"
-    assert set(json.loads(tree.attrs["checks"])) == {
+    assert set(tree.attrs["checks"]) == {
         f"{name}{kind}" for name in ("total_utilization", "dimension_bound") for kind in ("", "_maximum")
     }
 
@@ -90,7 +88,8 @@ def test_bad_fields_are_named(fields, argument):
 
 def figures_of(*hypotheses):
     return [
-        chart.variables[0] for chart in from_json(MinimumFeatures(hypotheses=list(hypotheses)).attributes()["figures"])
+        chart.variables[0]
+        for chart in from_attributes(MinimumFeatures(hypotheses=list(hypotheses)).attributes()["figures"])
     ]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.plot import from_json
+from dynascope.plot import from_attributes
 from dynascope.studies.features.neural_collapse.networks import CollapsingNetworks
 from dynascope.studies.features.neural_collapse.study import NeuralCollapse
 from dynascope.studies.features.relabelled_digits import LABELS
@@ -49,8 +49,8 @@ def test_the_figures_show_the_networks_where_there_are_any():
     networks = {"networks": ["mlp"], "labels": ["true labels"], "samples": 50, "width": 6, "steps": 5, "batch_size": 10}
     tree = NeuralCollapse(**NeuralCollapse.tiny | networks | {"starts": 2, "learning_rate": 1e-6}).run()
     # Networks that hardly move learn no labels.
-    assert tree.attrs["claims"] == '{"mlp, true labels": "undecided"}'
-    assert [chart.variables[0] for chart in from_json(tree.attrs["figures"])] == [
+    assert tree.attrs["claims"] == {"mlp, true labels": "undecided"}
+    assert [chart.variables[0] for chart in from_attributes(tree.attrs["figures"])] == [
         "network_nc1",  # with the other measures
         "between_class_share",
         "mode_strength",

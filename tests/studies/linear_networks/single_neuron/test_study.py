@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from tiny_runs import tiny_run
@@ -100,7 +98,7 @@ def test_a_wrong_limit_refutes_it(tiny):
     predicted = tiny.predicted
     tree = tiny.study.compare(tiny.observed, predicted.assign(interpolator=1.001 * predicted["interpolator"]))
     assert tree.attrs["verdict"] == "disagree"
-    agreement = json.loads(tree.attrs["agreement"])
+    agreement = tree.attrs["agreement"]
     failed = {name.removesuffix("_maximum") for name, each in agreement.items() if not each["agrees"]}
     assert failed == {"interpolator"}
     assert "interpolator_residual" in tree["residual"]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -49,7 +48,7 @@ def test_features_of_more_classes_refute_it(observed, monkeypatch):
     simplex = margins.simplex_margin
     monkeypatch.setattr(margins, "simplex_margin", lambda classes: simplex(classes)._replace(value=simplex(4).value))
     tree = STUDY.compare(observed, STUDY.judged(STUDY.predict()))
-    wrong = [name for name, each in json.loads(tree.attrs["agreement"]).items() if not each["agrees"]]
+    wrong = [name for name, each in tree.attrs["agreement"].items() if not each["agrees"]]
     assert wrong == ["classifier_cost", "classifier_cost_maximum"]
 
 

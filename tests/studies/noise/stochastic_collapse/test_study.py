@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 from tiny_runs import tiny_run
 
@@ -31,7 +29,7 @@ def test_the_three_models_follow_theory(observed):
     assert found["mlp: larger rates"] == "does not hold"
     tree = STUDY.compare(observed, STUDY.judged(STUDY.predict()))
     assert tree.attrs["verdict"] == "agree"
-    assert set(json.loads(tree.attrs["claims"])) == set(THEORY)
+    assert set(tree.attrs["claims"]) == set(THEORY)
     # Beyond the threshold the law is a point at zero, of which nothing is within a few percent.
     assert observed["law_distance"].sel(noise_level=STUDY.settling).max() < 0.03
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -67,11 +66,11 @@ def test_another_expansion_is_refuted(tree, quantity):
 
 @pytest.mark.slow
 def test_features_are_reported_on_and_not_judged(tree):
-    judged = json.loads(tree.attrs["agreement"])
+    judged = tree.attrs["agreement"]
     assert {name.removesuffix("_maximum") for name in judged} == {
         *("loss", "test_error", "correction", "feature_movement", "lazy_kappa_cka")
     }
-    assert json.loads(tree.attrs["claims"]) == {}
+    assert tree.attrs["claims"] == {}
     assert set(tree["observed"]["holds"].to_numpy()) <= {"holds", "does not hold", "undecided"}
     for name in ("feature_similarity", "effective_dimension", "distance_to_last_layer"):
         assert name in tree["observed"]

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
 from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
-from dynascope.plot import from_json
+from dynascope.plot import from_attributes
 from dynascope.studies import find_study
 from dynascope.theory.regimes.phases import phase, phase_of_exponents, phase_table
 
@@ -61,7 +60,7 @@ def test_a_wrong_prediction_for_one_parametrisation_turns_the_verdict(sides, qua
     assert tiny.compare(observed, predicted).attrs["verdict"] == "agree"
     wrong = predicted[quantity] + 0.2 * (predicted["architecture"] == architecture)
     tree = tiny.compare(observed, predicted.assign({quantity: wrong}))
-    failed = {name for name, each in json.loads(tree.attrs["agreement"]).items() if not each["agrees"]}
+    failed = {name for name, each in tree.attrs["agreement"].items() if not each["agrees"]}
     assert failed == {quantity, f"{quantity}_maximum"}
 
 
@@ -79,7 +78,7 @@ def test_another_phase_than_that_of_the_diagram_is_refuted(sides):
 
 @pytest.mark.parametrize("networks", [0, 1])
 def test_digits_are_drawn_where_there_are_any(networks):
-    figures = from_json(WidthPhases(digits_seeds=networks).attributes()["figures"])
+    figures = from_attributes(WidthPhases(digits_seeds=networks).attributes()["figures"])
     assert sum(any(name.startswith("digits") for name in chart.variables) for chart in figures) == networks
 
 
@@ -95,7 +94,7 @@ def test_the_records_keep_the_names_of_the_parametrisations(sides):
 def test_relu_networks_on_digits_keep_their_kernel_where_theory_says():
     # With fewer digits an exponent of the first seed lies half way between the phases.
     tree = dataclasses.replace(tiny, digits_samples=40, digits_seeds=1, seed=1).run()
-    agreement = json.loads(tree.attrs["agreement"])
+    agreement = tree.attrs["agreement"]
     assert agreement["digits_keeps_kernel"]["agrees"]
     assert tree["observed"]["digits_keeps_kernel"].values.tolist() == [1, 0, 0, 1, 1, 0, 0, 1]
 
@@ -134,7 +133,7 @@ def test_digits_decide_nothing_half_way_between_the_phases(sides):
         told = predicted.assign(digits_keeps_kernel=("architecture", keeps.astype(int)))
         measured = observed.assign(**{name: (dim, np.asarray(values, float)) for name, (dim, values) in both.items()})
         tree = study.compare(measured, study.judged(told))
-        return tree.attrs["verdict"], "digits_keeps_kernel" in json.loads(tree.attrs["agreement"])
+        return tree.attrs["verdict"], "digits_keeps_kernel" in tree.attrs["agreement"]
 
     assert judged(exponents) == ("agree", True)
     assert judged(exponents - 0.6 * (np.arange(8) == 1)) == ("agree", False)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -41,7 +40,7 @@ def test_random_fields_pass_their_checks_and_networks_learn_from_many_samples_an
     tree = study.run()
     # Two training sets decide only what is far from its bound.
     assert tree.attrs["verdict"] in ("agree", "undecided"), tree.attrs["verdict_sentence"]
-    assert all(each["agrees"] for each in json.loads(tree.attrs["checks"]).values())
+    assert all(each["agrees"] for each in tree.attrs["checks"].values())
     strength = tree["observed"].to_dataset()["strength"]
     assert float(strength.sel(samples=128, skill=1)) > 0.8
     assert float(strength.sel(samples=8, skill=2)) < 0.3
@@ -51,7 +50,7 @@ def test_random_fields_pass_their_checks_and_networks_learn_from_many_samples_an
 def test_a_model_with_another_number_of_features_fails_its_checks(no_networks):
     study = dataclasses.replace(TINY)
     wrong = study.judged(dataclasses.replace(study, features=study.features + 2).predict())
-    checks = json.loads(study.compare(study.observe(), wrong).attrs["checks"])
+    checks = study.compare(study.observe(), wrong).attrs["checks"]
     assert not all(each["agrees"] for each in checks.values())
 
 
@@ -62,7 +61,7 @@ def test_the_law_of_many_features_fails_its_check_for_few(no_networks):
     predicted, observed = study.judged(study.predict()), study.observe()
     limit = data_emergence(study.samples, study._task.frequencies, study.features)
     wrong = predicted.assign(basis_strength=(predicted["basis_strength"].dims, limit))
-    assert not json.loads(study.compare(observed, wrong).attrs["checks"])["basis_strength"]["agrees"]
+    assert not study.compare(observed, wrong).attrs["checks"]["basis_strength"]["agrees"]
 
 
 def test_the_forecast_comes_from_one_skill_and_holds_for_networks_that_follow_it(no_networks):
@@ -128,9 +127,9 @@ def test_rates_are_halved_where_that_is_asked_for():
 
 
 def test_the_page_of_the_published_setting_has_its_parameters():
-    parameters = json.loads(EmergenceData(paper=True, seed=5).attributes()["parameters"])
+    parameters = EmergenceData(paper=True, seed=5).attributes()["parameters"]
     assert (parameters["paper"], parameters["seed"], parameters["width"]) == (True, 5, 1000)
-    assert json.loads(TINY.attributes()["parameters"])["width"] == TINY.width
+    assert TINY.attributes()["parameters"]["width"] == TINY.width
 
 
 @pytest.mark.parametrize(

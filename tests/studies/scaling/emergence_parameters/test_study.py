@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -41,7 +40,7 @@ def test_random_fields_pass_their_checks_and_wide_networks_learn_what_narrow_one
     tree = drawn(1).run()
     # Two networks decide only what is far from its bound.
     assert tree.attrs["verdict"] in ("agree", "undecided"), tree.attrs["verdict_sentence"]
-    assert all(each["agrees"] for each in json.loads(tree.attrs["checks"]).values())
+    assert all(each["agrees"] for each in tree.attrs["checks"].values())
     strength = tree["observed"].to_dataset()["strength"]
     # One neuron cannot express a parity.
     assert float(strength.sel(neurons=1).max()) < 0.5
@@ -51,7 +50,7 @@ def test_random_fields_pass_their_checks_and_wide_networks_learn_what_narrow_one
 def test_a_model_with_another_number_of_features_fails_its_checks(no_networks):
     study = dataclasses.replace(TINY, neurons=[1, 2, 3, 6])
     wrong = study.judged(dataclasses.replace(study, features=study.features + 1).predict())
-    checks = json.loads(study.compare(study.observe(), wrong).attrs["checks"])
+    checks = study.compare(study.observe(), wrong).attrs["checks"]
     assert not all(each["agrees"] for each in checks.values())
 
 

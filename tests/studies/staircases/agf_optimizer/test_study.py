@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ def sides():
 
 
 def disagreeing(observed, predicted) -> set[str]:
-    agreement = json.loads(tiny.compare(observed, predicted).attrs["agreement"])
+    agreement = tiny.compare(observed, predicted).attrs["agreement"]
     return {name.removesuffix("_maximum") for name, each in agreement.items() if not each["agrees"]}
 
 
@@ -58,7 +57,7 @@ def test_theory_and_training_agree_and_the_baselines_are_told(sides):
     tree = tiny.compare(observed, predicted)
     assert tree.attrs["verdict"] == "agree"
     assert tree["observed"].to_dataset().sizes == {"neuron": tiny.neurons}
-    fewest = json.loads(observed.attrs["neurons_to_one_percent"])
+    fewest = observed.attrs["neurons_to_one_percent"]
     assert fewest["active set"] == tiny.teacher
     for name in ("relu", "sgd", "adam"):
         assert np.all(observed[f"{name}_loss"] >= 0)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from tiny_runs import tiny_run
@@ -51,7 +49,7 @@ def test_a_wrong_prediction_for_one_architecture_fails_its_check(sides, quantity
     change = -1e-6 if quantity == "exactness" else 1
     here = (predicted["architecture"] == architecture) & (predicted["length"] == 3)
     tree = tiny.compare(observed, predicted.assign({quantity: predicted[quantity] + change * here}))
-    wrong = {name for name, each in json.loads(tree.attrs["checks"]).items() if not each["agrees"]}
+    wrong = {name for name, each in tree.attrs["checks"].items() if not each["agrees"]}
     assert wrong == {quantity, f"{quantity}_maximum"}
 
 
@@ -66,7 +64,7 @@ def test_a_network_with_a_wrong_weight_fails_its_check_and_nothing_is_concluded(
     monkeypatch.setattr(CompositionDepth, "_train", lambda *_: {"trained_width": 8})
     tree = tiny.run()
     assert tree.attrs["verdict"] == "undecided"
-    checks = json.loads(tree.attrs["checks"])
+    checks = tree.attrs["checks"]
     assert [name for name, each in checks.items() if not each["agrees"]] == ["exactness", "exactness_maximum"]
 
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ FIELDS = {"group": "D3", "irreps": ["sign", "2d"], "amplitudes": [2.3, 1.9], "wi
 
 
 def agreement(tree) -> dict[str, dict]:
-    return json.loads(tree.attrs["agreement"])
+    return tree.attrs["agreement"]
 
 
 def left_on_plateaus(tree) -> list[dict[str, float]]:

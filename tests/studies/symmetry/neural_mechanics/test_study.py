@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import optax
@@ -22,7 +21,7 @@ def tree():
 
 
 def outcomes(tree) -> dict[str, str]:
-    return json.loads(tree.attrs["claims"])
+    return tree.attrs["claims"]
 
 
 @pytest.mark.slow
@@ -63,7 +62,7 @@ def test_another_optimiser_than_declared_is_a_fault_of_the_measurement(monkeypat
     monkeypatch.setattr(neural_mechanics, "decayed", nesterov)
     tree = dataclasses.replace(STUDY).run()
     assert tree.attrs["verdict"] == "undecided"
-    assert not all(each["agrees"] for each in json.loads(tree.attrs["checks"]).values())
+    assert not all(each["agrees"] for each in tree.attrs["checks"].values())
 
 
 @pytest.mark.slow

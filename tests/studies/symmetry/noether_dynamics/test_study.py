@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -75,7 +74,7 @@ def test_momentum_other_than_declared_is_a_fault_of_the_measurement(monkeypatch)
     monkeypatch.setattr(experiment, "quadratic_charge", lambda *of, **options: law(*of, **options | wrong))
     tree = dataclasses.replace(STUDY).run()
     assert tree.attrs["verdict"] == "undecided"
-    assert not json.loads(tree.attrs["checks"])["within_rounding"]["agrees"]
+    assert not tree.attrs["checks"]["within_rounding"]["agrees"]
 
 
 def test_what_is_outside_of_the_domain_of_a_closure_is_not_judged():

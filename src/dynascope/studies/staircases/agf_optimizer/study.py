@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from functools import cached_property
 from typing import Literal
 
@@ -112,7 +111,7 @@ class AgfOptimizer(Study):
         fewest = {name: int(found[0]) + 1 if len(found) else 0 for name, found in enough.items()}
         fewest = {"active set" if name == "relu" else name: number for name, number in fewest.items()}
         flow = "one neuron after the other, and descent by SGD and Adam"
-        return self.record(values, neurons_to_one_percent=json.dumps(fewest), flow=flow)
+        return self.record(values, neurons_to_one_percent=fewest, flow=flow)
 
     def predict(self) -> xr.Dataset:
         """Reduced-rank regression, the singular values of what it leaves, and what holds for every ReLU network."""

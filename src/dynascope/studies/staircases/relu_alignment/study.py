@@ -13,7 +13,7 @@ import xarray as xr
 from dynascope.comparison import compare
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
-from dynascope.plot import to_json
+from dynascope.plot import to_attributes
 from dynascope.prediction import predict
 from dynascope.results import Staircase, training_time
 from dynascope.studies import Reference, StaircaseStudy, Values, curve_tolerance
@@ -134,7 +134,7 @@ class ReluAlignment(StaircaseStudy):
         """What the result says of itself; the loss of a staircase is another story than directions in the plane."""
         if self.data == "plane":
             return super().attributes()
-        told = {"question": _QUESTION, "meaning": _MEANING, "figures": to_json(StaircaseStudy.figures)}
+        told = {"question": _QUESTION, "meaning": _MEANING, "figures": to_attributes(StaircaseStudy.figures)}
         return super().attributes() | told
 
     def labels(self) -> Values:
