@@ -64,10 +64,19 @@ def test_the_jumps_are_counted_and_their_times_bounded(predicted, seen, status, 
 
 
 def test_a_jump_that_is_missing_is_said_beside_those_that_were_seen():
-    missing = Row("missing jumps", 1.0, None, 0.0, None, False, "")
+    missing = Row("missing jumps", 1.0, None, 0.0, None, False, "", "missing_jumps")
     told = verdict_sentence([GOOD, missing], staircase([1.0, 2.0], [1.0, np.nan]))
     assert numbers(told) == ["two", "one", "0", "one", "two", "1", "0"]
-    assert "missing jumps" in told
+    assert "one predicted jump was not seen" in told.lower()
+
+
+def test_plateaus_that_are_not_predicted_are_counted_and_no_error_is_told_of_them():
+    extra = Row("extra jumps", 2.0, None, 0.0, None, False, "", "extra_jumps")
+    late = Row("jump time", 0.3, None, 0.1, None, False, "", "jump_time")
+    told = verdict_sentence([GOOD, extra], staircase([1.0, 2.0], [1.0, 2.0]))
+    assert "two plateaus" in told
+    assert "off by" not in told
+    assert "jump time, off by 0.3" in verdict_sentence([GOOD, extra, late], staircase([1.0, 2.0], [1.0, 2.0]))
 
 
 @pytest.mark.parametrize(

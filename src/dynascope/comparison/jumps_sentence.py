@@ -10,7 +10,7 @@ from dynascope.results import staircase_names as names
 from dynascope.results.numbers import counted, number
 from dynascope.results.staircase_view import Jump
 
-__all__ = ["jumps_sentence", "percent_up"]
+__all__ = ["jumps_sentence", "miscounted_jumps", "percent_up"]
 
 _FAR = 0.5  # a time that is off by a larger share is stated as a ratio
 
@@ -38,6 +38,25 @@ def jumps_sentence(staircase: StaircaseView) -> str:
         if row.seen is not None and row.status == names.JUDGED and math.isfinite(row.seen.time_error)
     ]
     return f"{told}{_within(errors, scored)}."
+
+
+def miscounted_jumps(missing_jumps: int = 0, extra_jumps: int = 0) -> str:
+    """What training lacks of the predicted jumps, and what it has beside them.
+
+    Example:
+        >>> miscounted_jumps(extra_jumps=1)
+        'Training rested on one plateau that theory does not predict.'
+        >>> miscounted_jumps(missing_jumps=2)
+        'Two predicted jumps were not seen, or not apart from others.'
+    """
+    told = []
+    if missing_jumps:
+        jumps, apart = ("jump was", "the others") if missing_jumps == 1 else ("jumps were", "others")
+        told.append(f"{counted(missing_jumps).capitalize()} predicted {jumps} not seen, or not apart from {apart}.")
+    if extra_jumps:
+        plateaus = "plateau" if extra_jumps == 1 else "plateaus"
+        told.append(f"Training rested on {counted(extra_jumps)} {plateaus} that theory does not predict.")
+    return " ".join(told)
 
 
 def _seen(rows: Sequence[Jump], predicted: str) -> tuple[str, int]:

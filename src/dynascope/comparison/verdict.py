@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from dynascope.comparison.jumps_sentence import jumps_sentence
+from dynascope.comparison.jumps_sentence import jumps_sentence, miscounted_jumps
 from dynascope.results import StaircaseView, TreeView, describe, names_of
+from dynascope.results import staircase_names as names
 from dynascope.results.numbers import counted, number
 
 __all__ = ["HEADINGS", "Row", "Verdict", "decided", "quantity_rows", "reasons_of", "verdict_sentence"]
@@ -41,6 +42,7 @@ class Row(NamedTuple):
         largest_tolerance: What the largest error may be, if that is another number.
         agrees: Whether both are within their tolerances.
         reason: Why this tolerance.
+        key: As in the record.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Row(NamedTuple):
     largest_tolerance: float | None
     agrees: bool
     reason: str
+    key: str = ""
 
     @property
     def judged(self) -> bool:
@@ -80,6 +83,7 @@ def quantity_rows(agreement: Mapping[str, Mapping[str, Any]], view: TreeView) ->
                 other if other != whole["tolerance"] else None,
                 bool(whole["agrees"]) and bool(worst.get("agrees", True)),
                 str(whole.get("reason", "")),
+                name,
             )
         )
     return rows
@@ -175,7 +179,12 @@ def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None) -> str:
     if not judged:
         return told
     if wrong:
-        told = f"{told} {_not_followed(wrong, len(judged))}".lstrip()
+        counts = {
+            row.key: round(row.error or 0) for row in wrong if row.key in (names.MISSING_JUMPS, names.EXTRA_JUMPS)
+        }
+        others = [row for row in wrong if row.key not in counts]
+        rest = _not_followed(others, len(judged)) if others else ""
+        told = " ".join(filter(None, [told, miscounted_jumps(**counts), rest]))
     elif not told:
         closest = max(judged, key=lambda row: row.share)
         if len(judged) == 1:
