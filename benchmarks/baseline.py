@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
+import zarr
 from sklearn import datasets
 
 SETTINGS = Path(__file__).with_name("baseline_settings.txt")  # every study, small enough for seconds
@@ -163,7 +164,9 @@ def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def record_arrays(path: Path) -> dict[str, Any]:
     """Every variable and coordinate of a record, in summary."""
-    with warnings.catch_warnings(action="ignore"), xr.open_datatree(path, engine="zarr") as tree:
+    # Older versions wrote folders.
+    store = zarr.storage.ZipStore(path, mode="r") if path.suffix == ".zip" else path
+    with warnings.catch_warnings(action="ignore"), xr.open_datatree(store, engine="zarr") as tree:
         return {
             f"{node.path.rstrip('/')}/{name}": summary(variable.to_numpy())
             for node in tree.subtree

@@ -81,7 +81,7 @@ def ran(file: Path, network: str, out: Path) -> dict[str, Any]:
         "verdict": ENDED.get(run.returncode, "none"),
         "prediction": "yes" if answer.get("jumps") else "no",
         "page": said(out, "*.html"),
-        "record": said(out, "*.zarr"),
+        "record": said(out, "*.zarr.zip"),
         "remark": " ".join(remarks),
     }
 

@@ -9,7 +9,7 @@ COMMAND = "predict digits --network linear --check"
 
 with tempfile.TemporaryDirectory() as folder:
     cli.main([*COMMAND.split(), "--out", folder])
-    (path,) = Path(folder).glob("*.zarr")
+    (path,) = Path(folder).glob("*.zarr.zip")
     tree = results.load(path)
 
     axes = plot.staircase(tree)

@@ -63,7 +63,7 @@ SLIPS = [
 ]
 WORDS = [
     *("predict", "run", "list", "report", "--json", "--help", "--check", "--frob", "--", "-1", "", " ", "é", "nan"),
-    *("nowhere.npz", "nowhere.zarr", "--scale", "--network", "linear", "--target", "--only", "--out"),
+    *("nowhere.npz", "nowhere.zarr.zip", "--scale", "--network", "linear", "--target", "--only", "--out"),
 ]
 
 
@@ -152,7 +152,7 @@ def test_a_prediction_is_one_object_with_the_documented_keys(predicted):
     assert answer["check"] is None
     assert answer["warnings"] == []
     assert (answer["network"], answer["scale"]) == ("linear", 1e-8)
-    assert Path(answer["record"]) == out / "dynascope-trees-linear.zarr"
+    assert Path(answer["record"]) == out / "dynascope-trees-linear.zarr.zip"
 
 
 def test_a_prediction_is_right_where_the_answer_is_known(predicted):
@@ -293,7 +293,7 @@ def test_a_study_is_one_object_with_the_documented_keys(study):
 def test_a_study_writes_its_page_and_its_record(study):
     name, fields, said, out = study
     written = Path(said.answer["record"])
-    assert {path.name for path in out.iterdir()} == {written.name, f"{written.name.removesuffix('.zarr')}.html"}
+    assert {path.name for path in out.iterdir()} == {written.name, f"{written.name.removesuffix('.zarr.zip')}.html"}
     assert written.name.startswith(f"dynascope-{name}-")
     assert all(f"-{field.replace('_', '-')}=" in written.name for field in fields)
     assert store.load(written).attrs["verdict"] == "agree"
@@ -346,7 +346,7 @@ def test_a_prediction_that_disagrees_says_so_by_exit_code_one(monkeypatch, data,
 )
 def test_a_check_that_fails_leaves_the_prediction_and_says_so(monkeypatch, data, tmp_path, trouble, message, code):
     def fail(*_, **__):
-        assert {path.suffix for path in tmp_path.iterdir()} == {".html", ".zarr"}
+        assert {path.suffix for path in tmp_path.iterdir()} == {".html", ".zip"}
         raise trouble
 
     monkeypatch.setattr("dynascope.observe", fail)
@@ -543,7 +543,7 @@ def test_no_arguments_whatever_end_in_a_traceback(arguments):
 
 def test_the_page_and_the_record_are_named_after_task_and_network(predicted):
     _, out = predicted
-    assert {path.name for path in out.iterdir()} == {"dynascope-trees-linear.html", "dynascope-trees-linear.zarr"}
+    assert {path.name for path in out.iterdir()} == {"dynascope-trees-linear.html", "dynascope-trees-linear.zarr.zip"}
 
 
 def test_a_prediction_says_how_it_was_made(predicted, data):
@@ -570,10 +570,10 @@ def test_results_are_named_after_what_was_changed_and_running_twice_keeps_both(d
     for flags in (["--scale", 1e-5], ["--scale", 1e-7], ["--scale", 1e-7], ["--width", 9, "--seed", 3]):
         names.append(Path(dynascope("predict", data, *flags, "--json", "--out", tmp_path).answer["record"]).name)
     assert names == [
-        "dynascope-trees-linear-scale=1e-05.zarr",
-        "dynascope-trees-linear-scale=1e-07.zarr",
-        "dynascope-trees-linear-scale=1e-07-run-2.zarr",
-        "dynascope-trees-linear-seed=3-width=9.zarr",
+        "dynascope-trees-linear-scale=1e-05.zarr.zip",
+        "dynascope-trees-linear-scale=1e-07.zarr.zip",
+        "dynascope-trees-linear-scale=1e-07-run-2.zarr.zip",
+        "dynascope-trees-linear-seed=3-width=9.zarr.zip",
     ]
     scales = [store.load(tmp_path / name)["predicted"].attrs["scale"] for name in names]
     assert scales == [1e-5, 1e-7, 1e-7, 1e-8]
@@ -592,8 +592,8 @@ def test_a_file_name_of_any_letters_gives_files_in_the_folder_which_is_made_as_d
     said = dynascope("predict", source, "--json", "--out", out)
     assert said.code == 0
     assert Path(said.answer["record"]).parent == out
-    assert Path(said.answer["record"]).name == "dynascope-größe--1----more-linear.zarr"
-    assert Path(said.answer["record"]).is_dir()
+    assert Path(said.answer["record"]).name == "dynascope-größe--1----more-linear.zarr.zip"
+    assert Path(said.answer["record"]).is_file()
     assert len(list(out.iterdir())) == 2
 
 
@@ -603,16 +603,18 @@ def test_report_writes_the_page_again(checked, tmp_path):
     page = out / "dynascope-trees-linear-check.html"
     before = page.read_text("utf-8")
     page.unlink()
-    said = dynascope("report", out / "dynascope-trees-linear-check.zarr")
+    said = dynascope("report", out / "dynascope-trees-linear-check.zarr.zip")
     assert said.code == 0
     assert str(page) in said.out
     assert HEADINGS["agree"] in page.read_text("utf-8")
     assert len(page.read_text("utf-8")) == pytest.approx(len(before), rel=1e-3)
-    assert dynascope("report", out / "dynascope-trees-linear-check.zarr", "--out", tmp_path / "other.html").code == 0
+    assert (
+        dynascope("report", out / "dynascope-trees-linear-check.zarr.zip", "--out", tmp_path / "other.html").code == 0
+    )
     assert (tmp_path / "other.html").read_text("utf-8") == page.read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", ["nowhere.zarr", "trees.npz"])
+@pytest.mark.parametrize("name", ["nowhere.zarr.zip", "trees.npz"])
 def test_report_refuses_what_is_not_a_record(data, name):
     said = dynascope("report", data.parent / name)
     assert said.code == 2
@@ -766,7 +768,7 @@ def test_a_prediction_prints_its_table_and_where_the_files_are(data, tmp_path, m
     assert "\x1b" not in said.out + said.err
     assert "linear-staircase" in said.out
     assert said.out.endswith(f"Page: {tmp_path / 'dynascope-trees-linear.html'}\n")
-    assert f"Record: {tmp_path / 'dynascope-trees-linear.zarr'}\n" in said.out
+    assert f"Record: {tmp_path / 'dynascope-trees-linear.zarr.zip'}\n" in said.out
     assert said.err == ""
 
 
@@ -800,7 +802,7 @@ def test_a_pipe_of_few_letters_gets_json_all_the_same(data, tmp_path):
     source.write_bytes(data.read_bytes())
     said = in_a_process("predict", source, "--json", "--out", tmp_path, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert said.code == 0
-    assert Path(said.answer["record"]).name == "dynascope-größe-linear.zarr"
+    assert Path(said.answer["record"]).name == "dynascope-größe-linear.zarr.zip"
     assert said.err == ""
 
 

@@ -75,7 +75,7 @@ def strict(answer: dict) -> dict:
 
 
 def predicted(tree: xr.DataTree) -> dict:
-    answer = prediction_answer(tree, seconds=1.23456, record=Path("out", "x.zarr"))
+    answer = prediction_answer(tree, seconds=1.23456, record=Path("out", "x.zarr.zip"))
     assert strict(answer) == answer
     return answer
 
@@ -93,7 +93,7 @@ def test_a_prediction_says_what_when_and_from_where():
     assert answer["curve"] is None
     assert answer["warnings"] == ["read with care"]
     assert answer["seconds"] == 1.235
-    assert answer["record"] == str(Path("out", "x.zarr"))
+    assert answer["record"] == str(Path("out", "x.zarr.zip"))
     assert answer["jumps"][1] == {
         "jump": 2,
         "accelerated_time": 3.0,
@@ -226,13 +226,13 @@ def test_a_study_says_why_a_claim_is_undecided():
 
 def test_the_answer_of_a_stored_record_is_the_answer_of_the_record(tmp_path):
     for tree in (unjudged(staircase(network="diagonal")), compare(run(floor=0.8), staircase(reason="slow"))):
-        assert predicted(load(save(tree, tmp_path / "x.zarr"))) == predicted(tree)
+        assert predicted(load(save(tree, tmp_path / "x.zarr.zip"))) == predicted(tree)
 
 
 @pytest.mark.parametrize(("last", "verdict"), [(30.0, "agree"), (50.0, "disagree")])
 def test_a_study_answers_with_parameters_agreement_and_verdict(last, verdict):
     tree = compare(run(last=last), staircase())
-    answer = study_answer(Example(width=7), tree, seconds=2.0, record=Path("x.zarr"))
+    answer = study_answer(Example(width=7), tree, seconds=2.0, record=Path("x.zarr.zip"))
     assert strict(answer) == answer
     assert answer.keys() == {
         *("study", "parameters", "agreement", "checks", "claims"),

@@ -97,7 +97,7 @@ def test_what_was_done_to_the_data_is_the_first_thing_said(predicted):
 @pytest.mark.slow
 def test_the_page_and_the_record_say_it_too(predicted):
     _, out = predicted
-    (page,), (record,) = out.glob("*.html"), out.glob("*.zarr")
+    (page,), (record,) = out.glob("*.html"), out.glob("*.zarr.zip")
     text = page.read_text("utf-8")
     description = store.load(record)["setup"].attrs["description"]
     assert all(html.escape(sentence).replace("&#x27;", "&#39;") in text for sentence in description)

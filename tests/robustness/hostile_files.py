@@ -16,9 +16,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from zip_members import read_members, write_members
 
 from dynascope.results import make_record
-from dynascope.results.store import export
+from dynascope.results.store import save
 
 __all__ = ["HOSTILE", "IMAGES"]
 
@@ -191,29 +192,38 @@ def nested_folders(folder: Path) -> Path:
     return folder.joinpath(*2000 * ["a"], "a.csv")
 
 
+_ROOT = {".zgroup": b'{"zarr_format": 2}', ".zattrs": b'{"convention": "", "format_version": 2}'}
+
+
 def record_bomb(folder: Path) -> Path:
-    with zipfile.ZipFile(folder / "a.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr(".zgroup", '{"zarr_format": 2}')
-        archive.writestr(".zattrs", '{"convention": ""}')
-        with archive.open("loss/0", "w", force_zip64=True) as stream:
-            for _ in range(_ROWS // 10**6):
-                stream.write(bytes(10**6))
-    return folder / "a.zip"
+    path = write_members(folder / "a.zip", _ROOT)
+    with (
+        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("loss/0", "w", force_zip64=True) as stream,
+    ):
+        for _ in range(_ROWS // 10**6):
+            stream.write(bytes(10**6))
+    return path
 
 
 def _record(folder: Path, **members: bytes) -> Path:
-    """A zipped record with these files in place of its own, or besides."""
-    path = export(make_record({"loss": (["time"], np.ones(50))}, {"time": np.arange(50.0)}), folder / "a.zip")
-    with zipfile.ZipFile(path) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for name, content in (files | members).items():
-            archive.writestr(name, content)
-    return path
+    """A record with these members in place of its own, or besides."""
+    path = save(make_record({"loss": (["time"], np.ones(50))}, {"time": np.arange(50.0)}), folder / "a.zip")
+    return write_members(path, read_members(path) | members)
 
 
 def record_with_a_chunk_beyond_its_array(folder: Path) -> Path:
     return _record(folder, **{"loss/0": bytes(5 * 10**7)})
+
+
+def record_with_a_chunk_that_is_larger_than_declared(folder: Path) -> Path:
+    """A member of 200 MB that the directory of the archive declares to have one byte."""
+    path = _record(folder, **{"loss/0": bytes(2 * 10**8)})
+    data, size = bytearray(path.read_bytes()), struct.pack("<I", 2 * 10**8)
+    while (place := data.find(size)) >= 0:
+        data[place : place + 4] = struct.pack("<I", 1)
+    path.write_bytes(data)
+    return path
 
 
 def record_with_a_file_twice(folder: Path) -> Path:
@@ -227,38 +237,21 @@ def record_that_leads_out_of_its_folder(folder: Path) -> Path:
     return _record(folder, **{"../escaped": b"1"})
 
 
-def record_of_nested_folders(folder: Path) -> Path:
-    before, place = os.getcwd(), folder / "a.zarr"
-    place.mkdir()
-    (place / ".zgroup").write_text('{"zarr_format": 2}')
-    (place / ".zattrs").write_text('{"convention": ""}')
-    try:
-        os.chdir(place)
-        for _ in range(2000):
-            os.mkdir("a")
-            os.chdir("a")
-            Path(".zgroup").write_text('{"zarr_format": 2}')
-    finally:
-        os.chdir(before)
-    return place
+def record_of_nested_groups(folder: Path) -> Path:
+    return _record(folder, **{"a/" * depth + ".zgroup": _ROOT[".zgroup"] for depth in range(1, 2000)})
 
 
 def record_of_many_files(folder: Path) -> Path:
-    with zipfile.ZipFile(folder / "a.zip", "w") as archive:
-        archive.writestr(".zgroup", '{"zarr_format": 2}')
-        archive.writestr(".zattrs", '{"convention": ""}')
-        for number in range(30_000):
-            archive.writestr(f"loss/{number}", "")
-    return folder / "a.zip"
+    return write_members(folder / "a.zip", _ROOT | {f"loss/{number}": b"" for number in range(30_000)})
 
 
 def record_of_many_groups(folder: Path) -> Path:
-    place = folder / "a.zarr"
-    for group in (place, *(place / str(number) for number in range(1000))):
-        group.mkdir()
-        (group / ".zgroup").write_text('{"zarr_format": 2}')
-        (group / ".zattrs").write_text('{"convention": ""}')
-    return place
+    return _record(folder, **{f"{number}/.zgroup": _ROOT[".zgroup"] for number in range(1000)})
+
+
+def folder_in_place_of_a_record(folder: Path) -> Path:
+    (folder / "a.zarr").mkdir()
+    return folder / "a.zarr"
 
 
 def image_bomb(folder: Path) -> Path:
@@ -314,10 +307,12 @@ HOSTILE: list[Callable[[Path], Path]] = [
     nested_folders,
     record_bomb,
     record_with_a_chunk_beyond_its_array,
+    record_with_a_chunk_that_is_larger_than_declared,
     record_with_a_file_twice,
     record_that_leads_out_of_its_folder,
-    record_of_nested_folders,
+    record_of_nested_groups,
     record_of_many_files,
     record_of_many_groups,
+    folder_in_place_of_a_record,
 ]
 IMAGES: list[Callable[[Path], Path]] = [image_bomb, bytes_packed_without_end]

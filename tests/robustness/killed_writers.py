@@ -1,100 +1,129 @@
-"""Writers of a record that are killed at random moments: `python killed_writers.py FOLDER KILLS exchange|rename`.
+"""Writers that are killed at random moments: `python killed_writers.py FOLDER KILLS save|append`.
 
-Prints how many kills came while a record was written, and what was wrong afterwards.
+Prints how many kills left something half-written, and fails at the first that did harm.
 """
 
 from __future__ import annotations
 
-import gc
 import itertools
 import json
 import os
-import pickle
 import random
 import signal
 import sys
-import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
-from dynascope.results import make_record, store, whole_files
+from dynascope.results import GrowingRecord, make_record
 from dynascope.results.store import load, save
 
 NAMES = ["a", "b", "c", "d"]
+LENGTH = 100
+AMID = 2  # exit code of a check that found something half-written
 
 
-def record(level: float) -> xr.Dataset:
-    """Equal numbers in several arrays, so that a mixture of two records shows."""
-    return make_record({name: (["time"], np.full(500, level)) for name in NAMES}, {"time": np.arange(500.0)})
-
-
-def in_a_process(run: Callable[[], None]) -> int:
-    """A child of this process that has no threads yet, since none were needed so far."""
+def in_a_process(run: Callable[[], bool | None]) -> int:
+    """A child of this process, which has no threads, since it reads and writes nothing itself."""
     child = os.fork()
     if child == 0:
+        signal.alarm(60)  # nothing may block
         try:
-            run()
+            code = AMID if run() else 0
         except BaseException as error:
             print(f"{type(error).__name__}: {error}", flush=True)
-            os._exit(1)
-        os._exit(0)
+            code = 1
+        os._exit(code)
     return child
 
 
-def files_of(records: list[xr.Dataset]) -> list[dict[str, bytes]]:
-    """What is written of each, made in another process, since it takes threads."""
-    with tempfile.TemporaryFile() as file:
-
-        def make() -> None:
-            pickle.dump([store._files(xr.DataTree(each)) for each in records], file)
-            file.flush()
-
-        os.waitpid(in_a_process(make), 0)
-        file.seek(0)
-        return pickle.load(file)
+# Results that replace one another.
 
 
-def writing(path: Path, begun: Path, records: list[xr.Dataset], made: list[dict[str, bytes]]) -> None:
-    for turn in itertools.cycle((0, 1)):
-        store._files = lambda _, turn=turn: made[turn]
-        save(records[turn], path)
+def values(turn: int) -> np.ndarray:
+    """Numbers that cannot be compressed, so that writing takes a good part of the time."""
+    return turn + np.random.default_rng(0).random(50_000)
+
+
+def saving(path: Path, begun: Path) -> None:
+    records = []
+    for turn in (0, 1):
+        # The same numbers in several arrays, so that a mixture of two results shows.
+        variables = {name: (["time"], values(turn)) for name in NAMES}
+        records.append(make_record(variables, {"time": np.arange(50_000)}))
+    for record in itertools.cycle(records):
+        save(record, path)
         begun.touch()
 
 
-def checking(path: Path) -> None:
+def check_saved(path: Path) -> bool:
+    left = [each for each in path.parent.iterdir() if "partial" in each.name]
+    for each in left:
+        each.unlink()
     tree = load(path)
-    levels = {float(value) for name in NAMES for value in tree[name].values}
-    assert len(levels) == 1, f"a mixture of {levels}"
-    save(record(-1.0), path)
-    assert float(load(path)["a"][0]) == -1.0, "the next record was not saved"
-    left = [name for name in os.listdir(path.parent) if name not in (path.name, "begun")]
-    assert not left, f"left behind: {left}"
+    turns = {turn for turn in (0, 1) for name in NAMES if np.array_equal(tree[name], values(turn))}
+    assert len(turns) == 1, f"a mixture of {turns}"
+    assert all(np.array_equal(tree[name], values(*turns)) for name in NAMES)
+    return bool(left)
+
+
+# A record that grows.
+
+
+def row(step: int) -> dict[str, float | np.ndarray]:
+    return {"step": step, "loss": 1 / (1 + step), "strength": np.sin(step + np.arange(LENGTH))}
+
+
+def appending(path: Path, begun: Path) -> None:
+    variables = {"step": (["step"], int), "loss": (["step"], float), "strength": (["step", "mode"], float)}
+    if path.exists():
+        record = GrowingRecord.open(path, seconds=0.002)
+    else:
+        record = GrowingRecord.create(path, variables, axis="step", coords={"mode": range(LENGTH)}, seconds=0.002)
+    for step in itertools.count(record.written):
+        record.append(row(step))
+        begun.touch()
+
+
+def check_appended(path: Path) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        written = int(xr.open_zarr(path)["written"])
+        found = xr.open_zarr(path).isel(step=slice(written)).load()
+        rest = xr.open_zarr(path).isel(step=slice(written, written + 8000)).load()
+    before = path.with_suffix(".count")
+    least = int(before.read_text()) if before.exists() else 0
+    assert written >= least, f"{written} rows of {least}"
+    steps = np.arange(written)
+    assert np.array_equal(found["step"], steps)
+    assert np.array_equal(found["loss"], 1 / (1 + steps))
+    assert np.array_equal(found["strength"], np.sin(steps[:, None] + np.arange(LENGTH)))
+    before.write_text(str(written))
+    return any(bool(rest[name].notnull().any()) for name in ("loss", "strength")) or bool(rest["step"].any())
+
+
+WAYS = {"save": ("record.zarr.zip", saving, check_saved), "append": ("run.zarr", appending, check_appended)}
 
 
 def main(folder: str, kills: str, way: str) -> None:
-    path, begun, draw = Path(folder, "record.zarr"), Path(folder, "begun"), random.Random(0)
-    if way == "rename":
-        whole_files.exchanged = lambda *_: False
-    # Made once, so that most kills come while files are written.
-    records = [record(level) for level in (0.0, 1.0)]
-    made = files_of(records)
-    gc.freeze()  # what is here, which no child has to copy
+    name, write, check = WAYS[way]
+    path, begun, draw = Path(folder, name), Path(folder, "begun"), random.Random(0)
     amid = 0
     for _ in range(int(kills)):
         begun.unlink(missing_ok=True)
-        child = in_a_process(lambda: writing(path, begun, records, made))
+        child = in_a_process(lambda: write(path, begun))
         while not begun.exists():
             time.sleep(0.001)
         time.sleep(draw.uniform(0, 0.1))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        amid += any("partial" in name or "previous" in name for name in os.listdir(folder))
-        _, status = os.waitpid(in_a_process(lambda: checking(path)), 0)
-        assert status == 0, "a kill did harm"
+        _, status = os.waitpid(in_a_process(lambda: check(path)), 0)
+        assert os.waitstatus_to_exitcode(status) in (0, AMID), "a kill did harm"
+        amid += status != 0
     print(json.dumps({"kills": int(kills), "amid": amid}))
 
 

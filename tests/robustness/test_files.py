@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,12 +12,12 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import numpy as np
 import pytest
 from robustness.hostile_files import HOSTILE, IMAGES
+from zip_members import read_members, write_members
 
 from dynascope.cli.commands import main
 from dynascope.comparison import Claim, compare, report_claims
 from dynascope.errors import InputError
 from dynascope.results import load, make_record, save
-from dynascope.results.store import export
 from dynascope.tasks import read_images
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pipes, devices, and what a process took")
@@ -66,7 +65,7 @@ def told():
 
     for name in ("missing.csv", "missing.npz", "missing.parquet"):
         ask("predict", name)
-    ask("report", "missing.zarr")
+    ask("report", "missing.zarr.zip")
     yield ask
     process.stdin.close()
     process.wait()
@@ -107,7 +106,7 @@ def test_hostile_images_are_refused_before_they_are_unpacked(make, tmp_path, mon
 @pytest.fixture(scope="module")
 def record(tmp_path_factory):
     curve = make_record({"loss": (["time"], np.linspace(1, 0, 50))}, {"time": np.arange(50.0)})
-    return save(compare(curve, curve), tmp_path_factory.mktemp("record") / "a.zarr")
+    return save(compare(curve, curve), tmp_path_factory.mktemp("record") / "a.zarr.zip")
 
 
 DAMAGE = {
@@ -122,22 +121,17 @@ DAMAGE = {
 
 @pytest.mark.slow
 def test_every_file_of_a_record_damaged_in_every_way_is_refused_or_does_no_harm(record, tmp_path, capsys):
-    damaged = shutil.copytree(record, tmp_path / "damaged.zarr")
-    files = sorted(file for file in damaged.rglob("*") if file.is_file())
+    damaged, whole = tmp_path / "damaged.zarr.zip", read_members(record)
     wrong, codes = [], []
-    for file in files:
-        whole = file.read_bytes()
-        for name, damage in {**DAMAGE, "gone": None}.items():
-            if damage is None:
-                file.unlink()
-            else:
-                file.write_bytes(damage(whole))
+    for member, content in sorted(whole.items()):
+        for name, damage in {**DAMAGE, "gone": lambda data: None}.items():
+            write_members(damaged, whole | {member: damage(content)})
             codes.append(main(["report", str(damaged)]))
-            file.write_bytes(whole)
             said = capsys.readouterr()
             one_line = said.err.count("\n") == 1 and "Traceback" not in said.err and "not foreseen" not in said.err
             if not (codes[-1] == 0 or (codes[-1] == 2 and one_line)):
-                wrong.append(f"{file.relative_to(damaged)} {name}: {codes[-1]} {said.err[:300]}")
+                wrong.append(f"{member} {name}: {codes[-1]} {said.err[:300]}")
+    write_members(damaged, whole)
     assert main(["report", str(damaged)]) == 0  # whole again, so that each was damaged in one way only
     print(f"{len(codes)} damaged records, {codes.count(2)} refused")
     assert not wrong, "\n".join(wrong)
@@ -147,10 +141,9 @@ def test_every_file_of_a_record_damaged_in_every_way_is_refused_or_does_no_harm(
 def test_of_many_damaged_chunks_one_is_named_and_nothing_else_is_printed(tmp_path):
     names = [f"quantity_{number}" for number in range(30)]
     curves = {name: (["time"], np.random.default_rng(0).random(300)) for name in names}
-    path = save(make_record(curves, {"time": np.arange(300.0)}), tmp_path / "a.zarr")
-    for name in names:
-        chunk = path / name / "0"
-        chunk.write_bytes(chunk.read_bytes()[:-9])
+    path = save(make_record(curves, {"time": np.arange(300.0)}), tmp_path / "a.zarr.zip")
+    members = read_members(path)
+    write_members(path, members | {f"{name}/0": members[f"{name}/0"][:-9] for name in names})
     command = [sys.executable, "-m", "dynascope", "report", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
@@ -160,7 +153,7 @@ def test_of_many_damaged_chunks_one_is_named_and_nothing_else_is_printed(tmp_pat
 
 def test_a_file_that_does_not_belong_to_a_record_is_not_read(record, tmp_path, monkeypatch):
     monkeypatch.setenv("DYNASCOPE_MEMORY", str(_LIMIT))
-    path = export(load(record), tmp_path / "a.zip")
+    path = save(load(record), tmp_path / "a.zip")
     with ZipFile(path, "a", ZIP_DEFLATED, compresslevel=1) as archive:
         for name in ("large.bin", "observed/loss/large.bin"):
             with archive.open(name, "w", force_zip64=True) as stream:
@@ -168,9 +161,12 @@ def test_a_file_that_does_not_belong_to_a_record_is_not_read(record, tmp_path, m
                     stream.write(bytes(10**6))
     read = ZipFile.open
     opened = []
-    monkeypatch.setattr(
-        ZipFile, "open", lambda self, name, *given, **more: opened.append(str(name)) or read(self, name, *given, **more)
-    )
+
+    def noted(self, member, *given, **more):
+        opened.append(getattr(member, "filename", member))
+        return read(self, member, *given, **more)
+
+    monkeypatch.setattr(ZipFile, "open", noted)
     assert load(path).identical(load(record))
     assert "observed/loss/0" in opened
     assert not {"large.bin", "observed/loss/large.bin"} & {*opened}
@@ -218,33 +214,34 @@ def of_jumps(tmp_path_factory):
         "study": "a-study",
     }
     return save(
-        compare(run, staircase, claims=["A", "B"], attributes=told), tmp_path_factory.mktemp("jumps") / "a.zarr"
+        compare(run, staircase, claims=["A", "B"], attributes=told), tmp_path_factory.mktemp("jumps") / "a.zarr.zip"
     )
 
 
 @pytest.mark.slow
 def test_every_attribute_of_a_record_that_is_spoiled_is_named_or_does_no_harm(of_jumps, tmp_path, capsys):
-    spoiled, page = shutil.copytree(of_jumps, tmp_path / "a.zarr"), tmp_path / "page.html"
-    wrong, codes = [], []
-    for file in [*sorted(spoiled.glob("*/.zattrs")), spoiled / ".zattrs", spoiled / "observed" / "loss" / ".zattrs"]:
-        whole = file.read_text()
-        attributes = json.loads(whole)
-        for name in attributes:
+    spoiled, page = tmp_path / "a.zarr.zip", tmp_path / "page.html"
+    wrong, codes, whole = [], [], read_members(of_jumps)
+    groups = sorted(name for name in whole if name.endswith(".zattrs") and name.count("/") < 2)
+    for member in [*groups, "observed/loss/.zattrs"]:
+        of_array = member == "observed/loss/.zattrs"
+        attributes = json.loads(whole[member])
+        for name in attributes.keys() - {"format_version"}:
             for value in [*SPOILED, "gone"]:
                 changed = {**attributes, name: value}
                 if value == "gone":
                     del changed[name]
-                file.write_text(json.dumps(changed))
+                write_members(spoiled, whole | {member: json.dumps(changed).encode()})
                 codes.append(main(["report", str(spoiled), "--out", str(page)]))
                 said = capsys.readouterr().err
-                named = name in said or (file.parent / ".zarray").exists()
+                named = name in said or of_array
                 if codes[-1] not in (0, 2) or (codes[-1] == 2 and not (said.count("\n") == 1 and named)):
-                    wrong.append(f"{file.relative_to(spoiled)} {name} {str(value)[:40]}: {codes[-1]} {said[:200]}")
+                    wrong.append(f"{member} {name} {str(value)[:40]}: {codes[-1]} {said[:200]}")
                 # Nothing but a number is read of a learning rate, which may be that of each layer.
-                kept = name == "learning_rate" or (file.parent / ".zarray").exists()
+                kept = name == "learning_rate" or of_array
                 if codes[-1] == 0 and isinstance(value, list | dict | None) and not kept:
-                    wrong.append(f"{file.relative_to(spoiled)} {name} {value}: accepted")
-        file.write_text(whole)
+                    wrong.append(f"{member} {name} {value}: accepted")
+    write_members(spoiled, whole)
     assert main(["report", str(spoiled), "--out", str(page)]) == 0
     print(f"{len(codes)} spoiled attributes, {codes.count(2)} refused")
     assert not wrong, "\n".join(wrong)

@@ -107,7 +107,7 @@ def test_the_same_command_gives_the_same_record_and_on_other_cores_one_that_is_n
             capture_output=True,
             preexec_fn=lambda used=used: os.sched_setaffinity(0, used),
         )
-        (path,) = (tmp_path / str(number)).glob("*.zarr")
+        (path,) = (tmp_path / str(number)).glob("*.zarr.zip")
         records.append(arrays(path))
     one, again, two = records
     assert one.keys() == again.keys() == two.keys()
@@ -133,7 +133,7 @@ def test_other_commands_give_the_same_record_again(options, folder, tmp_path, ca
     for number in range(2):
         code = main(["predict", str(folder / "a.npz"), *options.split(), "--out", str(tmp_path / str(number))])
         assert code in (0, 1, 4), capsys.readouterr().err
-        (path,) = (tmp_path / str(number)).glob("*.zarr")
+        (path,) = (tmp_path / str(number)).glob("*.zarr.zip")
         found.append(arrays(path))
     one, again = found
     assert one.keys() == again.keys()

@@ -176,7 +176,7 @@ def test_the_same_fields_give_the_same_numbers(run, again, predicted_again):
 
 
 def test_its_tree_comes_back_from_the_store_identical(run, tmp_path):
-    assert load(save(run.tree, tmp_path / "study.zarr")).identical(run.tree)
+    assert load(save(run.tree, tmp_path / "study.zarr.zip")).identical(run.tree)
 
 
 def test_its_page_shows_its_verdict(run):

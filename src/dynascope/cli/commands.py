@@ -19,7 +19,7 @@ from dynascope.arguments import require, require_choice
 from dynascope.cli.exit_codes import AGREED
 from dynascope.cli.failure import FAILURES, Failure
 from dynascope.cli.list_studies import List
-from dynascope.cli.output import open_page, print_json, writing
+from dynascope.cli.output import open_page, page_of, print_json, writing
 from dynascope.cli.parsing import parsed, unknown_command
 from dynascope.cli.predict import Predict
 from dynascope.cli.run import Run, runner, with_every_study
@@ -44,7 +44,7 @@ class Report:
     open: bool = False
 
     def __call__(self) -> int:
-        tree, page = results.load(self.path), self.out or self.path.with_suffix(".html")
+        tree, page = results.load(self.path), self.out or page_of(self.path)
         with writing(page.parent):
             page = report.write_page(tree, page)
         print(f"Page: {page}")

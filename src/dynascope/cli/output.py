@@ -70,7 +70,7 @@ def result_name(subject: str, changed: Mapping[str, Any]) -> str:
 
 
 def write_results(tree: xr.DataTree, folder: Path, name: str) -> Path:
-    """Write `<name>.html` and `<name>.zarr` into the folder; returns the path of the latter.
+    """Write `<name>.html` and `<name>.zarr.zip` into the folder; returns the path of the latter.
 
     What is there already stays: the first of `<name>-run-2`, `<name>-run-3`, … that is free is taken instead.
     """
@@ -129,7 +129,9 @@ def print_json(answer: Any) -> None:
 
 def page_of(path: Path) -> Path:
     """The page of a record, by its place; a page is its own."""
-    return path.with_name(f"{path.name.removesuffix('.zarr')}.html") if path.name.endswith(".zarr") else path
+    if path.suffix == ".html":
+        return path
+    return path.with_name(f"{path.name.removesuffix('.zip').removesuffix('.zarr')}.html")
 
 
 def _told(value: Any) -> str:
@@ -145,7 +147,7 @@ def _free(folder: Path, name: str) -> Iterator[Path]:
     The page is made at once, empty, so that of two runs at the same time each has a name of its own.
     """
     for number in itertools.count(1):
-        path = folder / (f"{name}.zarr" if number == 1 else f"{name}-run-{number}.zarr")
+        path = folder / (f"{name}.zarr.zip" if number == 1 else f"{name}-run-{number}.zarr.zip")
         if not os.path.lexists(path):
             with contextlib.suppress(FileExistsError):
                 page_of(path).touch(exist_ok=False)

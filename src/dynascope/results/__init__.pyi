@@ -1,6 +1,7 @@
 from .clock import is_exponential as is_exponential
 from .clock import other_scale as other_scale
 from .clock import time_unit as time_unit
+from .growing import GrowingRecord as GrowingRecord
 from .names import describe as describe
 from .names import label as label
 from .names import name_all as name_all
@@ -14,7 +15,6 @@ from .staircase import staircase_record as staircase_record
 from .staircase import training_time as training_time
 from .staircase_view import StaircaseView as StaircaseView
 from .staircase_view import is_staircase as is_staircase
-from .store import export as export
 from .store import load as load
 from .store import save as save
 from .tree_view import TreeView as TreeView

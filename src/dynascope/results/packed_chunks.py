@@ -13,9 +13,9 @@ from typing import Any
 import zarr
 
 from dynascope.arguments import require
-from dynascope.results.stored_files import StoredFiles
+from dynascope.results.archive_members import Members
 
-__all__ = ["require_whole_chunks"]
+__all__ = ["require_plain_decoder", "require_whole_chunks"]
 
 _COMPRESSORS = {"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"}
 _STREAMS = {
@@ -28,20 +28,14 @@ _SIZE = {"blosc": slice(4, 8), "lz4": slice(0, 4)}  # where the header holds the
 _GROWTH, _HEAD = 1.02, 1024  # by how much compression enlarges noise, and bytes of headers
 
 
-def require_whole_chunks(name: str, array: zarr.Array, files: StoredFiles) -> None:
-    """Raise `InputError` unless every chunk of an array is there and unpacks to exactly one chunk.
+def require_plain_decoder(name: str, array: zarr.Array) -> None:
+    """Raise `InputError` if an array needs another decoder than plain decompression.
 
-    zarr reads all chunks concurrently and prints a traceback for each that fails after the first, so that damage is
-    found here first, chunk by chunk.
+    zarr can name the decoder pickle, which runs code.
 
     Args:
         name: Path of the array.
         array: Its metadata.
-        files: The files of the record.
-
-    Raises:
-        InputError: The array needs a decoder other than plain decompression (zarr can name pickle, which runs code);
-            or a chunk is missing, is larger than a chunk, or cannot be unpacked.
     """
     codecs = [getattr(codec, "codec_id", None) for codec in array.compressors]
     require(
@@ -51,12 +45,30 @@ def require_whole_chunks(name: str, array: zarr.Array, files: StoredFiles) -> No
         value=name,
         remedy="load only records that dynascope saved",
     )
-    sizes = files.chunks(name)
-    missing = array.nchunks - len(sizes)
+
+
+def require_whole_chunks(name: str, array: zarr.Array, members: Members) -> None:
+    """Raise `InputError` unless every chunk of an array is there and unpacks to exactly one chunk.
+
+    zarr reads all chunks concurrently and prints a traceback for each that fails after the first, so that damage is
+    found here first, chunk by chunk.
+
+    Args:
+        name: Path of the array.
+        array: Its metadata.
+        members: The members of the record.
+
+    Raises:
+        InputError: The array needs another decoder than plain decompression; or a chunk is missing, is larger than a
+            chunk, or cannot be unpacked.
+    """
+    require_plain_decoder(name, array)
+    stored = members.chunks[name]
+    missing = array.nchunks - len(stored)
     # The metadata may claim any number of chunks; each is looked for only if there are as many files.
     if missing <= 0:
         keys = [array.metadata.encode_chunk_key(each) for each in itertools.product(*map(range, array.cdata_shape))]
-        missing = sum(key not in sizes for key in keys)
+        missing = sum(key not in stored for key in keys)
     require(
         missing == 0,
         f"the array {name!r} lacks {missing} of its {array.nchunks} chunks",
@@ -66,8 +78,9 @@ def require_whole_chunks(name: str, array: zarr.Array, files: StoredFiles) -> No
     )
     whole = math.prod(array.chunks) * array.dtype.itemsize
     for key in keys:
-        fits = sizes[key] <= (_GROWTH * whole + _HEAD if codecs else whole)
-        size = _unpacked(array.compressors, files.read(f"{name}/{key}"), whole) if fits else math.inf
+        data = members.content[f"{name}/{key}"]
+        fits = len(data) <= (_GROWTH * whole + _HEAD if array.compressors else whole)
+        size = _unpacked(array.compressors, data, whole) if fits else math.inf
         require(
             size <= whole,
             f"a chunk of the array {name!r} takes more than the {whole} bytes of one when it is unpacked",

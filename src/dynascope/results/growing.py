@@ -1,0 +1,310 @@
+"""Running records: a zarr folder that grows along one axis and is readable at any time.
+
+The folder is one dataset, preallocated along its growing axis, with a count `written` of the complete rows. Rows are
+written before the count, and every file is replaced atomically, so that a reader, and whoever opens the record after a
+kill, finds each counted row complete.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+import zarr
+
+from dynascope.arguments import require, require_unpacked
+from dynascope.errors import InputError
+from dynascope.results.format_version import VERSION_ATTRIBUTE, require_format_version
+from dynascope.results.growing_layout import (
+    AXIS,
+    DIMENSIONS,
+    WRITTEN,
+    ZARR_FORMAT,
+    fill_value,
+    make_folder,
+    region,
+)
+from dynascope.results.names import Names, name_all
+from dynascope.results.packed_chunks import require_plain_decoder
+from dynascope.results.row_buffer import RowBuffer
+
+__all__ = ["GrowingRecord"]
+
+_Place = int | slice | Sequence[int]
+
+
+class GrowingRecord:
+    """A record on disk to which rows are added while something runs.
+
+    Make one with `GrowingRecord.create`, continue one with `GrowingRecord.open`. There must be one writer at a time.
+    Plain xarray reads the record at any time, also while it is written. The count is read first, since xarray reads
+    the labels of the axis as soon as it opens a record::
+
+        written = int(xr.open_zarr(path)["written"])
+        record = xr.open_zarr(path).isel(step=slice(written))
+
+    Appended rows are kept in memory until a chunk is full or `seconds` have passed at the next call, and are lost if
+    the process is killed before; no counted row is ever lost to a kill. Nothing is forced to the disk, so that a power
+    failure may lose more.
+
+    Attributes:
+        path: The folder.
+        axis: The growing dimension.
+        written: The number of rows that are on the disk.
+        seconds: The longest time between two writes of appended rows.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     variables = {"step": (["step"], int), "loss": (["step"], float)}
+        ...     with GrowingRecord.create(f"{folder}/run.zarr", variables, axis="step") as record:
+        ...         record.append({"step": 0, "loss": 1.0})
+        ...         record.append({"step": [10, 20], "loss": [0.5, 0.25]})
+        ...         found = record.read()
+        >>> found["loss"].sel(step=20).item()
+        0.25
+    """
+
+    def __init__(self, path: Path, *, seconds: float = 1.0) -> None:
+        """Open a record that exists; `create` and `open` report what is wrong with their arguments."""
+        self.path, self.seconds = path, seconds
+        # The consolidated metadata are what readers see; the arrays may be larger if a kill interrupted doubling.
+        seen: Any = zarr.open_group(path, mode="r", zarr_format=ZARR_FORMAT, use_consolidated=True)
+        require_format_version(seen.attrs.get(VERSION_ATTRIBUTE), str(path))
+        self.axis = str(seen.attrs[AXIS])
+        group = zarr.open_group(path, mode="r+", zarr_format=ZARR_FORMAT, use_consolidated=False)
+        arrays: dict[str, Any] = dict(group.arrays())
+        for name, array in arrays.items():
+            require_plain_decoder(name, array)
+            require_unpacked(math.prod(array.chunks) * array.dtype.itemsize, f"a chunk of {name!r}", value=str(path))
+        self._count = arrays.pop(WRITTEN)
+        self.written = int(self._count[()])
+        self._arrays = arrays
+        self._dimensions = {name: list(array.attrs[DIMENSIONS]) for name, array in arrays.items()}
+        self._growing = [name for name, dimensions in self._dimensions.items() if self.axis in dimensions]
+        self._capacity = min(seen[name].shape[self._dimensions[name].index(self.axis)] for name in self._growing)
+        self._buffer = RowBuffer(
+            {name: self._sizes(name) for name in self._growing},
+            {name: arrays[name].dtype for name in self._growing},
+            self.axis,
+        )
+        self._flushed = time.monotonic()
+
+    @classmethod
+    def create(
+        cls,
+        path: str | PathLike[str],
+        variables: Mapping[str, tuple[Sequence[str], Any]],
+        *,
+        axis: str,
+        coords: Mapping[str, Any] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        names: Names | None = None,
+        chunks: Mapping[str, int] | None = None,
+        seconds: float = 1.0,
+    ) -> GrowingRecord:
+        """Make an empty record.
+
+        Args:
+            path: The folder to make, by custom `….zarr`; its parent must exist.
+            variables: For each variable its dimensions and its type, such as `float`, `"int8"` or `"U20"` for text of
+                at most 20 characters. Variables without the growing axis, such as a status, are written by
+                `write_region`. A variable with the name of the axis holds its labels.
+            axis: The growing dimension.
+            coords: Labels of the other dimensions, and further coordinates, as xarray takes them.
+            attrs: Plain values, kept as JSON; `convention` and `version` are added.
+            names: Long name and units by name, as `name_all` takes them.
+            chunks: Sizes of the chunks in other dimensions, which are whole by default. Regions are written fastest
+                if they are whole chunks: `{"cell": 1}` if each cell of a sweep is written by itself.
+            seconds: See `seconds` of the class.
+
+        Raises:
+            InputError: The path exists, its parent does not, or a variable has another type, a dimension without
+                labels, or no growing variable is there.
+        """
+        target = Path(path)
+        parent_exists = target.parent.is_dir()
+        require(
+            parent_exists and not os.path.lexists(target),
+            f"{str(target)!r} exists" if parent_exists else f"the folder {str(target.parent)!r} does not exist",
+            argument="path",
+            value=str(target),
+            remedy="choose another path, or continue a record with GrowingRecord.open",
+        )
+        make_folder(target, variables, axis, coords or {}, attrs or {}, names, chunks or {})
+        return cls(target, seconds=seconds)
+
+    @classmethod
+    def open(cls, path: str | PathLike[str], *, seconds: float = 1.0) -> GrowingRecord:
+        """Open a record to continue after its last counted row, or to read it.
+
+        Args:
+            path: The folder.
+            seconds: See `seconds` of the class.
+
+        Raises:
+            InputError: The path is missing, is not a running record, is damaged, or has another format version.
+        """
+        try:
+            return cls(Path(path), seconds=seconds)
+        except InputError:
+            raise
+        except Exception as error:  # A damaged folder fails in zarr or here, each in its own way.
+            raise InputError(
+                f"{str(path)!r} is not a running record ({type(error).__name__}: {error})",
+                argument="path",
+                value=str(path),
+                remedy="give a folder that GrowingRecord.create made",
+            ) from error
+
+    def append(self, values: Mapping[str, Any]) -> None:
+        """Add one row, or a block of rows.
+
+        Args:
+            values: For every growing variable its value in this row, without the growing axis; or, for all of them,
+                its values in several rows, with the growing axis at its place.
+
+        Raises:
+            InputError: A variable is missing or unknown, or a value has another shape or does not fit its type.
+        """
+        if self._buffer.add_row(values):
+            self._flush_if_due()
+            return
+        blocks, rows = self._buffer.blocks(values)
+        done = 0
+        while done < rows:
+            part = min(self._room(), rows - done)
+            self._buffer.put(blocks, done, done + part)
+            done += part
+            self._flush_if_due()
+
+    def write_region(self, values: Mapping[str, Any], places: Mapping[str, _Place]) -> None:
+        """Write anywhere, for example one cell of a sweep.
+
+        Variables with the growing axis are written first, then the count, then the others in the order given: a
+        status that is given last is never ahead of its data. Rows up to the last one that was written anywhere count;
+        cells that were not written are NaN, 0 or empty.
+
+        Args:
+            values: For each variable its values, with the dimensions that are not given as one index.
+            places: Indices, from 0, by dimension; of a dimension that is not given everything that exists.
+
+        Raises:
+            InputError: A variable, dimension or index that the record does not have, or a value of another shape.
+
+        Example:
+            >>> import tempfile
+            >>> variables = {"loss": (["cell", "step"], float), "done": (["cell"], bool)}
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     record = GrowingRecord.create(
+            ...         f"{folder}/sweep.zarr", variables, axis="step", coords={"cell": [0, 1]}, chunks={"cell": 1}
+            ...     )
+            ...     record.write_region({"loss": [1.0, 0.5], "done": True}, {"cell": 1, "step": slice(0, 2)})
+            ...     found = record.read()
+            >>> found["done"].values.tolist(), found["loss"].values.tolist()
+            ([False, True], [[nan, nan], [1.0, 0.5]])
+        """
+        self.flush()
+        known = {dimension for name in values for dimension in self._dimensions.get(name, [])}
+        for names, all_of, what in ((values, self._dimensions, "variables"), (places, known, "dimensions of these")):
+            require(
+                set(names) <= set(all_of),
+                f"{sorted(set(names) - set(all_of))} are no {what}",
+                argument="values" if names is values else "places",
+                remedy=f"choose from {sorted(all_of)}",
+            )
+        growing = [name for name in values if name in self._growing]
+        stop = max(self.written, _stop(places[self.axis]) if growing and self.axis in places else 0)
+        regions = {}
+        for name, value in values.items():
+            regions[name] = region(name, value, self._arrays[name].dtype, self._sizes(name, stop), places)
+        if stop > self.written:
+            self._reserve(stop)
+            for name in self._growing:  # a killed writer may have left values in rows that do not count yet
+                array = self._arrays[name]
+                array[self._slice(name, self.written, stop)] = fill_value(array.dtype)
+        for name in growing:
+            self._arrays[name].set_orthogonal_selection(*regions.pop(name))
+        if stop > self.written:
+            self._set_written(stop)
+        for name, rest in regions.items():
+            self._arrays[name].set_orthogonal_selection(*rest)
+
+    def flush(self) -> None:
+        """Write the appended rows that are still in memory, and count them."""
+        start, stop = self.written, self.written + self._buffer.rows
+        if stop > start:
+            self._reserve(stop)
+            for name, values in self._buffer.waiting().items():
+                self._arrays[name][self._slice(name, start, stop)] = values
+            self._set_written(stop)
+        self._buffer.rows, self._flushed = 0, time.monotonic()
+
+    def read(self) -> xr.Dataset:
+        """The rows that were written so far, in memory."""
+        self.flush()
+        rows = int(self._count[()])  # before the labels of the axis are read, and also if another process writes
+        require_unpacked(rows * self._buffer.bytes_of_a_row, repr(str(self.path)), value=str(self.path))
+        with xr.open_zarr(self.path, chunks=None, consolidated=True, decode_times=False) as stored:
+            record = stored.drop_vars(WRITTEN).isel({self.axis: slice(rows)}).load()
+        if self.axis not in record.coords:
+            record = record.assign_coords({self.axis: np.arange(rows)})
+        for name in (VERSION_ATTRIBUTE, AXIS):
+            del record.attrs[name]
+        return name_all(record)
+
+    def close(self) -> None:
+        """Write the rows that are still in memory."""
+        self.flush()
+
+    def __enter__(self) -> GrowingRecord:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _room(self) -> int:
+        """The rows that the buffer still takes; it is full where chunks end."""
+        return self._buffer.length - self.written % self._buffer.length - self._buffer.rows
+
+    def _flush_if_due(self) -> None:
+        if self._room() == 0 or time.monotonic() - self._flushed > self.seconds:
+            self.flush()
+
+    def _reserve(self, rows: int) -> None:
+        """Double the arrays until they have room, in the order that never shows readers arrays of two lengths."""
+        capacity = self._capacity
+        while capacity < rows:
+            capacity *= 2
+        if capacity > self._capacity:
+            for name in self._growing:
+                self._arrays[name].resize(tuple(self._sizes(name, capacity).values()))
+            zarr.consolidate_metadata(self.path, zarr_format=ZARR_FORMAT)
+            self._capacity = capacity
+
+    def _set_written(self, rows: int) -> None:
+        self._count[()] = rows
+        self.written = rows
+
+    def _sizes(self, name: str, rows: int | None = None) -> dict[str, int]:
+        """The dimensions of a variable, with another number of rows if given."""
+        sizes = zip(self._dimensions[name], self._arrays[name].shape, strict=True)
+        return {each: size if rows is None or each != self.axis else rows for each, size in sizes}
+
+    def _slice(self, name: str, start: int, stop: int) -> tuple[slice, ...]:
+        """Rows of a variable."""
+        return tuple(slice(start, stop) if each == self.axis else slice(None) for each in self._dimensions[name])
+
+
+def _stop(place: _Place) -> int:
+    """The number of rows that there must be for a place on the axis."""
+    if isinstance(place, slice):
+        return place.stop or 0
+    return 1 + int(np.max(place, initial=-1))

@@ -1,0 +1,217 @@
+"""The layout of a running record: its arrays with their chunks, how it is made, and which values fit into it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+import zarr
+
+from dynascope import __version__
+from dynascope.arguments import require
+from dynascope.errors import InputError
+from dynascope.results.format_version import FORMAT_VERSION, VERSION_ATTRIBUTE
+from dynascope.results.names import Names, name_all
+from dynascope.results.schema import CONVENTION
+
+__all__ = [
+    "AXIS",
+    "DIMENSIONS",
+    "WRITTEN",
+    "ZARR_FORMAT",
+    "fill_value",
+    "fitted",
+    "make_folder",
+    "power_of_two",
+    "region",
+]
+
+# Version 2 of the zarr format specifies fixed-length text and consolidated metadata, which version 3 does not yet. The
+# consolidated metadata are one file, so that a reader never sees a record in which only some arrays were doubled.
+ZARR_FORMAT = 2
+WRITTEN, AXIS = "written", "growing_axis"
+DIMENSIONS = "_ARRAY_DIMENSIONS"  # the attribute in which xarray looks for them
+_CHUNK_BYTES, _MOST_ROWS = 2**18, 2**13
+
+
+def make_folder(
+    target: Path,
+    variables: Mapping[str, tuple[Sequence[str], Any]],
+    axis: str,
+    coords: Mapping[str, Any],
+    attrs: Mapping[str, Any],
+    names: Names | None,
+    chunks: Mapping[str, int],
+) -> None:
+    """Make the folder of an empty record, with the arguments of `GrowingRecord.create`.
+
+    Raises:
+        InputError: The arguments do not fit together.
+    """
+    template = _template(variables, axis, coords, attrs, names)
+    partial = target.with_name(f".{target.stem}.partial-{secrets.token_hex(4)}{target.suffix}")
+    template.drop_vars(list(variables)).to_zarr(partial, zarr_format=ZARR_FORMAT, consolidated=False)
+    group = zarr.open_group(partial, mode="r+", zarr_format=ZARR_FORMAT, use_consolidated=False)
+    pieces = {name: _chunk(template[name], axis, chunks) for name in variables}
+    capacity = max(piece[axis] for piece in pieces.values() if axis in piece)
+    for name, piece in pieces.items():
+        values = template[name]
+        group.create_array(
+            name,
+            shape=[capacity if dimension == axis else values.sizes[dimension] for dimension in piece],
+            chunks=tuple(piece.values()),
+            dtype=values.dtype,
+            # xarray hides values that equal the fill value of an array; only NaN may be hidden.
+            fill_value=np.nan if values.dtype.kind == "f" else None,
+            attributes={**values.attrs, DIMENSIONS: list(piece)},
+        )
+    count = group.create_array(WRITTEN, shape=[], dtype=int, fill_value=None, attributes={DIMENSIONS: []})
+    count[()] = 0
+    zarr.consolidate_metadata(partial, zarr_format=ZARR_FORMAT)
+    os.rename(partial, target)
+
+
+def power_of_two(limit: float) -> int:
+    """The largest power of two up to the limit, at least 1 and at most the rows that a chunk may have.
+
+    Example:
+        >>> power_of_two(100), power_of_two(0.5), power_of_two(1e9)
+        (64, 1, 8192)
+    """
+    return 1 << max(0, int(min(limit, _MOST_ROWS)).bit_length() - 1)
+
+
+def fill_value(dtype: np.dtype) -> Any:
+    """What a cell holds that was not written: NaN, 0, false or empty text."""
+    return np.nan if dtype.kind == "f" else dtype.type()
+
+
+def fitted(name: str, value: Any, dtype: np.dtype) -> np.ndarray:
+    """The value as an array of the type, unless the type cannot hold it.
+
+    Example:
+        >>> fitted("status", 3, np.dtype("int8"))
+        array(3, dtype=int8)
+        >>> fitted("status", 300, np.dtype("int8"))
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: the type int8 of 'status' cannot hold the given int64: ...
+    """
+    array = np.asarray(value)
+    if array.dtype == dtype:
+        return array
+    kinds = array.dtype.kind, dtype.kind
+    fits = kinds.count("U") != 1 and (np.can_cast(array.dtype, dtype, "same_kind") or set(kinds) <= {"i", "u"})
+    changed = array.astype(dtype) if fits else array
+    require(
+        fits and (dtype.kind not in "iuU" or np.array_equal(changed, array)),
+        f"the type {dtype} of {name!r} cannot hold the given {array.dtype}",
+        argument=name,
+        value=value,
+        remedy="convert the value, or create the record with another type",
+    )
+    return changed
+
+
+def region(
+    name: str, value: Any, dtype: np.dtype, sizes: Mapping[str, int], places: Mapping[str, Any]
+) -> tuple[Any, np.ndarray]:
+    """A region of a variable, as zarr selects it, and its values.
+
+    Raises:
+        InputError: A place that the variable does not have, or a value of another shape or type.
+
+    Example:
+        >>> region("loss", [1, 2], np.dtype(float), {"cell": 3, "step": 2}, {"cell": 1})
+        ((1, slice(0, 2, 1)), array([1., 2.]))
+    """
+    selection, shape = [], []
+    for dimension, size in sizes.items():
+        place = places.get(dimension, slice(None))
+        try:
+            index = np.arange(size)[place]
+        except IndexError as error:
+            raise InputError(
+                f"the place {place} is not in the dimension {dimension!r} of {size}",
+                argument="places",
+                value=place,
+                remedy="give indices from 0 on",
+            ) from error
+        shape += index.shape
+        selection.append(
+            slice(*place.indices(size)) if isinstance(place, slice) else index if index.ndim else int(index)
+        )
+    array = fitted(name, value, dtype)
+    require(
+        array.shape == tuple(shape),
+        f"{name!r} has the shape {array.shape}, and the region the shape {tuple(shape)}",
+        argument=name,
+        value=array.shape,
+        remedy="give one value for each place",
+    )
+    return tuple(selection) or ..., array
+
+
+def _template(
+    variables: Mapping[str, tuple[Sequence[str], Any]],
+    axis: str,
+    coords: Mapping[str, Any],
+    attrs: Mapping[str, Any],
+    names: Names | None,
+) -> xr.Dataset:
+    """The record without any row."""
+    try:
+        labels = xr.Dataset(coords=coords)
+    except ValueError as error:
+        raise InputError(
+            f"the coordinates do not fit together ({error})", argument="coords", remedy="give labels of equal lengths"
+        ) from None
+    sizes = {**labels.sizes, axis: 0}
+    for name, (dimensions, _) in variables.items():
+        missing = [dimension for dimension in dimensions if dimension not in sizes]
+        for fits, problem in (
+            (not missing, f"the dimension {''.join(missing[:1])!r} of {name!r} has no labels"),
+            (len({*dimensions}) == len(dimensions), f"{name!r} has a dimension twice"),
+            (name != WRITTEN and name not in labels.coords, f"the name {name!r} is taken"),
+        ):
+            require(
+                fits,
+                problem,
+                argument="variables",
+                value=name,
+                remedy="give labels for every dimension but the axis, and each variable its own name",
+            )
+    require(
+        axis not in labels.sizes and any(axis in dimensions for dimensions, _ in variables.values()),
+        f"the axis {axis!r} has labels in coords" if axis in labels.sizes else f"no variable grows along {axis!r}",
+        argument="axis",
+        value=axis,
+        remedy="name the dimension along which variables grow; its labels are a variable",
+    )
+    empty = {}
+    for name, (dimensions, kind) in variables.items():
+        dtype = np.dtype(kind)
+        require(
+            dtype.kind in "fiubU" and dtype.itemsize > 0,
+            f"the type of {name!r} is {dtype}",
+            argument="variables",
+            value=str(kind),
+            remedy="use real numbers, truth values, or text of a given length such as 'U20'",
+        )
+        empty[name] = (list(dimensions), np.empty([sizes[each] for each in dimensions], dtype))
+    about = {"convention": CONVENTION, "version": __version__, **attrs, VERSION_ATTRIBUTE: FORMAT_VERSION, AXIS: axis}
+    return name_all(labels.assign(empty).assign_attrs(about), names)
+
+
+def _chunk(values: xr.DataArray, axis: str, chunks: Mapping[str, int]) -> dict[str, int]:
+    """The size of a chunk along each dimension of a variable."""
+    sizes = {str(name): max(1, min(chunks.get(str(name), size), size)) for name, size in values.sizes.items()}
+    if axis in sizes:
+        sizes[axis] = 1
+        sizes[axis] = power_of_two(_CHUNK_BYTES / (np.prod(list(sizes.values())) * values.dtype.itemsize))
+    return sizes

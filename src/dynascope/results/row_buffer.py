@@ -1,0 +1,105 @@
+"""Rows of a running record that wait in memory until they are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dynascope.arguments import require
+from dynascope.results.growing_layout import fitted, power_of_two
+
+__all__ = ["RowBuffer"]
+
+_BYTES = 2**22
+
+
+class RowBuffer:
+    """A block of rows in memory, for each growing variable.
+
+    Args:
+        shapes: For each variable its dimensions with their sizes.
+        dtypes: The type of each variable.
+        axis: The growing dimension.
+
+    Attributes:
+        length: The number of rows that fit, a power of two.
+        rows: The number of rows that wait.
+    """
+
+    def __init__(self, shapes: Mapping[str, Mapping[str, int]], dtypes: Mapping[str, np.dtype], axis: str) -> None:
+        self._shapes = {name: tuple(n for each, n in shape.items() if each != axis) for name, shape in shapes.items()}
+        self._places = {name: list(shape).index(axis) for name, shape in shapes.items()}
+        rows = {name: tuple(n for each, n in shape.items() if each != axis) for name, shape in shapes.items()}
+        size = sum(math.prod(shape) * dtypes[name].itemsize for name, shape in rows.items())
+        # Chunks have powers of two rows too, so that a full buffer is made of whole chunks or fills a part of one.
+        self.length, self.rows = power_of_two(_BYTES / max(1, size)), 0
+        self._values = {name: np.empty((self.length, *shape), dtypes[name]) for name, shape in rows.items()}
+        self._layout = [(name, values, values.dtype, values.shape[1:]) for name, values in self._values.items()]
+
+    @property
+    def bytes_of_a_row(self) -> int:
+        """The size of a row."""
+        return sum(values[0].nbytes for values in self._values.values())
+
+    def add_row(self, values: Mapping[str, Any]) -> bool:
+        """Add the values if they are one row, without more work than that, since this runs in every step of a run."""
+        if values.keys() != self._values.keys():
+            return False
+        place = self.rows
+        for name, buffer, dtype, shape in self._layout:
+            value = np.asarray(values[name])
+            if value.dtype != dtype:
+                value = fitted(name, value, dtype)
+            if value.shape != shape:
+                return False  # what was written is not counted
+            buffer[place] = value
+        self.rows = place + 1
+        return True
+
+    def put(self, blocks: Sequence[np.ndarray], start: int, stop: int) -> None:
+        """Add the rows from `start` to `stop` of blocks, for which there must be room."""
+        end = self.rows + stop - start
+        for buffer, block in zip(self._values.values(), blocks, strict=True):
+            buffer[self.rows : end] = block[start:stop]
+        self.rows = end
+
+    def waiting(self) -> dict[str, np.ndarray]:
+        """The rows that wait, with the growing axis in its place."""
+        return {name: np.moveaxis(each[: self.rows], 0, self._places[name]) for name, each in self._values.items()}
+
+    def blocks(self, values: Mapping[str, Any]) -> tuple[list[np.ndarray], int]:
+        """The values of several rows with the growing axis first, and the number of rows.
+
+        Raises:
+            InputError: As `GrowingRecord.append`.
+        """
+        require(
+            values.keys() == self._values.keys(),
+            f"a row has {sorted(values)}, and the record has {sorted(self._values)}",
+            argument="values",
+            remedy="give exactly the variables that grow",
+        )
+        arrays = [fitted(name, values[name], buffer.dtype) for name, buffer in self._values.items()]
+        blocks = []
+        for (name, buffer), value in zip(self._values.items(), arrays, strict=True):
+            fits = value.ndim == buffer.ndim
+            block = np.moveaxis(value, self._places[name], 0) if fits else value
+            require(
+                fits and block.shape[1:] == buffer.shape[1:],
+                f"{name!r} has the shape {value.shape}, and a row the shape {buffer.shape[1:]}",
+                argument=name,
+                value=value.shape,
+                remedy="give one row, or for all variables the same number of rows",
+            )
+            blocks.append(block)
+        lengths = {len(block) for block in blocks}
+        require(
+            len(lengths) == 1,
+            f"the variables have {sorted(lengths)} rows",
+            argument="values",
+            remedy="give all variables the same number of rows",
+        )
+        return blocks, lengths.pop()
