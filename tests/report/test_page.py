@@ -17,9 +17,8 @@ from plotly.offline import get_plotlyjs_version
 from dynascope.comparison.effect import Hypothesis, report_effects
 from dynascope.comparison.verdict import HEADINGS
 from dynascope.errors import InputError
-from dynascope.plot import Chart, to_attributes, traces
+from dynascope.plot import Chart, to_attributes
 from dynascope.report import render_page, write_page
-from dynascope.report.interactive import kept_points, lines_figure, staircase_figure
 from dynascope.results import make_record
 
 TIME = np.linspace(0.0, 10.0, 5001)
@@ -263,30 +262,12 @@ def test_every_member_of_a_small_ensemble_is_drawn():
 
 @pytest.mark.slow
 def test_a_large_ensemble_is_cut_and_the_page_says_so():
-    tree = study(seeds=70)
-    figure = lines_figure(traces.curves(tree, "mode_strength"), "mode_strength")
-    lines = list(figure.select_traces({"mode": "lines"}))
-    assert sum(line.meta for line in lines if line.line.dash is None) == 100
-    assert sum(line.meta for line in lines if line.line.dash is not None) == 2
-    assert re.search(r"142\D+102\D", " ".join(Outline(render_page(tree)).text))
-
-
-def test_curves_are_thinned_to_two_thousand_points_and_keep_both_ends():
-    observed = next(staircase_figure(traces.staircase(study()), jumps=[]).select_traces({"mode": "lines"}))
-    assert 1000 < len(observed.x) <= 2000
-    assert (observed.x[0], observed.x[-1]) == (0.0, 10.0)
-
-
-@pytest.mark.parametrize(
-    "x", [np.linspace(0, 1, 10_001), np.geomspace(1e-9, 1, 10_001), np.linspace(0, 1, 10_001) ** 4]
-)
-def test_a_thinned_curve_resolves_both_a_linear_and_a_logarithmic_axis(x):
-    kept = x[kept_points(x, 2000)]
-    # A thousand points of each kind leave gaps of 1/999 of the axis, or what the samples themselves leave.
-    assert np.diff(kept).max() <= 1 / 999 + np.diff(x).max()
-    positive, all_positive = kept[kept > 0], x[x > 0]
-    reach = np.log(all_positive[-1] / all_positive[0])
-    assert np.diff(np.log(positive)).max() <= reach / 999 + np.diff(np.log(all_positive)).max()
+    outline = Outline(render_page(study(seeds=70)))
+    _, strength = outline.figures()
+    lines = [trace for trace in strength["data"] if trace["mode"] == "lines"]
+    assert sum(line["meta"] for line in lines if "dash" not in line["line"]) == 100
+    assert sum(line["meta"] for line in lines if "dash" in line["line"]) == 2
+    assert re.search(r"142\D+102\D", " ".join(outline.text))
 
 
 def test_values_that_are_not_finite_are_gaps():
@@ -413,9 +394,10 @@ def test_planes_are_on_the_page_though_their_paths_turn_back():
     tree = xr.DataTree.from_dict({"observed": record})
     tree.attrs["planes"] = [["a", "b"]]
     page = render_page(tree)
-    (path,) = Outline(page).figures()[0]["data"]
+    path, start = Outline(page).figures()[0]["data"]
     np.testing.assert_array_equal(numbers(path["x"]), [2.0, 0.0, 1.0])
     np.testing.assert_array_equal(numbers(path["y"]), [3.0, 1.0, 1.0])
+    assert (numbers(start["x"]).tolist(), numbers(start["y"]).tolist()) == ([2.0], [3.0])
 
 
 def test_hypotheses_are_told_in_a_table_and_not_judged():

@@ -6,26 +6,26 @@ Without axes it makes a bare `matplotlib.figure.Figure`, which touches neither p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 from dynascope.arguments import require
-from dynascope.plot import traces
-from dynascope.plot.axes import axis_label, count_ticks, is_crowded, is_logarithmic, is_power_law, literal
-from dynascope.plot.chart import from_attributes
-from dynascope.plot.chart_figure import chart_height, draw_chart
-from dynascope.plot.learned_features import draw_features, features_height, find_features, learned_features
-from dynascope.plot.style import name_lines, new_axes, number_jumps, stroke, styled
+from dynascope.errors import InputError
+from dynascope.plot.chart import Chart, Log, from_attributes
+from dynascope.plot.drawing import describe_chart, undeclared
+from dynascope.plot.learned_features import draw_features, features_height, find_features
+from dynascope.plot.lines import curve_names
+from dynascope.plot.matplotlib_figure import WIDTH, caption_height, draw, draw_with_caption, new_axes, styled
 from dynascope.results import TreeView
 from dynascope.results.tree_view import Tree
 from dynascope.results.whole_files import written_beside
 
-__all__ = ["curves", "features", "figure", "plane", "save_figure", "staircase"]
+__all__ = ["curves", "draw_chart", "features", "figure", "plane", "save_figure", "staircase"]
 
+_LOG: dict[tuple[bool, bool], Log] = {(False, False): "", (True, False): "x", (False, True): "y", (True, True): "xy"}
 _DATELESS = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
@@ -53,13 +53,7 @@ def staircase(tree: Tree, axes: Axes | None = None, *, log_time: bool = False, l
         >>> staircase(predicted).get_ylabel()
         'loss'
     """
-    lines = traces.staircase(tree)
-    axes = axes or new_axes()
-    _draw(axes, lines, "loss", log_time, log_loss)
-    steps = [line for line in lines if line.side == "predicted"]
-    if len(steps) == 1:
-        number_jumps(axes, steps[0])
-    return axes
+    return _draw(tree, Chart("loss", staircase=True, log=_LOG[log_time, log_loss]), axes)
 
 
 def curves(
@@ -91,10 +85,15 @@ def curves(
         >>> len(curves(observed, "accuracy").lines)
         1
     """
-    lines = traces.curves(tree, variable)
-    axes = axes or new_axes()
-    _draw(axes, lines, variable, log_time, log_values or is_power_law(lines))
-    return axes
+    known = curve_names(TreeView.of(tree))
+    require(
+        variable in known,
+        f"no side of the tree has a curve {variable!r}",
+        argument="variable",
+        value=variable,
+        remedy=f"choose one of {', '.join(known)}" if known else "pass a tree with a variable over time",
+    )
+    return _draw(tree, Chart(variable, over="", log=_LOG[log_time, log_values]), axes)
 
 
 def plane(tree: Tree, horizontal: str, vertical: str, axes: Axes | None = None) -> Axes:
@@ -118,12 +117,32 @@ def plane(tree: Tree, horizontal: str, vertical: str, axes: Axes | None = None) 
         >>> plane(make_record(values, {"time": [0.0, 1.0]}), "first_weight", "output").get_xlabel()
         'first weight'
     """
-    lines = traces.plane(tree, horizontal, vertical)
-    axes = axes or new_axes()
-    _draw(axes, lines, vertical, False, False)
-    for line in lines:
-        axes.plot(line.x[:1], line.y[:1], "o", color=line.colour, markersize=4)
-    return axes
+    return _draw(tree, Chart(vertical, over=horizontal), axes)
+
+
+def draw_chart(tree: Tree, chart: Chart, figure: Figure | SubFigure | None = None) -> Figure | SubFigure:
+    """Draw a declared chart, with its caption below.
+
+    Args:
+        tree: What `compare` returns, or a record of one side alone.
+        chart: The declaration.
+        figure: What to draw on; by default a new figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        InputError: The tree lacks something that the chart or its caption names.
+
+    Example:
+        >>> from dynascope.results import make_record
+        >>> record = make_record({"loss": (["time"], [1.0, 0.1])}, {"time": [0.0, 1.0]})
+        >>> draw_chart(record, Chart("loss", log="y")).axes[0].get_yscale()
+        'log'
+    """
+    figure = figure or Figure(figsize=(WIDTH, caption_height(chart)), layout="constrained")
+    draw_with_caption(describe_chart(tree, chart), figure)
+    return figure
 
 
 def features(tree: Tree, axes: Axes | None = None) -> Axes:
@@ -151,7 +170,13 @@ def features(tree: Tree, axes: Axes | None = None) -> Axes:
         >>> [label.get_text() for label in features(predicted).get_xticklabels()]
         ['age', 'mass']
     """
-    found = learned_features(tree)
+    found = find_features(tree)
+    if found is None:
+        raise InputError(
+            "the prediction names no features",
+            argument="tree",
+            remedy="pass a tree whose predicted side has input_feature, learned_direction or coefficient",
+        )
     return draw_features(found, axes or new_axes(height=features_height(found)))
 
 
@@ -166,37 +191,30 @@ def figure(tree: Tree) -> Figure:
         InputError: The tree holds nothing that can be drawn, or lacks what a declared figure names.
     """
     view = TreeView.of(tree)
-    declared = from_attributes(view.attributes.get("figures", []))
-    if declared:
-        heights = [chart_height(chart) for chart in declared]
-        drawing = Figure(figsize=(7.2, sum(heights)), layout="constrained")
-        parts = drawing.subfigures(len(declared), 1, squeeze=False, height_ratios=heights)[:, 0]
-        for chart, part in zip(declared, parts, strict=True):
+    charts = from_attributes(view.attributes.get("figures", []))
+    if charts:
+        heights = [caption_height(chart) for chart in charts]
+        whole = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
+        parts = whole.subfigures(len(charts), 1, squeeze=False, height_ratios=heights)[:, 0]
+        for chart, part in zip(charts, parts, strict=True):
             draw_chart(view, chart, part)
-        return drawing
-    panels: list[tuple[float, Callable[[Axes], Axes]]] = []
-    names = traces.curve_names(view)
-    if view.staircase is not None:
-        crowded = is_crowded(traces.staircase(view))
-        panels.append((3.4, lambda axes: staircase(view, axes, log_time=crowded)))
-        names = [name for name in names if name != "loss"]
-    panels += [(3.6, lambda axes, x=x, y=y: plane(view, x, y, axes)) for x, y in traces.planes(view)]
-    panels += [(3.0, lambda axes, name=name: curves(view, name, axes)) for name in names]
-    learned = find_features(view)
-    if learned is not None:
-        panels.append((features_height(learned), lambda axes: draw_features(learned, axes)))
+        return whole
+    drawings, learned = undeclared(view), find_features(view)
+    heights = [3.0 if each.chart.over == "" else 3.4 if each.chart.staircase else 3.6 for each in drawings]
+    heights += [] if learned is None else [features_height(learned)]
     require(
-        bool(panels),
+        bool(heights),
         "the tree holds nothing that can be drawn",
         argument="tree",
         remedy="pass what predict, observe or compare return",
     )
-    heights = [height for height, _ in panels]
-    drawing = Figure(figsize=(7.2, sum(heights)), layout="constrained")
-    grid = drawing.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
-    for axes, (_, draw) in zip(grid[:, 0], panels, strict=True):
-        draw(styled(axes))
-    return drawing
+    whole = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
+    grid = [styled(axes) for axes in whole.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]]
+    for axes, drawing in zip(grid, drawings, strict=False):
+        draw(drawing, [axes])
+    if learned is not None:
+        draw_features(learned, grid[-1])
+    return whole
 
 
 def save_figure(figure: Figure, path: str | PathLike[str]) -> Path:
@@ -225,14 +243,7 @@ def save_figure(figure: Figure, path: str | PathLike[str]) -> Path:
     return path
 
 
-def _draw(axes: Axes, lines: Sequence[traces.Trace], name: str, log_x: bool, log_y: bool) -> None:
-    labels = list(dict.fromkeys(line.label for line in lines))
-    for line in lines:
-        axes.plot(line.x, line.y, color=line.colour, **stroke(line.side, line.alone, crowded=len(labels) > 1))
-    axes.set_xlabel(literal(lines[0].x_label or axis_label(lines[0].axis)))
-    axes.set_ylabel(literal(lines[0].y_label or axis_label(name)))
-    log_x = log_x or is_logarithmic(lines)
-    axes.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
-    if (ticks := count_ticks(lines)) and not log_x:
-        axes.set_xticks(list(ticks), list(ticks.values()))
-    name_lines(axes, lines)
+def _draw(tree: Tree, chart: Chart, axes: Axes | None) -> Axes:
+    axes = axes or new_axes()
+    draw(describe_chart(tree, chart, automatic=True), [axes])
+    return axes

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.image import imsave
 
-from dynascope.plot.learned_features import MOST_PICTURES, find_features
+from dynascope.plot.learned_features import MOST_PICTURES, extent, find_features
 from dynascope.results import TreeView
 from dynascope.results.numbers import number
 
@@ -71,39 +71,32 @@ def patterns(view: TreeView) -> Patterns | None:
     found = find_features(view)
     if found is None:
         return None
-    values, image_shape = found
-    jumps, numbers = [str(each) for each in values["jump"].to_numpy()], np.nan_to_num(values.to_numpy())
-    said = [f"{_TITLES[str(values.name)]}. Red is positive, blue negative."]
-    said.append("All have one scale." if image_shape is None else "Each picture has a scale of its own.")
-    if len(jumps) > MOST_PICTURES:
-        said.append(f"The first {MOST_PICTURES} of {len(jumps)} are shown.")
-    jumps, numbers = jumps[:MOST_PICTURES], numbers[:MOST_PICTURES]
-    if image_shape is not None:
-        pictures = [_picture(each.reshape(image_shape)) for each in numbers]
-        return Patterns(" ".join(said), jumps, pictures, [], False, False)
-    names = [str(each) for each in values["feature"].to_numpy()]
-    kept = np.arange(len(names))
-    if len(names) > _MOST_INPUTS:
+    caption = [f"{_TITLES[found.name]}. Red is positive, blue negative."]
+    caption.append("All have one scale." if found.image_shape is None else "Each picture has a scale of its own.")
+    jumps, numbers = found.jumps[:MOST_PICTURES], np.nan_to_num(found.values[:MOST_PICTURES])
+    if len(found.jumps) > MOST_PICTURES:
+        caption.append(f"The first {MOST_PICTURES} of {len(found.jumps)} are shown.")
+    if found.image_shape is not None:
+        pictures = [_picture(np.nan_to_num(each)) for each in found.pictures]
+        return Patterns(" ".join(caption), jumps, pictures, [], False, False)
+    kept = np.arange(len(found.features))
+    if len(kept) > _MOST_INPUTS:
         kept = np.sort(np.argsort(-np.abs(numbers).max(axis=0, initial=0.0), kind="stable")[:_MOST_INPUTS])
-        said.append(f"Of {len(names)} inputs those {_MOST_INPUTS} are shown that take part the most.")
-    extent = _extent(numbers)
-    rows = [(names[i], [_cell(float(value), extent) for value in numbers[:, i]]) for i in kept]
-    return Patterns(" ".join(said), jumps, [], rows, len(jumps) <= _MOST_WRITTEN, values.name == "learned_direction")
+        caption.append(f"Of {len(found.features)} inputs those {_MOST_INPUTS} are shown that take part the most.")
+    largest = extent(numbers)
+    rows = [(found.features[i], [_cell(float(value), largest) for value in numbers[:, i]]) for i in kept]
+    in_spreads = found.name == "learned_direction"
+    return Patterns(" ".join(caption), jumps, [], rows, len(jumps) <= _MOST_WRITTEN, in_spreads)
 
 
-def _cell(value: float, extent: float) -> Cell:
+def _cell(value: float, largest: float) -> Cell:
     # What is beyond two digits of the largest is not seen in its colour either; zero has no sign.
-    seen = round(value, 1 - math.floor(math.log10(extent))) + 0.0
-    return Cell(round(100 * abs(value) / extent), value > 0, number(seen, 2))
+    seen = round(value, 1 - math.floor(math.log10(largest))) + 0.0
+    return Cell(round(100 * abs(value) / largest), value > 0, number(seen, 2))
 
 
-def _picture(values: Float[np.ndarray, "height width"]) -> str:
-    shares = values / _extent(values)
+def _picture(shares: Float[np.ndarray, "height width"]) -> str:
     colours = np.where(shares[..., None] > 0, _RED, _BLUE)
     drawn = io.BytesIO()
     imsave(drawn, np.concatenate([colours, np.abs(shares)[..., None]], axis=-1), format="png", metadata={})
     return "data:image/png;base64," + base64.b64encode(drawn.getvalue()).decode()
-
-
-def _extent(values: np.ndarray) -> float:
-    return float(np.abs(values).max(initial=0.0)) or 1.0

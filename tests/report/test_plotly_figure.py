@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import plotly.graph_objects as go
-import pytest
 import xarray as xr
 
-from dynascope.plot import Chart, traces
-from dynascope.plot.layout import lay_out
-from dynascope.report.interactive import chart_plot, lines_figure, staircase_figure
+from dynascope.plot import Chart
+from dynascope.plot.drawing import Axis, Drawing, Panel, describe_chart, undeclared
+from dynascope.plot.lines import Line
+from dynascope.report.plotly_figure import plotly_figure
 from dynascope.results import TreeView, make_record
 
 TIME = np.linspace(0.0, 1.0, 5)
@@ -30,7 +30,7 @@ def tree(modes: int = 2, seeds: int = 0) -> xr.DataTree:
 
 
 def drawn(chart: Chart, **options) -> go.Figure:
-    return chart_plot(lay_out(tree(**options), chart))
+    return plotly_figure(describe_chart(tree(**options), chart))
 
 
 def test_a_chart_is_solid_and_dashed_in_the_colours_of_its_members():
@@ -71,9 +71,9 @@ def test_an_interval_is_a_band_and_of_points_it_is_bars():
 
 def test_a_band_stays_above_zero_where_the_axis_is_logarithmic():
     chart = Chart("strength", interval=("low", "high"), log="y", members={"mode": (1,)})
-    layout = lay_out(tree(), chart)
-    layout.series[0].low[0] = -1.0
-    (band,) = [mark for mark in chart_plot(layout).data if mark.fill == "toself"]
+    drawing = describe_chart(tree(), chart)
+    drawing.panels[0].lines[0].low[0] = -1.0
+    (band,) = [mark for mark in plotly_figure(drawing).data if mark.fill == "toself"]
     assert len(band.y) == 8
     assert np.min(band.y) > 0
 
@@ -109,31 +109,50 @@ def test_members_of_an_ensemble_share_a_trace_with_gaps():
     assert np.flatnonzero(np.isnan(observed.y)).tolist() == [5, 11]
 
 
-@pytest.mark.parametrize("name", ["strength", "tiny"])
-def test_axis_titles_keep_clear_of_long_numbers(name):
-    layout = lines_figure(traces.curves(tree(), name), name).layout
-    assert layout.yaxis.automargin
-    assert layout.xaxis.automargin
-
-
 def test_numbers_whose_ratio_is_beyond_all_numbers_are_drawn():
     record = make_record({"found": (["time"], [1e-300, 1.0, 1e300])}, {"time": [0.0, 1.0, 2.0]})
-    figure = lines_figure(traces.curves(record, "found"), "found", log_values=True)
+    figure = plotly_figure(describe_chart(record, Chart("found", log="y")))
     assert figure.layout.yaxis.minorloglabels == "none"
     np.testing.assert_array_equal(figure.data[0].y, [1e-300, 1.0, 1e300])
 
 
-def test_a_staircase_that_a_late_jump_stretches_has_a_logarithmic_axis_from_before_the_first_jump():
-    def figure(last: float) -> go.Figure:
-        columns = {"jump_time": [30.0, 40.0, last], "loss_before": [1.0, 0.5, 0.2], "loss_after": [0.5, 0.2, 0.1]}
-        record = make_record({name: (["jump"], values) for name, values in columns.items()}, {"jump": [1, 2, 3]})
-        run = make_record({"loss": (["time"], np.ones(901))}, {"time": np.linspace(0, last, 901)})
-        view = TreeView.of(xr.DataTree.from_dict({"observed": run, "predicted": record}))
-        return staircase_figure(traces.staircase(view), view.staircase.rows)
+def test_a_staircase_that_a_late_jump_stretches_names_what_each_jump_learns():
+    columns = {"jump_time": [30.0, 40.0, 9e3], "loss_before": [1.0, 0.5, 0.2], "loss_after": [0.5, 0.2, 0.1]}
+    record = make_record({name: (["jump"], values) for name, values in columns.items()}, {"jump": [1, 2, 3]})
+    (drawing,) = undeclared(TreeView.of(record))
+    figure = plotly_figure(drawing)
+    assert figure.layout.xaxis.type == "log"
+    assert [tuple(each)[:3] for each in figure.data[-1].customdata] == list(zip(*columns.values(), strict=True))
 
-    late = figure(9000.0)
-    assert late.layout.xaxis.type == "log"
-    # No decades stand empty before the first jump.
-    assert all(np.min(line.x) >= 2.9 for line in late.data)
-    assert figure(90.0).layout.xaxis.type == "linear"
-    assert min(np.min(line.x) for line in figure(90.0).data) == 0
+
+def layout(*, y: tuple[float, float] = (-9.0, -8.0), log: bool = True, words: tuple[str, ...] = ()) -> go.Layout:
+    """The layout of a line between these powers of ten."""
+    line = Line("observed", "", np.array([1e-3, 1e3]), np.array([10 ** y[0], 10 ** y[1]]))
+    ticks = Axis("<time>", log, (-3.0, 3.0), dict(enumerate(words)), (-0.5, len(words) - 0.5) if words else None)
+    return plotly_figure(Drawing(Chart("loss"), "", ticks, (Panel([line], Axis("loss", log, y)),))).layout
+
+
+def test_words_stand_along_the_axes_clear_of_numbers_and_cannot_become_markup():
+    drawn = layout()
+    assert (drawn.xaxis.title.text, drawn.yaxis.title.text) == ("&lt;time&gt;", "loss")
+    assert drawn.xaxis.automargin
+    assert drawn.yaxis.automargin
+
+
+def test_digits_between_powers_of_ten_are_written_only_where_there_are_few_powers():
+    assert (layout().xaxis.minorloglabels, layout().yaxis.minorloglabels) == ("none", "complete")
+    # Of a single number plotly would show two powers, whose digits would lie over each other.
+    assert layout(y=(1.0, 1.0)).yaxis.range == (0.5, 1.5)
+    assert [layout(y=(0.0, decades)).yaxis.dtick for decades in (0.5, 1.0, 2.0, 3.0)] == [None, "D2", "D2", None]
+    assert layout(log=False).yaxis.dtick is None
+
+
+def test_numbers_that_are_neither_small_nor_large_are_written_out():
+    ways = [layout(y=span).yaxis.exponentformat for span in ((-3.0, -1.0), (-9.0, -8.0), (0.0, 3.0))]
+    assert ways == ["none", "power", "power"]
+
+
+def test_words_at_the_ends_of_an_axis_have_room_and_lean_where_they_are_long():
+    short, long = layout(words=("a", "b")).xaxis, layout(words=("a" * 30, "b" * 30)).xaxis
+    assert (short.type, short.range, short.tickangle) == ("linear", (-0.5, 1.5), None)
+    assert long.tickangle < 0

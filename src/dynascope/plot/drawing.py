@@ -1,0 +1,282 @@
+"""The description of a figure: lines, axes and labels, which the back-ends for files and pages only translate."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from dynascope.plot.caption import fill_caption
+from dynascope.plot.chart import Chart
+from dynascope.plot.lines import AT_SCALE, Found, Line, curve_names, find_lines, is_path, planes
+from dynascope.results import TreeView
+from dynascope.results.tree_view import Tree
+
+__all__ = ["Axis", "Drawing", "EndLabel", "Jump", "Panel", "describe_chart", "undeclared"]
+
+_MOST_IN_A_LEGEND = 4
+_MOST_TICKS = 12  # integers along an axis that each have a tick
+_APART = 0.055  # of the height of the axes, between two labels
+_UPON = 5e-4  # of it, within which two lines are one to the eye
+_LOGARITHMIC = ("scaling_parameter", "scale", "learning_rate", "samples", "compute", "neurons")
+_CLOCKS = ("time", "step", "sampled_step")
+_RATIO = 100.0  # of the largest to the smallest x from which on an axis may be logarithmic
+_STRAIGHT = 0.97  # correlation of logarithms that makes a power law
+
+
+class EndLabel(NamedTuple):
+    """A label at the end of a line."""
+
+    x: float
+    y: float
+    text: str
+    colour: str
+
+
+class Jump(NamedTuple):
+    """A numbered jump of a staircase: its time, the loss before and after it, and what is learned."""
+
+    x: float
+    before: float
+    after: float
+    learned: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """An axis.
+
+    Attributes:
+        label: The text along it.
+        log: Whether it is logarithmic.
+        decades: Decimal logarithms of the smallest and largest positive number on it.
+        ticks: The text at each place, if there are few places; otherwise empty.
+        range: Both ends, or None to fit the data.
+        zero: Whether a line marks zero.
+    """
+
+    label: str
+    log: bool = False
+    decades: tuple[float, float] = (0.0, 0.0)
+    ticks: Mapping[int, str] = dataclasses.field(default_factory=dict)
+    range: tuple[float, float] | None = None
+    zero: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """Lines on a pair of axes.
+
+    Attributes:
+        lines: The lines.
+        y: The vertical axis.
+        legend: Labels in the legend, each with its colour.
+        ends: Labels at the ends of the lines, where there are too many for a legend.
+        jumps: Numbered jumps.
+        starts: Whether a dot marks the start of each line.
+    """
+
+    lines: Sequence[Line]
+    y: Axis
+    legend: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    ends: Sequence[EndLabel] = ()
+    jumps: Sequence[Jump] = ()
+    starts: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawing:
+    """A figure.
+
+    Attributes:
+        chart: The declaration that it follows.
+        caption: The caption with its numbers.
+        x: The horizontal axis, which all panels share.
+        panels: From top to bottom; those below the first are smaller.
+    """
+
+    chart: Chart
+    caption: str
+    x: Axis
+    panels: tuple[Panel, ...]
+
+
+def describe_chart(tree: Tree, chart: Chart, *, automatic: bool = False) -> Drawing:
+    """Describe what a chart shows of a tree.
+
+    Args:
+        tree: The tree or record.
+        chart: The declaration.
+        automatic: Make an axis logarithmic where the data suggest it, and draw in a plane single paths only.
+
+    Raises:
+        InputError: The tree lacks a variable or a member that the chart or its caption names, or a variable does not
+            run over the dimension that the chart names.
+
+    Example:
+        >>> from dynascope.results import make_record
+        >>> record = make_record({"loss": (["samples"], [4.0, 2.0, 1.0])}, {"samples": [1, 10, 100]})
+        >>> drawing = describe_chart(record, Chart("loss", over="samples", log="y"), automatic=True)
+        >>> drawing.x.log, drawing.panels[0].y.log, drawing.panels[0].lines[0].style
+        (True, True, 'solid')
+    """
+    view = TreeView.of(tree)
+    found, path = find_lines(view, chart), is_path(view, chart)
+    if automatic and path:
+        found = found._replace(lines=[line for line in found.lines if not line.thin])
+    log_x = "x" in chart.log or (automatic and _is_logarithmic(found))
+    log_y = "y" in chart.log or (automatic and not chart.staircase and _is_power_law(found))
+    colours = {line.label: line.colour for line in found.lines}
+    lines = [_styled(line, chart, several=len(colours) > 1, named=bool(found.names)) for line in found.lines]
+    ticks = dict(enumerate(found.names)) or ({} if log_x or path else _counted(found))
+    y_label = chart.y_label or ("" if len(chart.variables) > 1 else found.y_label)
+    main = Panel(
+        lines,
+        Axis(y_label, log_y, _decades([line.y for line in lines])),
+        colours if 1 < len(colours) <= _MOST_IN_A_LEGEND else {},
+        _end_labels(lines, log_y) if len(colours) > _MOST_IN_A_LEGEND else [],
+        _jumps(view, lines) if chart.staircase else [],
+        automatic and path,
+    )
+    x = Axis(
+        chart.x_label or found.x_label,
+        log_x,
+        _decades([line.x for line in lines]),
+        ticks,
+        (-0.5, len(ticks) - 0.5) if found.names else None,
+    )
+    below = (Panel(_residual(lines), Axis("difference", zero=True)),) if chart.residual else ()
+    return Drawing(chart, fill_caption(chart.caption, view), x, (main, *below))
+
+
+def undeclared(view: TreeView, charts: Sequence[Chart] = ()) -> list[Drawing]:
+    """Describe the quantities that no chart draws: the staircase, planes and curves."""
+    shown = {
+        name
+        for chart in charts
+        for name in (*chart.variables, chart.over, *(chart.interval or ()), *filter(None, [chart.error]))
+    }
+    staircase = view.staircase is not None and not any(chart.staircase for chart in charts)
+    names = [name for name in curve_names(view) if name not in shown and not (staircase and name == "loss")]
+    others = [Chart(y, over=x) for x, y in planes(view) if not {x, y} <= shown]
+    others += [Chart(name, over="") for name in names]
+    drawings = [describe_chart(view, chart, automatic=True) for chart in others]
+    return [_staircase(view), *drawings] if staircase else drawings
+
+
+def _staircase(view: TreeView) -> Drawing:
+    """The staircase; on a logarithmic axis where a late jump presses half of it into a tenth of a linear one."""
+    drawing = describe_chart(view, Chart("loss", staircase=True), automatic=True)
+    (panel,) = drawing.panels
+    times = np.array([jump.x for jump in panel.jumps])
+    end = max((line.x[-1] for line in panel.lines if line.side == "predicted"), default=0.0)
+    if len(times) < 2 or 2 * np.sum(times < end / 10) < len(times):
+        return drawing
+    # A logarithmic axis would begin at the first recorded time, decades before anything happens.
+    kept = [(line, line.x >= 0.0999 * times[0]) for line in panel.lines]
+    lines = [dataclasses.replace(line, x=line.x[at], y=line.y[at]) for line, at in kept]
+    x = dataclasses.replace(drawing.x, log=True, decades=_decades([line.x for line in lines]))
+    return dataclasses.replace(drawing, x=x, panels=(dataclasses.replace(panel, lines=lines),))
+
+
+def _styled(line: Line, chart: Chart, *, several: bool, named: bool) -> Line:
+    """A line in its style; between names there is nothing to draw a line through."""
+    if line.side == "observed":
+        points = "dots" if line.thin and not named else "points"
+        style = points if chart.points or named else "arrow" if chart.arrows else "solid"
+    else:
+        style = "dotted" if line.side == AT_SCALE else "bars" if named else "dashed"
+    pale = several and style in ("solid", "arrow")
+    weight = "thin" if line.thin else "pale" if pale else "full"
+    return dataclasses.replace(line, style=style, weight=weight)
+
+
+def _is_logarithmic(found: Found) -> bool:
+    """Whether an axis is logarithmic by its kind, or as its points, after a zero, keep a ratio."""
+    if found.axis in _LOGARITHMIC:
+        return True
+    x = found.lines[0].x
+    x = x[1:] if len(x) and x[0] == 0 else x
+    if len(x) < 4 or not np.all(x > 0) or x[-1] < _RATIO * x[0]:
+        return False
+    return bool(np.ptp(np.diff(np.log(x))) < 1e-3 * np.log(x[1] / x[0]))
+
+
+def _is_power_law(found: Found) -> bool:
+    """Whether most curves are about straight between logarithmic axes and span a decade."""
+    values = np.concatenate([line.y for line in found.lines])
+    if not _is_logarithmic(found) or not np.all(values > 0) or values.max() < 10 * values.min():
+        return False
+    logs = [(np.log(line.x[line.x > 0]), np.log(line.y[line.x > 0])) for line in found.lines]
+    straight = [abs(np.corrcoef(x, y)[0, 1]) if len(x) > 2 and np.ptp(y) > 0 else 0.0 for x, y in logs]
+    return bool(np.median(straight) > _STRAIGHT)
+
+
+def _counted(found: Found) -> dict[int, str]:
+    """A tick at each of a few consecutive integers, unless they count time."""
+    x = np.unique(np.concatenate([line.x for line in found.lines]))
+    few = (
+        found.axis not in _CLOCKS and 1 < len(x) <= _MOST_TICKS and np.all(x == np.round(x)) and np.all(np.diff(x) == 1)
+    )
+    return {int(place): str(int(place)) for place in x} if few else {}
+
+
+def _decades(parts: Sequence[np.ndarray]) -> tuple[float, float]:
+    values = np.concatenate(parts)
+    positive = values[np.isfinite(values) & (values > 0)]
+    return (float(np.log10(positive.min())), float(np.log10(positive.max()))) if len(positive) else (0.0, 0.0)
+
+
+def _jumps(view: TreeView, lines: Collection[Line]) -> list[Jump]:
+    """The jumps of a single predicted staircase."""
+    steps = [line for line in lines if line.side == "predicted"]
+    if view.staircase is None or len(steps) != 1:
+        return []
+    # Two points for the start, two for each jump, one for the end.
+    columns = steps[0].x[2:-1:2], steps[0].y[2:-1:2], steps[0].y[3:-1:2]
+    learned = [jump.learned for jump in view.staircase.rows]
+    return [Jump(*each) for each in zip(*columns, learned, strict=False)]
+
+
+def _residual(lines: Collection[Line]) -> list[Line]:
+    """Observed less predicted of every pair that has both, at the points of the observation."""
+    predicted = {line.label: line for line in lines if line.side == "predicted" and not line.thin}
+    return [
+        dataclasses.replace(
+            line,
+            y=line.y - np.interp(line.x, predicted[line.label].x, predicted[line.label].y),
+            low=None,
+            high=None,
+            style="difference",
+        )
+        for line in lines
+        if line.side == "observed" and line.label in predicted
+    ]
+
+
+def _end_labels(lines: Collection[Line], log_y: bool) -> list[EndLabel]:
+    """Labels at the ends of the lines, from the lowest up and moved as little as needed to keep apart."""
+    ends, drawn = {}, []
+    for line in lines:
+        seen = np.isfinite(line.x) & np.isfinite(line.y) & ((line.y > 0) | (not log_y))
+        if seen.any():
+            drawn.append(line.y[seen])
+            ends[line.label] = EndLabel(float(line.x[seen][-1]), float(line.y[seen][-1]), line.label, line.colour)
+    if not ends:
+        return []
+    to, back = (np.log, np.exp) if log_y else (np.asarray, np.asarray)
+    everything = to(np.concatenate(drawn))
+    bottom, height = everything.min(), float(np.ptp(everything)) or 1.0
+    heights = (to(np.array([end.y for end in ends.values()])) - bottom) / height
+    # Of lines that end upon each other the first is named on top, as a legend does.
+    order = np.lexsort((-np.arange(len(heights)), np.round(heights / _UPON)))
+    most = int(1 / _APART)
+    if len(order) > most:
+        order = order[np.linspace(0, len(order) - 1, most).round().astype(int)]
+    gaps = _APART * np.arange(len(order))
+    apart = gaps + isotonic_regression(np.maximum.accumulate(heights[order]) - gaps).x
+    ordered = [list(ends.values())[i] for i in order]
+    return [end._replace(y=float(back(bottom + height * each))) for each, end in zip(apart, ordered, strict=True)]

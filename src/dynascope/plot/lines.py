@@ -1,0 +1,315 @@
+"""The lines of a chart: the variables of a tree on either side, with their labels, colours and intervals."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+
+from dynascope.arguments import require
+from dynascope.plot.chart import Chart
+from dynascope.results import StaircaseView, TreeView, describe
+from dynascope.results import label as axis_label
+from dynascope.results.numbers import number
+
+__all__ = ["AT_SCALE", "FAINT", "PREDICTED", "SIDES", "Found", "Line", "curve_names", "find_lines", "is_path", "planes"]
+
+# The colours of Okabe and Ito, which the colour-blind can tell apart; those that stand out on white come first.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#999999")
+OBSERVED, PREDICTED = PALETTE[:2]
+AT_SCALE = "at this scale"  # the loss curve that belongs to a predicted staircase
+SIDES = {"observed": OBSERVED, "predicted": PREDICTED, AT_SCALE: PALETTE[2]}
+FAINT = "#777777"
+_AXES = (
+    *("time", "step", "length", "scaling_parameter", "scale", "learning_rate", "samples", "neurons", "compute"),
+    *("mode", "sample", "neuron", "exponent"),
+)
+_ENSEMBLE = ("seed", "scale", "learning_rate")
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """One line to draw.
+
+    Attributes:
+        side: "observed", "predicted" or `AT_SCALE`.
+        label: The member or variable, such as "mode 1"; empty if there is only one.
+        x: Horizontal positions, shape (n,).
+        y: Values, shape (n,).
+        thin: Whether it is one of several lines of the same label.
+        low: Lower end of the interval at each point, shape (n,), or None.
+        high: Upper end.
+        colour: The same for the same label on both sides.
+        style: How it is drawn: a line with or without dashes, points or smaller dots, horizontal bars, a path that ends
+            in an arrow, or the difference of two lines. An interval is error bars on points and dots, else a band.
+        weight: "full", "thin", or "pale" for a broad line that is visible under a dashed line of the same colour.
+    """
+
+    side: str
+    label: str
+    x: Float[np.ndarray, " n"]
+    y: Float[np.ndarray, " n"]
+    thin: bool = False
+    low: Float[np.ndarray, " n"] | None = None
+    high: Float[np.ndarray, " n"] | None = None
+    colour: str = OBSERVED
+    style: Literal["solid", "dashed", "dotted", "points", "dots", "bars", "arrow", "difference"] = "solid"
+    weight: Literal["full", "thin", "pale"] = "full"
+
+    @property
+    def has_error_bars(self) -> bool:
+        """Whether its interval is drawn as error bars."""
+        return self.low is not None and self.style in ("points", "dots")
+
+
+class Found(NamedTuple):
+    """Lines that share their axes.
+
+    Attributes:
+        lines: The lines.
+        axis: Name of the dimension or the variable along the horizontal axis.
+        x_label: Label of the horizontal axis.
+        y_label: Label of the vertical axis.
+        names: The members along the horizontal axis, at 0, 1, …, if they are text.
+    """
+
+    lines: list[Line]
+    axis: str
+    x_label: str
+    y_label: str
+    names: Sequence[str] = ()
+
+
+def curve_names(view: TreeView) -> list[str]:
+    """Variables of either side that run over time, steps, scales and so on. Those on both sides come first."""
+    found = [[str(name) for name in side.data_vars if _axis(side, str(name), "")] for side in view.sides.values()]
+    shared = [name for name in found[0] if name in found[-1]] if len(found) == 2 else []
+    return list(dict.fromkeys([*shared, *itertools.chain(*found)]))
+
+
+def planes(view: TreeView) -> list[tuple[str, str]]:
+    """Pairs of variables in the attribute `planes` that a side holds together, one path for each label."""
+    pairs = [(x, y) for x, y in json.loads(view.attributes.get("planes", "[]")) if _sides(view, y, x)]
+    return [(x, y) for x, y in pairs if not all(line.thin for line in find_lines(view, Chart(y, over=x)).lines)]
+
+
+def is_path(view: TreeView, chart: Chart) -> bool:
+    """Whether a chart draws variables against another variable."""
+    return any(chart.over in side.data_vars for side in view.sides.values())
+
+
+def find_lines(view: TreeView, chart: Chart) -> Found:
+    """Find the lines of a chart.
+
+    Raises:
+        InputError: The tree lacks a variable or a member that the chart names, or a variable does not run over the
+            dimension that the chart names.
+    """
+    found = _staircase(view) if chart.staircase else _variables(view, chart)
+    finite = np.concatenate([line.y[np.isfinite(line.y)] for line in found.lines])
+    if chart.decades is None or not len(finite):
+        return found
+    least = finite.max() / 10**chart.decades
+    kept = [
+        dataclasses.replace(
+            line,
+            y=np.where(line.y < least, np.nan, line.y),
+            low=None if line.low is None else np.maximum(line.low, least),
+        )
+        for line in found.lines
+    ]
+    return found._replace(lines=kept)
+
+
+def _staircase(view: TreeView) -> Found:
+    """The observed loss, the predicted staircase, level at the plateaus, upright at the jumps, and its loss curve.
+
+    The staircase ends with the observation, unless jumps are predicted later; then it shows as much time again.
+    """
+    observed = view.observed
+    axis = "time" if observed is None else _axis(observed, "loss", "")
+    seen = [] if observed is None or not axis else [(x, y) for _, x, y in _members(observed["loss"], axis)]
+    require(
+        bool(seen) or view.staircase is not None,
+        "the tree has neither an observed loss nor predicted jumps",
+        argument="tree",
+        remedy="pass what predict, observe or compare return",
+    )
+    words = [describe("time")[1], describe("loss")[0]]
+    if seen and observed is not None:
+        words = [axis_label(observed[name]) for name in (axis, "loss")]
+    lines = [Line("observed", "", x, y, thin=len(seen) > 1) for x, y in seen]
+    if view.staircase is not None:
+        members = list(view.staircase.members())
+        times = view.staircase.times
+        end = 1.15 * np.max(times[np.isfinite(times)], initial=0.0)
+        if seen:
+            last = max(float(x[-1]) for x, _ in seen)
+            end = np.clip(end, last, 2 * last)
+        end = float(end) or 1.0
+        steps = [_steps(member, end) for member in members]
+        lines += [Line("predicted", "", x, y, thin=len(members) > 1, colour=PREDICTED) for x, y in steps]
+        curve = view.staircase.curve
+        if curve is not None:
+            curve = curve[curve["time"].to_numpy() <= end]
+            lines.append(Line(AT_SCALE, "", curve["time"].to_numpy(), curve.to_numpy(), colour=SIDES[AT_SCALE]))
+    return Found(lines, axis or "time", *words)
+
+
+def _steps(steps: StaircaseView, end: float) -> tuple[np.ndarray, np.ndarray]:
+    times, levels = steps.times, steps.levels
+    # A jump at an infinite or unknown time is never reached, nor is any after it.
+    reached = int(np.logical_and.accumulate(np.isfinite(times) & (times <= end)).sum())
+    times, levels = times[:reached], levels[: reached + 1]
+    # The first plateau needs a point at positive time, or a logarithmic axis would drop it.
+    first = times[0] / 10 if len(times) else end / 10
+    x = np.concatenate([[0.0, first], np.repeat(times, 2), [end]])
+    return x, np.concatenate([levels[:1], np.repeat(levels, 2)])
+
+
+def _variables(view: TreeView, chart: Chart) -> Found:
+    for name in (*(chart.interval or ()), *filter(None, [chart.error])):
+        _require_variable(view, name)
+    lines: list[Line] = []
+    words = []
+    for place, name in enumerate(chart.variables):
+        for side, record in _sides_over(view, name, chart.over).items():
+            long_name = record[name].attrs.get("long_name", describe(name)[0])
+            word = "" if len(chart.variables) == 1 else chart.words[place] if chart.words else long_name
+            lines += _of_record("observed" if name in chart.trained else side, record, name, word, chart)
+            over = chart.over or _axis(record, name, "") or ""
+            along = _chosen(record[over], chart).to_numpy()
+            names = along.tolist() if along.dtype.kind == "U" else []
+            words.append((over, axis_label(record[over]), axis_label(record[name]), names))
+    labels = list(dict.fromkeys(line.label for line in lines))
+    colours = dict(zip(labels, _ramp(len(labels)), strict=True))
+    one = len(labels) == 1
+    coloured = [dataclasses.replace(line, colour=SIDES[line.side] if one else colours[line.label]) for line in lines]
+    return Found(coloured, *words[0])
+
+
+def _of_record(side: str, record: xr.Dataset, name: str, word: str, chart: Chart) -> Iterator[Line]:
+    axis = _axis(record, name, chart.over) or ""
+    found = list(_members(_chosen(record[name], chart), axis, chart.symbols))
+    columns = {
+        each: [y for *_, y in _members(_chosen(record[each].transpose(*record[name].dims), chart), axis)]
+        for each in (*(chart.interval or ()), chart.error, chart.over)
+        if each in record.data_vars
+    }
+    labels = [label for label, *_ in found]
+    for place, (label, x, y) in enumerate(found):
+        ends = None, None
+        if chart.interval and set(chart.interval) <= set(columns):
+            ends = columns[chart.interval[0]][place], columns[chart.interval[1]][place]
+        elif chart.error in columns:
+            ends = y - columns[chart.error][place], y + columns[chart.error][place]
+        across = columns[chart.over][place] if chart.over in columns else x
+        yield Line(side, ", ".join(filter(None, [word, label])), across, y, labels.count(label) > 1, *ends)
+
+
+def _require_variable(view: TreeView, name: str) -> None:
+    known = dict.fromkeys(str(each) for record in view.sides.values() for each in record.data_vars)
+    require(
+        any(name in record.variables for record in view.sides.values()),
+        f"a figure names {name!r}, which neither side of the tree has",
+        argument="variables",
+        value=name,
+        remedy=f"choose from {', '.join(known)}",
+    )
+
+
+def _sides_over(view: TreeView, name: str, over: str) -> dict[str, xr.Dataset]:
+    _require_variable(view, name)
+    fitting = _sides(view, name, over)
+    known = [record[name].dims for record in view.sides.values() if name in record.variables]
+    require(
+        bool(fitting),
+        f"a figure draws {name!r} over {over or 'time'!r}, and it runs over "
+        + ", ".join(dict.fromkeys(map(str, itertools.chain(*known)))),
+        argument="over",
+        value=over,
+        remedy="name one of its dimensions, or a variable over the same dimensions",
+    )
+    return fitting
+
+
+def _sides(view: TreeView, name: str, over: str) -> dict[str, xr.Dataset]:
+    """The sides on which a variable runs over a dimension or beside another variable."""
+    return {side: record for side, record in view.sides.items() if _axis(record, name, over) is not None}
+
+
+def _axis(record: xr.Dataset, name: str, over: str) -> str | None:
+    """The dimension along which a variable is drawn over a dimension, over a variable, or over the first of `_AXES`."""
+    if name not in record.variables:
+        return None
+    dims = [str(each) for each in record[name].dims]
+    if not over:
+        known = [each for each in _AXES if each in dims]
+        return known[0] if known and "jump" not in dims and record[name].dtype.kind in "fiub" else None
+    if over in dims:
+        return over
+    if over not in record.data_vars or set(record[over].dims) != set(dims):
+        return None
+    return next((each for each in ("time", "step", *dims) if each in dims), None)
+
+
+def _chosen(values: xr.DataArray, chart: Chart) -> xr.DataArray:
+    """The members that the chart names; a dimension of which one is left is dropped, as it distinguishes no lines."""
+    for dimension, labels in chart.members.items():
+        if dimension not in values.dims:
+            continue
+        known = values[dimension].to_numpy().tolist()
+        missing = [label for label in labels if label not in known]
+        require(
+            not missing,
+            f"a figure asks for {dimension} {missing[:1]} of {str(values.name)!r}",
+            argument="members",
+            value=missing[:1],
+            remedy=f"choose from {', '.join(map(str, known))}",
+        )
+        values = values.isel({dimension: [known.index(label) for label in labels]})
+    for dimension in {*chart.places} & {*map(str, values.dims)}:
+        size = values.sizes[dimension]
+        at = {min(max(place, -size), size - 1) % size for place in chart.places[dimension]}
+        values = values.isel({dimension: sorted(at)})
+    alone = [each for each in {*chart.places, *chart.members} - {chart.over} if values.sizes.get(each) == 1]
+    return values.squeeze(alone, drop=True)
+
+
+def _members(
+    values: xr.DataArray, axis: str, symbols: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Label, x and y of every line in a variable; labels that are text are placed at 0, 1, …."""
+    others = [str(name) for name in values.dims if name != axis]
+    named = [name for name in others if name not in _ENSEMBLE] or [name for name in others if name != "seed"]
+    named = [name for name in named if symbols.get(name) != ""]
+    array, places = values.transpose(*others, axis).to_numpy(), values[axis].to_numpy()
+    x = np.arange(float(len(places))) if places.dtype.kind == "U" else places.astype(float)
+    for index in np.ndindex(array.shape[:-1]):
+        at = dict(zip(others, index, strict=True))
+        label = ", ".join(_member(name, values[name].to_numpy()[at[name]], symbols) for name in named)
+        yield label, x, array[index].astype(float)
+
+
+def _member(dimension: str, label: object, symbols: Mapping[str, str]) -> str:
+    """The label of a member: its name if it has one, else dimension or symbol and number."""
+    if isinstance(label, str):
+        return label
+    value = number(label) if isinstance(label, float) else str(label)
+    return f"{symbols[dimension]} = {value}" if dimension in symbols else f"{dimension.replace('_', ' ')} {value}"
+
+
+def _ramp(count: int) -> list[str]:
+    """As many colours as asked: the palette, and beyond it a ramp of one hue that orders the members."""
+    if count <= len(PALETTE):
+        return list(PALETTE[:count])
+    blue, sand = np.array([0, 114, 178]), np.array([230, 159, 0])
+    mixed = [np.round(blue + (sand - blue) * i / (count - 1)).astype(int) for i in range(count)]
+    return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in mixed]
