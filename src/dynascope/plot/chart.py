@@ -23,7 +23,8 @@ class Chart:
 
     Attributes:
         variables: Names of the variables that are drawn together, on whichever side has them.
-        over: The dimension along which they run, or another variable against which they are drawn as paths.
+        over: The dimension along which they run, or another variable against which they are drawn as paths. If empty,
+            the first of time, step and the other axes of curves that a variable has.
         caption: What is seen and what it means; numbers in braces are filled in from the result (`fill_caption`).
         title: A few words above it.
         log: Which axes are logarithmic: "", "x", "y" or "xy". A power law is straight between two such axes.
@@ -76,34 +77,30 @@ class Chart:
     def __post_init__(self):
         names = (self.variables,) if isinstance(self.variables, str) else tuple(self.variables)
         object.__setattr__(self, "variables", names)
-        require(bool(names), "there is no variable", argument="variables", remedy="name what is to be drawn")
-        require(
-            self.log in get_args(Log),
-            f"log is {self.log!r}",
-            argument="log",
-            value=self.log,
-            remedy="name the logarithmic axes: '', 'x', 'y' or 'xy'",
-        )
-        require(
-            len(self.words) in (0, len(names)),
-            f"there are {len(self.words)} words for {len(names)} variables",
-            argument="words",
-            value=len(self.words),
-            remedy="give one for each variable, or none",
-        )
         bounds = (self.interval is not None) + (self.error is not None)
-        require(
-            bounds == 0 or (bounds == 1 and len(names) == 1),
-            f"{len(names)} variables have {bounds} kinds of interval",
-            argument="interval",
-            remedy="give interval or error, of a chart with one variable",
-        )
-        require(
-            not self.staircase or names == ("loss",),
-            f"a staircase of {', '.join(names)} is asked for",
-            argument="staircase",
-            remedy="draw 'loss' alone",
-        )
+        for valid, problem, argument, remedy in (
+            (names, "there is no variable", "variables", "name what is to be drawn"),
+            (self.log in get_args(Log), f"log is {self.log!r}", "log", "name the log axes: '', 'x', 'y' or 'xy'"),
+            (
+                len(self.words) in (0, len(names)),
+                f"there are {len(self.words)} words for {len(names)} variables",
+                "words",
+                "give one for each variable, or none",
+            ),
+            (
+                bounds == 0 or (bounds == 1 and len(names) == 1),
+                f"{len(names)} variables have {bounds} kinds of interval",
+                "interval",
+                "give interval or error, of a chart with one variable",
+            ),
+            (
+                not self.staircase or names == ("loss",),
+                f"a staircase of {', '.join(names)} is requested",
+                "staircase",
+                "draw 'loss' alone",
+            ),
+        ):
+            require(valid, problem, argument=argument, value=getattr(self, argument), remedy=remedy)
 
 
 def to_attributes(charts: Iterable[Chart]) -> list[dict[str, Any]]:

@@ -110,7 +110,7 @@ def describe_chart(tree: Tree, chart: Chart, *, automatic: bool = False) -> Draw
     Args:
         tree: The tree or record.
         chart: The declaration.
-        automatic: Make an axis logarithmic where the data suggest it, and draw in a plane single paths only.
+        automatic: Make an axis logarithmic where the data suggest it, and omit ensembles from a plane with other paths.
 
     Raises:
         InputError: The tree lacks a variable or a member that the chart or its caption names, or a variable does not
@@ -126,39 +126,30 @@ def describe_chart(tree: Tree, chart: Chart, *, automatic: bool = False) -> Draw
     view = TreeView.of(tree)
     found, path = find_lines(view, chart), is_path(view, chart)
     if automatic and path:
-        found = found._replace(lines=[line for line in found.lines if not line.thin])
+        found = found._replace(lines=[line for line in found.lines if not line.thin] or found.lines)
     log_x = "x" in chart.log or (automatic and _is_logarithmic(found))
     log_y = "y" in chart.log or (automatic and not chart.staircase and _is_power_law(found))
     colours = {line.label: line.colour for line in found.lines}
     lines = [_styled(line, chart, several=len(colours) > 1, named=bool(found.names)) for line in found.lines]
     ticks = dict(enumerate(found.names)) or ({} if log_x or path else _counted(found))
+    ends = (-0.5, len(ticks) - 0.5) if found.names else None
     y_label = chart.y_label or ("" if len(chart.variables) > 1 else found.y_label)
     main = Panel(
         lines,
         Axis(y_label, log_y, _decades([line.y for line in lines])),
-        colours if 1 < len(colours) <= _MOST_IN_A_LEGEND else {},
-        _end_labels(lines, log_y) if len(colours) > _MOST_IN_A_LEGEND else [],
-        _jumps(view, lines) if chart.staircase else [],
-        automatic and path,
+        legend=colours if 1 < len(colours) <= _MOST_IN_A_LEGEND else {},
+        ends=_end_labels(lines, log_y) if len(colours) > _MOST_IN_A_LEGEND else [],
+        jumps=_jumps(view, lines) if chart.staircase else [],
+        starts=automatic and path,
     )
-    x = Axis(
-        chart.x_label or found.x_label,
-        log_x,
-        _decades([line.x for line in lines]),
-        ticks,
-        (-0.5, len(ticks) - 0.5) if found.names else None,
-    )
+    x = Axis(chart.x_label or found.x_label, log_x, _decades([line.x for line in lines]), ticks, ends)
     below = (Panel(_residual(lines), Axis("difference", zero=True)),) if chart.residual else ()
     return Drawing(chart, fill_caption(chart.caption, view), x, (main, *below))
 
 
 def undeclared(view: TreeView, charts: Sequence[Chart] = ()) -> list[Drawing]:
     """Describe the quantities that no chart draws: the staircase, planes and curves."""
-    shown = {
-        name
-        for chart in charts
-        for name in (*chart.variables, chart.over, *(chart.interval or ()), *filter(None, [chart.error]))
-    }
+    shown = {name for chart in charts for name in (*chart.variables, chart.over, *(chart.interval or ()), chart.error)}
     staircase = view.staircase is not None and not any(chart.staircase for chart in charts)
     names = [name for name in curve_names(view) if name not in shown and not (staircase and name == "loss")]
     others = [Chart(y, over=x) for x, y in planes(view) if not {x, y} <= shown]
@@ -218,10 +209,8 @@ def _is_power_law(found: Found) -> bool:
 def _counted(found: Found) -> dict[int, str]:
     """A tick at each of a few consecutive integers, unless they count time."""
     x = np.unique(np.concatenate([line.x for line in found.lines]))
-    few = (
-        found.axis not in _CLOCKS and 1 < len(x) <= _MOST_TICKS and np.all(x == np.round(x)) and np.all(np.diff(x) == 1)
-    )
-    return {int(place): str(int(place)) for place in x} if few else {}
+    few = found.axis not in _CLOCKS and 1 < len(x) <= _MOST_TICKS
+    return {int(at): str(int(at)) for at in x} if few and np.array_equal(x, int(x[0]) + np.arange(len(x))) else {}
 
 
 def _decades(parts: Sequence[np.ndarray]) -> tuple[float, float]:
@@ -244,17 +233,9 @@ def _jumps(view: TreeView, lines: Collection[Line]) -> list[Jump]:
 def _residual(lines: Collection[Line]) -> list[Line]:
     """Observed less predicted of every pair that has both, at the points of the observation."""
     predicted = {line.label: line for line in lines if line.side == "predicted" and not line.thin}
-    return [
-        dataclasses.replace(
-            line,
-            y=line.y - np.interp(line.x, predicted[line.label].x, predicted[line.label].y),
-            low=None,
-            high=None,
-            style="difference",
-        )
-        for line in lines
-        if line.side == "observed" and line.label in predicted
-    ]
+    pairs = [(line, predicted[line.label]) for line in lines if line.side == "observed" and line.label in predicted]
+    differences = [(line, line.y - np.interp(line.x, other.x, other.y)) for line, other in pairs]
+    return [dataclasses.replace(line, y=y, low=None, high=None, style="difference") for line, y in differences]
 
 
 def _end_labels(lines: Collection[Line], log_y: bool) -> list[EndLabel]:

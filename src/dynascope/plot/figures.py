@@ -195,15 +195,15 @@ def figure(tree: Tree) -> Figure:
     if charts:
         heights = [caption_height(chart) for chart in charts]
         whole = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
-        parts = whole.subfigures(len(charts), 1, squeeze=False, height_ratios=heights)[:, 0]
-        for chart, part in zip(charts, parts, strict=True):
+        parts = whole.subfigures(len(charts), 1, squeeze=False, height_ratios=heights)
+        for chart, part in zip(charts, parts[:, 0], strict=True):
             draw_chart(view, chart, part)
         return whole
     drawings, learned = undeclared(view), find_features(view)
     heights = [3.0 if each.chart.over == "" else 3.4 if each.chart.staircase else 3.6 for each in drawings]
     heights += [] if learned is None else [features_height(learned)]
     require(
-        bool(heights),
+        heights,
         "the tree holds nothing that can be drawn",
         argument="tree",
         remedy="pass what predict, observe or compare return",

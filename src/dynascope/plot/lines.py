@@ -96,8 +96,9 @@ def curve_names(view: TreeView) -> list[str]:
 
 def planes(view: TreeView) -> list[tuple[str, str]]:
     """Pairs of variables in the attribute `planes` that a side holds together, one path for each label."""
-    pairs = [(x, y) for x, y in json.loads(view.attributes.get("planes", "[]")) if _sides(view, y, x)]
-    return [(x, y) for x, y in pairs if not all(line.thin for line in find_lines(view, Chart(y, over=x)).lines)]
+    pairs = json.loads(view.attributes.get("planes", "[]"))
+    held = [(x, y) for x, y in pairs if any(_axis(side, y, x) for side in view.sides.values())]
+    return [(x, y) for x, y in held if not all(line.thin for line in find_lines(view, Chart(y, over=x)).lines)]
 
 
 def is_path(view: TreeView, chart: Chart) -> bool:
@@ -117,15 +118,9 @@ def find_lines(view: TreeView, chart: Chart) -> Found:
     if chart.decades is None or not len(finite):
         return found
     least = finite.max() / 10**chart.decades
-    kept = [
-        dataclasses.replace(
-            line,
-            y=np.where(line.y < least, np.nan, line.y),
-            low=None if line.low is None else np.maximum(line.low, least),
-        )
-        for line in found.lines
-    ]
-    return found._replace(lines=kept)
+    lows = [None if line.low is None else np.maximum(line.low, least) for line in found.lines]
+    parts = [(line, np.where(line.y < least, np.nan, line.y), low) for line, low in zip(found.lines, lows, strict=True)]
+    return found._replace(lines=[dataclasses.replace(line, y=y, low=low) for line, y, low in parts])
 
 
 def _staircase(view: TreeView) -> Found:
@@ -133,34 +128,31 @@ def _staircase(view: TreeView) -> Found:
 
     The staircase ends with the observation, unless jumps are predicted later; then it shows as much time again.
     """
-    observed = view.observed
-    axis = "time" if observed is None else _axis(observed, "loss", "")
-    seen = [] if observed is None or not axis else [(x, y) for _, x, y in _members(observed["loss"], axis)]
+    found, seen = Found([], "time", describe("time")[1], describe("loss")[0]), []
+    if view.observed is not None and (axis := _axis(view.observed, "loss", "")):
+        found = Found([], axis, *(axis_label(view.observed[name]) for name in (axis, "loss")))
+        seen = [(x, y) for _, x, y in _members(view.observed["loss"], axis)]
     require(
-        bool(seen) or view.staircase is not None,
+        seen or view.staircase,
         "the tree has neither an observed loss nor predicted jumps",
         argument="tree",
         remedy="pass what predict, observe or compare return",
     )
-    words = [describe("time")[1], describe("loss")[0]]
-    if seen and observed is not None:
-        words = [axis_label(observed[name]) for name in (axis, "loss")]
     lines = [Line("observed", "", x, y, thin=len(seen) > 1) for x, y in seen]
     if view.staircase is not None:
-        members = list(view.staircase.members())
         times = view.staircase.times
         end = 1.15 * np.max(times[np.isfinite(times)], initial=0.0)
         if seen:
             last = max(float(x[-1]) for x, _ in seen)
             end = np.clip(end, last, 2 * last)
         end = float(end) or 1.0
-        steps = [_steps(member, end) for member in members]
-        lines += [Line("predicted", "", x, y, thin=len(members) > 1, colour=PREDICTED) for x, y in steps]
+        steps = [_steps(member, end) for member in view.staircase.members()]
+        lines += [Line("predicted", "", x, y, thin=len(steps) > 1, colour=PREDICTED) for x, y in steps]
         curve = view.staircase.curve
         if curve is not None:
             curve = curve[curve["time"].to_numpy() <= end]
             lines.append(Line(AT_SCALE, "", curve["time"].to_numpy(), curve.to_numpy(), colour=SIDES[AT_SCALE]))
-    return Found(lines, axis or "time", *words)
+    return found._replace(lines=lines)
 
 
 def _steps(steps: StaircaseView, end: float) -> tuple[np.ndarray, np.ndarray]:
@@ -176,7 +168,7 @@ def _steps(steps: StaircaseView, end: float) -> tuple[np.ndarray, np.ndarray]:
 
 def _variables(view: TreeView, chart: Chart) -> Found:
     for name in (*(chart.interval or ()), *filter(None, [chart.error])):
-        _require_variable(view, name)
+        _sides_with(view, name)
     lines: list[Line] = []
     words = []
     for place, name in enumerate(chart.variables):
@@ -188,7 +180,7 @@ def _variables(view: TreeView, chart: Chart) -> Found:
             along = _chosen(record[over], chart).to_numpy()
             names = along.tolist() if along.dtype.kind == "U" else []
             words.append((over, axis_label(record[over]), axis_label(record[name]), names))
-    labels = list(dict.fromkeys(line.label for line in lines))
+    labels = dict.fromkeys(line.label for line in lines)
     colours = dict(zip(labels, _ramp(len(labels)), strict=True))
     one = len(labels) == 1
     coloured = [dataclasses.replace(line, colour=SIDES[line.side] if one else colours[line.label]) for line in lines]
@@ -214,25 +206,14 @@ def _of_record(side: str, record: xr.Dataset, name: str, word: str, chart: Chart
         yield Line(side, ", ".join(filter(None, [word, label])), across, y, labels.count(label) > 1, *ends)
 
 
-def _require_variable(view: TreeView, name: str) -> None:
-    known = dict.fromkeys(str(each) for record in view.sides.values() for each in record.data_vars)
-    require(
-        any(name in record.variables for record in view.sides.values()),
-        f"a figure names {name!r}, which neither side of the tree has",
-        argument="variables",
-        value=name,
-        remedy=f"choose from {', '.join(known)}",
-    )
-
-
 def _sides_over(view: TreeView, name: str, over: str) -> dict[str, xr.Dataset]:
-    _require_variable(view, name)
-    fitting = _sides(view, name, over)
-    known = [record[name].dims for record in view.sides.values() if name in record.variables]
+    """The sides on which a variable runs over a dimension or beside another variable."""
+    having = _sides_with(view, name)
+    fitting = {side: record for side, record in having.items() if _axis(record, name, over) is not None}
+    known = dict.fromkeys(str(each) for record in having.values() for each in record[name].dims)
     require(
-        bool(fitting),
-        f"a figure draws {name!r} over {over or 'time'!r}, and it runs over "
-        + ", ".join(dict.fromkeys(map(str, itertools.chain(*known)))),
+        fitting,
+        f"a figure draws {name!r} over {over or 'time'!r}, and it runs over {', '.join(known)}",
         argument="over",
         value=over,
         remedy="name one of its dimensions, or a variable over the same dimensions",
@@ -240,9 +221,17 @@ def _sides_over(view: TreeView, name: str, over: str) -> dict[str, xr.Dataset]:
     return fitting
 
 
-def _sides(view: TreeView, name: str, over: str) -> dict[str, xr.Dataset]:
-    """The sides on which a variable runs over a dimension or beside another variable."""
-    return {side: record for side, record in view.sides.items() if _axis(record, name, over) is not None}
+def _sides_with(view: TreeView, name: str) -> dict[str, xr.Dataset]:
+    having = {side: record for side, record in view.sides.items() if name in record.variables}
+    known = dict.fromkeys(str(each) for record in view.sides.values() for each in record.data_vars)
+    require(
+        having,
+        f"a figure names {name!r}, which neither side of the tree has",
+        argument="variables",
+        value=name,
+        remedy=f"choose from {', '.join(known)}",
+    )
+    return having
 
 
 def _axis(record: xr.Dataset, name: str, over: str) -> str | None:
