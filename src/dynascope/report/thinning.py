@@ -21,15 +21,11 @@ _BYTES_A_LABEL = 700
 
 
 def thinned(drawing: Drawing, room: int) -> Drawing:
-    """Keep as many lines and points of a drawing as fit into the room; observed points are all kept.
-
-    Args:
-        drawing: The description of a figure.
-        room: About how many bytes it may take.
-    """
+    """Keep as many lines and points of a drawing as fit into about so many bytes; all observed points are kept."""
     main, *below = drawing.panels
     lines = [line for side in SIDES for line in _first_lines([each for each in main.lines if each.side == side], room)]
-    points = (room - _BYTES_A_LABEL * len(lines)) / _BYTES_A_POINT / len(lines)
+    written = sum(1 if line.low is None else 3 for line in lines)  # pairs of numbers for each point
+    points = (room - _BYTES_A_LABEL * len(lines)) / _BYTES_A_POINT / written
     most = int(np.clip(points, _FEWEST_POINTS, _MOST_POINTS))
     panels = [dataclasses.replace(panel, lines=[_thinned(line, most) for line in panel.lines]) for panel in below]
     main = dataclasses.replace(main, lines=[_thinned(line, most) for line in lines])
