@@ -13,7 +13,7 @@ from robustness.outcomes import found_wrong
 
 from dynascope.errors import InputError
 
-ROOMS = ["comparison", "groups", "networks", "plot", "probes", "record", "report", "symmetry", "tasks", "theory"]
+ROOMS = ["comparison", "groups", "networks", "plot", "probes", "report", "results", "symmetry", "tasks", "theory"]
 ROOMS += ["torch"] * (importlib.util.find_spec("torch") is not None)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -96,7 +95,7 @@ def curve_names(view: TreeView) -> list[str]:
 
 def planes(view: TreeView) -> list[tuple[str, str]]:
     """Pairs of variables in the attribute `planes` that a side holds together, one path for each label."""
-    pairs = json.loads(view.attributes.get("planes", "[]"))
+    pairs = view.attributes.get("planes", [])
     held = [(x, y) for x, y in pairs if any(_axis(side, y, x) for side in view.sides.values())]
     return [(x, y) for x, y in held if not all(line.thin for line in find_lines(view, Chart(y, over=x)).lines)]
 

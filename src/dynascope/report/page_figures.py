@@ -87,7 +87,7 @@ def _figure(view: TreeView, drawing: Drawing, room: int) -> PageFigure:
     count, drawn = len(main.lines), len(lighter.panels[0].lines)
     caption += f" Of {count} lines {drawn} are drawn." if drawn < count else ""
     # No "<" leaves the JSON, so no text in it can end the script element that holds it.
-    content = Markup((plotly_figure(lighter).to_attributes() or "").replace("<", "\\u003c"))
+    content = Markup((plotly_figure(lighter).to_json() or "").replace("<", "\\u003c"))
     return PageFigure(title, caption, drawing.x.log, main.y.log, len(drawing.panels) > 1, content)
 
 
