@@ -17,10 +17,10 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import xarray as xr
 
 from dynascope.errors import InputError
-from dynascope.plot import Chart, fill_caption, from_attributes
+from dynascope.plot import fill_caption
 from dynascope.report.bibliography import bibtex
 from dynascope.report.formatting import plain
-from dynascope.results import describe
+from dynascope.results import Chart, describe, from_attributes
 from dynascope.results.numbers import number
 from dynascope.studies import Study, StudyEntry, fields, find_study, study_index
 

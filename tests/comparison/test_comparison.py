@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope import compare, observe, predict
-from dynascope.comparison import Agreement, unjudged
+from dynascope.comparison import unjudged
 from dynascope.errors import InputError
 from dynascope.networks import DiagonalLinear, TwoLayer
 from dynascope.results import describe, make_record
@@ -244,13 +244,6 @@ def test_every_part_of_a_tree_says_in_words_what_it_is():
     }
     assert words["residual", "accuracy_residual"] == describe("accuracy_residual")[0]
     assert words["observed", "accuracy"] == describe("accuracy")[0]
-
-
-def test_agreement_is_within_the_tolerance_or_about_nothing():
-    assert Agreement(0.1, 0.1, "").agrees
-    assert Agreement(float("nan"), 0.1, "").agrees
-    assert not Agreement(0.11, 0.1, "").agrees
-    assert not Agreement(float("inf"), 0.1, "").agrees
 
 
 def test_curves_are_judged_by_norm_and_by_maximum():

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from dynascope.comparison.verdict import Row, decided, quantity_rows, reasons_of, verdict_sentence
-from dynascope.results import StaircaseView, TreeView, describe, make_record
+from dynascope.results import Quantity, StaircaseView, TreeView, describe, make_record
 
 GOOD = Row("loss", 0.001, None, 0.01, None, True, "exact")
 BAD = Row("speed", 0.5, 0.9, 0.1, 0.2, False, "exact")
@@ -102,10 +102,8 @@ def test_the_worst_quantity_is_named(rows, worst, told):
 
 
 def test_the_largest_error_is_folded_into_the_row_of_its_quantity():
-    each = {"error": 0.1, "tolerance": 0.2, "agrees": True, "reason": "why"}
-    worst = {"error": 0.5, "tolerance": 0.4, "agrees": False, "reason": "why"}
-    agreement = {"speed": each, "speed_maximum": worst, "lonely_maximum": worst}
-    assert quantity_rows(agreement, VIEW) == [
+    each, worst = Quantity(0.1, 0.2, "why"), Quantity(0.5, 0.4, "why")
+    assert quantity_rows({"speed": each, "speed_maximum": worst, "lonely_maximum": worst}, VIEW) == [
         Row("speed of <it>", 0.1, 0.5, 0.2, 0.4, False, "why", "speed"),
         Row("lonely maximum", 0.5, None, 0.4, None, False, "why", "lonely_maximum"),
     ]
@@ -129,7 +127,7 @@ def test_a_row_that_was_never_judged_is_told_apart_from_one_that_failed():
 
 def test_a_tree_without_a_name_for_a_quantity_takes_that_of_the_field():
     view = TreeView.of(xr.Dataset({"loss": 1.0}))
-    row = quantity_rows({"jump_time": {"error": 0.1, "tolerance": 0.2, "agrees": True}}, view)[0]
+    row = quantity_rows({"jump_time": Quantity(0.1, 0.2)}, view)[0]
     assert row.name == describe("jump_time")[0]
 
 

@@ -7,10 +7,9 @@ import pytest
 import xarray as xr
 
 from dynascope.errors import InputError
-from dynascope.plot import Chart
 from dynascope.plot.drawing import Drawing, describe_chart, undeclared
 from dynascope.plot.lines import SIDES
-from dynascope.results import TreeView, describe, make_record
+from dynascope.results import Chart, TreeView, describe, make_record
 
 TIME = np.linspace(0.0, 1.0, 5)
 

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.plot import Chart
 from dynascope.plot.lines import curve_names, find_lines, planes
-from dynascope.results import TreeView, make_record
+from dynascope.results import Chart, TreeView, make_record
 
 
 def stairs(times, losses, **attributes):

@@ -7,8 +7,7 @@ from matplotlib.colors import to_hex
 
 from dynascope import plot
 from dynascope.errors import InputError
-from dynascope.plot import Chart
-from dynascope.results import describe, make_record
+from dynascope.results import Chart, describe, make_record, to_attributes
 
 TIME = np.linspace(0.0, 1.0, 5)
 
@@ -82,7 +81,7 @@ def test_the_caption_stands_below_with_its_numbers():
 
 def test_the_figure_of_a_tree_is_made_of_what_it_declares(tmp_path):
     declaring = tree()
-    declaring.attrs["figures"] = plot.to_attributes([Chart("strength"), Chart("loss", residual=True)])
+    declaring.attrs["figures"] = to_attributes([Chart("strength"), Chart("loss", residual=True)])
     figure = plot.figure(declaring)
     assert [axes.get_ylabel() for axes in figure.axes[:2]] == [describe("strength")[0], r"cost \$x\$"]
     assert len(figure.axes) == 3
@@ -91,6 +90,6 @@ def test_the_figure_of_a_tree_is_made_of_what_it_declares(tmp_path):
 
 def test_a_figure_that_names_a_missing_variable_is_bad_input():
     declaring = tree()
-    declaring.attrs["figures"] = plot.to_attributes([Chart("accuracy")])
+    declaring.attrs["figures"] = to_attributes([Chart("accuracy")])
     with pytest.raises(InputError, match="a figure names 'accuracy'"):
         plot.figure(declaring)

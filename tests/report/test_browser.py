@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dynascope.plot import Chart, to_attributes
 from dynascope.report import write_page
-from dynascope.results import make_record
+from dynascope.results import Chart, make_record, to_attributes
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [

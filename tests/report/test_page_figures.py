@@ -5,9 +5,8 @@ import pytest
 import xarray as xr
 
 from dynascope.errors import InputError
-from dynascope.plot import Chart, to_attributes
 from dynascope.report.page_figures import page_figures
-from dynascope.results import TreeView, describe, make_record
+from dynascope.results import Chart, TreeView, describe, make_record, to_attributes
 
 TIME = np.linspace(0.1, 1.0, 50)
 ROOM = 100_000

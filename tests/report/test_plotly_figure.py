@@ -4,11 +4,10 @@ import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
-from dynascope.plot import Chart
 from dynascope.plot.drawing import Axis, Drawing, Panel, describe_chart, undeclared
 from dynascope.plot.lines import Line
 from dynascope.report.plotly_figure import plotly_figure
-from dynascope.results import TreeView, make_record
+from dynascope.results import Chart, TreeView, make_record
 
 TIME = np.linspace(0.0, 1.0, 5)
 

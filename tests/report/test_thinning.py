@@ -3,10 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.plot import Chart
 from dynascope.plot.drawing import describe_chart
 from dynascope.report.thinning import kept_points, thinned
-from dynascope.results import make_record
+from dynascope.results import Chart, make_record
 
 
 def test_curves_are_thinned_to_two_thousand_points_and_keep_both_ends():

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from zip_members import read_members, write_members
 
-from dynascope import plot
 from dynascope.comparison import compare
 from dynascope.errors import InputError
-from dynascope.results import load, make_record, save
+from dynascope.results import Chart, load, make_record, save
 from dynascope.results.attributes import CHART, check_attributes
 
 GOOD = {"error": 0.1, "tolerance": 1, "agrees": True, "reason": "it is exact"}
@@ -111,9 +110,9 @@ def test_no_part_of_a_comparison_may_be_missing(tree, name):
 
 
 def test_the_schema_of_charts_has_every_field_with_its_default():
-    fields = {field.name: field for field in dataclasses.fields(plot.Chart)}
+    fields = {field.name: field for field in dataclasses.fields(Chart)}
     assert fields.keys() == {"variables", *CHART}
-    defaults = dataclasses.asdict(plot.Chart("loss"))
+    defaults = dataclasses.asdict(Chart("loss"))
     assert all(check(defaults[name]) for name, check in CHART.items())
 
 

@@ -18,9 +18,9 @@ from tiny_runs import TinyRun, tiny_run
 from dynascope.cli.json_output import study_answer
 from dynascope.comparison.claim import Claim, Outcome
 from dynascope.comparison.verdict import HEADINGS
-from dynascope.plot import draw_chart, from_attributes
+from dynascope.plot import draw_chart
 from dynascope.report import render_page
-from dynascope.results import validate_record
+from dynascope.results import from_attributes, validate_record
 from dynascope.results.store import load, save
 from dynascope.studies import Study, find_studies, find_study
 

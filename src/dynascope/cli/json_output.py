@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from dynascope.protocols import Learnable
-    from dynascope.results import StaircaseView, TreeView
+    from dynascope.results import Quantity, StaircaseView, TreeView
     from dynascope.results.staircase_view import Jump, SeenJump
     from dynascope.results.tree_view import Tree
     from dynascope.studies import Study
@@ -49,7 +49,7 @@ def prediction_answer(
         "jumps": [_jump(jump, predicted.isel(jump=k)) for k, jump in enumerate(rows)],
         "warnings": _warnings(view),
         "curve": _curve(staircase) if staircase is not None else _exact_curve(predicted),
-        "check": None if view.observed is None else _check(rows, staircase, view.attributes),
+        "check": None if view.observed is None else _check(rows, staircase, view),
         "seconds": round(seconds, 3),
         "record": None if record is None else str(record),
         "version": view.attributes["version"],
@@ -62,14 +62,15 @@ def prediction_answer(
 def study_answer(study: Study, tree: Tree, *, seconds: float, record: Path | None) -> dict[str, Any]:
     """The answer of `run`: how far theory and experiment agree."""
     view = records.TreeView.of(tree)
-    claims = view.attributes["claims"]
     return _finite(
         {
             "study": study.name,
             "parameters": dataclasses.asdict(study),
-            **{name: view.attributes[name] for name in ("agreement", "checks", "claims")},
-            "undecided": {name: each for name, each in view.undecided.items() if name in claims},
-            **_verdict(view.attributes),
+            "agreement": _plain(view.quantities),
+            "checks": _plain(view.checks),
+            "claims": view.claims,
+            "undecided": {name: each for name, each in view.undecided.items() if name in view.claims},
+            **_verdict(view),
             "seconds": round(seconds, 3),
             "record": None if record is None else str(record),
             "version": view.attributes["version"],
@@ -124,19 +125,24 @@ def _learned(jump: Jump, record: xr.Dataset) -> dict[str, Any]:
     return learned
 
 
-def _check(rows: Sequence[Jump], staircase: StaircaseView | None, attributes: Mapping[Any, Any]) -> dict[str, Any]:
+def _check(rows: Sequence[Jump], staircase: StaircaseView | None, view: TreeView) -> dict[str, Any]:
     """What the check found; a theory that gives the loss over time has no jumps to be seen."""
     unit = math.nan if staircase is None else staircase.unit()
     jumps = [_seen(jump.number, jump.seen, unit) for jump in rows if jump.seen is not None]
     judged = sum(jump["status"] == names.JUDGED for jump in jumps)
-    found = {name: attributes[name] for name in ("agreement", "checks")}
-    return {"jumps": jumps, "judged": judged, "of": len(jumps), **found, **_verdict(attributes)}
+    found = {"agreement": _plain(view.quantities), "checks": _plain(view.checks)}
+    return {"jumps": jumps, "judged": judged, "of": len(jumps), **found, **_verdict(view)}
 
 
-def _verdict(attributes: Mapping[Any, Any]) -> dict[str, Any]:
+def _plain(quantities: Mapping[str, Quantity]) -> dict[str, Any]:
+    return {name: each.to_plain() for name, each in quantities.items()}
+
+
+def _verdict(view: TreeView) -> dict[str, Any]:
     """The verdict, its sentence, and the share of the fall of the loss that was judged; None where that is unknown."""
-    told = {name: attributes[name] for name in ("verdict", "verdict_sentence")}
-    return {**told, "share_of_fall": attributes.get("share_of_fall")}
+    assert view.verdict is not None
+    outcome, sentence, share = dataclasses.astuple(view.verdict)
+    return {"verdict": outcome, "verdict_sentence": sentence, "share_of_fall": share}
 
 
 def _curve(staircase: StaircaseView) -> dict[str, Any] | None:
@@ -187,9 +193,9 @@ def _warnings(view: TreeView) -> list[str]:
     """What the theory warns of, and the quantities whose error is not a number."""
     return view.warnings + [
         f"The {name.replace('_', ' ')} has no error: "
-        + ("nothing could be compared." if each["agrees"] else "what is predicted was not observed.")
-        for name, each in view.attributes.get("agreement", {}).items()
-        if each["error"] is None
+        + ("what is predicted was not observed." if each.judged else "nothing could be compared.")
+        for name, each in view.quantities.items()
+        if not math.isfinite(each.error)
     ]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
-from dynascope import comparison, plot, prediction, results
+from dynascope import comparison, prediction, results
 from dynascope.arguments import require, require_between, require_integer
 from dynascope.cli.exit_codes import code_of
 from dynascope.cli.failure import FAILURES, Failure
@@ -206,20 +206,20 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
 
 def _figures(seeds: int) -> list[dict[str, Any]]:
     """The staircase, and the spread of the losses of many draws."""
-    spread = plot.Chart(
+    spread = results.Chart(
         "loss_median",
         title=f"The loss over {seeds} draws of the initial weights",
         caption="Median of the predicted losses at this scale, in the band from the least to the largest.",
         interval=("loss_low", "loss_high"),
         y_label="loss",
     )
-    return plot.to_attributes([plot.Chart("loss", staircase=True), spread])
+    return results.to_attributes([results.Chart("loss", staircase=True), spread])
 
 
 def _of_a_curve(predicted: xr.Dataset) -> dict[str, Any]:
     """What the page of a theory says that gives the loss over time."""
     charts = [
-        plot.Chart(
+        results.Chart(
             "loss",
             title="The loss over time",
             caption="The loss falls from {predicted.loss:first} to {predicted.loss:last}.",
@@ -229,7 +229,7 @@ def _of_a_curve(predicted: xr.Dataset) -> dict[str, Any]:
     if "coefficient" in predicted:
         hidden = {str(name): "" for name in predicted["coefficient"].dims if name != "time"}
         charts.append(
-            plot.Chart(
+            results.Chart(
                 "coefficient",
                 title="The map that the network computes",
                 caption="Each line is a coefficient of the linear map from inputs to outputs.",
@@ -241,5 +241,5 @@ def _of_a_curve(predicted: xr.Dataset) -> dict[str, Any]:
         "question": f"How does a {network} network learn {task} from the weights it has?",
         "meaning": "The dashed curve is the solution in closed form, or of a small equation for the function alone, "
         "from the weights that the network has at the start; nothing was trained for it.",
-        "figures": plot.to_attributes(charts),
+        "figures": results.to_attributes(charts),
     }

@@ -22,7 +22,7 @@ from dynascope.results.staircase_view import counted_words
 if TYPE_CHECKING:
     from dynascope.comparison.verdict import Row
     from dynascope.protocols import Learnable
-    from dynascope.results import StaircaseView, TreeView
+    from dynascope.results import StaircaseView, TreeView, Verdict
     from dynascope.results.staircase_view import Jump
     from dynascope.results.tree_view import Tree
     from dynascope.studies import Reference
@@ -99,8 +99,8 @@ def print_judged(view: TreeView) -> None:
     console = _console()
     for warning in view.warnings:
         console.print(f"Warning: {warning}", markup=False)
-    if "verdict_sentence" in view.attributes:
-        _print_verdict(console, view.attributes)
+    if view.verdict is not None:
+        _print_verdict(console, view.verdict)
 
 
 def print_agreement(reference: Reference, tree: Tree) -> None:
@@ -108,8 +108,8 @@ def print_agreement(reference: Reference, tree: Tree) -> None:
     view = results.TreeView.of(tree)
     console = _console()
     console.print(reference.claim, markup=False)
-    for name, mark in (("agreement", "agrees"), ("checks", "check")):
-        rows = verdict.quantity_rows(view.attributes[name], view)
+    for quantities, mark in ((view.quantities, "agrees"), (view.checks, "check")):
+        rows = verdict.quantity_rows(quantities, view)
         if not rows:
             continue
         reasons = verdict.reasons_of(rows)
@@ -125,12 +125,13 @@ def print_agreement(reference: Reference, tree: Tree) -> None:
         print()
     for warning in view.warnings:
         console.print(f"Warning: {warning}", markup=False)
-    _print_verdict(console, view.attributes)
+    assert view.verdict is not None
+    _print_verdict(console, view.verdict)
 
 
 def _claims(view: TreeView) -> Iterator[str]:
     """The outcome of each claim that decides, what it says, and what was measured."""
-    outcomes = view.attributes.get("claims", {})
+    outcomes = view.claims
     if view.observed is None or not outcomes:
         return
     reasons = view.undecided
@@ -200,10 +201,10 @@ def _staircase_row(jump: Jump) -> list[str]:
     return cells if seen.slope is None else [*cells, _number(jump.accelerated_time), _number(seen.slope)]
 
 
-def _print_verdict(console: Console, attributes: Mapping[Any, Any]) -> None:
-    colour = {"agree": "green", "disagree": "red"}.get(attributes["verdict"], "yellow")
-    console.print(f"[bold {colour}]{verdict.HEADINGS[attributes['verdict']]}.")
-    print_text(attributes["verdict_sentence"], indent="")
+def _print_verdict(console: Console, found: Verdict) -> None:
+    colour = {"agree": "green", "disagree": "red"}.get(found.outcome, "yellow")
+    console.print(f"[bold {colour}]{verdict.HEADINGS[found.outcome]}.")
+    print_text(found.sentence, indent="")
 
 
 def print_text(text: str, indent: str = "  ") -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Collection, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -13,18 +13,16 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array
 from dynascope.comparison.interval import student_half
+from dynascope.results.judgement import Outcome
 from dynascope.results.numbers import number
 from dynascope.results.tree_view import WHY_UNDECIDED
 
 __all__ = [
     "Claim",
-    "Outcome",
     "claim_outcomes",
     "further_outcomes",
     "report_claims",
 ]
-
-Outcome = Literal["holds", "does not hold", "undecided"]
 
 
 @dataclasses.dataclass(frozen=True)

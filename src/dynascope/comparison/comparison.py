@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -25,36 +26,13 @@ from dynascope.comparison.user_curves.units import LossName, in_units_of, is_use
 from dynascope.comparison.verdict import decided, quantity_rows, verdict_sentence
 from dynascope.results import CONVENTION, TreeView, name_all, names_of, validate_record
 from dynascope.results import staircase_names as names
+from dynascope.results.judgement import Quantity
 from dynascope.results.provenance import provenance
 from dynascope.results.schema import plain_attributes
 from dynascope.results.staircase_view import StaircaseView, is_staircase
 from dynascope.results.tree_view import SHARE_OF_FALL
 
-__all__ = ["Agreement", "compare", "unjudged"]
-
-
-class Agreement(NamedTuple):
-    """How far a predicted quantity is from the observed one.
-
-    Attributes:
-        error: The largest error over what was compared; NaN where nothing could be compared.
-        tolerance: The error below which theory and experiment agree.
-        reason: Why this tolerance.
-    """
-
-    error: float
-    tolerance: float
-    reason: str
-
-    @property
-    def judged(self) -> bool:
-        """Whether anything could be compared."""
-        return not np.isnan(self.error)
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the error is within the tolerance; nothing compared is not a disagreement."""
-        return bool(not self.judged or self.error <= self.tolerance)
+__all__ = ["compare", "unjudged"]
 
 
 def compare(
@@ -191,7 +169,7 @@ def compare(
     _require_compared("tolerance", chosen, errors)
     _require_compared("checks", checks, errors)
     found = {
-        name: Agreement(error, estimated[name], ESTIMATED)
+        name: Quantity(error, estimated[name], ESTIMATED)
         if name in estimated and name not in chosen
         else _judged(name, error, predicted, chosen)
         for name, error in errors.items()
@@ -200,7 +178,7 @@ def compare(
     if is_staircase(predicted) and not (residual[names.STATUS] == names.JUDGED).any():
         # Where no jump is judged, that nothing is wrong with them supports nothing.
         found = {
-            name: each._replace(error=np.nan) if each.agrees and name != names.CURVE else each
+            name: dataclasses.replace(each, error=np.nan) if each.agrees and name != names.CURVE else each
             for name, each in found.items()
         }
     outcomes = claim_outcomes(observed, claims)
@@ -212,17 +190,15 @@ def compare(
         tree.attrs["convention"] = residual.attrs["convention"] = observed.attrs["convention"]
     tree["observed"], tree["residual"] = xr.DataTree(name_all(observed)), xr.DataTree(residual)
     view = TreeView.of(tree)
-    told = {name: _plain(each) for name, each in found.items()}
-    identities = {name: _plain(each) for name, each in checked.items()}
-    rows, of_identities, share = quantity_rows(told, view), quantity_rows(identities, view), share_of_fall(view)
+    rows, of_identities, share = quantity_rows(found, view), quantity_rows(checked, view), share_of_fall(view)
     further = further_outcomes(observed, claims)
     tree.attrs |= {
         "verdict": decided(rows, outcomes, of_identities),
         "verdict_sentence": verdict_sentence(
             rows, view.staircase, claims=outcomes, reported=further, checks=of_identities, share=share
         ),
-        "agreement": told,
-        "checks": identities,
+        "agreement": {name: each.to_plain() for name, each in found.items()},
+        "checks": {name: each.to_plain() for name, each in checked.items()},
         "claims": outcomes,
         **({} if share is None else {SHARE_OF_FALL: share}),
     }
@@ -290,22 +266,12 @@ def _require_compared(argument: str, given: Collection[str], errors: Mapping[str
     )
 
 
-def _judged(name: str, error: float, predicted: xr.Dataset, chosen: Mapping[str, float]) -> Agreement:
+def _judged(name: str, error: float, predicted: xr.Dataset, chosen: Mapping[str, float]) -> Quantity:
     if name in chosen:
-        return Agreement(error, chosen[name], "chosen by the user")
+        return Quantity(error, chosen[name], "chosen by the user")
     usual, reason = _DEFAULTS.get(name, _CURVE)
-    return Agreement(
+    return Quantity(
         error,
         float(predicted.attrs.get(f"{name}_tolerance", usual)),
         str(predicted.attrs.get(f"{name}_tolerance_reason", reason)),
     )
-
-
-def _plain(agreement: Agreement) -> dict[str, Any]:
-    error = float(agreement.error)
-    return {
-        "error": error if np.isfinite(error) else None,
-        "tolerance": agreement.tolerance,
-        "agrees": agreement.agrees,
-        "reason": agreement.reason,
-    }

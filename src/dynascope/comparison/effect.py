@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array
-from dynascope.comparison.claim import Outcome
 from dynascope.comparison.interval import fewest_for_median, median_interval, student_half
+from dynascope.results.judgement import Outcome
 from dynascope.results.numbers import number
 
 __all__ = ["Effect", "Hypothesis", "report_effects", "report_runs"]

@@ -6,16 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from dynascope.comparison.jumps_sentence import jumps_sentence, miscounted_jumps
 from dynascope.results import StaircaseView, TreeView, describe, names_of
 from dynascope.results import staircase_names as names
+from dynascope.results.judgement import Quantity
 from dynascope.results.numbers import counted, number
 
-__all__ = ["HEADINGS", "Row", "Verdict", "decided", "quantity_rows", "reasons_of", "verdict_sentence"]
-
-Verdict = Literal["agree", "disagree", "undecided"]
+__all__ = ["HEADINGS", "Row", "decided", "quantity_rows", "reasons_of", "verdict_sentence"]
 
 HEADINGS = {
     "agree": "Theory and experiment agree",
@@ -66,27 +65,30 @@ class Row(NamedTuple):
         return max((_ratio(error, tolerance) for error, tolerance in pairs), default=0.0)
 
 
-def quantity_rows(agreement: Mapping[str, Mapping[str, Any]], view: TreeView) -> list[Row]:
+def quantity_rows(quantities: Mapping[str, Quantity], view: TreeView) -> list[Row]:
     """One row for each quantity, its largest error folded in."""
     rows = []
-    for name, whole in agreement.items():
-        if name.removesuffix(_MAXIMUM) != name and name.removesuffix(_MAXIMUM) in agreement:
+    for name, whole in quantities.items():
+        if name.removesuffix(_MAXIMUM) != name and name.removesuffix(_MAXIMUM) in quantities:
             continue
-        worst = agreement.get(f"{name}{_MAXIMUM}", {})
-        other = worst.get("tolerance")
+        worst = quantities.get(f"{name}{_MAXIMUM}")
         rows.append(
             Row(
                 _called(name, view),
-                whole["error"],
-                worst.get("error"),
-                whole["tolerance"],
-                other if other != whole["tolerance"] else None,
-                bool(whole["agrees"]) and bool(worst.get("agrees", True)),
-                str(whole.get("reason", "")),
+                _finite(whole.error),
+                None if worst is None else _finite(worst.error),
+                whole.tolerance,
+                None if worst is None or worst.tolerance == whole.tolerance else worst.tolerance,
+                whole.agrees and (worst is None or worst.agrees),
+                whole.reason,
                 name,
             )
         )
     return rows
+
+
+def _finite(error: float) -> float | None:
+    return float(error) if math.isfinite(error) else None
 
 
 def reasons_of(rows: Sequence[Row]) -> dict[str, str]:
@@ -95,7 +97,9 @@ def reasons_of(rows: Sequence[Row]) -> dict[str, str]:
     return {reason: _letter(place) for place, reason in enumerate(reasons)}
 
 
-def decided(rows: Sequence[Row], claims: Mapping[str, str], checks: Sequence[Row] = ()) -> Verdict:
+def decided(
+    rows: Sequence[Row], claims: Mapping[str, str], checks: Sequence[Row] = ()
+) -> Literal["agree", "disagree", "undecided"]:
     """Decide the verdict from the compared quantities and from the claims.
 
     A quantity beyond its tolerance or a claim that does not hold is a disagreement. Otherwise the verdict is undecided

@@ -1,7 +1,4 @@
 from .caption import fill_caption as fill_caption
-from .chart import Chart as Chart
-from .chart import from_attributes as from_attributes
-from .chart import to_attributes as to_attributes
 from .figures import curves as curves
 from .figures import draw_chart as draw_chart
 from .figures import features as features

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -85,9 +85,9 @@ def _value(field: str, view: TreeView) -> str:
             value=field,
             remedy=f"choose from {', '.join((*sides, 'parameters', 'agreement'))}",
         )
-        told = view.attributes.get(group, {})
-        _is_there(field, name, told)
-        value = told[name] if group == "parameters" else told[name][part or "error"]
+        known: Mapping[str, Any] = view.attributes.get("parameters", {}) if group == "parameters" else view.quantities
+        _is_there(field, name, known)
+        value: Any = known[name] if group == "parameters" else known[name].to_plain()[part or "error"]
     if isinstance(value, str):
         return value
     value = np.nan if value is None else value

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from dynascope.plot.caption import fill_caption
-from dynascope.plot.chart import Chart
 from dynascope.plot.lines import AT_SCALE, Found, Line, curve_names, find_lines, is_path, planes
 from dynascope.results import TreeView
+from dynascope.results.chart import Chart
 from dynascope.results.tree_view import Tree
 
 __all__ = ["Axis", "Drawing", "EndLabel", "Jump", "Panel", "describe_chart", "undeclared"]

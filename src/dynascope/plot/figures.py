@@ -14,12 +14,12 @@ from matplotlib.figure import Figure, SubFigure
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
-from dynascope.plot.chart import Chart, Log, from_attributes
 from dynascope.plot.drawing import describe_chart, undeclared
 from dynascope.plot.learned_features import draw_features, features_height, find_features
 from dynascope.plot.lines import curve_names
 from dynascope.plot.matplotlib_figure import WIDTH, caption_height, draw, draw_with_caption, new_axes, styled
 from dynascope.results import TreeView
+from dynascope.results.chart import Chart, Log
 from dynascope.results.tree_view import Tree
 from dynascope.results.whole_files import written_beside
 
@@ -191,7 +191,7 @@ def figure(tree: Tree) -> Figure:
         InputError: The tree holds nothing that can be drawn, or lacks what a declared figure names.
     """
     view = TreeView.of(tree)
-    charts = from_attributes(view.attributes.get("figures", []))
+    charts = view.charts
     if charts:
         heights = [caption_height(chart) for chart in charts]
         whole = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")

@@ -13,9 +13,9 @@ import xarray as xr
 from jaxtyping import Float
 
 from dynascope.arguments import require
-from dynascope.plot.chart import Chart
 from dynascope.results import StaircaseView, TreeView, describe
 from dynascope.results import label as axis_label
+from dynascope.results.chart import Chart
 from dynascope.results.numbers import number
 
 __all__ = ["AT_SCALE", "FAINT", "PREDICTED", "SIDES", "Found", "Line", "curve_names", "find_lines", "is_path", "planes"]

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 
-from dynascope.plot.chart import Chart
 from dynascope.plot.drawing import Axis, Drawing, Jump, Panel
 from dynascope.plot.lines import FAINT, Line
+from dynascope.results.chart import Chart
 
 __all__ = ["WIDTH", "caption_height", "draw", "draw_with_caption", "literal", "new_axes", "styled"]
 

@@ -98,7 +98,7 @@ def hypotheses_of(view: TreeView) -> list[dict[str, str]]:
         return []
     told = {str(name): values for name, values in observed.variables.items() if values.dims == ("hypothesis",)}
     rows = zip(*(values.to_numpy().tolist() for values in told.values()), strict=True)
-    judged = view.attributes.get("claims", {})
+    judged = view.claims
     return [_hypothesis(dict(zip(told, row, strict=True)), observed, judged) for row in rows]
 
 

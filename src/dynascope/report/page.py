@@ -37,7 +37,7 @@ from dynascope.report.formatting import printed
 from dynascope.report.page_figures import page_figures
 from dynascope.report.patterns import patterns
 from dynascope.report.staircase_words import asked_of_a_staircase, expected_of_a_staircase, meaning_of_a_staircase
-from dynascope.results import TreeView
+from dynascope.results import Quantity, TreeView
 from dynascope.results.numbers import number, percent
 from dynascope.results.staircase_view import counted_words
 from dynascope.results.tree_view import Tree
@@ -69,8 +69,8 @@ class _Quantities(NamedTuple):
     largest: bool
 
     @classmethod
-    def of(cls, facts: Mapping[Any, Any], name: str, view: TreeView) -> _Quantities:
-        rows = quantity_rows(facts.get(name, {}), view)
+    def of(cls, quantities: Mapping[str, Quantity], view: TreeView) -> _Quantities:
+        rows = quantity_rows(quantities, view)
         return cls(rows, reasons_of(rows), any(row.largest is not None for row in rows))
 
 
@@ -80,7 +80,7 @@ def render_page(tree: Tree) -> str:
     Args:
         tree: What `compare` returns, or a tree or record of one side alone. Its attributes may hold, as text in which
             `fill_caption` puts numbers, the `question`, the `answer` and what this means (`meaning`); and the `figures`
-            that tell its story, as `plot.to_attributes` writes them. Any other quantity is in a part that is folded.
+            that tell its story, as `results.to_attributes` writes them. Any other quantity is in a part that is folded.
 
     Returns:
         A self-contained page of at most 1.5 MB, which opens from disk and makes no request.
@@ -103,7 +103,7 @@ def render_page(tree: Tree) -> str:
     )
     facts = facts_of(view)
     hypotheses = hypotheses_of(view)
-    compared, checks = (_Quantities.of(facts, name, view) for name in ("agreement", "checks"))
+    compared, checks = (_Quantities.of(each, view) for each in (view.quantities, view.checks))
     jumps = [] if view.staircase is None else view.staircase.shown
     shown = {jump.number for jump in jumps}
     seeds = [] if view.staircase is None else [each for each in view.staircase.over_seeds if each.number in shown]
@@ -199,14 +199,14 @@ def _title(facts: Mapping[Any, Any]) -> str:
 
 
 def _verdict(view: TreeView) -> dict[str, str]:
-    kind = view.attributes.get("verdict", "")
+    kind = "" if view.verdict is None else view.verdict.outcome
     sides = list(view.sides)
     if kind not in HEADINGS:
         kind = "open" if len(sides) == 2 else {"observed": "observation", "predicted": "prediction"}[sides[0]]
     if "answer" in view.attributes:
         sentence = _text_of("answer", view.attributes, view)
     else:
-        sentence = str(view.attributes.get("verdict_sentence") or _SENTENCES.get(kind, ""))
+        sentence = _SENTENCES.get(kind, "") if view.verdict is None else view.verdict.sentence
         if kind == "prediction":
             sentence = f"{sentence} {expected_of_a_staircase(view)}".strip()
     # No line ends within a number.

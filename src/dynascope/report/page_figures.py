@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from dynascope import plot
 from dynascope.plot.drawing import Drawing, describe_chart, undeclared
 from dynascope.plot.lines import AT_SCALE, is_path
 from dynascope.report.facts import naming_attribute
@@ -60,7 +59,7 @@ def page_figures(view: TreeView, room: int) -> tuple[list[PageFigure], list[Page
         InputError: A declared figure names what the tree lacks.
     """
     with naming_attribute("figures"):
-        charts = plot.from_attributes(view.attributes.get("figures", []))
+        charts = view.charts
         declared = [describe_chart(view, chart) for chart in charts]
     drawings = [*declared, *undeclared(view, charts)][: max(len(declared), _MOST_FIGURES)]
     # The size of a figure is known when it is made; mostly the first guess is enough.

@@ -51,7 +51,7 @@ def plotly_figure(drawing: Drawing) -> go.Figure:
     """The figure of a drawing.
 
     Example:
-        >>> from dynascope.plot import Chart
+        >>> from dynascope.results import Chart
         >>> from dynascope.plot.drawing import describe_chart
         >>> from dynascope.results import make_record
         >>> record = make_record({"loss": (["time"], [1.0, 0.1])}, {"time": [0.0, 1.0]})

@@ -1,7 +1,13 @@
+from .chart import Chart as Chart
+from .chart import from_attributes as from_attributes
+from .chart import to_attributes as to_attributes
 from .clock import is_exponential as is_exponential
 from .clock import other_scale as other_scale
 from .clock import time_unit as time_unit
 from .growing import GrowingRecord as GrowingRecord
+from .judgement import Outcome as Outcome
+from .judgement import Quantity as Quantity
+from .judgement import Verdict as Verdict
 from .names import describe as describe
 from .names import label as label
 from .names import name_all as name_all

@@ -97,7 +97,7 @@ def _fields(required: Mapping[str, _Check], optional: Mapping[str, _Check] | Non
     )
 
 
-# The fields of a chart as `plot.to_attributes` writes them.
+# The fields of a chart as `results.to_attributes` writes them.
 CHART: dict[str, _Check] = {
     **dict.fromkeys(("over", "caption", "title", "x_label", "y_label"), _text),
     **dict.fromkeys(("points", "arrows", "residual", "staircase"), _truth),

@@ -9,6 +9,8 @@ from typing import Any
 
 import xarray as xr
 
+from dynascope.results.chart import Chart, from_attributes
+from dynascope.results.judgement import Outcome, Quantity, Verdict
 from dynascope.results.staircase_view import StaircaseView, is_staircase
 
 __all__ = ["SHARE_OF_FALL", "WHY_UNDECIDED", "Tree", "TreeView"]
@@ -84,6 +86,34 @@ class TreeView:
         told = [each for node in self.tree.subtree for each in node.attrs.get("warnings", [])]
         slow = "" if self.staircase is None else self.staircase.slow_sentence
         return list(dict.fromkeys(filter(None, [*told, slow])))
+
+    @functools.cached_property
+    def quantities(self) -> dict[str, Quantity]:
+        """The compared quantities by name."""
+        return {name: Quantity.from_plain(each) for name, each in self.attributes.get("agreement", {}).items()}
+
+    @functools.cached_property
+    def checks(self) -> dict[str, Quantity]:
+        """The compared quantities that are identities, which hold of every run."""
+        return {name: Quantity.from_plain(each) for name, each in self.attributes.get("checks", {}).items()}
+
+    @property
+    def claims(self) -> dict[str, Outcome]:
+        """The outcome of each claim that decides, by name."""
+        return dict(self.attributes.get("claims", {}))
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What came out; None where nothing was compared."""
+        told = self.attributes
+        if "verdict" not in told:
+            return None
+        return Verdict(told["verdict"], str(told.get("verdict_sentence", "")), told.get(SHARE_OF_FALL))
+
+    @functools.cached_property
+    def charts(self) -> tuple[Chart, ...]:
+        """The figures that tell the result, as declared."""
+        return from_attributes(self.attributes.get("figures", []))
 
     @property
     def undecided(self) -> dict[str, str]:

@@ -12,10 +12,9 @@ import xarray as xr
 from dynascope.comparison import compare
 from dynascope.networks.kinds import NetworkKind
 from dynascope.observation import observe
-from dynascope.plot import Chart
 from dynascope.prediction import predict
 from dynascope.protocols import Learnable, Network
-from dynascope.results import Staircase, staircase_record
+from dynascope.results import Chart, Staircase, staircase_record
 from dynascope.results.clock import other_scale
 from dynascope.studies.study import Study
 

@@ -18,9 +18,8 @@ from dynascope.comparison import compare
 from dynascope.compilation import compile_cache
 from dynascope.errors import no_member_lost
 from dynascope.observation import Probe, observe
-from dynascope.plot import Chart, to_attributes
 from dynascope.protocols import Network
-from dynascope.results import make_record, name_all
+from dynascope.results import Chart, make_record, name_all, to_attributes
 from dynascope.studies import fields
 from dynascope.studies.reference import Reference
 from dynascope.studies.tolerances import with_limits

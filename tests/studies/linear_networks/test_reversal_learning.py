@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.plot import from_attributes
+from dynascope.results import from_attributes
 from dynascope.studies import find_study
 
 ReversalLearning = find_study("reversal-learning")

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import xarray as xr
 
-from dynascope.plot import Chart
+from dynascope.results import Chart
 from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy

@@ -10,8 +10,8 @@ import xarray as xr
 
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import balanced_networks
-from dynascope.plot import Chart
 from dynascope.probes.kernel.path import kernel_sum_path
+from dynascope.results import Chart
 from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import BalancedStudy

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.networks import DiagonalLinear
-from dynascope.plot import Chart
+from dynascope.results import Chart
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, number, positive, seed
 from dynascope.tasks import Task

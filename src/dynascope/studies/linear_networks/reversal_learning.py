@@ -8,8 +8,8 @@ import functools
 import numpy as np
 import xarray as xr
 
-from dynascope.plot import Chart
 from dynascope.probes.half_strength import first_zero
+from dynascope.results import Chart
 from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import choice, count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy

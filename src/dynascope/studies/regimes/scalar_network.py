@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.plot import Chart
+from dynascope.results import Chart
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, number, numbers, positive, seed
 from dynascope.studies.regimes.scalar_training import trained_curves

@@ -11,7 +11,7 @@ import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
 from dynascope.errors import InputError
-from dynascope.plot import Chart
+from dynascope.results import Chart
 from dynascope.studies import Values
 from dynascope.studies.scaling.emergence_study import EmergenceStudy
 from dynascope.studies.scaling.nearest_forecast import nearest_claim, strength_at

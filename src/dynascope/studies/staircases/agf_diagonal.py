@@ -9,8 +9,7 @@ from typing import Literal
 import xarray as xr
 
 from dynascope.flows import deep_diagonal_flow, diagonal_flow
-from dynascope.plot import Chart
-from dynascope.results import Staircase, other_scale, time_unit
+from dynascope.results import Chart, Staircase, other_scale, time_unit
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, initial_scale, seed
 from dynascope.tasks import Task

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from dynascope.networks import network_for
-from dynascope.plot import Chart
+from dynascope.results import Chart
 from dynascope.studies import Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import choice, count, initial_scale, seed
 from dynascope.tasks.known_modes import moments_regression

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from dynascope.plot import Chart
+from dynascope.results import Chart
 from dynascope.studies import Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import count, initial_scale, number, seed
 from dynascope.tasks.known_modes import sparse_regression

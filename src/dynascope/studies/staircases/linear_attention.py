@@ -12,8 +12,7 @@ import xarray as xr
 from dynascope.arguments import require_context
 from dynascope.flows import gradient_flow
 from dynascope.networks import LinearAttention, MergedAttention
-from dynascope.plot import Chart
-from dynascope.results import Staircase, other_scale
+from dynascope.results import Chart, Staircase, other_scale
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import checked, choice, count, initial_scale, number, seed
 from dynascope.tasks.in_context import InContextRegression

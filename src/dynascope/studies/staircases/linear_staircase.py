@@ -8,7 +8,7 @@ from typing import Literal
 import xarray as xr
 
 from dynascope.networks import network_for
-from dynascope.plot import Chart
+from dynascope.results import Chart
 from dynascope.results.staircase import with_tolerances
 from dynascope.studies import Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import choice, count, initial_scale, number, seed

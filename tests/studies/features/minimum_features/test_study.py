@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.plot import from_attributes
+from dynascope.results import from_attributes
 from dynascope.studies.features.minimum_features.claims import moved_by
 from dynascope.studies.features.minimum_features.study import MinimumFeatures
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.plot import from_attributes
+from dynascope.results import from_attributes
 from dynascope.studies.features.neural_collapse.networks import CollapsingNetworks
 from dynascope.studies.features.neural_collapse.study import NeuralCollapse
 from dynascope.studies.features.relabelled_digits import LABELS

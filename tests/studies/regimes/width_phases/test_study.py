@@ -7,7 +7,7 @@ import pytest
 from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
-from dynascope.plot import from_attributes
+from dynascope.results import from_attributes
 from dynascope.studies import find_study
 from dynascope.theory.regimes.phases import phase, phase_of_exponents, phase_table
 

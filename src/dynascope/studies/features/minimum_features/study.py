@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from dynascope.comparison.effect import report_runs
-from dynascope.plot import Chart
 from dynascope.probes.last_layer import CURVES, SPAN, network_metrics
+from dynascope.results import Chart
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.features.minimum_features import claims
 from dynascope.studies.features.minimum_features.claims import HYPOTHESES, RANDOM

@@ -12,7 +12,7 @@ import numpy as np
 
 from dynascope.arguments import require_between, require_integer
 from dynascope.comparison import Claim, report_claims
-from dynascope.plot import Chart
+from dynascope.results import Chart
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.features.neural_collapse.free_features import train_free_features
 from dynascope.studies.features.neural_collapse.networks import NETWORKS, CollapsingNetworks

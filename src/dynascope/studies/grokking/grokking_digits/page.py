@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from dynascope.plot import Chart
+from dynascope.results import Chart
 
 __all__ = ["FIGURES", "MEANING"]
 

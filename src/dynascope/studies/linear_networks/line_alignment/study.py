@@ -12,8 +12,8 @@ import xarray as xr
 from dynascope.comparison import Claim, report_claims
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
-from dynascope.plot import Chart
 from dynascope.probes.alignment.line import LineLayers
+from dynascope.results import Chart
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, flag, fraction, number, positive, seed
 from dynascope.studies.linear_networks.line_alignment.page import FIGURES, MEANING

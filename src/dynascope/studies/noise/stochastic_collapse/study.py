@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynascope.comparison import Claim
-from dynascope.plot import Chart
+from dynascope.results import Chart
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choices, count, fraction, numbers, positive, seed
 from dynascope.studies.noise.stochastic_collapse.models import SQUARES, STRONG, THEORY, CollapseModels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynascope.comparison.effect import Hypothesis
-from dynascope.plot import Chart
+from dynascope.results import Chart
 
 __all__ = ["DISTANCE", "FIGURES", "LAST_LAYER", "SMALLNESS"]
 

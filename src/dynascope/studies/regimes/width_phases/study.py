@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
-from dynascope.plot import Chart
+from dynascope.results import Chart
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, number, numbers, seed
 from dynascope.studies.power_fit import measured_exponents

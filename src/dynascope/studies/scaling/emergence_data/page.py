@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynascope.plot import Chart
+from dynascope.results import Chart
 from dynascope.studies.scaling.skill_needs import CLAIM_CHART, half_chart, strength_chart
 
 __all__ = ["FIGURES", "MEANING"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynascope.plot import Chart
+from dynascope.results import Chart
 from dynascope.studies.scaling.emergence_study import STRENGTH
 
 __all__ = ["FIGURES", "MEANING"]

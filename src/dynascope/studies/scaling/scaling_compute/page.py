@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynascope.plot import Chart
+from dynascope.results import Chart
 from dynascope.studies.scaling.skill_simulation import FITTED, exponent_chart, law_chart
 
 __all__ = ["FIGURES", "MEANING"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynascope.plot import Chart
+from dynascope.results import Chart
 
 __all__ = ["FIGURES", "MEANING"]
 

@@ -12,8 +12,7 @@ import xarray as xr
 from dynascope.flows import gradient_flow
 from dynascope.groups import encoding_from_frequencies
 from dynascope.networks import TwoLayer
-from dynascope.plot import Chart
-from dynascope.results import Staircase, other_scale
+from dynascope.results import Chart, Staircase, other_scale
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, initial_scale, numbers, seed
 from dynascope.studies.staircases.loss_parts import loss_parts

@@ -13,9 +13,8 @@ import xarray as xr
 from dynascope.comparison import compare
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
-from dynascope.plot import to_attributes
 from dynascope.prediction import predict
-from dynascope.results import Staircase, training_time
+from dynascope.results import Staircase, to_attributes, training_time
 from dynascope.studies import Reference, StaircaseStudy, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, positive
 from dynascope.studies.staircases.relu_alignment.page import FIGURES, MEANING

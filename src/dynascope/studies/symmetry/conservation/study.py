@@ -14,7 +14,7 @@ from scipy.interpolate import CubicSpline
 
 from dynascope.comparison import Claim
 from dynascope.flows import gradient_flow
-from dynascope.plot import Chart
+from dynascope.results import Chart
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choices, count, positive, seed
 from dynascope.studies.symmetry.conservation.page import FIGURES, MEANING

@@ -18,8 +18,7 @@ from dynascope.comparison import Claim
 from dynascope.networks import VGG16
 from dynascope.networks.batch_normalisation import trained_weights
 from dynascope.networks.normalised_convolutional import NormalisedConvolutional
-from dynascope.plot import Chart
-from dynascope.results import name_all
+from dynascope.results import Chart, name_all
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, number, numbers, positive, seed, text
 from dynascope.studies.symmetry.neural_mechanics.page import FIGURES, MEANING

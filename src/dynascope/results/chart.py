@@ -139,7 +139,7 @@ def from_attributes(figures: Sequence[Mapping[str, Any]]) -> tuple[Chart, ...]:
             f"the figures are no list of charts ({error})",
             argument="figures",
             value=str(figures)[:200],
-            remedy="write them with plot.to_attributes",
+            remedy="write them with results.to_attributes",
         ) from None
 
 

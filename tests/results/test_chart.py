@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.plot import Chart, from_attributes, to_attributes
+from dynascope.results import Chart, from_attributes, to_attributes
 
 FULL = Chart(
     ("accuracy",),
