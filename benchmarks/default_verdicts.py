@@ -65,7 +65,7 @@ def found(name: str) -> dict[str, Any]:
 
 def not_supported(tree: xr.DataTree) -> list[str]:
     """The statement of each claim that does not hold or is undecided, with its interval or the reason."""
-    claims = json.loads(tree.attrs["claims"])
+    claims = tree.attrs["claims"]
     outcomes = tree["observed"].to_dataset()
     told, reasons = [], TreeView.of(tree).undecided
     for label, holds in claims.items():

@@ -118,10 +118,10 @@ def outcome(study: Study) -> dict[str, Any]:
     """The verdict, and the quantity that takes the largest share of its tolerance."""
     tree = study.run()
     verdict = tree.attrs["verdict"]
-    checks = json.loads(tree.attrs["checks"])
+    checks = tree.attrs["checks"]
     if not all(each["agrees"] for each in checks.values()):
         return {"verdict": "failed", "remark": tree.attrs["verdict_sentence"]}
-    compared = json.loads(tree.attrs["agreement"])
+    compared = tree.attrs["agreement"]
     shares = {name: share(each) for name, each in compared.items() if each["error"] is not None}
     worst = max(shares, key=shares.__getitem__, default="")
     # What is reported of a claim may be unknown.
@@ -146,7 +146,7 @@ def share(compared: Mapping[str, Any]) -> float:
 def turns(study: Study, tree: xr.DataTree) -> str:
     """Whether the verdict turns with all that is predicted halved or doubled; nothing where claims alone decide."""
     predicted, observed = (tree[side].to_dataset() for side in ("predicted", "observed"))
-    compared = {name.removesuffix("_maximum") for name in json.loads(tree.attrs["agreement"])}
+    compared = {name.removesuffix("_maximum") for name in tree.attrs["agreement"]}
     times = {"jump_time", "accelerated_time"} if {"jump_time", "slope"} & compared else compared
     judged = times & set(predicted.data_vars)
     if not judged:

@@ -25,9 +25,14 @@ PACKAGES += ["dynascope.arguments", "dynascope.cli"]
 if importlib.util.find_spec("torch") is None:
     PACKAGES.remove("dynascope.torch")
 # Rooms and modules with all that is below them, which compute nothing with JAX unless they are given its arrays.
-NUMPY_ONLY = ["errors", "arguments", "record", "groups", "comparison", "plot", "report", "cli", "tasks.data"]
+NUMPY_ONLY = ["errors", "arguments", "results", "groups", "comparison", "plot", "report", "cli", "tasks.data"]
 NUMPY_ONLY += ["tasks.task", "tasks.gaussian", "probes.features", "probes.alignment", "probes.neural_collapse"]
-NUMPY_ONLY += ["probes.activation_patterns", "probes.utility", "probes.kernel.measures", "probes.kernel.stack"]
+NUMPY_ONLY += [
+    "probes.activation_patterns",
+    "probes.utility",
+    "probes.kernel.distance_and_alignment",
+    "probes.kernel.stack",
+]
 HEAVY = {"jax", "equinox", "diffrax", "numpy", "scipy", "xarray", "pandas", "sklearn", "matplotlib", "plotly"}
 HEAVY |= {"matplotlib.pyplot", "tkinter"}
 

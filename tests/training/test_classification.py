@@ -185,7 +185,7 @@ def test_probes_see_the_network_at_the_recorded_epochs_and_may_find_more_each_ti
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("found", [{"loss": ((), 1.0)}, {"size": (("mode",), 1.0)}, {"size": (("hue",), np.ones(2))}])
+@pytest.mark.parametrize("found", [{"loss": ((), 1.0)}, {"size": (("mode",), 1.0)}, {"size": (("time",), np.ones(2))}])
 def test_a_probe_without_names_for_its_axes_or_with_a_name_that_is_taken_is_refused(found):
     with pytest.raises(InputError) as error:
         descend(LINEAR, DATA, epochs=2, probe=lambda _: found, **BATCHES)
