@@ -293,11 +293,11 @@ def rows(sweeps: Sequence[Sweep] = SWEEPS) -> Iterator[Row]:
             run = observe(case.task, case.network, scale=case.scale, normalised=case.normalised, **given)
             found = compare(run, predicted)
             if staircase:
-                late = float(np.nanmax(np.abs(found["residual"]["jump_time_error"].to_numpy())))
+                late = float(np.nanmax(np.abs(found.residual["jump_time_error"].to_numpy())))
                 left = abs(float(run["loss"][-1]) - float(predicted["loss_after"][-1])) if sweep.longer else 0.0
                 error = max(late, left / float(predicted["loss_before"][0]))
             else:
-                off = np.abs(found["residual"]["loss_residual"].to_numpy())
+                off = np.abs(found.residual["loss_residual"].to_numpy())
                 error = float(off.mean() / predicted["loss"].to_numpy()[0])
             yield Row(sweep.theory, sweep.assumption.name, measured, error)
 

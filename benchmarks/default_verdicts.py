@@ -19,10 +19,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import xarray as xr
 from resumable import keep, rows
 
-from dynascope.results import TreeView
+from dynascope.results import Result
 from dynascope.results.store import load
 from dynascope.studies import find_study, study_index
 
@@ -56,18 +55,18 @@ def found(name: str) -> dict[str, Any]:
     return {
         "study": name,
         "verdict": answer["verdict"],
-        "in words": tree.attrs["verdict_sentence"],
+        "in words": tree.verdict.sentence,
         "not supported": "\n".join(not_supported(tree)),
         "minutes stated": find_study(name).minutes,
         "minutes taken": f"{seconds / 60:.2f}",
     }
 
 
-def not_supported(tree: xr.DataTree) -> list[str]:
+def not_supported(tree: Result) -> list[str]:
     """The statement of each claim that does not hold or is undecided, with its interval or the reason."""
-    claims = tree.attrs["claims"]
-    outcomes = tree["observed"].to_dataset()
-    told, reasons = [], TreeView.of(tree).undecided
+    claims = tree.claims
+    outcomes = tree.observed
+    told, reasons = [], tree.undecided
     for label, holds in claims.items():
         if holds != "holds":
             one = outcomes.sel(hypothesis=label)

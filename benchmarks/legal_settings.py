@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 from resumable import keep, rows
 
 from dynascope.errors import DivergenceError, InputError
+from dynascope.results import Comparison, Quantity
 from dynascope.studies import Study, find_study, study_index
 
 FILE = Path(__file__).parent.parent / "docs" / "concepts" / "legal_settings.csv"
@@ -117,17 +117,17 @@ def found(name: str, draw: int) -> dict[str, Any]:
 def outcome(study: Study) -> dict[str, Any]:
     """The verdict, and the quantity that takes the largest share of its tolerance."""
     tree = study.run()
-    verdict = tree.attrs["verdict"]
-    checks = tree.attrs["checks"]
-    if not all(each["agrees"] for each in checks.values()):
-        return {"verdict": "failed", "remark": tree.attrs["verdict_sentence"]}
-    compared = tree.attrs["agreement"]
-    shares = {name: share(each) for name, each in compared.items() if each["error"] is not None}
+    verdict = tree.verdict.outcome
+    checks = tree.checks
+    if not all(each.agrees for each in checks.values()):
+        return {"verdict": "failed", "remark": tree.verdict.sentence}
+    compared = tree.quantities
+    shares = {name: share(each) for name, each in compared.items() if np.isfinite(each.error)}
     worst = max(shares, key=shares.__getitem__, default="")
     # What is reported of a claim may be unknown.
-    measured = tree["observed"].to_dataset().drop_dims("hypothesis", errors="ignore")
+    measured = tree.observed.drop_dims("hypothesis", errors="ignore")
     missing = [name for name, each in measured.items() if each.dtype.kind == "f" and bool(np.isnan(each).any())]
-    remark = "" if verdict == "agree" else tree.attrs["verdict_sentence"]
+    remark = "" if verdict == "agree" else tree.verdict.sentence
     return {
         "verdict": verdict,
         "quantity": worst,
@@ -137,22 +137,22 @@ def outcome(study: Study) -> dict[str, Any]:
     }
 
 
-def share(compared: Mapping[str, Any]) -> float:
+def share(compared: Quantity) -> float:
     """An error over its tolerance."""
-    error, tolerance = compared["error"], compared["tolerance"]
+    error, tolerance = compared.error, compared.tolerance
     return error / tolerance if tolerance else np.inf if error else 0.0
 
 
-def turns(study: Study, tree: xr.DataTree) -> str:
+def turns(study: Study, tree: Comparison) -> str:
     """Whether the verdict turns with all that is predicted halved or doubled; nothing where claims alone decide."""
-    predicted, observed = (tree[side].to_dataset() for side in ("predicted", "observed"))
-    compared = {name.removesuffix("_maximum") for name in tree.attrs["agreement"]}
+    predicted, observed = tree.predicted, tree.observed
+    compared = {name.removesuffix("_maximum") for name in tree.quantities}
     times = {"jump_time", "accelerated_time"} if {"jump_time", "slope"} & compared else compared
     judged = times & set(predicted.data_vars)
     if not judged:
         return ""
     wrong = (predicted.assign({name: by * predicted[name] for name in judged}) for by in (0.5, 2.0))
-    return "no" if any(study.compare(observed, each).attrs["verdict"] == "agree" for each in wrong) else "yes"
+    return "no" if any(study.compare(observed, each).verdict.outcome == "agree" for each in wrong) else "yes"
 
 
 def settings(name: str, draw: int) -> Study:

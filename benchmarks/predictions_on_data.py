@@ -92,12 +92,12 @@ def found(name: str, task: Task, kind: NetworkKind, scale: float, seed: int) -> 
     except DivergenceError:
         return row | {"verdict": "no truth"}
     tree = compare(observed, predicted)
-    status = tree["residual"]["status"].to_numpy().tolist()
+    status = tree.residual["status"].to_numpy().tolist()
     return row | {
-        "verdict": tree.attrs["verdict"],
+        "verdict": tree.verdict.outcome,
         "judged": status.count("judged"),
         "of": len(status),
-        "verdict_by_truth": compare(close, predicted).attrs["verdict"],
+        "verdict_by_truth": compare(close, predicted).verdict.outcome,
         "error": f"{distance_between(predicted.sel(time=slice(None, end)), close):.1e}",
         "stated_error": f"{predicted.attrs['curve_error']:.1e}",
         "seconds": f"{time.perf_counter() - start:.1f}",

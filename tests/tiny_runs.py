@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import xarray as xr
 
+from dynascope.results import Comparison
 from dynascope.studies import Study, find_study
 
 
@@ -23,7 +24,7 @@ class TinyRun(NamedTuple):
     study: Study
     predicted: xr.Dataset
     observed: xr.Dataset
-    tree: xr.DataTree
+    tree: Comparison
 
 
 @functools.cache
@@ -34,7 +35,7 @@ def tiny_run(name: str) -> TinyRun:
     predicted = study.judged(study.predict())
     observed = study.observe()
     run = TinyRun(study, predicted, observed, study.compare(observed, predicted))
-    for record in (predicted, observed, *(each.dataset for each in run.tree.children.values())):
+    for record in (predicted, observed, *run.tree.sides.values(), run.tree.residual):
         for values in record.data_vars.values():
             values.variable.values.flags.writeable = False
     return run

@@ -12,6 +12,7 @@ from dynascope.cli.json_output import prediction_answer, study_answer
 from dynascope.comparison import Claim, compare, report_claims, unjudged
 from dynascope.results import make_record
 from dynascope.results.store import load, save
+from dynascope.results.tree import AnyResult
 from dynascope.studies import Reference, Study
 from dynascope.tasks import Task
 
@@ -74,7 +75,7 @@ def strict(answer: dict) -> dict:
     return json.loads(json.dumps(answer, allow_nan=False))
 
 
-def predicted(tree: xr.DataTree) -> dict:
+def predicted(tree: AnyResult) -> dict:
     answer = prediction_answer(tree, seconds=1.23456, record=Path("out", "x.zarr.zip"))
     assert strict(answer) == answer
     return answer

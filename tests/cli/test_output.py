@@ -46,7 +46,7 @@ def test_a_page_and_a_record_have_one_name(tree, tmp_path, capsys):
         "dynascope-x=0.5.html",
         "dynascope-x=0.5.zarr.zip",
     ]
-    assert store.load(written).attrs["verdict"] == "agree"
+    assert store.load(written).verdict.outcome == "agree"
     assert "</html>" in page_of(written).read_text("utf-8")
     print_places(written)
     assert capsys.readouterr().out.splitlines()[-1] == f"Page: {page_of(written)}"

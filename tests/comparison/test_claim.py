@@ -116,7 +116,7 @@ def compared(*claims, loss=(1.0, 0.5, 0.25), checks=(), judged=None):
     names = said.pop("hypothesis")[1]
     coordinates = {**TIME, "hypothesis": names} if claims else TIME
     run = make_record({"loss": (["time"], list(loss)), **(said if claims else {})}, coordinates)
-    return compare(run, THEORY, checks=checks, claims=names.tolist() if judged is None else judged).attrs
+    return compare(run, THEORY, checks=checks, claims=names.tolist() if judged is None else judged)
 
 
 HOLDS, FAILS, OPEN, ALSO_OPEN = (
@@ -139,30 +139,30 @@ IDENTITY = ("loss", "loss_maximum")
     ],
 )
 def test_where_the_curves_are_identities_the_claims_decide(claims, verdict):
-    assert compared(*claims, checks=IDENTITY)["verdict"] == verdict
+    assert compared(*claims, checks=IDENTITY).verdict.outcome == verdict
 
 
 def test_curves_that_agree_do_not_outweigh_claims_that_are_mostly_undecided():
-    assert compared(HOLDS, OPEN, ALSO_OPEN)["verdict"] == "undecided"
+    assert compared(HOLDS, OPEN, ALSO_OPEN).verdict.outcome == "undecided"
 
 
 def test_claims_that_only_are_reported_do_not_count_as_undecided():
-    assert compared(HOLDS, OPEN, ALSO_OPEN, judged=["A"])["verdict"] == "agree"
+    assert compared(HOLDS, OPEN, ALSO_OPEN, judged=["A"]).verdict.outcome == "agree"
 
 
 def test_claims_that_are_not_judged_decide_nothing():
-    assert compared(FAILS, judged=[])["verdict"] == "agree"
+    assert compared(FAILS, judged=[]).verdict.outcome == "agree"
 
 
 def test_an_identity_that_fails_leaves_everything_undecided():
-    assert compared(HOLDS, loss=(1.0, 0.9, 0.8), checks=IDENTITY)["verdict"] == "undecided"
+    assert compared(HOLDS, loss=(1.0, 0.9, 0.8), checks=IDENTITY).verdict.outcome == "undecided"
 
 
 def test_identities_and_claims_are_told_apart():
     told = compared(HOLDS, OPEN, checks=IDENTITY)
-    assert told["agreement"] == {}
-    assert "loss" in told["checks"]
-    assert told["claims"] == {"A": "holds", "C": "undecided"}
+    assert told.quantities == {}
+    assert "loss" in told.checks
+    assert told.claims == {"A": "holds", "C": "undecided"}
 
 
 @pytest.mark.parametrize(("arguments", "argument"), [({"checks": ["lost"]}, "checks"), ({"claims": ["Z"]}, "claims")])

@@ -44,35 +44,35 @@ LEVELS, TIMES = [1.0, 0.7, 0.0], [10.0, 30.0]
     [((), 1.0), ((1,), 0.7), ((2,), 0.3)],
 )
 def test_of_a_staircase_the_judged_jumps_count(slow, share):
-    told = compare(run(LEVELS, TIMES), staircase(LEVELS, TIMES, slow)).attrs
-    assert told["verdict"] == "agree"
-    assert told["share_of_fall"] == pytest.approx(share, abs=1e-3)
-    assert ("30" in told["verdict_sentence"]) is (share < 0.5)
+    told = compare(run(LEVELS, TIMES), staircase(LEVELS, TIMES, slow)).verdict
+    assert told.outcome == "agree"
+    assert told.share_of_fall == pytest.approx(share, abs=1e-3)
+    assert ("30" in told.sentence) is (share < 0.5)
 
 
 def test_of_a_run_that_ends_early_the_predicted_fall_counts():
-    told = compare(run(LEVELS, TIMES, end=20.0), staircase(LEVELS, TIMES)).attrs
-    assert (told["verdict"], told["share_of_fall"]) == ("agree", pytest.approx(0.3, abs=1e-3))
-    assert "30" in told["verdict_sentence"]
+    told = compare(run(LEVELS, TIMES, end=20.0), staircase(LEVELS, TIMES)).verdict
+    assert (told.outcome, told.share_of_fall) == ("agree", pytest.approx(0.3, abs=1e-3))
+    assert "30" in told.sentence
 
 
 def test_of_a_run_that_goes_on_its_own_fall_counts():
     few = staircase([1.0, 0.7], [10.0]).assign_attrs(complete=0)
-    told = compare(run(LEVELS, TIMES), few).attrs
-    assert told["share_of_fall"] == pytest.approx(0.3, abs=1e-3)
-    assert "30" in told["verdict_sentence"]
+    told = compare(run(LEVELS, TIMES), few).verdict
+    assert told.share_of_fall == pytest.approx(0.3, abs=1e-3)
+    assert "30" in told.sentence
 
 
 def test_of_curves_the_shared_times_count():
     theory = make_record({"loss": (["time"], 1 - TIME / 60)}, {"time": TIME})
     kept = TIME <= 12
-    told = compare(make_record({"loss": (["time"], 1 - TIME[kept] / 60)}, {"time": TIME[kept]}), theory).attrs
-    assert told["share_of_fall"] == pytest.approx(0.2)
-    assert "20" in told["verdict_sentence"]
+    told = compare(make_record({"loss": (["time"], 1 - TIME[kept] / 60)}, {"time": TIME[kept]}), theory).verdict
+    assert told.share_of_fall == pytest.approx(0.2)
+    assert "20" in told.sentence
 
 
 @pytest.mark.parametrize("fall", [0.0, 1e-6])
 def test_a_loss_that_does_not_fall_has_no_share(fall):
     flat = make_record({"loss": (["time"], np.ones(len(TIME)))}, {"time": TIME})
     run = flat.assign(loss=("time", 1 - fall * TIME / TIME[-1]))
-    assert "share_of_fall" not in compare(run, flat).attrs
+    assert compare(run, flat).verdict.share_of_fall is None

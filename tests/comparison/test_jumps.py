@@ -199,5 +199,5 @@ def test_where_no_jump_is_predicted_a_flat_loss_is_no_error_and_a_fall_is_extra(
     assert residual.sizes["jump"] == 0
     assert (found["missing_jumps"], found["extra_jumps"], found["initial_loss"]) == (0, 0, 0)
     assert np.isnan(found["jump_time"])
-    assert compare(flat, none).attrs["verdict"] == "undecided"
+    assert compare(flat, none).verdict.outcome == "undecided"
     assert errors(observation(), none)["extra_jumps"] > 0

@@ -18,7 +18,7 @@ def test_a_verdict_is_taken_back_with_its_errors(seen, verdict):
     limits = np.ones(3)
     told = limit_tolerances({"loss": (limits, 0.1 * limits)}, 0.0, "finite size")
     tree = compare(record(seen * limits), record(limits, **told))
-    assert tree.attrs["verdict"] == verdict
-    leave_undecided(tree, "Too rough.")
-    assert (tree.attrs["verdict"], tree.attrs["verdict_sentence"]) == ("undecided", "Too rough.")
-    assert all(each["error"] is None for each in tree.attrs["agreement"].values())
+    assert tree.verdict.outcome == verdict
+    tree = leave_undecided(tree, "Too rough.")
+    assert (tree.verdict.outcome, tree.verdict.sentence) == ("undecided", "Too rough.")
+    assert all(np.isnan(each.error) for each in tree.quantities.values())

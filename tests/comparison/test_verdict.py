@@ -7,11 +7,11 @@ import pytest
 import xarray as xr
 
 from dynascope.comparison.verdict import Row, decided, quantity_rows, reasons_of, verdict_sentence
-from dynascope.results import Quantity, StaircaseView, TreeView, describe, make_record
+from dynascope.results import Quantity, StaircaseView, describe, from_tree, make_record
 
 GOOD = Row("loss", 0.001, None, 0.01, None, True, "exact")
 BAD = Row("speed", 0.5, 0.9, 0.1, 0.2, False, "exact")
-VIEW = TreeView.of(make_record({"speed": ([], 1.0)}, {}, names={"speed": ("speed of <it>", "1")}))
+VIEW = from_tree(make_record({"speed": ([], 1.0)}, {}, names={"speed": ("speed of <it>", "1")}))
 
 
 def staircase(predicted: list[float], seen: list[float], status: list[str] | None = None) -> StaircaseView:
@@ -126,7 +126,7 @@ def test_a_row_that_was_never_judged_is_told_apart_from_one_that_failed():
 
 
 def test_a_tree_without_a_name_for_a_quantity_takes_that_of_the_field():
-    view = TreeView.of(xr.Dataset({"loss": 1.0}))
+    view = from_tree(xr.Dataset({"loss": 1.0}))
     row = quantity_rows({"jump_time": Quantity(0.1, 0.2)}, view)[0]
     assert row.name == describe("jump_time")[0]
 

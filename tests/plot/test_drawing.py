@@ -9,7 +9,7 @@ import xarray as xr
 from dynascope.errors import InputError
 from dynascope.plot.drawing import Drawing, describe_chart, undeclared
 from dynascope.plot.lines import SIDES
-from dynascope.results import Chart, TreeView, describe, make_record
+from dynascope.results import Chart, describe, from_tree, make_record
 
 TIME = np.linspace(0.0, 1.0, 5)
 
@@ -284,7 +284,7 @@ def test_a_late_jump_asks_for_a_logarithmic_axis_where_it_crowds_the_others(time
         },
         {"jump": np.arange(1, len(times) + 1)},
     )
-    (drawing,) = undeclared(TreeView.of(record))
+    (drawing,) = undeclared(from_tree(record))
     panel = drawing.panels[0]
     assert drawing.x.log == crowded
     # No decades stand empty before the first jump.

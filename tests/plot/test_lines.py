@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.plot.lines import curve_names, find_lines, planes
-from dynascope.results import Chart, TreeView, make_record
+from dynascope.results import Chart, from_tree, make_record
 
 
 def stairs(times, losses, **attributes):
@@ -35,11 +35,11 @@ def tree(**sides):
 
 
 def curves(tree, variable):
-    return find_lines(TreeView.of(tree), Chart(variable, over="")).lines
+    return find_lines(from_tree(tree), Chart(variable, over="")).lines
 
 
 def staircase(tree):
-    return find_lines(TreeView.of(tree), Chart("loss", staircase=True)).lines
+    return find_lines(from_tree(tree), Chart("loss", staircase=True)).lines
 
 
 def test_shared_curves_are_named_first_and_text_and_jumps_are_not_curves():
@@ -49,7 +49,7 @@ def test_shared_curves_are_named_first_and_text_and_jumps_are_not_curves():
         mode_strength=(["time", "mode"], np.ones((11, 2))),
     )
     predicted = stairs([1.0], [1.0, 0.0]).merge(curve(mode_strength=(["time", "mode"], np.ones((11, 2)))))
-    assert curve_names(TreeView.of(tree(observed=observed, predicted=predicted))) == [
+    assert curve_names(from_tree(tree(observed=observed, predicted=predicted))) == [
         "mode_strength",
         "accuracy",
         "loss",
@@ -119,7 +119,7 @@ def test_two_sides_of_one_curve_have_two_colours():
 
 def test_a_sweep_over_scales_is_a_curve():
     record = make_record({"jump_time_error": (["scale"], [0.1, 0.2])}, {"scale": [1e-4, 1e-2]})
-    assert find_lines(TreeView.of(record), Chart("jump_time_error", over="")).axis == "scale"
+    assert find_lines(from_tree(record), Chart("jump_time_error", over="")).axis == "scale"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_planes_need_both_variables_on_one_side_and_a_label_for_each_path(member
     )
     tree = xr.DataTree.from_dict({"observed": record, "predicted": record.drop_vars("b").assign_attrs(theory="none")})
     tree.attrs["planes"] = [["a", "b"], ["a", "c"]]
-    assert planes(TreeView.of(tree)) == expected
+    assert planes(from_tree(tree)) == expected
 
 
 def test_a_plane_pairs_the_values_of_the_same_member():
@@ -155,7 +155,7 @@ def test_a_plane_pairs_the_values_of_the_same_member():
         },
         {"imbalance": [-1.0, 1.0], "time": [0.0, 1.0]},
     )
-    lines = find_lines(TreeView.of(record), Chart("b", over="a")).lines
+    lines = find_lines(from_tree(record), Chart("b", over="a")).lines
     assert [(line.label, line.x.tolist(), line.y.tolist()) for line in lines] == [
         ("imbalance −1", [0.0, 1.0], [5.0, 6.0]),
         ("imbalance 1", [2.0, 3.0], [7.0, 8.0]),
@@ -167,7 +167,7 @@ def test_variables_over_other_dimensions_make_no_plane():
         {"a": (["time"], [0.0, 1.0]), "b": (["mode", "time"], [[5.0, 7.0]])}, {"mode": [1], "time": [0.0, 1.0]}
     )
     with pytest.raises(InputError, match="same dimensions"):
-        find_lines(TreeView.of(record), Chart("b", over="a"))
+        find_lines(from_tree(record), Chart("b", over="a"))
 
 
 def test_a_member_that_has_a_name_is_called_by_it_alone():

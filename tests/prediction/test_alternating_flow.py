@@ -39,9 +39,9 @@ def test_the_features_are_the_weights_of_the_activated_neuron(staircase):
 def test_training_agrees_with_it_and_not_with_a_wrong_one(staircase):
     network = TwoLayer(4, 12, 1, activation="relu")
     run = observe(ORTHOGONAL, network, scale=1e-8, duration=training_time(staircase, 1e-8))
-    assert compare(run, staircase).attrs["verdict"] == "agree"
+    assert compare(run, staircase).verdict.outcome == "agree"
     wrong = staircase.assign(loss_after=("jump", [0.3, 0.0]), loss_before=("jump", [0.5875, 0.3]))
-    assert compare(run, wrong).attrs["verdict"] == "disagree"
+    assert compare(run, wrong).verdict.outcome == "disagree"
 
 
 def test_plateaus_too_short_to_rest_on_are_marked():

@@ -135,19 +135,19 @@ def pair(request):
 @pytest.mark.slow
 def test_ordinary_data_are_judged_and_agree(pair):
     tree = compare(*pair)
-    assert tree.attrs["verdict"] == "agree"
-    assert (tree["residual"]["status"] == "judged").sum() >= 2
-    assert "curve" in tree.attrs["checks"]
+    assert tree.verdict.outcome == "agree"
+    assert (tree.residual["status"] == "judged").sum() >= 2
+    assert "curve" in tree.checks
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_half_or_twice_the_predicted_times_never_agree(pair, factor):
     observed, predicted = pair
-    assert compare(observed, stretched(predicted, factor)).attrs["verdict"] == "disagree"
+    assert compare(observed, stretched(predicted, factor)).verdict.outcome == "disagree"
     # What was followed in other variables is judged by the curve as well.
     other = compare(observed.assign_attrs(variables="others"), stretched(predicted, factor))
-    assert not other.attrs["agreement"]["curve"]["agrees"]
+    assert not other.quantities["curve"].agrees
 
 
 @pytest.mark.slow
@@ -203,8 +203,8 @@ def test_a_network_that_is_not_small_may_begin_where_the_curve_does(begins, tole
 def test_a_curve_that_may_be_off_by_much_is_not_judged(error, judged):
     known = curve([10.0, 30.0, 60.0], error=error)
     run = make_record({"loss": (["time"], known["loss"].to_numpy())}, {"time": known["time"].to_numpy()})
-    told = compare(run, with_curve(limit([10.0, 30.0, 60.0]), known)).attrs["agreement"]["curve"]
-    assert (told["error"] is not None) == judged
+    told = compare(run, with_curve(limit([10.0, 30.0, 60.0]), known)).quantities["curve"]
+    assert told.judged == judged
 
 
 def test_jumps_that_run_together_at_this_scale_are_not_missed_for_want_of_a_pause():
@@ -212,10 +212,7 @@ def test_jumps_that_run_together_at_this_scale_are_not_missed_for_want_of_a_paus
     run = make_record({"loss": (["time"], known["loss"].to_numpy())}, {"time": known["time"].to_numpy()})
     far_apart = limit([10.0, 30.0, 30.1]).assign(accelerated_time=("jump", [0.5, 1.5, 9.0]))
     told = with_curve(far_apart, known)
-    missed = [
-        compare(run, each).attrs["agreement"]["missing_jumps"]["error"]
-        for each in (told, told.drop_vars(["loss", "time"]))
-    ]
+    missed = [compare(run, each).quantities["missing_jumps"].error for each in (told, told.drop_vars(["loss", "time"]))]
     assert missed == [0, 1]
 
 
@@ -226,7 +223,7 @@ def test_a_run_that_nearly_follows_the_curve_misses_no_jump_however_close_two_of
         known, other = curve([10.0, 30.0, 30 + apart]), curve([10.0, 30.0, 30 + 0.9 * apart])
         run = make_record({"loss": (["time"], other["loss"].to_numpy())}, {"time": other["time"].to_numpy()})
         told = with_curve(limit([10.0, 30.0, 30 + apart]).assign(accelerated_time=("jump", [0.5, 1.5, 9.0])), known)
-        missed.append(compare(run, told).attrs["agreement"]["missing_jumps"]["error"])
+        missed.append(compare(run, told).quantities["missing_jumps"].error)
     assert missed == [0] * 60
 
 
@@ -237,8 +234,5 @@ def test_a_plateau_that_the_curve_has_too_is_not_one_too_many():
     limit_of_two = limit([10.0, 30.0, 60.0]).isel(jump=[0, 2])
     limit_of_two["loss_before"] = ("jump", LEVELS[[0, 1]])
     told = with_curve(limit_of_two, known).assign(slow=("jump", [False, False]))
-    extra = [
-        compare(run, each).attrs["agreement"]["extra_jumps"]["error"]
-        for each in (told, told.drop_vars(["loss", "time"]))
-    ]
+    extra = [compare(run, each).quantities["extra_jumps"].error for each in (told, told.drop_vars(["loss", "time"]))]
     assert extra == [0, 1]

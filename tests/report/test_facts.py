@@ -3,10 +3,10 @@ from __future__ import annotations
 import xarray as xr
 
 from dynascope.report.facts import facts_of, how_it_was_done, parameters_of
-from dynascope.results import TreeView, make_record
+from dynascope.results import Result, from_tree, make_record
 
 
-def view(**attributes) -> TreeView:
+def view(**attributes) -> Result:
     curve = {"loss": (["time"], [1.0, 0.5])}
     observed = make_record(
         curve,
@@ -22,7 +22,7 @@ def view(**attributes) -> TreeView:
     predicted = make_record(curve, {"time": [0.0, 1.0]}, attributes={"theory": "exact", "warnings": ["b"]})
     tree = xr.DataTree.from_dict({"observed": observed, "predicted": predicted})
     tree.attrs |= {"study": "a-study", "parameters": {"seed": 2, "batch_size": 0}, **attributes}
-    return TreeView.of(tree)
+    return from_tree(tree)
 
 
 def test_what_is_known_of_the_making_is_told_and_nothing_else():
@@ -32,7 +32,7 @@ def test_what_is_known_of_the_making_is_told_and_nothing_else():
         "descent, sgd, learning rate 0.1",
         "2",
         "dynascope run a-study --seed 2 --batch-size 0",
-        f"dynascope {seen.tree['observed'].attrs['version']}",
+        f"dynascope {seen.observed.attrs['version']}",
     ]
 
 
@@ -59,7 +59,7 @@ def test_only_a_staircase_begins_at_a_scale_that_is_worth_a_word():
     )
     names = []
     for record in (curve, jumps):
-        seen = TreeView.of(record)
+        seen = from_tree(record)
         names.append([each.name for each in parameters_of(seen, facts_of(seen)) if each.about])
     assert names == [[], ["scale", "initial loss", "degree"]]
 

@@ -6,14 +6,14 @@ import xarray as xr
 
 from dynascope.errors import InputError
 from dynascope.report.page_figures import page_figures
-from dynascope.results import Chart, TreeView, describe, make_record, to_attributes
+from dynascope.results import Chart, Result, describe, from_tree, make_record, to_attributes
 
 TIME = np.linspace(0.1, 1.0, 50)
 ROOM = 100_000
 TITLE = {name: describe(name)[0].capitalize() for name in ("loss", "strength", "low", "high")}
 
 
-def view(*charts: Chart, sides: tuple[str, ...] = ("observed", "predicted"), members: int = 2) -> TreeView:
+def view(*charts: Chart, sides: tuple[str, ...] = ("observed", "predicted"), members: int = 2) -> Result:
     values = np.outer(np.arange(1, members + 1), TIME)
     record = make_record(
         {
@@ -27,7 +27,7 @@ def view(*charts: Chart, sides: tuple[str, ...] = ("observed", "predicted"), mem
     tree = xr.DataTree.from_dict({name: record.copy() for name in sides})
     if charts:
         tree.attrs["figures"] = to_attributes(charts)
-    return TreeView.of(tree)
+    return from_tree(tree)
 
 
 def test_the_declared_figures_come_first_in_their_order_and_the_others_are_apart():

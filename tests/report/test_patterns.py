@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.image import imread
 
 from dynascope.report.patterns import Patterns, patterns
-from dynascope.results import TreeView, make_record
+from dynascope.results import from_tree, make_record
 
 
 def of(values: np.ndarray, **attributes) -> Patterns:
@@ -19,13 +19,13 @@ def of(values: np.ndarray, **attributes) -> Patterns:
         {"jump": np.arange(1, jumps + 1), "feature": [f"x{i}" for i in range(inputs)]},
         attributes=attributes,
     )
-    found = patterns(TreeView.of(xr.DataTree.from_dict({"predicted": predicted})))
+    found = patterns(from_tree(xr.DataTree.from_dict({"predicted": predicted})))
     assert found is not None
     return found
 
 
 def test_a_tree_without_features_has_no_patterns():
-    assert patterns(TreeView.of(make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]}))) is None
+    assert patterns(from_tree(make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]}))) is None
 
 
 def test_a_table_has_a_row_for_each_input_coloured_by_its_share_of_the_largest():

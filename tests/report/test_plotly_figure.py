@@ -7,7 +7,7 @@ import xarray as xr
 from dynascope.plot.drawing import Axis, Drawing, Panel, describe_chart, undeclared
 from dynascope.plot.lines import Line
 from dynascope.report.plotly_figure import plotly_figure
-from dynascope.results import Chart, TreeView, make_record
+from dynascope.results import Chart, from_tree, make_record
 
 TIME = np.linspace(0.0, 1.0, 5)
 
@@ -118,7 +118,7 @@ def test_numbers_whose_ratio_is_beyond_all_numbers_are_drawn():
 def test_a_staircase_that_a_late_jump_stretches_names_what_each_jump_learns():
     columns = {"jump_time": [30.0, 40.0, 9e3], "loss_before": [1.0, 0.5, 0.2], "loss_after": [0.5, 0.2, 0.1]}
     record = make_record({name: (["jump"], values) for name, values in columns.items()}, {"jump": [1, 2, 3]})
-    (drawing,) = undeclared(TreeView.of(record))
+    (drawing,) = undeclared(from_tree(record))
     figure = plotly_figure(drawing)
     assert figure.layout.xaxis.type == "log"
     assert [tuple(each)[:3] for each in figure.data[-1].customdata] == list(zip(*columns.values(), strict=True))

@@ -11,7 +11,7 @@ from dynascope.report.staircase_words import (
     expected_of_a_staircase,
     meaning_of_a_staircase,
 )
-from dynascope.results import TreeView, make_record
+from dynascope.results import from_tree, make_record
 
 TIME = np.linspace(0.0, 9.0, 50)
 PREDICTED = make_record(
@@ -31,18 +31,18 @@ OBSERVED = make_record(
 
 def test_the_meaning_of_a_prediction_names_its_scale():
     facts = {"task": "a table", "network": "linear", "scale": 1e-8}
-    assert "10⁻⁸" in meaning_of_a_staircase(TreeView.of(unjudged(PREDICTED)), facts)
+    assert "10⁻⁸" in meaning_of_a_staircase(from_tree(unjudged(PREDICTED)), facts)
 
 
 def test_a_prediction_says_how_many_jumps_are_expected_and_when():
-    assert "3" in expected_of_a_staircase(TreeView.of(PREDICTED))
+    assert "3" in expected_of_a_staircase(from_tree(PREDICTED))
     never = PREDICTED.assign(jump_time=("jump", [np.inf]))
-    assert "inf" not in expected_of_a_staircase(TreeView.of(never))
+    assert "inf" not in expected_of_a_staircase(from_tree(never))
     two = xr.concat([PREDICTED, PREDICTED.assign(jump_time=("jump", [5.0]))], "jump", join="outer")
-    assert re.findall(r"\d", expected_of_a_staircase(TreeView.of(two))) == ["2", "3", "5"]
-    assert expected_of_a_staircase(TreeView.of(OBSERVED)) == ""
+    assert re.findall(r"\d", expected_of_a_staircase(from_tree(two))) == ["2", "3", "5"]
+    assert expected_of_a_staircase(from_tree(OBSERVED)) == ""
 
 
 def test_curves_and_nameless_data_are_left_alone():
-    assert asked_of_a_staircase(TreeView.of(OBSERVED), {"task": "a", "network": "b"}) == ""
-    assert meaning_of_a_staircase(TreeView.of(unjudged(PREDICTED)), {"network": "b"}) == ""
+    assert asked_of_a_staircase(from_tree(OBSERVED), {"task": "a", "network": "b"}) == ""
+    assert meaning_of_a_staircase(from_tree(unjudged(PREDICTED)), {"network": "b"}) == ""

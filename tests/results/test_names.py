@@ -64,14 +64,14 @@ def test_a_long_name_that_is_no_text_is_refused_when_the_record_is_stored(tmp_pa
 
 def test_names_are_stored_and_come_back(tmp_path):
     record = make_record(CURVE, TIMES, names={"loss": ("<b>½ MSE</b>", "mV²")})
-    assert words_of(load(save(record, tmp_path / "record.zip")).to_dataset()) == words_of(record)
+    assert words_of(load(save(record, tmp_path / "record.zip")).observed) == words_of(record)
 
 
 def test_a_record_of_a_version_without_names_has_them_when_it_is_loaded(tmp_path):
     record = make_record(CURVE, TIMES)
     for part in record.variables.values():
         part.attrs.clear()
-    assert words_of(load(save(record, tmp_path / "old.zip")).to_dataset())["time"] == describe("time")
+    assert words_of(load(save(record, tmp_path / "old.zip")).observed)["time"] == describe("time")
 
 
 def test_the_names_of_parts_follow_from_those_of_the_whole():

@@ -65,9 +65,9 @@ def check_saved(path: Path) -> bool:
     for each in left:
         each.unlink()
     tree = load(path)
-    turns = {turn for turn in (0, 1) for name in NAMES if np.array_equal(tree[name], values(turn))}
+    turns = {turn for turn in (0, 1) for name in NAMES if np.array_equal(tree.observed[name], values(turn))}
     assert len(turns) == 1, f"a mixture of {turns}"
-    assert all(np.array_equal(tree[name], values(*turns)) for name in NAMES)
+    assert all(np.array_equal(tree.observed[name], values(*turns)) for name in NAMES)
     return bool(left)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dynascope.cli.commands import main
-from dynascope.results import load
+from dynascope.results import load, to_tree
 
 TRIES = 6
 COMMAND = [sys.executable, "-m", "dynascope", "predict", "a.npz", "--check"]
@@ -89,7 +89,9 @@ def test_interrupts_at_random_moments_end_with_their_code_and_in_a_second(folder
 def arrays(path: Path) -> dict[str, np.ndarray]:
     tree = load(path)
     return {
-        f"{node.path}/{name}": values.to_numpy() for node in tree.subtree for name, values in node.variables.items()
+        f"{node.path}/{name}": values.to_numpy()
+        for node in to_tree(tree).subtree
+        for name, values in node.variables.items()
     }
 
 

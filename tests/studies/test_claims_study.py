@@ -43,7 +43,7 @@ class Widths(ClaimsStudy):
 @pytest.mark.parametrize(("most", "verdict"), [(8.0, "agree"), (6.5, "undecided"), (4.0, "disagree")])
 def test_its_verdict_is_that_of_its_judged_claims(most, verdict):
     tree = Widths(most=most).run()
-    assert tree.attrs["verdict"] == verdict
-    assert list(tree.attrs["claims"]) == ["enough"]
-    assert list(tree.attrs["checks"]) == ["share", "share_maximum"]
-    assert tree["observed"]["holds"].to_series()["more"] == "undecided"
+    assert tree.verdict.outcome == verdict
+    assert list(tree.claims) == ["enough"]
+    assert list(tree.checks) == ["share", "share_maximum"]
+    assert tree.observed["holds"].to_series()["more"] == "undecided"

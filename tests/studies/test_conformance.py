@@ -16,11 +16,11 @@ from resumable import rows
 from tiny_runs import TinyRun, tiny_run
 
 from dynascope.cli.json_output import study_answer
-from dynascope.comparison.claim import Claim, Outcome
+from dynascope.comparison.claim import Claim
 from dynascope.comparison.verdict import HEADINGS
 from dynascope.plot import draw_chart
 from dynascope.report import render_page
-from dynascope.results import from_attributes, validate_record
+from dynascope.results import Outcome, to_tree, validate_record
 from dynascope.results.store import load, save
 from dynascope.studies import Study, find_studies, find_study
 
@@ -71,7 +71,7 @@ def predicted_again(again) -> xr.Dataset:
 
 def agreement(tree: xr.DataTree) -> dict[str, dict]:
     """All that is compared, identities too."""
-    return {**tree.attrs["agreement"], **tree.attrs["checks"]}
+    return {**tree.quantities, **tree.checks}
 
 
 # What it declares.
@@ -120,16 +120,16 @@ def test_its_tolerances_have_reasons(study):
 def test_it_agrees_at_its_tiny_fields(run):
     # Two seeds may be too few for a claim on networks of which only chance is known, never too few for a theory.
     allowed = {"agree", "undecided"} if run.study.judged_claims else {"agree"}
-    assert run.tree.attrs["verdict"] in allowed, run.tree.attrs["verdict_sentence"]
+    assert run.tree.verdict.outcome in allowed, run.tree.verdict.sentence
 
 
 def test_nothing_that_it_compares_is_left_unjudged_at_its_tiny_fields(run):
-    assert all(each["error"] is not None for each in agreement(run.tree).values())
-    assert all(each["agrees"] and each["reason"] for each in agreement(run.tree).values())
+    assert all(each.error is not None for each in agreement(run.tree).values())
+    assert all(each.agrees and each.reason for each in agreement(run.tree).values())
 
 
 def test_its_figures_are_drawn_from_what_it_finds(run):
-    for chart in from_attributes(run.tree.attrs["figures"]):
+    for chart in run.tree.charts:
         draw_chart(run.tree, chart)
 
 
@@ -137,7 +137,7 @@ def test_its_tolerances_are_those_by_which_it_is_judged(run):
     judged = agreement(run.tree)
     assert {*run.study.tolerance, *run.study.checks} <= set(judged)
     for name, (tolerance, reason) in run.study.tolerance.items():
-        assert (judged[name]["tolerance"], judged[name]["reason"]) == (tolerance, reason)
+        assert (judged[name].tolerance, judged[name].reason) == (tolerance, reason)
 
 
 def test_both_sides_are_records_that_say_what_they_are(run):
@@ -157,13 +157,13 @@ def test_both_sides_are_records_that_say_what_they_are(run):
 
 
 def test_its_tree_carries_the_claim_the_parameters_and_all_four_groups(run):
-    attributes = run.tree.attrs
-    assert list(run.tree.children) == ["setup", "predicted", "observed", "residual"]
+    attributes = run.tree.attributes
+    assert list(to_tree(run.tree).children) == ["setup", "predicted", "observed", "residual"]
     assert attributes["claim"] == run.study.reference.claim
     assert run.study.reference.arxiv in attributes["reference"]
     assert attributes["parameters"] == dataclasses.asdict(run.study)
     assert attributes["title"]
-    assert attributes["verdict_sentence"]
+    assert run.tree.verdict.sentence
 
 
 def test_it_predicts_without_training(run, predicted_again):
@@ -176,12 +176,12 @@ def test_the_same_fields_give_the_same_numbers(run, again, predicted_again):
 
 
 def test_its_tree_comes_back_from_the_store_identical(run, tmp_path):
-    assert load(save(run.tree, tmp_path / "study.zarr.zip")).identical(run.tree)
+    assert to_tree(load(save(run.tree, tmp_path / "study.zarr.zip"))).identical(to_tree(run.tree))
 
 
 def test_its_page_shows_its_verdict(run):
     page = render_page(run.tree)
-    assert HEADINGS[run.tree.attrs["verdict"]] in page
+    assert HEADINGS[run.tree.verdict.outcome] in page
     assert page.count('type="application/json"') >= 1
 
 
@@ -262,15 +262,15 @@ def test_each_quantity_by_itself_can_refute_it(run):
             name = quantity.removesuffix("_maximum")
             wrong = run.predicted.assign({name: 1.05 * run.predicted[name]})
         tree = run.study.compare(run.observed, validate_record(wrong))
-        assert not agreement(tree)[quantity]["agrees"], quantity
+        assert not agreement(tree)[quantity].agrees, quantity
         # A measurement that breaks an identity is at fault itself, and speaks neither for nor against the claim.
         identity = quantity in run.study.checks
-        assert tree.attrs["verdict"] == ("undecided" if identity else "disagree")
+        assert tree.verdict.outcome == ("undecided" if identity else "disagree")
 
 
 def test_with_all_that_is_predicted_halved_or_doubled_it_never_agrees(run):
     # Identities are left alone, whose failure turns any verdict.
-    compared = {quantity.removesuffix("_maximum") for quantity in run.tree.attrs["agreement"]}
+    compared = {quantity.removesuffix("_maximum") for quantity in run.tree.quantities}
     if {"jump_time", "slope"} & compared:
         compared = {"jump_time", "accelerated_time"}
     judged = compared & set(run.predicted.data_vars)
@@ -281,7 +281,7 @@ def test_with_all_that_is_predicted_halved_or_doubled_it_never_agrees(run):
     # No parameters of the test: those of one study are to stay in the process that has its run.
     for factor in (0.5, 2.0):
         wrong = run.predicted.assign({name: factor * run.predicted[name] for name in judged})
-        assert run.study.compare(run.observed, validate_record(wrong)).attrs["verdict"] != "agree", factor
+        assert run.study.compare(run.observed, validate_record(wrong)).verdict.outcome != "agree", factor
 
 
 def outcome_of(observed: xr.Dataset, claim: str, known: bool) -> Outcome:
@@ -319,6 +319,6 @@ def test_the_contrary_of_each_claim_that_it_judges_turns_the_verdict(run):
             # The other claims are settled in favour, since the verdict is undecided where most of them are.
             settled = record["holds"].where(record["holds"] != "undecided", "holds")
             told = record.assign(holds=settled.where(record["hypothesis"] != claim, outcome))
-            verdicts[outcome] = run.study.compare(told, run.predicted).attrs["verdict"]
+            verdicts[outcome] = run.study.compare(told, run.predicted).verdict.outcome
         assert verdicts == {"holds": "agree", "does not hold": "disagree"}, claim
         assert known or outcome_of(run.observed, claim, known) == holds

@@ -36,19 +36,19 @@ def test_a_run_predicts_before_it_observes_and_compares():
     CALLS.clear()
     tree = Decay().run()
     assert CALLS == ["predict", "observe"]
-    assert list(tree.children) == ["setup", "predicted", "observed", "residual"]
+    assert list(tree.sides) == ["observed", "predicted"]
 
 
 def test_the_tolerance_of_the_study_replaces_that_of_the_theory_where_it_is_named():
-    agreement = Decay().run().attrs["agreement"]
-    assert (agreement["loss"]["tolerance"], agreement["loss"]["agrees"]) == (0.25, True)
-    assert agreement["loss"]["reason"] == "a quarter, because it is an example"
+    agreement = Decay().run().quantities
+    assert (agreement["loss"].tolerance, agreement["loss"].agrees) == (0.25, True)
+    assert agreement["loss"].reason == "a quarter, because it is an example"
     # Not named: the usual one percent, and the largest residual is five percent of the largest value.
-    assert (agreement["loss_maximum"]["tolerance"], agreement["loss_maximum"]["agrees"]) == (0.01, False)
+    assert (agreement["loss_maximum"].tolerance, agreement["loss_maximum"].agrees) == (0.01, False)
 
 
 def test_the_result_says_which_study_it_came_from_and_with_which_parameters():
-    attributes = Decay(start=2.0).run().attrs
+    attributes = Decay(start=2.0).run().attributes
     assert attributes["study"] == "decay"
     assert attributes["title"] == "Decay"
     assert attributes["claim"] == "It decays."

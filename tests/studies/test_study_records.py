@@ -53,8 +53,8 @@ class Decays(Study):
 
 def test_records_are_written_from_values_in_double_precision():
     tree = Decays().run()
-    observed, predicted = tree["observed"].to_dataset(), tree["predicted"].to_dataset()
-    assert tree.attrs["verdict"] == "agree"
+    observed, predicted = tree.observed, tree.predicted
+    assert tree.verdict.outcome == "agree"
     assert observed["loss"].dims == ("mode", "time")
     assert observed["loss"].dtype == np.float64
     assert observed["final"].dims == ("mode",)
@@ -66,7 +66,7 @@ def test_records_are_written_from_values_in_double_precision():
 
 
 def test_the_verdict_turns_where_theory_is_wrong():
-    assert Decays(off=1.1).run().attrs["verdict"] == "disagree"
+    assert Decays(off=1.1).run().verdict.outcome == "disagree"
 
 
 def test_what_concerns_several_fields_is_checked_when_the_study_is_made():

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from dynascope.protocols import Learnable
-    from dynascope.results import Quantity, StaircaseView, TreeView
+    from dynascope.results import Quantity, Result, StaircaseView
     from dynascope.results.staircase_view import Jump, SeenJump
-    from dynascope.results.tree_view import Tree
+    from dynascope.results.tree import AnyResult
     from dynascope.studies import Study
 
 __all__ = ["prediction_answer", "study_answer"]
 
 
 def prediction_answer(
-    tree: Tree, *, seconds: float, record: Path | None, task: Learnable | None = None
+    tree: AnyResult, *, seconds: float, record: Path | None, task: Learnable | None = None
 ) -> dict[str, Any]:
     """The answer of `predict`: the staircase, and what the check found.
 
@@ -38,7 +38,7 @@ def prediction_answer(
         record: Where they are.
         task: What they are about, of which the answer then tells every column.
     """
-    view = records.TreeView.of(tree)
+    view = records.from_tree(tree)
     staircase, predicted = view.staircase, view.predicted
     assert predicted is not None
     told = ("theory", "theory_name", "theory_choice", "network", "scale", "convention", names.INITIAL_LOSS)
@@ -59,9 +59,9 @@ def prediction_answer(
     return _finite(answer)
 
 
-def study_answer(study: Study, tree: Tree, *, seconds: float, record: Path | None) -> dict[str, Any]:
+def study_answer(study: Study, tree: AnyResult, *, seconds: float, record: Path | None) -> dict[str, Any]:
     """The answer of `run`: how far theory and experiment agree."""
-    view = records.TreeView.of(tree)
+    view = records.from_tree(tree)
     return _finite(
         {
             "study": study.name,
@@ -125,7 +125,7 @@ def _learned(jump: Jump, record: xr.Dataset) -> dict[str, Any]:
     return learned
 
 
-def _check(rows: Sequence[Jump], staircase: StaircaseView | None, view: TreeView) -> dict[str, Any]:
+def _check(rows: Sequence[Jump], staircase: StaircaseView | None, view: Result) -> dict[str, Any]:
     """What the check found; a theory that gives the loss over time has no jumps to be seen."""
     unit = math.nan if staircase is None else staircase.unit()
     jumps = [_seen(jump.number, jump.seen, unit) for jump in rows if jump.seen is not None]
@@ -138,7 +138,7 @@ def _plain(quantities: Mapping[str, Quantity]) -> dict[str, Any]:
     return {name: each.to_plain() for name, each in quantities.items()}
 
 
-def _verdict(view: TreeView) -> dict[str, Any]:
+def _verdict(view: Result) -> dict[str, Any]:
     """The verdict, its sentence, and the share of the fall of the loss that was judged; None where that is unknown."""
     assert view.verdict is not None
     outcome, sentence, share = dataclasses.astuple(view.verdict)
@@ -189,7 +189,7 @@ def _seen(number: int, seen: SeenJump, unit: float) -> dict[str, Any]:
     return answer if seen.slope is None else {**answer, names.SLOPE: seen.slope}
 
 
-def _warnings(view: TreeView) -> list[str]:
+def _warnings(view: Result) -> list[str]:
     """What the theory warns of, and the quantities whose error is not a number."""
     return view.warnings + [
         f"The {name.replace('_', ' ')} has no error: "

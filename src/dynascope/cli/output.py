@@ -22,7 +22,7 @@ from dynascope.cli.progress import step
 from dynascope.errors import InputError
 
 if TYPE_CHECKING:
-    import xarray as xr
+    from dynascope.results import Result
 
 __all__ = [
     "check_before",
@@ -69,7 +69,7 @@ def result_name(subject: str, changed: Mapping[str, Any]) -> str:
     return f"{start}-{hashlib.sha256(plain.encode()).hexdigest()[:8]}"
 
 
-def write_results(tree: xr.DataTree, folder: Path, name: str) -> Path:
+def write_results(tree: Result, folder: Path, name: str) -> Path:
     """Write `<name>.html` and `<name>.zarr.zip` into the folder; returns the path of the latter.
 
     What is there already stays: the first of `<name>-run-2`, `<name>-run-3`, … that is free is taken instead.
@@ -82,7 +82,7 @@ def write_results(tree: xr.DataTree, folder: Path, name: str) -> Path:
     return written
 
 
-def replace_results(tree: xr.DataTree, written: Path) -> None:
+def replace_results(tree: Result, written: Path) -> None:
     """Write a page and a record in place of those that were written there; each is whole at any time."""
     with writing(written.parent), step("Writing the page and the record"), uninterrupted():
         results.save(tree, written)

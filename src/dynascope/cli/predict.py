@@ -36,6 +36,8 @@ from dynascope.compilation import compile_cache
 if TYPE_CHECKING:
     import xarray as xr
 
+    from dynascope.results import Comparison, Result
+
 __all__ = ["Predict"]
 
 
@@ -88,7 +90,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             self._require_no_batches(predicted.attrs["theory_name"])
             self._require_nothing_of_jumps(predicted.attrs["theory_name"])
         if curve is None:
-            tree = comparison.unjudged(predicted, attributes=self._said(predicted))
+            tree: Result = comparison.unjudged(predicted, attributes=self._said(predicted))
         else:
             if self.network != "diagonal" and self.weights is None:
                 predicted = of_another_start(predicted, f"seed {self.seed}, width {self.width}")
@@ -105,9 +107,9 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         except FAILURES as error:
             # What was found so far is worth being told.
             failure = Failure.of(error).in_options()
-        view, seconds = results.TreeView.of(tree), time.perf_counter() - start
+        seconds = time.perf_counter() - start
         if self.json:
-            answer = prediction_answer(view, seconds=seconds, record=written, task=task)
+            answer = prediction_answer(tree, seconds=seconds, record=written, task=task)
             print_json(answer if failure is None else {**answer, "error": failure.answer})
         else:
             # They load rich, which JSON does without.
@@ -116,14 +118,14 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
 
             if self.prepares:
                 print_data(task)
-            (print_curve if view.staircase is None else print_staircase)(view)
+            (print_curve if tree.staircase is None else print_staircase)(tree)
             if written is not None:
                 print_places(written)
             if failure is not None:
                 failure.print(failed)
         if self.open and written is not None:
             open_page(written)
-        return code_of(tree.attrs.get("verdict")) if failure is None else failure.code
+        return code_of(None if tree.verdict is None else tree.verdict.outcome) if failure is None else failure.code
 
     def _predicted(self, task: Any, network: Any, scale: float | None) -> xr.Dataset:
         if scale is None:
@@ -180,7 +182,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
                 remedy="leave it out, or choose a theory of small starts: dynascope which",
             )
 
-    def _checked(self, task: Any, network: Any, predicted: xr.Dataset) -> xr.DataTree:
+    def _checked(self, task: Any, network: Any, predicted: xr.Dataset) -> Comparison:
         given = {"learning_rate": self.learning_rate, "loss": self.loss, "seed": self.seed}
         observed, other = self.trained(task, network, predicted, **given)
         return comparison.compare(observed, predicted, at_other_scale=other, attributes=self._said(predicted))

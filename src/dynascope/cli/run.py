@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_type_hints
 import tyro
 
 # The face of a room loads what is behind it when it is used.
-from dynascope import results
 from dynascope.cli.exit_codes import code_of
 from dynascope.cli.json_output import study_answer
 from dynascope.cli.output import check_before, open_page, print_json, print_places, result_name, write_results
@@ -94,17 +93,16 @@ def _run(study: Study, out: Path, open: bool, as_json: bool) -> int:
     check_before(out, getattr(study, "seed", 0))
     with step(f"Running {study.name}"):
         tree = study.run()
-    view = results.TreeView.of(tree)
     usual = dataclasses.asdict(type(study)())
     changed = {name: value for name, value in dataclasses.asdict(study).items() if value != usual[name]}
     written = write_results(tree, out, result_name(study.name, changed))
     if as_json:
-        print_json(study_answer(study, view, seconds=time.perf_counter() - start, record=written))
+        print_json(study_answer(study, tree, seconds=time.perf_counter() - start, record=written))
     else:
         from dynascope.cli.terminal import print_agreement  # it loads rich, which JSON does without
 
-        print_agreement(study.reference, view)
+        print_agreement(study.reference, tree)
         print_places(written)
     if open:
         open_page(written)
-    return code_of(tree.attrs["verdict"])
+    return code_of(tree.verdict.outcome)

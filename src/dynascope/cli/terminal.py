@@ -22,9 +22,9 @@ from dynascope.results.staircase_view import counted_words
 if TYPE_CHECKING:
     from dynascope.comparison.verdict import Row
     from dynascope.protocols import Learnable
-    from dynascope.results import StaircaseView, TreeView, Verdict
+    from dynascope.results import Result, StaircaseView, Verdict
     from dynascope.results.staircase_view import Jump
-    from dynascope.results.tree_view import Tree
+    from dynascope.results.tree import AnyResult
     from dynascope.studies import Reference
 
 __all__ = [
@@ -48,9 +48,9 @@ def print_data(task: Learnable) -> None:
         print(textwrap.fill(sentence, page_width(), subsequent_indent="  ", break_long_words=False))
 
 
-def print_staircase(tree: Tree) -> None:
+def print_staircase(tree: AnyResult) -> None:
     """The predicted jumps, beside the observed ones where the network was trained, and the verdict."""
-    view = results.TreeView.of(tree)
+    view = results.from_tree(tree)
     assert view.staircase is not None
     rows, attributes = view.staircase.shown, view.staircase.record.attrs
     seen = [jump.seen for jump in rows if jump.seen is not None]
@@ -94,7 +94,7 @@ def print_heading(attributes: Mapping[Any, Any]) -> None:
         print_text(f"{attributes['theory_choice']} `dynascope which` tells more.")
 
 
-def print_judged(view: TreeView) -> None:
+def print_judged(view: Result) -> None:
     """What a prediction warns of, and the verdict, if there is one."""
     console = _console()
     for warning in view.warnings:
@@ -103,9 +103,9 @@ def print_judged(view: TreeView) -> None:
         _print_verdict(console, view.verdict)
 
 
-def print_agreement(reference: Reference, tree: Tree) -> None:
+def print_agreement(reference: Reference, tree: AnyResult) -> None:
     """The claim of a study, what was compared, and the verdict."""
-    view = results.TreeView.of(tree)
+    view = results.from_tree(tree)
     console = _console()
     console.print(reference.claim, markup=False)
     for quantities, mark in ((view.quantities, "agrees"), (view.checks, "check")):
@@ -129,7 +129,7 @@ def print_agreement(reference: Reference, tree: Tree) -> None:
     _print_verdict(console, view.verdict)
 
 
-def _claims(view: TreeView) -> Iterator[str]:
+def _claims(view: Result) -> Iterator[str]:
     """The outcome of each claim that decides, what it says, and what was measured."""
     outcomes = view.claims
     if view.observed is None or not outcomes:

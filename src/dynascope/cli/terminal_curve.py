@@ -13,7 +13,7 @@ from dynascope.results.steps_seen import crossing_times
 if TYPE_CHECKING:
     import xarray as xr
 
-    from dynascope.results.tree_view import Tree
+    from dynascope.results.tree import AnyResult
 
 __all__ = ["print_curve"]
 
@@ -21,9 +21,9 @@ _CLOCKS = {"step": "training_step", "epoch": "training_epoch"}  # where a learni
 _SHARES = (0.1, 0.5, 0.9, 0.99)
 
 
-def print_curve(tree: Tree) -> None:
+def print_curve(tree: AnyResult) -> None:
     """The times at which the loss has fallen by given shares of its whole fall, and the verdict."""
-    view = results.TreeView.of(tree)
+    view = results.from_tree(tree)
     assert view.predicted is not None
     print_heading(view.predicted.attrs)
     rows = _rows(view.predicted, view.observed)

@@ -15,7 +15,7 @@ from dynascope.arguments import require, require_array
 from dynascope.comparison.interval import student_half
 from dynascope.results.judgement import Outcome
 from dynascope.results.numbers import number
-from dynascope.results.tree_view import WHY_UNDECIDED
+from dynascope.results.result import WHY_UNDECIDED
 
 __all__ = [
     "Claim",

@@ -24,13 +24,22 @@ from dynascope.comparison.user_curves.judging import (
 from dynascope.comparison.user_curves.reading import user_curve
 from dynascope.comparison.user_curves.units import LossName, in_units_of, is_user_curve, with_clock_of
 from dynascope.comparison.verdict import decided, quantity_rows, verdict_sentence
-from dynascope.results import CONVENTION, TreeView, name_all, names_of, validate_record
+from dynascope.results import (
+    CONVENTION,
+    Comparison,
+    Prediction,
+    Quantity,
+    Result,
+    Verdict,
+    from_attributes,
+    name_all,
+    names_of,
+    validate_record,
+)
 from dynascope.results import staircase_names as names
-from dynascope.results.judgement import Quantity
 from dynascope.results.provenance import provenance
 from dynascope.results.schema import plain_attributes
 from dynascope.results.staircase_view import StaircaseView, is_staircase
-from dynascope.results.tree_view import SHARE_OF_FALL
 
 __all__ = ["compare", "unjudged"]
 
@@ -49,7 +58,7 @@ def compare(
     checks: Collection[str] = (),
     claims: Collection[str] = (),
     attributes: Mapping[str, Any] | None = None,
-) -> xr.DataTree:
+) -> Comparison:
     """Put an observed and a predicted record side by side and judge whether they agree.
 
     Staircases: each predicted jump is matched with the first time at which the observed loss passes the middle between
@@ -97,11 +106,9 @@ def compare(
         attributes: Further attributes of the tree, such as the title, claim and parameters of a study.
 
     Returns:
-        A tree with the groups `setup`, `observed`, `predicted`, `residual`. Its attributes hold `verdict` ("agree",
-        "disagree" or "undecided"), `verdict_sentence` (what came out, as a person would say it), `agreement`: for each
-        quantity its error, tolerance, the reason for the tolerance and whether it agrees, in the same form `checks`,
-        and `claims`, the outcome of each ("holds", "does not hold" or "undecided"). `share_of_fall` is the share of the
-        fall of the loss that was judged, where the records hold a loss that falls.
+        The comparison: the records `predicted`, `observed` and `residual`; the `verdict` with its sentence and the
+        share of the fall of the loss that was judged; for each of the `quantities` its error, its tolerance with the
+        reason, and whether it agrees; the same of `checks`; and the outcome of each of the `claims`.
 
     Raises:
         InputError: The records have nothing in common, or a tolerance, check or claim names what is not compared; or
@@ -112,7 +119,7 @@ def compare(
         >>> time = [0.0, 1.0, 2.0]
         >>> theory = make_record({"loss": (["time"], [1.0, 0.50, 0.25])}, {"time": time})
         >>> run = make_record({"loss": (["time"], [1.0, 0.51, 0.25])}, {"time": time})
-        >>> compare(run, theory, tolerance={"loss": 0.02, "loss_maximum": 0.02}).attrs["verdict"]
+        >>> compare(run, theory, tolerance={"loss": 0.02, "loss_maximum": 0.02}).verdict.outcome
         'agree'
     """
     require(
@@ -183,35 +190,36 @@ def compare(
         }
     outcomes = claim_outcomes(observed, claims)
     residual.attrs.update({"convention": CONVENTION, "version": predicted.attrs["version"]})
-    tree = unjudged(predicted, attributes=attributes)
     residual = name_all(residual, names_of(predicted, observed))
+    alone = unjudged(predicted, attributes=attributes)
+    told = dict(alone.attributes)
     if from_user:
         residual = with_clock_of(residual, observed)
-        tree.attrs["convention"] = residual.attrs["convention"] = observed.attrs["convention"]
-    tree["observed"], tree["residual"] = xr.DataTree(name_all(observed)), xr.DataTree(residual)
-    view = TreeView.of(tree)
-    rows, of_identities, share = quantity_rows(found, view), quantity_rows(checked, view), share_of_fall(view)
+        told["convention"] = residual.attrs["convention"] = observed.attrs["convention"]
+    both: dict[str, Any] = {"predicted": alone.predicted, "observed": name_all(observed), "residual": residual}
+    sides = Result(**both)
+    rows, of_identities, share = quantity_rows(found, sides), quantity_rows(checked, sides), share_of_fall(sides)
     further = further_outcomes(observed, claims)
-    tree.attrs |= {
-        "verdict": decided(rows, outcomes, of_identities),
-        "verdict_sentence": verdict_sentence(
-            rows, view.staircase, claims=outcomes, reported=further, checks=of_identities, share=share
-        ),
-        "agreement": {name: each.to_plain() for name, each in found.items()},
-        "checks": {name: each.to_plain() for name, each in checked.items()},
-        "claims": outcomes,
-        **({} if share is None else {SHARE_OF_FALL: share}),
-    }
-    if doubt:
-        leave_undecided(tree, doubt)
-    return tree
+    sentence = verdict_sentence(
+        rows, sides.staircase, claims=outcomes, reported=further, checks=of_identities, share=share
+    )
+    compared = Comparison(
+        **both,
+        setup=alone.setup,
+        attributes=told,
+        charts=alone.charts,
+        verdict=Verdict(decided(rows, outcomes, of_identities), sentence, share),
+        quantities=found,
+        checks=checked,
+        claims=outcomes,
+    )
+    return leave_undecided(compared, doubt) if doubt else compared
 
 
-def unjudged(predicted: xr.Dataset, *, attributes: Mapping[str, Any] | None = None) -> xr.DataTree:
-    """The tree of a prediction that nobody has put to the test yet: `setup` and `predicted`, no verdict."""
+def unjudged(predicted: xr.Dataset, *, attributes: Mapping[str, Any] | None = None) -> Prediction:
+    """The prediction that nobody has put to the test yet, with what it says of itself."""
     setup = {name: predicted.attrs[name] for name in _SETUP if name in predicted.attrs}
-    tree = xr.DataTree.from_dict({"setup": xr.Dataset(attrs=setup), "predicted": name_all(predicted)})
-    tree.attrs = {
+    said = {
         "title": f"{predicted.attrs.get('task', 'task')}, {predicted.attrs.get('network', 'network')} network",
         "reference": predicted.attrs.get("reference", ""),
         "convention": CONVENTION,
@@ -219,7 +227,8 @@ def unjudged(predicted: xr.Dataset, *, attributes: Mapping[str, Any] | None = No
         **provenance(),
         **plain_attributes({name: value for name, value in (attributes or {}).items() if value is not None}),
     }
-    return tree
+    charts = from_attributes(said.pop("figures", []))
+    return Prediction(predicted=name_all(predicted), setup=setup, attributes=said, charts=charts)
 
 
 def _along_time(record: xr.Dataset) -> xr.Dataset:

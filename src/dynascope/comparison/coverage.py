@@ -7,7 +7,7 @@ import math
 import numpy as np
 import xarray as xr
 
-from dynascope.results import TreeView
+from dynascope.results import Result
 from dynascope.results import staircase_names as names
 
 __all__ = ["share_of_fall"]
@@ -15,7 +15,7 @@ __all__ = ["share_of_fall"]
 _LEAST = 0.01  # of the initial loss; a smaller fall is that of a phase in which nothing is learned yet
 
 
-def share_of_fall(view: TreeView) -> float | None:
+def share_of_fall(view: Result) -> float | None:
     """The share of the fall of the loss that a comparison judges.
 
     The whole fall is L₀ − min(L_end, L_last): from the predicted initial loss to the last observed loss, or to the last
@@ -30,10 +30,10 @@ def share_of_fall(view: TreeView) -> float | None:
         The share; None where the records hold no single loss over time, or where it falls by less than one percent.
 
     Example:
-        >>> from dynascope.results import make_record
+        >>> from dynascope.results import Result, make_record
         >>> theory = make_record({"loss": (["time"], [1.0, 0.6, 0.0])}, {"time": [0.0, 1.0, 2.0]})
         >>> run = make_record({"loss": (["time"], [1.0, 0.6])}, {"time": [0.0, 1.0]})
-        >>> share_of_fall(TreeView.of(xr.DataTree.from_dict({"observed": run, "predicted": theory})))
+        >>> share_of_fall(Result(observed=run, predicted=theory))
         0.4
     """
     observed, predicted = _curve(view.observed), _curve(view.predicted)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import xarray as xr
+import dataclasses
+import math
 
-from dynascope.results.tree_view import SHARE_OF_FALL
+from dynascope.results import Comparison, Verdict
 
 __all__ = ["leave_undecided"]
 
 
-def leave_undecided(tree: xr.DataTree, sentence: str) -> None:
-    """Make the verdict of a comparison undecided, for the reason that the sentence states: nothing counts as judged."""
-    agreement = tree.attrs["agreement"]
-    unknown = {name: {**each, "error": None, "agrees": True} for name, each in agreement.items()}
-    tree.attrs.pop(SHARE_OF_FALL, None)
-    tree.attrs |= {
-        "verdict": "undecided",
-        "verdict_sentence": sentence,
-        "agreement": unknown,
-    }
+def leave_undecided(compared: Comparison, sentence: str) -> Comparison:
+    """The comparison with an undecided verdict, for the reason that the sentence states: nothing counts as judged."""
+    unknown = {name: dataclasses.replace(each, error=math.nan) for name, each in compared.quantities.items()}
+    return dataclasses.replace(compared, verdict=Verdict("undecided", sentence), quantities=unknown)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from dynascope.comparison.jumps_sentence import jumps_sentence, miscounted_jumps
-from dynascope.results import StaircaseView, TreeView, describe, names_of
+from dynascope.results import Result, StaircaseView, describe, names_of
 from dynascope.results import staircase_names as names
 from dynascope.results.judgement import Quantity
 from dynascope.results.numbers import counted, number
@@ -65,7 +65,7 @@ class Row(NamedTuple):
         return max((_ratio(error, tolerance) for error, tolerance in pairs), default=0.0)
 
 
-def quantity_rows(quantities: Mapping[str, Quantity], view: TreeView) -> list[Row]:
+def quantity_rows(quantities: Mapping[str, Quantity], view: Result) -> list[Row]:
     """One row for each quantity, its largest error folded in."""
     rows = []
     for name, whole in quantities.items():
@@ -227,7 +227,7 @@ def _of_further_claims(claims: Mapping[str, str]) -> str:
     return f"Of {counted(size)} further claims, which decide nothing, {', '.join(told[:-1])} and {told[-1]}."
 
 
-def _called(name: str, view: TreeView) -> str:
+def _called(name: str, view: Result) -> str:
     return describe(name, names_of(*reversed(view.sides.values())))[0]
 
 

@@ -11,9 +11,9 @@ import xarray as xr
 
 from dynascope.arguments import require
 from dynascope.errors import InputError
-from dynascope.results import TreeView
+from dynascope.results import Result, from_tree
 from dynascope.results.numbers import number
-from dynascope.results.tree_view import Tree
+from dynascope.results.tree import AnyResult
 
 __all__ = ["fill_caption"]
 
@@ -31,7 +31,7 @@ _ENDS = {"first": 0, "last": -1}  # of a curve, and of no more than one
 _WAYS = ", ".join(f":{each}" for each in (*_ENDS, *_REDUCED))
 
 
-def fill_caption(template: str, tree: Tree) -> str:
+def fill_caption(template: str, tree: AnyResult) -> str:
     r"""The text with the numbers that it names.
 
     A name in braces is `parameters.width`, `agreement.loss` (its error; `agreement.loss.tolerance`), or a variable of
@@ -56,12 +56,12 @@ def fill_caption(template: str, tree: Tree) -> str:
         >>> fill_caption("Accuracy rises to {observed.accuracy:last:percent}.", record)
         'Accuracy rises to 98\xa0%.'
     """
-    view = TreeView.of(tree)
+    view = from_tree(tree)
     kept = template.replace("{{", "\0").replace("}}", "\1")
     return _FIELD.sub(lambda field: _value(field[1], view), kept).replace("\0", "{").replace("\1", "}")
 
 
-def _value(field: str, view: TreeView) -> str:
+def _value(field: str, view: Result) -> str:
     parts = _PARTS.fullmatch(field)
     if parts is None:
         raise InputError(

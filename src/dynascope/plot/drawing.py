@@ -11,9 +11,9 @@ from scipy.optimize import isotonic_regression
 
 from dynascope.plot.caption import fill_caption
 from dynascope.plot.lines import AT_SCALE, Found, Line, curve_names, find_lines, is_path, planes
-from dynascope.results import TreeView
+from dynascope.results import Result, from_tree
 from dynascope.results.chart import Chart
-from dynascope.results.tree_view import Tree
+from dynascope.results.tree import AnyResult
 
 __all__ = ["Axis", "Drawing", "EndLabel", "Jump", "Panel", "describe_chart", "undeclared"]
 
@@ -104,7 +104,7 @@ class Drawing:
     panels: tuple[Panel, ...]
 
 
-def describe_chart(tree: Tree, chart: Chart, *, automatic: bool = False) -> Drawing:
+def describe_chart(tree: AnyResult, chart: Chart, *, automatic: bool = False) -> Drawing:
     """Describe what a chart shows of a tree.
 
     Args:
@@ -123,7 +123,7 @@ def describe_chart(tree: Tree, chart: Chart, *, automatic: bool = False) -> Draw
         >>> drawing.x.log, drawing.panels[0].y.log, drawing.panels[0].lines[0].style
         (True, True, 'solid')
     """
-    view = TreeView.of(tree)
+    view = from_tree(tree)
     found, path = find_lines(view, chart), is_path(view, chart)
     if automatic and path:
         found = found._replace(lines=[line for line in found.lines if not line.thin] or found.lines)
@@ -147,7 +147,7 @@ def describe_chart(tree: Tree, chart: Chart, *, automatic: bool = False) -> Draw
     return Drawing(chart, fill_caption(chart.caption, view), x, (main, *below))
 
 
-def undeclared(view: TreeView, charts: Sequence[Chart] = ()) -> list[Drawing]:
+def undeclared(view: Result, charts: Sequence[Chart] = ()) -> list[Drawing]:
     """Describe the quantities that no chart draws: the staircase, planes and curves."""
     shown = {name for chart in charts for name in (*chart.variables, chart.over, *(chart.interval or ()), chart.error)}
     staircase = view.staircase is not None and not any(chart.staircase for chart in charts)
@@ -158,7 +158,7 @@ def undeclared(view: TreeView, charts: Sequence[Chart] = ()) -> list[Drawing]:
     return [_staircase(view), *drawings] if staircase else drawings
 
 
-def _staircase(view: TreeView) -> Drawing:
+def _staircase(view: Result) -> Drawing:
     """The staircase; on a logarithmic axis where a late jump presses half of it into a tenth of a linear one."""
     drawing = describe_chart(view, Chart("loss", staircase=True), automatic=True)
     (panel,) = drawing.panels
@@ -219,7 +219,7 @@ def _decades(parts: Sequence[np.ndarray]) -> tuple[float, float]:
     return (float(np.log10(positive.min())), float(np.log10(positive.max()))) if len(positive) else (0.0, 0.0)
 
 
-def _jumps(view: TreeView, lines: Collection[Line]) -> list[Jump]:
+def _jumps(view: Result, lines: Collection[Line]) -> list[Jump]:
     """The jumps of a single predicted staircase."""
     steps = [line for line in lines if line.side == "predicted"]
     if view.staircase is None or len(steps) != 1:

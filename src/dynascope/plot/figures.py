@@ -18,9 +18,9 @@ from dynascope.plot.drawing import describe_chart, undeclared
 from dynascope.plot.learned_features import draw_features, features_height, find_features
 from dynascope.plot.lines import curve_names
 from dynascope.plot.matplotlib_figure import WIDTH, caption_height, draw, draw_with_caption, new_axes, styled
-from dynascope.results import TreeView
+from dynascope.results import from_tree
 from dynascope.results.chart import Chart, Log
-from dynascope.results.tree_view import Tree
+from dynascope.results.tree import AnyResult
 from dynascope.results.whole_files import written_beside
 
 __all__ = ["curves", "draw_chart", "features", "figure", "plane", "save_figure", "staircase"]
@@ -29,7 +29,7 @@ _LOG: dict[tuple[bool, bool], Log] = {(False, False): "", (True, False): "x", (F
 _DATELESS = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
-def staircase(tree: Tree, axes: Axes | None = None, *, log_time: bool = False, log_loss: bool = False) -> Axes:
+def staircase(tree: AnyResult, axes: Axes | None = None, *, log_time: bool = False, log_loss: bool = False) -> Axes:
     """Draw the observed loss and, dashed over it, the predicted plateaus and numbered jumps.
 
     Args:
@@ -57,7 +57,7 @@ def staircase(tree: Tree, axes: Axes | None = None, *, log_time: bool = False, l
 
 
 def curves(
-    tree: Tree,
+    tree: AnyResult,
     variable: str,
     axes: Axes | None = None,
     *,
@@ -85,7 +85,7 @@ def curves(
         >>> len(curves(observed, "accuracy").lines)
         1
     """
-    known = curve_names(TreeView.of(tree))
+    known = curve_names(from_tree(tree))
     require(
         variable in known,
         f"no side of the tree has a curve {variable!r}",
@@ -96,7 +96,7 @@ def curves(
     return _draw(tree, Chart(variable, over="", log=_LOG[log_time, log_values]), axes)
 
 
-def plane(tree: Tree, horizontal: str, vertical: str, axes: Axes | None = None) -> Axes:
+def plane(tree: AnyResult, horizontal: str, vertical: str, axes: Axes | None = None) -> Axes:
     """Draw one variable against another, as paths that begin at a dot.
 
     Args:
@@ -120,7 +120,7 @@ def plane(tree: Tree, horizontal: str, vertical: str, axes: Axes | None = None) 
     return _draw(tree, Chart(vertical, over=horizontal), axes)
 
 
-def draw_chart(tree: Tree, chart: Chart, figure: Figure | SubFigure | None = None) -> Figure | SubFigure:
+def draw_chart(tree: AnyResult, chart: Chart, figure: Figure | SubFigure | None = None) -> Figure | SubFigure:
     """Draw a declared chart, with its caption below.
 
     Args:
@@ -145,7 +145,7 @@ def draw_chart(tree: Tree, chart: Chart, figure: Figure | SubFigure | None = Non
     return figure
 
 
-def features(tree: Tree, axes: Axes | None = None) -> Axes:
+def features(tree: AnyResult, axes: Axes | None = None) -> Axes:
     """Show what is learned at each jump: pictures where the inputs are images, else a heat map.
 
     Red is positive, blue negative, white zero. Each picture has a scale of its own; a heat map has one for all.
@@ -180,7 +180,7 @@ def features(tree: Tree, axes: Axes | None = None) -> Axes:
     return draw_features(found, axes or new_axes(height=features_height(found)))
 
 
-def figure(tree: Tree) -> Figure:
+def figure(tree: AnyResult) -> Figure:
     """Draw the figures that a tree declares, or else all that it holds: staircase, planes, curves and features.
 
     Args:
@@ -190,7 +190,7 @@ def figure(tree: Tree) -> Figure:
     Raises:
         InputError: The tree holds nothing that can be drawn, or lacks what a declared figure names.
     """
-    view = TreeView.of(tree)
+    view = from_tree(tree)
     charts = view.charts
     if charts:
         heights = [caption_height(chart) for chart in charts]
@@ -243,7 +243,7 @@ def save_figure(figure: Figure, path: str | PathLike[str]) -> Path:
     return path
 
 
-def _draw(tree: Tree, chart: Chart, axes: Axes | None) -> Axes:
+def _draw(tree: AnyResult, chart: Chart, axes: Axes | None) -> Axes:
     axes = axes or new_axes()
     draw(describe_chart(tree, chart, automatic=True), [axes])
     return axes

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 
 from dynascope.plot.lines import FAINT
 from dynascope.plot.matplotlib_figure import literal
-from dynascope.results import TreeView, describe
-from dynascope.results.tree_view import Tree
+from dynascope.results import describe, from_tree
+from dynascope.results.tree import AnyResult
 
 __all__ = ["MOST_PICTURES", "LearnedFeatures", "draw_features", "extent", "features_height", "find_features"]
 
@@ -49,9 +49,9 @@ class LearnedFeatures(NamedTuple):
         return [each.reshape(self.image_shape or (1, -1)) / extent(each) for each in self.values[:MOST_PICTURES]]
 
 
-def find_features(tree: Tree) -> LearnedFeatures | None:
+def find_features(tree: AnyResult) -> LearnedFeatures | None:
     """What the prediction says is learned at each jump, or None if it names no features."""
-    view = TreeView.of(tree)
+    view = from_tree(tree)
     predicted = view.predicted
     if predicted is None:
         return None

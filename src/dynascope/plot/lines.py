@@ -13,7 +13,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from dynascope.arguments import require
-from dynascope.results import StaircaseView, TreeView, describe
+from dynascope.results import Result, StaircaseView, describe
 from dynascope.results import label as axis_label
 from dynascope.results.chart import Chart
 from dynascope.results.numbers import number
@@ -86,26 +86,26 @@ class Found(NamedTuple):
     names: Sequence[str] = ()
 
 
-def curve_names(view: TreeView) -> list[str]:
+def curve_names(view: Result) -> list[str]:
     """Variables of either side that run over time, steps, scales and so on. Those on both sides come first."""
     found = [[str(name) for name in side.data_vars if _axis(side, str(name), "")] for side in view.sides.values()]
     shared = [name for name in found[0] if name in found[-1]] if len(found) == 2 else []
     return list(dict.fromkeys([*shared, *itertools.chain(*found)]))
 
 
-def planes(view: TreeView) -> list[tuple[str, str]]:
+def planes(view: Result) -> list[tuple[str, str]]:
     """Pairs of variables in the attribute `planes` that a side holds together, one path for each label."""
     pairs = view.attributes.get("planes", [])
     held = [(x, y) for x, y in pairs if any(_axis(side, y, x) for side in view.sides.values())]
     return [(x, y) for x, y in held if not all(line.thin for line in find_lines(view, Chart(y, over=x)).lines)]
 
 
-def is_path(view: TreeView, chart: Chart) -> bool:
+def is_path(view: Result, chart: Chart) -> bool:
     """Whether a chart draws variables against another variable."""
     return any(chart.over in side.data_vars for side in view.sides.values())
 
 
-def find_lines(view: TreeView, chart: Chart) -> Found:
+def find_lines(view: Result, chart: Chart) -> Found:
     """Find the lines of a chart.
 
     Raises:
@@ -122,7 +122,7 @@ def find_lines(view: TreeView, chart: Chart) -> Found:
     return found._replace(lines=[dataclasses.replace(line, y=y, low=low) for line, y, low in parts])
 
 
-def _staircase(view: TreeView) -> Found:
+def _staircase(view: Result) -> Found:
     """The observed loss, the predicted staircase, level at the plateaus, upright at the jumps, and its loss curve.
 
     The staircase ends with the observation, unless jumps are predicted later; then it shows as much time again.
@@ -165,7 +165,7 @@ def _steps(steps: StaircaseView, end: float) -> tuple[np.ndarray, np.ndarray]:
     return x, np.concatenate([levels[:1], np.repeat(levels, 2)])
 
 
-def _variables(view: TreeView, chart: Chart) -> Found:
+def _variables(view: Result, chart: Chart) -> Found:
     for name in (*(chart.interval or ()), *filter(None, [chart.error])):
         _sides_with(view, name)
     lines: list[Line] = []
@@ -205,7 +205,7 @@ def _of_record(side: str, record: xr.Dataset, name: str, word: str, chart: Chart
         yield Line(side, ", ".join(filter(None, [word, label])), across, y, labels.count(label) > 1, *ends)
 
 
-def _sides_over(view: TreeView, name: str, over: str) -> dict[str, xr.Dataset]:
+def _sides_over(view: Result, name: str, over: str) -> dict[str, xr.Dataset]:
     """The sides on which a variable runs over a dimension or beside another variable."""
     having = _sides_with(view, name)
     fitting = {side: record for side, record in having.items() if _axis(record, name, over) is not None}
@@ -220,7 +220,7 @@ def _sides_over(view: TreeView, name: str, over: str) -> dict[str, xr.Dataset]:
     return fitting
 
 
-def _sides_with(view: TreeView, name: str) -> dict[str, xr.Dataset]:
+def _sides_with(view: Result, name: str) -> dict[str, xr.Dataset]:
     having = {side: record for side, record in view.sides.items() if name in record.variables}
     known = dict.fromkeys(str(each) for record in view.sides.values() for each in record.data_vars)
     require(

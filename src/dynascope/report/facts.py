@@ -12,10 +12,10 @@ import xarray as xr
 
 from dynascope.errors import InputError
 from dynascope.report.formatting import command, plain, words
-from dynascope.results import CONVENTION, TreeView, describe, names_of
+from dynascope.results import CONVENTION, Result, describe, names_of
 from dynascope.results.numbers import number
+from dynascope.results.result import WHY_UNDECIDED
 from dynascope.results.staircase_names import INITIAL_LOSS
-from dynascope.results.tree_view import WHY_UNDECIDED
 
 __all__ = [
     "Parameter",
@@ -36,12 +36,12 @@ _OF_A_START = {
 }
 
 
-def facts_of(view: TreeView) -> dict[Any, Any]:
+def facts_of(view: Result) -> dict[Any, Any]:
     """All that the tree, its setup and its sides say of themselves; the tree itself has the last word."""
     return {"convention": CONVENTION, **list(view.sides.values())[-1].attrs, **view.setup, **view.attributes}
 
 
-def how_it_was_done(view: TreeView, facts: Mapping[Any, Any]) -> dict[str, str]:
+def how_it_was_done(view: Result, facts: Mapping[Any, Any]) -> dict[str, str]:
     """Data, network, theory, training and what else is needed to do it again."""
     parameters = facts.get("parameters", {})
     observed = {} if view.observed is None else view.observed.attrs
@@ -75,7 +75,7 @@ class Parameter(NamedTuple):
     about: str
 
 
-def parameters_of(view: TreeView, facts: Mapping[Any, Any]) -> list[Parameter]:
+def parameters_of(view: Result, facts: Mapping[Any, Any]) -> list[Parameter]:
     """The parameters, then what else is known of the start of a staircase; each with what it is."""
     parameters = facts.get("parameters", {})
     if view.staircase is not None:
@@ -91,7 +91,7 @@ def _in_words(text: str, names: Iterable[str]) -> str:
     return re.sub(r"\b\w+_\w+\b", lambda found: words(found[0]) if found[0] in names else found[0], text)
 
 
-def hypotheses_of(view: TreeView) -> list[dict[str, str]]:
+def hypotheses_of(view: Result) -> list[dict[str, str]]:
     """One row of the table for each hypothesis on which the observation reports, in words."""
     observed = view.observed
     if observed is None or "holds" not in observed or observed["holds"].dims != ("hypothesis",):
@@ -102,7 +102,7 @@ def hypotheses_of(view: TreeView) -> list[dict[str, str]]:
     return [_hypothesis(dict(zip(told, row, strict=True)), observed, judged) for row in rows]
 
 
-def confidence_of(view: TreeView) -> str:
+def confidence_of(view: Result) -> str:
     """The probability, in percent, of the intervals of effects; nothing where none is reported."""
     observed = view.observed
     return (

@@ -37,10 +37,10 @@ from dynascope.report.formatting import printed
 from dynascope.report.page_figures import page_figures
 from dynascope.report.patterns import patterns
 from dynascope.report.staircase_words import asked_of_a_staircase, expected_of_a_staircase, meaning_of_a_staircase
-from dynascope.results import Quantity, TreeView
+from dynascope.results import Quantity, Result, from_tree
 from dynascope.results.numbers import number, percent
 from dynascope.results.staircase_view import counted_words
-from dynascope.results.tree_view import Tree
+from dynascope.results.tree import AnyResult
 from dynascope.results.whole_files import written_beside
 
 __all__ = ["render_page", "write_page"]
@@ -69,12 +69,12 @@ class _Quantities(NamedTuple):
     largest: bool
 
     @classmethod
-    def of(cls, quantities: Mapping[str, Quantity], view: TreeView) -> _Quantities:
+    def of(cls, quantities: Mapping[str, Quantity], view: Result) -> _Quantities:
         rows = quantity_rows(quantities, view)
         return cls(rows, reasons_of(rows), any(row.largest is not None for row in rows))
 
 
-def render_page(tree: Tree) -> str:
+def render_page(tree: AnyResult) -> str:
     """The whole report as HTML: question, verdict, figures, how it was done, tables, reference.
 
     Args:
@@ -94,7 +94,7 @@ def render_page(tree: Tree) -> str:
         >>> page.startswith("<!doctype html>"), "Observation only" in page
         (True, True)
     """
-    view = TreeView.of(tree)
+    view = from_tree(tree)
     require(
         bool(view.sides),
         "the tree holds neither a prediction nor an observation",
@@ -149,7 +149,7 @@ def render_page(tree: Tree) -> str:
     )
 
 
-def write_page(tree: Tree, path: str | PathLike[str]) -> Path:
+def write_page(tree: AnyResult, path: str | PathLike[str]) -> Path:
     """Write the report to a file, whole or not at all.
 
     Args:
@@ -187,7 +187,7 @@ def _is_page(path: Path) -> bool:
     return not start or _GENERATOR in start
 
 
-def _text_of(name: str, attributes: Mapping[Any, Any], view: TreeView) -> str:
+def _text_of(name: str, attributes: Mapping[Any, Any], view: Result) -> str:
     """An attribute that is a text with numbers of the record in it; empty where it is absent."""
     with naming_attribute(name):
         return fill_caption(attributes.get(name, ""), view)
@@ -198,7 +198,7 @@ def _title(facts: Mapping[Any, Any]) -> str:
     return " on ".join(parts) or "Learning dynamics"
 
 
-def _verdict(view: TreeView) -> dict[str, str]:
+def _verdict(view: Result) -> dict[str, str]:
     kind = "" if view.verdict is None else view.verdict.outcome
     sides = list(view.sides)
     if kind not in HEADINGS:

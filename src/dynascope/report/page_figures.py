@@ -12,7 +12,7 @@ from dynascope.report.facts import naming_attribute
 from dynascope.report.plotly_figure import plotly_figure
 from dynascope.report.staircase_words import seen_in_a_staircase
 from dynascope.report.thinning import thinned
-from dynascope.results import TreeView
+from dynascope.results import Result
 
 __all__ = ["PageFigure", "page_figures"]
 
@@ -45,7 +45,7 @@ class PageFigure(NamedTuple):
     content: Markup
 
 
-def page_figures(view: TreeView, room: int) -> tuple[list[PageFigure], list[PageFigure]]:
+def page_figures(view: Result, room: int) -> tuple[list[PageFigure], list[PageFigure]]:
     """The figures that tell the story, and those of all other quantities.
 
     Args:
@@ -72,7 +72,7 @@ def page_figures(view: TreeView, room: int) -> tuple[list[PageFigure], list[Page
         share = int(0.7 * share)
 
 
-def _figure(view: TreeView, drawing: Drawing, room: int) -> PageFigure:
+def _figure(view: Result, drawing: Drawing, room: int) -> PageFigure:
     lighter = thinned(drawing, room)
     title, main = _title(view, drawing), drawing.panels[0]
     caption = drawing.caption or (seen_in_a_staircase(view) if drawing.chart.staircase else f"{title}.")
@@ -90,7 +90,7 @@ def _figure(view: TreeView, drawing: Drawing, room: int) -> PageFigure:
     return PageFigure(title, caption, drawing.x.log, main.y.log, len(drawing.panels) > 1, content)
 
 
-def _title(view: TreeView, drawing: Drawing) -> str:
+def _title(view: Result, drawing: Drawing) -> str:
     chart, main = drawing.chart, drawing.panels[0]
     if chart.title or chart.staircase:
         return chart.title or _STAIRS

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from matplotlib.image import imsave
 
 from dynascope.plot.learned_features import MOST_PICTURES, extent, find_features
-from dynascope.results import TreeView
+from dynascope.results import Result
 from dynascope.results.numbers import number
 
 __all__ = ["Cell", "Patterns", "patterns"]
@@ -66,7 +66,7 @@ class Patterns(NamedTuple):
         return sum(map(len, self.pictures)) + sum(len(name) + 90 * len(cells) for name, cells in self.rows)
 
 
-def patterns(view: TreeView) -> Patterns | None:
+def patterns(view: Result) -> Patterns | None:
     """What is learned at each jump, if the prediction names it."""
     found = find_features(view)
     if found is None:

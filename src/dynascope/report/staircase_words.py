@@ -6,20 +6,20 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dynascope.results import TreeView
+from dynascope.results import Result
 from dynascope.results.numbers import number
 
 __all__ = ["asked_of_a_staircase", "expected_of_a_staircase", "meaning_of_a_staircase", "seen_in_a_staircase"]
 
 
-def asked_of_a_staircase(view: TreeView, facts: Mapping[Any, Any]) -> str:
+def asked_of_a_staircase(view: Result, facts: Mapping[Any, Any]) -> str:
     """The question that a predicted staircase answers; nothing for any other tree."""
     if view.staircase is None or not facts.get("task") or not facts.get("network"):
         return ""
     return f"What does a {facts['network']} network learn from {facts['task']}, in what order, and when?"
 
 
-def expected_of_a_staircase(view: TreeView) -> str:
+def expected_of_a_staircase(view: Result) -> str:
     """How many jumps are predicted, and when; nothing for any other tree."""
     if view.staircase is None:
         return ""
@@ -29,7 +29,7 @@ def expected_of_a_staircase(view: TreeView) -> str:
     return f"{len(due)} jumps are expected, from time {number(due[0], 3)} to {number(due[-1], 3)}."
 
 
-def seen_in_a_staircase(view: TreeView) -> str:
+def seen_in_a_staircase(view: Result) -> str:
     """What the figure of a predicted staircase shows, with its numbers."""
     if view.staircase is None or not len(view.staircase.rows):
         return "No jump was predicted."
@@ -40,7 +40,7 @@ def seen_in_a_staircase(view: TreeView) -> str:
     return f"The loss falls from plateau to plateau. Theory puts a jump at each number, and levels {told}."
 
 
-def meaning_of_a_staircase(view: TreeView, facts: Mapping[Any, Any]) -> str:
+def meaning_of_a_staircase(view: Result, facts: Mapping[Any, Any]) -> str:
     """How to read a predicted staircase; nothing for any other tree."""
     if not asked_of_a_staircase(view, facts):
         return ""

@@ -13,6 +13,10 @@ from .names import label as label
 from .names import name_all as name_all
 from .names import names_of as names_of
 from .quantities import QUANTITIES as QUANTITIES
+from .result import Comparison as Comparison
+from .result import Observation as Observation
+from .result import Prediction as Prediction
+from .result import Result as Result
 from .schema import CONVENTION as CONVENTION
 from .schema import make_record as make_record
 from .schema import validate_record as validate_record
@@ -23,4 +27,5 @@ from .staircase_view import StaircaseView as StaircaseView
 from .staircase_view import is_staircase as is_staircase
 from .store import load as load
 from .store import save as save
-from .tree_view import TreeView as TreeView
+from .tree import from_tree as from_tree
+from .tree import to_tree as to_tree

@@ -28,7 +28,9 @@ from dynascope.results.attributes import check_attributes
 from dynascope.results.format_version import FORMAT_VERSION, VERSION_ATTRIBUTE, require_format_version
 from dynascope.results.names import name_all
 from dynascope.results.packed_chunks import require_whole_chunks
+from dynascope.results.result import Result
 from dynascope.results.schema import validate_record
+from dynascope.results.tree import AnyResult, from_tree, to_tree
 from dynascope.results.whole_files import written_beside
 
 __all__ = ["load", "save"]
@@ -39,14 +41,14 @@ _ZARR_FORMAT = 2
 _GROUPS = ["/", "/setup", "/observed", "/predicted", "/residual"]
 
 
-def save(tree: xr.DataTree | xr.Dataset, path: str | PathLike[str]) -> Path:
-    """Save a record as one file, in place of an older record of the same name.
+def save(result: AnyResult, path: str | PathLike[str]) -> Path:
+    """Save a result or a record as one file, in place of an older one of the same name.
 
     After a failed write or a kill the path holds the old record or the new one. Plain xarray opens the file with
     `xr.open_datatree(zarr.storage.ZipStore(path, mode="r"), engine="zarr")`.
 
     Args:
-        tree: The record, or a tree of records such as `compare` returns.
+        result: What `compare` returns, or a record alone.
         path: The file to make, named `….zip`, by custom `….zarr.zip`; its folder must exist.
 
     Returns:
@@ -61,10 +63,10 @@ def save(tree: xr.DataTree | xr.Dataset, path: str | PathLike[str]) -> Path:
         >>> from dynascope.results import make_record
         >>> curve = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     load(save(curve, f"{folder}/curve.zarr.zip"))["loss"].values
+        ...     load(save(curve, f"{folder}/curve.zarr.zip")).observed["loss"].values
         array([1. , 0.5])
     """
-    tree = _checked(tree)
+    tree = _checked(to_tree(result) if isinstance(result, Result) else result)
     target = Path(path)
     require(
         target.suffix == ".zip",
@@ -89,14 +91,14 @@ def save(tree: xr.DataTree | xr.Dataset, path: str | PathLike[str]) -> Path:
     return target
 
 
-def load(path: str | PathLike[str]) -> xr.DataTree:
-    """Read a record that `save` wrote, into memory.
+def load(path: str | PathLike[str]) -> Result:
+    """Read a result that `save` wrote, into memory.
 
     Args:
         path: The file.
 
     Returns:
-        The tree of records, checked; a record that was saved alone is the root of the tree.
+        The result, checked: a comparison, or a prediction or an observation alone.
 
     Raises:
         InputError: The path is missing, is not a record, is damaged, or has another format version.
@@ -110,7 +112,7 @@ def load(path: str | PathLike[str]) -> xr.DataTree:
         remedy="give the path of a record that dynascope saved",
     )
     try:
-        return _checked(_read(target))
+        return from_tree(_checked(_read(target)))
     except InputError:
         raise
     except Exception as error:  # A damaged store fails in zarr, in numcodecs or in xarray, each in its own way.

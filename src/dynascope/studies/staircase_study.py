@@ -14,7 +14,7 @@ from dynascope.networks.kinds import NetworkKind
 from dynascope.observation import observe
 from dynascope.prediction import predict
 from dynascope.protocols import Learnable, Network
-from dynascope.results import Chart, Staircase, staircase_record
+from dynascope.results import Chart, Comparison, Staircase, staircase_record
 from dynascope.results.clock import other_scale
 from dynascope.studies.study import Study
 
@@ -91,7 +91,7 @@ class StaircaseStudy(Study):
         limits = {"jump_time_tolerance": jump_time, "slope_tolerance": slope}
         return staircase_record(staircase, self._task, scale=self.scale, network=network, **limits)
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Levels and times at one scale, slopes between two."""
         return compare(
             observed,

@@ -19,7 +19,7 @@ from dynascope.compilation import compile_cache
 from dynascope.errors import no_member_lost
 from dynascope.observation import Probe, observe
 from dynascope.protocols import Network
-from dynascope.results import Chart, make_record, name_all, to_attributes
+from dynascope.results import Chart, Comparison, make_record, name_all, to_attributes
 from dynascope.studies import fields
 from dynascope.studies.reference import Reference
 from dynascope.studies.tolerances import with_limits
@@ -160,7 +160,7 @@ class Study:
             said: dict[str, Any] = {"theory": self.theory, "reference": self.reference.paper, **self.said()}
             return self.record(self.exact(), **said)
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Put both side by side; a study with more than one run adds the others here."""
         # A name that is none would leave an identity to be judged as a claim.
         unknown = sorted({*self.checks} - {*self.tolerance})
@@ -177,7 +177,7 @@ class Study:
         )
 
     @compile_cache()
-    def run(self) -> xr.DataTree:
+    def run(self) -> Comparison:
         """Predict, observe and compare; the prediction is made before there is anything to fit it to.
 
         Returns:

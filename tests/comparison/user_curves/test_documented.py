@@ -21,5 +21,5 @@ def test_the_program_for_pytorch_agrees(tmp_path, monkeypatch):
     exec(program, names)
     exec(saved, names | {"np": np})
     assert np.load("start.npz")["W1"].shape == (50, 6)
-    assert names["tree"].attrs["verdict"] == "agree"
+    assert names["tree"].verdict.outcome == "agree"
     assert (tmp_path / "run.html").exists()

@@ -96,17 +96,17 @@ def test_a_prediction_from_the_trained_model_is_undecided_and_says_why(activatio
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         late = compare(losses, predict(data, model, jumps=2), learning_rate=0.05, loss="mse")
-    assert late.attrs["verdict"] == "undecided"
-    assert "1.6" in late.attrs["verdict_sentence"]
+    assert late.verdict.outcome == "undecided"
+    assert "1.6" in late.verdict.sentence
     right = compare(losses, predict(data, start, jumps=2), learning_rate=0.05, loss="mse")
-    assert "step 0" not in right.attrs["verdict_sentence"]
-    assert right.attrs["verdict"] == "agree"
+    assert "step 0" not in right.verdict.sentence
+    assert right.verdict.outcome == "agree"
 
 
 def test_a_curve_that_ends_on_the_first_plateau_has_no_other_initial_weights():
     data, start, _, losses = trained(torch.nn.ReLU, 20)
     tree = compare(losses, predict(data, start, jumps=1), learning_rate=0.05, loss="mse")
-    assert "step 0" not in tree.attrs["verdict_sentence"]
+    assert "step 0" not in tree.verdict.sentence
 
 
 @pytest.mark.parametrize("activation", [torch.nn.ReLU, torch.nn.Identity])

@@ -26,19 +26,19 @@ def compared(curve, theory=None, *, rate=RATE, loss="mse", **more):
 
 
 def verdict(*args, **options):
-    return compared(*args, **options).attrs["verdict"]
+    return compared(*args, **options).verdict.outcome
 
 
 def status(tree):
-    return tree["residual"]["status"].to_numpy().tolist()
+    return tree.residual["status"].to_numpy().tolist()
 
 
 def warnings(tree):
-    return " ".join(tree["predicted"].attrs["warnings"])
+    return " ".join(tree.predicted.attrs["warnings"])
 
 
 def failed(tree):
-    return [name for name, each in tree.attrs["agreement"].items() if not each["agrees"]]
+    return [name for name, each in tree.quantities.items() if not each.agrees]
 
 
 def noisy(spread, seed=0):
@@ -55,31 +55,31 @@ def test_conventions_and_rates_leave_verdict_and_errors(loss, outputs, speed):
     # The same path, in the losses of that convention and by the rate that gives the same steps.
     here = compared(ours, predicted(outputs), loss="squared")
     there = compared(factor * ours, predicted(outputs), loss=loss, rate=RATE / factor)
-    assert here.attrs["verdict"] == there.attrs["verdict"] == "agree"
-    assert here.attrs["verdict_sentence"] == there.attrs["verdict_sentence"]
-    np.testing.assert_allclose(there["residual"]["jump_time_error"], here["residual"]["jump_time_error"], rtol=1e-9)
-    np.testing.assert_allclose(there["residual"]["observed_jump_time"], here["residual"]["observed_jump_time"])
-    np.testing.assert_allclose(there["predicted"]["loss_after"], factor * here["predicted"]["loss_after"])
+    assert here.verdict.outcome == there.verdict.outcome == "agree"
+    assert here.verdict.sentence == there.verdict.sentence
+    np.testing.assert_allclose(there.residual["jump_time_error"], here.residual["jump_time_error"], rtol=1e-9)
+    np.testing.assert_allclose(there.residual["observed_jump_time"], here.residual["observed_jump_time"])
+    np.testing.assert_allclose(there.predicted["loss_after"], factor * here.predicted["loss_after"])
     # Over their sum instead of steps.
     rates = np.full(len(ours), RATE / factor)
     over_time = compared(factor * ours, predicted(outputs), loss=loss, rate=rates)
-    assert over_time.attrs["verdict"] == "agree"
-    times = over_time["residual"]["observed_jump_time"]
-    np.testing.assert_allclose(times, here["residual"]["observed_jump_time"] * RATE / factor)
+    assert over_time.verdict.outcome == "agree"
+    times = over_time.residual["observed_jump_time"]
+    np.testing.assert_allclose(times, here.residual["observed_jump_time"] * RATE / factor)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_descent_of_each_convention_follows_its_prediction(loss):
     rate = RATE * user_training.FACTORS["mse"](40, 3) / user_training.FACTORS[loss](40, 3)
     tree = compared(losses(loss, rates=rate), loss=loss, rate=rate)
-    assert tree.attrs["verdict"] == "agree"
+    assert tree.verdict.outcome == "agree"
     assert status(tree) == ["judged", "judged", "not due"]
 
 
 def test_a_schedule_is_the_sum_of_its_rates():
     rates = RATE * np.linspace(1.5, 0.5, 1500)
     tree = compared(user_training.losses(rates=rates), rate=rates)
-    assert tree.attrs["verdict"] == "agree"
+    assert tree.verdict.outcome == "agree"
     assert status(tree)[:2] == ["judged", "judged"]
     # By steps, as if the rate were constant, the first jump comes early by a third.
     assert verdict(user_training.losses(rates=rates), rate=float(rates[-1])) == "disagree"
@@ -100,7 +100,7 @@ def test_where_theory_itself_would_let_twice_the_rate_pass_nothing_is_judged(sca
     vague = predicted().assign_attrs(jump_time_tolerance=2.2 / -np.log(scale))
     for factor in (0.5, 1.0, 2.0):
         tree = compared(losses(), vague, rate=factor * RATE)
-        assert tree.attrs["verdict"] == "undecided"
+        assert tree.verdict.outcome == "undecided"
     # Whoever knows better says so.
     assert verdict(losses(), vague, tolerance={"jump_time": 0.1}) == "agree"
 
@@ -109,7 +109,7 @@ def test_where_theory_itself_would_let_twice_the_rate_pass_nothing_is_judged(sca
 def test_the_loss_at_that_scale_decides_where_the_limit_is_too_vague(factor):
     curve, known = losses(scale=1e-2), predicted(scale=1e-2, curve=True)
     tree = compared(curve, known, rate=factor * RATE)
-    assert tree.attrs["verdict"] == ("agree" if factor == 1 else "disagree")
+    assert tree.verdict.outcome == ("agree" if factor == 1 else "disagree")
     assert "judged" in status(tree)
     assert ("curve" in failed(tree)) == (factor != 1)
 
@@ -117,19 +117,19 @@ def test_the_loss_at_that_scale_decides_where_the_limit_is_too_vague(factor):
 def test_other_weights_of_the_same_scale_are_held_to_what_is_known_of_any():
     drawn = predicted(curve=True).assign_attrs(weights="drawn")
     tree = compared(losses(), drawn)
-    assert tree.attrs["verdict"] == "agree"
-    judged = tree.attrs["agreement"]
+    assert tree.verdict.outcome == "agree"
+    judged = tree.quantities
     assert "curve" not in judged
-    assert judged["jump_time"]["tolerance"] >= drawn.attrs["jump_time_tolerance"]
+    assert judged["jump_time"].tolerance >= drawn.attrs["jump_time_tolerance"]
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.03, 0.1])
 def test_noise_makes_no_plateaus_and_further_ones_are_not_looked_for(spread):
     for seed in range(3):
         tree = compared(noisy(spread, seed))
-        assert tree.attrs["verdict"] == "agree"
-        extra = tree.attrs["agreement"]["extra_jumps"]
-        assert extra["error"] is None
+        assert tree.verdict.outcome == "agree"
+        extra = tree.quantities["extra_jumps"]
+        assert np.isnan(extra.error)
 
 
 def test_a_plateau_that_nobody_predicted_is_seen_where_there_is_no_noise():
@@ -141,8 +141,8 @@ def test_a_plateau_that_nobody_predicted_is_seen_where_there_is_no_noise():
 def test_a_jump_above_the_first_loss_is_not_seen():
     tree = compared(0.3 * losses())
     assert status(tree)[0] == "unclear"
-    assert np.isnan(tree["residual"]["observed_jump_time"][0])
-    assert np.isnan(tree["residual"]["jump_time_error"][0])
+    assert np.isnan(tree.residual["observed_jump_time"][0])
+    assert np.isnan(tree.residual["jump_time_error"][0])
 
 
 def test_noise_that_hides_a_jump_leaves_it_open():
@@ -156,15 +156,15 @@ def test_noise_that_hides_a_jump_leaves_it_open():
 def test_printed_losses_are_judged_as_far_as_they_tell():
     for decimals, told in ((4, 5), (1, 3)):
         tree = compared(np.round(losses(), decimals))
-        assert tree.attrs["verdict"] == "agree"
-        found = tree.attrs["agreement"]
-        assert sum(each["error"] is not None for each in found.values()) == told
+        assert tree.verdict.outcome == "agree"
+        found = tree.quantities
+        assert sum(each.judged for each in found.values()) == told
 
 
 def test_rare_points_widen_the_tolerance_or_leave_the_jump_open():
-    close = compared(losses()).attrs["agreement"]["jump_time"]
-    rare = compared(losses()[::20], steps=np.arange(0, 1500, 20)).attrs["agreement"]["jump_time"]
-    assert 0.005 < rare["tolerance"] - close["tolerance"] < 20 / 395
+    close = compared(losses()).quantities["jump_time"]
+    rare = compared(losses()[::20], steps=np.arange(0, 1500, 20)).quantities["jump_time"]
+    assert 0.005 < rare.tolerance - close.tolerance < 20 / 395
     tree = compared(losses()[::300], steps=np.arange(0, 1500, 300))
     assert status(tree)[0] == "unclear"
     assert "every 300 steps" in warnings(tree)
@@ -176,9 +176,9 @@ def test_rare_points_widen_the_tolerance_or_leave_the_jump_open():
 def test_a_curve_logged_rarely_is_held_to_the_loss_at_that_scale_as_closely_as_its_points_tell(every, factor):
     curve, known = losses(scale=1e-2)[::every], predicted(scale=1e-2, curve=True)
     tree = compared(curve, known, steps=np.arange(0, 1500, every), rate=factor * RATE)
-    assert tree.attrs["verdict"] != ("disagree" if factor == 1 else "agree")
+    assert tree.verdict.outcome != ("disagree" if factor == 1 else "agree")
     # A line from the first point to the second, in the middle of a jump, is no curve.
-    told = tree.attrs["agreement"]["curve"]["error"] is not None
+    told = tree.quantities["curve"].judged
     assert told == (every == 20)
 
 
@@ -193,14 +193,14 @@ def test_a_curve_that_ends_before_it_tells_its_rate_is_not_judged(length):
 @pytest.mark.parametrize("length", [3, 40, 120])
 def test_a_curve_that_ends_early_has_finite_tolerances(length):
     tree = compared(losses(scale=1e-2)[:length], predicted(scale=1e-2, curve=True))
-    assert all(np.isfinite(each["tolerance"]) for each in tree.attrs["agreement"].values())
+    assert all(np.isfinite(each.tolerance) for each in tree.quantities.values())
 
 
 def test_a_short_curve_that_agrees_says_how_little_of_the_fall_it_shows():
     few, most = compared(losses()[450:1000], steps=np.arange(450, 1000)), compared(losses())
-    assert most.attrs["share_of_fall"] > 0.5
-    assert few.attrs["verdict"] == "undecided"
-    assert few.attrs["share_of_fall"] == 0.0
+    assert most.verdict.share_of_fall > 0.5
+    assert few.verdict.outcome == "undecided"
+    assert few.verdict.share_of_fall == 0.0
 
 
 def test_descent_of_a_diagonal_network_follows_its_prediction():
@@ -218,36 +218,36 @@ def test_descent_of_a_diagonal_network_follows_its_prediction():
     assert all("units" in each.attrs for each in known.variables.values())
     for each in (known, known.assign(jump_time=("jump", known["jump_time"].to_numpy()))):
         tree = compared(curve, each, rate=0.01)
-        assert tree.attrs["verdict"] == "agree"
+        assert tree.verdict.outcome == "agree"
         assert status(tree) == ["judged", "judged"]
 
 
 @pytest.mark.parametrize("begin", [300, 500])
 def test_a_curve_that_begins_late_is_judged_by_what_follows(begin):
     tree = compared(losses()[begin:], steps=np.arange(begin, 1500))
-    assert tree.attrs["verdict"] == "agree"
+    assert tree.verdict.outcome == "agree"
     assert status(tree) == ["judged" if begin < 390 else "unclear", "judged", "not due"]
-    assert tree.attrs["agreement"]["initial_loss"]["error"] is None
+    assert np.isnan(tree.quantities["initial_loss"].error)
 
 
 @pytest.mark.parametrize("length", [2, 30, 350, 396, 410, 450, 1000, 1070, 1200])
 def test_a_short_curve_is_judged_on_what_was_due(length):
     tree = compared(losses()[:length])
-    assert tree.attrs["verdict"] == ("undecided" if length < 394 else "agree")
+    assert tree.verdict.outcome == ("undecided" if length < 394 else "agree")
     assert status(tree).count("judged") == (length > 394) + (length > 1070)
 
 
 def test_a_jump_that_never_comes_is_missed():
     flat = np.full(1500, losses()[0])
     tree = compared(flat)
-    assert tree.attrs["verdict"] == "disagree"
+    assert tree.verdict.outcome == "disagree"
     assert "missing_jumps" in failed(tree)
 
 
 def test_a_run_goes_on_after_the_last_jump_that_was_asked_for():
     first = predicted().isel(jump=[0]).assign_attrs(complete=0)
     tree = compared(losses(), first)
-    assert tree.attrs["verdict"] == "agree"
+    assert tree.verdict.outcome == "agree"
     assert status(tree) == ["judged"]
 
 
@@ -259,12 +259,12 @@ def test_a_rate_with_momentum_goes_as_far_as_one_over_what_is_left(momentum, fac
     curve = losses(rates=rate, momentum=momentum, steps=6000)
     tree = compared(curve, rate=factor * rate, momentum=momentum)
     right = "agree" if factor == 1 else "disagree"
-    assert tree.attrs["verdict"] == (right if momentum < 0.99 else "undecided")
+    assert tree.verdict.outcome == (right if momentum < 0.99 else "undecided")
     # Without it the times are those of another run; by the sum of rates over what is left they are the same.
     if factor == 1 and momentum == 0.9:
         assert verdict(curve, rate=rate) == "disagree"
         summed = compared(curve, rate=np.full(6000, rate), momentum=momentum)
-        assert summed.attrs["verdict"] == "agree"
+        assert summed.verdict.outcome == "agree"
         assert status(summed) == status(tree) == ["judged", "judged", "not due"]
 
 
@@ -272,7 +272,7 @@ def test_jumps_that_theory_calls_slow_stay_so():
     slow = predicted().assign(slow=("jump", [True, False, False]), reason=("jump", ["a reason", "", ""]))
     tree = compared(losses()[::300], slow, steps=np.arange(0, 1500, 300))
     assert status(tree)[0] == "slow"
-    assert tree["predicted"]["reason"].to_numpy().tolist() == ["a reason", "", ""]
+    assert tree.predicted["reason"].to_numpy().tolist() == ["a reason", "", ""]
     assert "Jump 1 " not in warnings(tree)
 
 
@@ -294,7 +294,7 @@ def test_pages_say_everything_in_the_units_of_the_curve():
 def test_a_record_of_the_curve_is_the_curve():
     record = user_curve(losses(), learning_rate=RATE, loss="mse")
     again = compare(record, predicted())
-    assert again.attrs["agreement"] == compared(losses()).attrs["agreement"]
+    assert again.quantities == compared(losses()).quantities
     for name, value in {"learning_rate": RATE, "loss": "mse", "steps": [0]}.items():
         with pytest.raises(InputError, match="says its own units") as caught:
             compare(record, predicted(), **{name: value})
@@ -333,6 +333,6 @@ def test_levels_are_held_against_what_theory_knows_of_each():
     rough = predicted().assign(
         jump_time_uncertainty=("jump", [0.1, 0.1, 0.1]), level_uncertainty=("jump", [0.03, 0.04, 0.05])
     )
-    level = compared(losses(), rough).attrs["agreement"]["level"]
-    assert level["tolerance"] in (0.03, 0.04, 0.05)
-    assert compared(losses()).attrs["agreement"]["level"]["tolerance"] == 0.02
+    level = compared(losses(), rough).quantities["level"]
+    assert level.tolerance in (0.03, 0.04, 0.05)
+    assert compared(losses()).quantities["level"].tolerance == 0.02

@@ -18,9 +18,9 @@ THEORY = make_record(
 def test_descent_agrees_with_the_flow_as_closely_as_its_steps_allow(rate):
     losses = (1 - rate) ** np.arange(int(4 / rate))
     tree = compare(losses, THEORY, learning_rate=rate, loss="squared")
-    assert tree.attrs["verdict"] == "agree"
+    assert tree.verdict.outcome == "agree"
     wrong = compare(losses, THEORY, learning_rate=2 * rate, loss="squared")
-    assert wrong.attrs["verdict"] == "disagree"
+    assert wrong.verdict.outcome == "disagree"
 
 
 def balanced_pair(start, rate, steps):
@@ -42,11 +42,11 @@ def test_descent_from_a_small_start_lags_by_many_steps_and_agrees(start, rate):
     lag = np.argmax(losses < 0.25) - np.interp(-0.25, -theory["loss"], theory["time"]) / rate
     # A quarter of the logarithm of how much faster the loss falls at most than first, here by (8 / 27) / w(0)².
     assert lag == pytest.approx(-np.log(start) / 2, abs=1.0)
-    assert compare(losses, theory, learning_rate=rate, loss="squared").attrs["verdict"] == "agree"
+    assert compare(losses, theory, learning_rate=rate, loss="squared").verdict.outcome == "agree"
     # Twice the larger rate may lag so far that nothing can be judged.
     possible = {"disagree"} if rate < 0.01 else {"disagree", "undecided"}
     for wrong in (rate / 2, 2 * rate):
-        assert compare(losses, theory, learning_rate=wrong, loss="squared").attrs["verdict"] in possible
+        assert compare(losses, theory, learning_rate=wrong, loss="squared").verdict.outcome in possible
 
 
 @pytest.mark.parametrize("momentum", [0.5, 0.9])
@@ -59,12 +59,12 @@ def test_descent_with_momentum_agrees_as_closely_as_its_steps_allow(momentum):
         weight -= rate * velocity
     _, theory = balanced_pair(0.01, 0.002, 4300)
     given = {"momentum": momentum, "loss": "squared"}
-    assert compare(np.array(losses), theory, learning_rate=rate, **given).attrs["verdict"] == "agree"
+    assert compare(np.array(losses), theory, learning_rate=rate, **given).verdict.outcome == "agree"
     possible = {"disagree"} if momentum < 0.9 else {"disagree", "undecided"}
     for wrong in (rate / 2, 2 * rate):
-        assert compare(np.array(losses), theory, learning_rate=wrong, **given).attrs["verdict"] in possible
+        assert compare(np.array(losses), theory, learning_rate=wrong, **given).verdict.outcome in possible
 
 
 def test_of_steps_that_are_too_large_nothing_is_concluded():
     losses = 0.7 ** np.arange(20)
-    assert compare(losses, THEORY, learning_rate=0.36, loss="squared").attrs["verdict"] == "undecided"
+    assert compare(losses, THEORY, learning_rate=0.36, loss="squared").verdict.outcome == "undecided"

@@ -89,8 +89,8 @@ def test_predicted_curves_are_converted_too():
     theory = make_record({"loss": (["time"], [1.0, 0.5, 0.1])}, {"time": [0.0, 1.0, 2.0]}, attributes={"samples": 5})
     losses = 10 * np.interp(0.05 * np.arange(41), theory["time"], theory["loss"])
     tree = compare(losses, theory, learning_rate=0.005, loss="sum")
-    assert tree.attrs["verdict"] == "agree"
-    np.testing.assert_allclose(tree["predicted"]["time"], [0, 20, 40])
+    assert tree.verdict.outcome == "agree"
+    np.testing.assert_allclose(tree.predicted["time"], [0, 20, 40])
 
 
 def test_curves_of_the_user_are_recognised():
@@ -101,9 +101,9 @@ def test_curves_of_the_user_are_recognised():
 @pytest.mark.parametrize("side", ["observed", "predicted", "residual"])
 def test_every_side_of_a_comparison_says_the_units_of_the_curve(side):
     tree = compare([0.5, 0.4, 0.1], staircase(), learning_rate=0.1, loss="mse")
-    assert "MSELoss" in tree[side].attrs["convention"]
-    assert not [name for name, values in tree[side].variables.items() if "flow" in values.attrs["units"]]
-    assert "MSELoss" in tree.attrs["convention"]
+    assert "MSELoss" in getattr(tree, side).attrs["convention"]
+    assert not [name for name, values in getattr(tree, side).variables.items() if "flow" in values.attrs["units"]]
+    assert "MSELoss" in tree.attributes["convention"]
 
 
 @pytest.mark.parametrize("loss", ["mse", "squared_norm", "sum"])

@@ -16,7 +16,7 @@ def compared(curve, theory=None, *, rate=RATE, loss="mse", **more):
 
 
 def warnings(tree):
-    return " ".join(tree["predicted"].attrs["warnings"])
+    return " ".join(tree.predicted.attrs["warnings"])
 
 
 def view(degree=2, **columns):
@@ -74,10 +74,10 @@ def test_what_blows_up_has_no_rate(degree):
 
 def test_a_wrong_convention_disagrees_and_the_right_one_is_named():
     tree = compared(losses(), loss="squared_norm")
-    assert tree.attrs["verdict"] == "disagree"
+    assert tree.verdict.outcome == "disagree"
     assert re.search(r"0\.333 .*'mse'", warnings(tree))
     tree = compared(1.3 * losses())
-    assert tree.attrs["verdict"] == "disagree"
+    assert tree.verdict.outcome == "disagree"
     assert "1.3 " in warnings(tree)
     assert warnings(compared(losses())) == ""
 
@@ -93,10 +93,10 @@ def test_large_steps_are_told_and_excuse_what_is_late_by_them():
     tree = compared(curve, rate=rate)
     assert "37 %" in warnings(tree)
     strict = compared(curve, rate=rate, tolerance={"jump_time": 0.05})
-    assert strict["residual"]["status"][0] == "unclear"
+    assert strict.residual["status"][0] == "unclear"
     # Too early is not explained by them.
     early = predicted().assign(jump_time=2 * predicted()["jump_time"])
-    assert compared(curve, early, rate=rate)["residual"]["status"][0] == "judged"
+    assert compared(curve, early, rate=rate).residual["status"][0] == "judged"
 
 
 def test_steps_with_momentum_that_come_late_say_so():

@@ -33,7 +33,7 @@ def test_levels_come_closer_with_a_power_of_the_scale_and_times_with_its_logarit
     for scale in (1e-3, 1e-6, 1e-9):
         predicted = predict(task, network, scale=scale, normalised=True, curve=False)
         run = observe(task, network, scale=scale, normalised=True)
-        residual = compare(run, predicted)["residual"]
+        residual = compare(run, predicted).residual
         levels.append(float(np.abs(residual["level_error"]).max()))
         offsets.append(float(np.abs(residual["jump_time_error"]).max()) * np.log(1 / scale))
     assert levels[0] < 0.1

@@ -54,9 +54,9 @@ def test_training_agrees_with_it_and_not_with_twice_its_times(theory):
     assert predicted.attrs["theory_name"] == theory
     run = observe(task, network, scale=scale, duration=float(predicted["time"][-1]), save=200, relative_tolerance=1e-8)
     found = compare(run, predicted)
-    assert found.attrs["verdict"] == "agree"
+    assert found.verdict.outcome == "agree"
     twice = predicted.assign_coords(time=2 * predicted["time"])
-    assert compare(run, twice).attrs["verdict"] == "disagree"
+    assert compare(run, twice).verdict.outcome == "disagree"
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ def verdict(truth, seed=0, draws=50, spread=0.3):
     names = {f"loss{end}_tolerance": 0.01 for end in ("", "_maximum")}
     predicted = make_record({"loss": (["samples"], theory)}, {"samples": [1, 2, 3]}, attributes=names)
     observed = make_record({"loss": (["samples"], runs.mean(axis=0))}, {"samples": [1, 2, 3]})
-    return compare(observed, within_chance(predicted, {"loss": errors}), along="samples").attrs["verdict"]
+    return compare(observed, within_chance(predicted, {"loss": errors}), along="samples").verdict.outcome
 
 
 def test_chance_alone_is_no_disagreement_and_a_wrong_theory_is():

@@ -20,14 +20,14 @@ def test_it_agrees_with_fields_drawn_at_random(draw):
         "second_rate": float(rng.uniform(0.4, 2)),
         "seed": int(rng.integers(1000)),
     }
-    assert LambdaBalanced(**SMALL | fields).run().attrs["verdict"] == "agree"
+    assert LambdaBalanced(**SMALL | fields).run().verdict.outcome == "agree"
 
 
 @pytest.mark.slow
 def test_a_kernel_of_one_number_is_not_said_to_turn():
     tree = LambdaBalanced(**SMALL | {"inputs": 1, "outputs": 1, "width": 1}).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert np.all(tree["observed"]["kernel_distance"] == 0)
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert np.all(tree.observed["kernel_distance"] == 0)
 
 
 @pytest.mark.slow

@@ -28,9 +28,9 @@ def drawn(seed: int):
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
     # By then every mode has been learned; otherwise agreement would be cheap.
-    assert float(tree["observed"]["loss"][-1]) < 1e-4 * float(tree["observed"]["loss"][0])
+    assert float(tree.observed["loss"][-1]) < 1e-4 * float(tree.observed["loss"][0])
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.results import from_attributes
 from dynascope.studies import find_study
 
 ReversalLearning = find_study("reversal-learning")
@@ -32,12 +31,12 @@ def drawn(seed: int):
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
     # Every mode was learned and then reversed; otherwise agreement would be cheap.
-    strength = tree["observed"]["mode_strength"]
+    strength = tree.observed["mode_strength"]
     assert np.all(strength[:, 0] > 0.5)
     assert np.all(strength[:, -1] < -0.3)
-    assert np.all(np.isfinite(tree["observed"]["reversal_time"]))
+    assert np.all(np.isfinite(tree.observed["reversal_time"]))
 
 
 @pytest.mark.slow
@@ -45,10 +44,10 @@ def test_strong_and_weak_modes_agree_at_large_and_small_balances():
     study = ReversalLearning(
         **SIZES, strongest=5.0, weakest=0.05, smallest_balance=1e-5, largest_balance=4.0, sign=-1, seed=3
     )
-    agreement = study.run().attrs["agreement"]
+    agreement = study.run().quantities
     # The slowest mode is zero two hundred times as late as the fastest; its times are told to 1e-8 or so.
-    assert agreement["reversal_time"]["error"] < 1e-6
-    assert all(each["agrees"] for each in agreement.values())
+    assert agreement["reversal_time"].error < 1e-6
+    assert all(each.agrees for each in agreement.values())
 
 
 def test_times_that_are_too_far_apart_and_balances_lost_in_rounding_are_refused():
@@ -74,7 +73,7 @@ def test_negative_balances_are_not_drawn_on_a_logarithmic_axis():
     study = ReversalLearning(sign=-1, times=100)
     predicted = study.judged(study.predict())
     tree = study.compare(predicted, predicted)
-    assert [chart.log for chart in from_attributes(tree.attrs["figures"])] == ["", ""]
+    assert [chart.log for chart in tree.charts] == ["", ""]
 
 
 def test_the_sign_of_the_balance_mirrors_the_prediction():
@@ -89,9 +88,9 @@ def test_a_mode_that_is_not_seen_to_reverse_is_a_disagreement():
     predicted = study.judged(study.predict())
     observed = predicted.assign(reversal_time=np.inf * predicted["reversal_time"])
     tree = study.compare(observed, predicted)
-    assert tree.attrs["verdict"] == "disagree"
-    agreement = tree.attrs["agreement"]
-    failed = {name.removesuffix("_maximum") for name, each in agreement.items() if not each["agrees"]}
+    assert tree.verdict.outcome == "disagree"
+    agreement = tree.quantities
+    failed = {name.removesuffix("_maximum") for name, each in agreement.items() if not each.agrees}
     assert failed == {"reversal_time"}
 
 

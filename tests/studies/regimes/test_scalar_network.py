@@ -31,9 +31,9 @@ def drawn(seed: int):
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
     # By then everything has been learned; otherwise agreement would be cheap.
-    assert float(tree["observed"]["relative_loss"][..., -1].max()) < 1e-4
+    assert float(tree.observed["relative_loss"][..., -1].max()) < 1e-4
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ def test_random_tasks_follow_the_law_from_any_start(seed):
         seed=seed,
     )
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_a_figure_has_the_power_law_and_the_errors_of_its_points(observed):
 def test_a_law_of_the_exponent_of_the_frequencies_is_refuted(observed):
     predicted = TINY.judged(TINY.predict())
     wrong = predicted.assign(decay_exponent=xr.DataArray(TINY.exponents, dims="exponent"))
-    assert not TINY.compare(observed, wrong).attrs["agreement"]["decay_exponent"]["agrees"]
+    assert not TINY.compare(observed, wrong).quantities["decay_exponent"].agrees
 
 
 @pytest.mark.parametrize(

@@ -33,14 +33,14 @@ def test_random_tasks_follow_the_law_from_any_start(seed):
         sizes=6,
     )
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 def test_the_worst_of_fits_is_within_the_tolerance():
     # The fewest neurons and sizes that are allowed, and the least of skills.
     study = ScalingParameters(exponents=[0.25, 1.0], skills=101, fewest_neurons=5, most_neurons=100, sizes=3)
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 def test_every_model_is_trained_to_the_loss_of_the_closed_form(observed):
@@ -56,7 +56,7 @@ def test_the_prefactor_of_the_paper_is_refuted(observed):
     predicted = TINY.judged(TINY.predict())
     wrong = predicted.assign(prefactor=xr.full_like(predicted["prefactor"], 0.5))
     tree = TINY.compare(observed, wrong)
-    assert not tree.attrs["agreement"]["prefactor"]["agrees"]
+    assert not tree.quantities["prefactor"].agrees
     alpha = np.array(TINY.exponents)
     # As for the fit, with more skills in an infinite task.
     ratio = 0.5 / observed["prefactor"]

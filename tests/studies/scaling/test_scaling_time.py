@@ -27,13 +27,13 @@ def test_random_tasks_follow_the_law_from_any_start_at_any_rate(seed):
         skills=int(draw.integers(8000, 12_000)),
     )
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 @pytest.mark.slow
 def test_skills_that_start_near_their_half_follow_the_law_too():
     tree = ScalingTime(exponents=[0.6, 1.5], initial_strength=0.45, skills=5000).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 def test_the_trained_loss_is_that_of_the_closed_form_before_the_law_holds_too():
@@ -51,7 +51,7 @@ def test_the_trained_loss_is_that_of_the_closed_form_before_the_law_holds_too():
 
 def test_without_the_loss_of_missing_skills_the_exponent_is_too_large():
     tree = TINY.run()
-    observed, expected = tree["observed"], tree["predicted"]["decay_exponent"].to_numpy()
+    observed, expected = tree.observed, tree.predicted["decay_exponent"].to_numpy()
     raw = observed["uncorrected_exponent"].to_numpy() / expected - 1
     assert np.all(raw > 0.03)
     # More so the slower the frequencies decay.
@@ -61,7 +61,7 @@ def test_without_the_loss_of_missing_skills_the_exponent_is_too_large():
 def test_a_power_law_without_end_is_refuted():
     predicted = TINY.judged(TINY.predict())
     tree = TINY.compare(TINY.observe(), predicted.assign(loss_over_law=xr.ones_like(predicted["loss_over_law"])))
-    assert tree.attrs["verdict"] == "disagree"
+    assert tree.verdict.outcome == "disagree"
 
 
 @pytest.mark.parametrize("change", [{"initial_strength": 0.011}, {"learning_rate": 1.02}, {"target_scale": 1.01}])

@@ -23,10 +23,10 @@ def ran(depth, scale):
 @pytest.mark.parametrize("depth", SCALES)
 def test_theory_and_experiment_agree_at_every_depth(depth):
     _, tree = ran(depth, SCALES[depth])
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert not tree["predicted"]["slow"].any()
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert not tree.predicted["slow"].any()
     # Slopes are free of the offset of the times.
-    np.testing.assert_allclose(tree["residual"]["slope"] * (depth * (depth - 2) or 1), LIMITS, rtol=1e-4)
+    np.testing.assert_allclose(tree.residual["slope"] * (depth * (depth - 2) or 1), LIMITS, rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -34,7 +34,7 @@ def test_theory_and_experiment_agree_at_every_depth(depth):
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_on_random_data(depth, seed):
     tree = AgfDiagonal(data="gaussian", depth=depth, scale=SCALES[depth], seed=seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 def test_the_depth_changes_the_clock_and_not_the_path():
@@ -49,7 +49,7 @@ def test_the_depth_changes_the_clock_and_not_the_path():
 @pytest.mark.parametrize("scale", [1e-12, 1e-100])
 def test_times_are_off_by_an_offset_that_does_not_grow_as_the_scale_falls(scale):
     _, tree = ran(2, scale)
-    predicted, seen = tree["predicted"]["jump_time"], tree["residual"]["observed_jump_time"]
+    predicted, seen = tree.predicted["jump_time"], tree.residual["observed_jump_time"]
     np.testing.assert_allclose(seen - predicted, [0.009, -1.28, 2.53, -9.83], atol=0.005)
 
 
@@ -57,10 +57,10 @@ def test_a_prediction_with_another_clock_is_refuted():
     study, tree = ran(3, SCALES[3])
     predicted = study.predict()
     wrong = predicted.assign(accelerated_time=predicted["accelerated_time"] * 3 / 2.9)
-    tree = study.compare(tree["observed"].to_dataset(), wrong)
-    assert tree.attrs["verdict"] == "disagree"
-    judged = tree.attrs["agreement"]
-    assert [name for name, each in judged.items() if not each["agrees"]] == ["slope"]
+    tree = study.compare(tree.observed, wrong)
+    assert tree.verdict.outcome == "disagree"
+    judged = tree.quantities
+    assert [name for name, each in judged.items() if not each.agrees] == ["slope"]
 
 
 def test_a_prediction_that_keeps_the_input_that_is_dropped_is_refuted():
@@ -71,8 +71,8 @@ def test_a_prediction_that_keeps_the_input_that_is_dropped_is_refuted():
     kept = np.sum((y - x[:, :3] @ np.linalg.lstsq(x[:, :3], y, rcond=None)[0]) ** 2) / 6
     after, before = predicted["loss_after"].copy(), predicted["loss_before"].copy()
     after[2], before[3] = kept, kept
-    tree = study.compare(tree["observed"].to_dataset(), predicted.assign(loss_after=after, loss_before=before))
-    assert tree.attrs["verdict"] == "disagree"
+    tree = study.compare(tree.observed, predicted.assign(loss_after=after, loss_before=before))
+    assert tree.verdict.outcome == "disagree"
 
 
 @pytest.mark.usefixtures("unchecked_types")
@@ -96,4 +96,4 @@ def test_a_field_out_of_range_is_refused_by_name(fields, name):
 
 def test_training_from_a_large_scale_lasts_until_the_last_plateau():
     tree = AgfDiagonal(data="gaussian", samples=5, inputs=1, scale=0.1, seed=71).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence

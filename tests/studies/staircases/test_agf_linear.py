@@ -42,9 +42,9 @@ def ran(moments):
 @pytest.mark.parametrize("moments", GOLDEN)
 def test_theory_and_experiment_agree_on_the_example(moments):
     _, tree = ran(moments)
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
     # The third slope of general moments is still converging: 0.17 % at this scale with other initial weights.
-    np.testing.assert_allclose(tree["residual"]["slope"], GOLDEN[moments][0], rtol=2e-3)
+    np.testing.assert_allclose(tree.residual["slope"], GOLDEN[moments][0], rtol=2e-3)
 
 
 @pytest.mark.slow
@@ -53,12 +53,12 @@ def test_theory_and_experiment_agree_on_the_example(moments):
 def test_theory_and_experiment_agree_on_random_moments(moments, seed):
     # Of the size of the example, whose programs are there.
     tree = AgfLinear(moments=moments, data="random", size=3, seed=seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 def test_where_the_moments_commute_the_first_plateau_is_not_the_best_map_of_rank_one():
     study, tree = ran("commuting")
-    task, seen = study._setup.task, tree["residual"]["observed_loss_after"]
+    task, seen = study._setup.task, tree.residual["observed_loss_after"]
     values = np.linalg.svd(task.cross_moment / np.sqrt(np.diag(task.input_moment)), compute_uv=False)
     best = (task.target_power - values[0] ** 2) / 2
     assert best == pytest.approx(0.86)
@@ -70,9 +70,9 @@ def test_the_best_map_of_rank_one_is_refuted_where_the_moments_commute():
     predicted = study.predict()
     after, before = predicted["loss_after"].copy(), predicted["loss_before"].copy()
     after[0], before[1] = 0.86, 0.86
-    tree = study.compare(tree["observed"].to_dataset(), predicted.assign(loss_after=after, loss_before=before))
-    assert tree.attrs["verdict"] == "disagree"
-    assert not tree.attrs["agreement"]["level"]["agrees"]
+    tree = study.compare(tree.observed, predicted.assign(loss_after=after, loss_before=before))
+    assert tree.verdict.outcome == "disagree"
+    assert not tree.quantities["level"].agrees
 
 
 @pytest.mark.parametrize("moments", GOLDEN)
@@ -93,9 +93,9 @@ def test_the_moments_of_the_samples_are_exact(moments, data):
 @pytest.mark.slow
 def test_a_narrow_network_stops_at_its_rank():
     tree = AgfLinear(moments="whitened", width=2).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert tree["predicted"].sizes["jump"] == 2
-    assert float(tree["observed"]["loss"][-1]) == pytest.approx(GOLDEN["whitened"][1][2], rel=1e-3)
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert tree.predicted.sizes["jump"] == 2
+    assert float(tree.observed["loss"][-1]) == pytest.approx(GOLDEN["whitened"][1][2], rel=1e-3)
 
 
 @pytest.mark.usefixtures("unchecked_types")

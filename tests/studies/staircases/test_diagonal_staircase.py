@@ -28,8 +28,8 @@ def drawn(seed: int):
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert not tree["predicted"]["slow"].all()
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert not tree.predicted["slow"].all()
 
 
 @pytest.mark.parametrize("relevant", [1, 3, 6])

@@ -33,26 +33,26 @@ def drawn(seed: int):
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert tree["residual"]["observed_jump_time"].notnull().all()
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert tree.residual["observed_jump_time"].notnull().all()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-3, 1e-6])
 def test_merged_attention_learns_everything_in_one_drop(scale):
     tree = LinearAttentionStaircase(**TINY | {"parametrisation": "merged", "scale": scale}).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert tree["predicted"].sizes["jump"] == 1
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert tree.predicted.sizes["jump"] == 1
     # Its time is known including the constant; the curve is sampled every 2e-4 of the time of the drop.
-    assert tree.attrs["agreement"]["jump_time"]["error"] < 2e-3
+    assert tree.quantities["jump_time"].error < 2e-3
 
 
 @pytest.mark.slow
 def test_one_head_stops_at_the_first_plateau():
     tree = LinearAttentionStaircase(**TINY | {"heads": 1}).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert tree["predicted"].sizes["jump"] == 1
-    assert tree["observed"]["loss"][-1] > 0.1 * tree["observed"]["loss"][0]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert tree.predicted.sizes["jump"] == 1
+    assert tree.observed["loss"][-1] > 0.1 * tree.observed["loss"][0]
 
 
 def test_infinite_context_leaves_no_loss():
@@ -65,7 +65,7 @@ def test_the_verdict_turns_when_the_heads_are_others(tiny):
     other = LinearAttentionStaircase(**TINY | {"seed": 1})
     wrong = other.predict().assign_attrs(scale=tiny.study.scale)
     tree = tiny.study.compare(tiny.observed, wrong)
-    assert tree.attrs["verdict"] == "disagree"
+    assert tree.verdict.outcome == "disagree"
 
 
 @pytest.mark.parametrize(

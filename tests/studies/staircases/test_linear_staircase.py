@@ -28,25 +28,25 @@ def drawn(seed: int):
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert tree["residual"]["observed_jump_time"].notnull().all()
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert tree.residual["observed_jump_time"].notnull().all()
 
 
 @pytest.mark.slow
 def test_a_narrow_network_stops_at_its_rank():
     study = LinearStaircase(**LinearStaircase.tiny | {"width": 1})
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert tree["predicted"].sizes["jump"] == 1
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert tree.predicted.sizes["jump"] == 1
     # The data has rank two, so one neuron leaves the second strength unexplained.
-    assert tree["observed"]["loss"][-1] > 0.01 * tree["observed"]["loss"][0]
+    assert tree.observed["loss"][-1] > 0.01 * tree.observed["loss"][0]
 
 
 @pytest.mark.slow
 def test_fewer_samples_than_inputs_are_fitted_on_their_range():
     study = LinearStaircase(**LinearStaircase.tiny | {"samples": 4, "inputs": 6})
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 def test_the_last_plateau_of_noiseless_data_is_zero():
@@ -72,9 +72,9 @@ def test_slopes_between_larger_scales_and_of_few_neurons_are_known_less_well(sca
 @pytest.mark.slow
 def test_the_smallest_numbers_there_are_will_do_as_a_scale():
     tree = LinearStaircase(**LinearStaircase.tiny | {"scale": 5e-324}).run()
-    assert tree.attrs["verdict"] == "agree"
+    assert tree.verdict.outcome == "agree"
     # Offsets of a time are bounded, and it has grown as log(1/scale) = 744.
-    assert tree.attrs["agreement"]["jump_time"]["error"] < 0.01
+    assert tree.quantities["jump_time"].error < 0.01
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from dynascope.results import Comparison
 from dynascope.studies import Study, Values
 from dynascope.studies.fields import count, flag, positive
 from dynascope.studies.scaling.skill_reading import SkillReading
@@ -70,11 +71,10 @@ class EmergenceStudy(Study):
         """The record of `forecast`."""
         return self._setting.forecast()
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Judge what is claimed; the rest of the forecast is shown with the networks."""
         tree = super().compare(observed, predicted.drop_vars(self.shown))
-        tree["predicted"].dataset = predicted
-        return tree
+        return dataclasses.replace(tree, predicted=predicted)
 
     def attributes(self) -> dict[str, Any]:
         """What the result says of the study it came from: its fields are those of the source where it trains that."""

@@ -28,10 +28,10 @@ def drawn(seed: int, **fields):
 def test_theory_and_experiment_agree_at_random_fields(data):
     study = drawn(3, data=data)
     tree = study.run()
-    checks = tree.attrs["checks"]
+    checks = tree.checks
     assert set(checks) == set(study.tolerance)
-    assert all(each["agrees"] for each in checks.values()), tree.attrs["verdict_sentence"]
-    observed = tree["observed"].to_dataset()
+    assert all(each.agrees for each in checks.values()), tree.verdict.sentence
+    observed = tree.observed
     for name in JUDGED:
         assert np.ptp(observed[name].to_numpy(), axis=0).max() > 0, name
     # Both trainings start alike, and part.
@@ -65,8 +65,8 @@ def test_full_training_must_come_to_few_features_from_every_start(monkeypatch, a
     ends = {"end_kappa_cka": (("seed", "run"), np.transpose([alone, full])), "fitted": ("seed", [True, True])}
     monkeypatch.setattr(FeatureMetrics, "claimed", lambda self, found: claimed(self, {**found, **ends}))
     tree = study.run()
-    assert tree.attrs["verdict"] == verdict, tree.attrs["verdict_sentence"]
-    assert tree.attrs["agreement"] == {}
+    assert tree.verdict.outcome == verdict, tree.verdict.sentence
+    assert tree.quantities == {}
 
 
 def test_the_prediction_takes_a_path_that_can_be_wrong():
@@ -117,8 +117,8 @@ def test_there_are_not_more_digits_than_there_are():
 def test_training_that_has_not_come_to_its_end_decides_nothing():
     # Ends at four fifths of its first loss, with κ far above the threshold.
     tree = dataclasses.replace(drawn(3, data="digits"), learning_rate=0.1, threshold=0.04).run()
-    assert not tree["observed"]["fitted"].any()
-    assert tree.attrs["verdict"] == "undecided"
+    assert not tree.observed["fitted"].any()
+    assert tree.verdict.outcome == "undecided"
 
 
 @pytest.mark.slow

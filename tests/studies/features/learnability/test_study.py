@@ -29,25 +29,25 @@ def drawn(seed: int, **fields):
 @pytest.mark.parametrize("seed", range(3))
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 @pytest.mark.slow
 def test_they_agree_without_ridge_below_and_above_the_number_of_modes():
     tree = Learnability(samples=[40, 200], modes=120, ridge=0.0, draws=150).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert "training_loss" not in tree["observed"]
-    np.testing.assert_array_equal(tree["predicted"]["learned_fraction"][1], 1.0)
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert "training_loss" not in tree.observed
+    np.testing.assert_array_equal(tree.predicted["learned_fraction"][1], 1.0)
 
 
 @pytest.mark.slow
 def test_the_median_of_the_sine_basis_agrees_roughly_and_says_so():
     tree = Learnability(samples=[40, 90], modes=120, basis="sine", draws=100).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    agreement = tree.attrs["agreement"]
-    assert "beside the error of the theory" in agreement["loss"]["reason"]
-    assert 0.3 < agreement["loss"]["tolerance"] < 0.5
-    assert "median" in tree["setup"].attrs["description"][1]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    agreement = tree.quantities
+    assert "beside the error of the theory" in agreement["loss"].reason
+    assert 0.3 < agreement["loss"].tolerance < 0.5
+    assert "median" in tree.setup["description"][1]
 
 
 @pytest.mark.slow
@@ -64,7 +64,7 @@ def test_a_wrong_spectrum_refutes_it():
     study = Learnability(**Learnability.tiny)
     other = Learnability(**Learnability.tiny, exponent=1.4)
     tree = study.compare(study.observe(), study.judged(other.predict()))
-    assert tree.attrs["verdict"] == "disagree"
+    assert tree.verdict.outcome == "disagree"
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_an_infinite_error_is_refused():
 )
 def test_chance_is_no_disagreement(fields):
     tree = Learnability(**fields).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert all(each["tolerance"] < 0.5 for each in tree.attrs["agreement"].values())
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert all(each.tolerance < 0.5 for each in tree.quantities.values())
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.0534])

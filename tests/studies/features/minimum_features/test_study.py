@@ -17,11 +17,11 @@ def test_theory_holds_of_networks_drawn_at_random(seed):
     chosen = {"learning_rate": float(draw.uniform(0.005, 0.05)), "weight_decay": float(draw.uniform(0, 3e-3))}
     study = MinimumFeatures(**TINY | chosen | {"hypotheses": ["H8"], "loss": "cross_entropy", "seed": seed})
     tree = study.run()
-    checks = tree.attrs["checks"]
-    assert all(each["agrees"] for each in checks.values()), tree.attrs["verdict_sentence"]
+    checks = tree.checks
+    assert all(each.agrees for each in checks.values()), tree.verdict.sentence
     # H8 is no claim that something brings minimum features.
-    assert tree.attrs["verdict"] == "undecided"
-    observed = tree["observed"].to_dataset()
+    assert tree.verdict.outcome == "undecided"
+    observed = tree.observed
     assert set(observed["statement"].to_numpy().tolist()) >= {"Small targets leave more features."}
     assert np.isfinite(observed["kappa_cka"]).all()
 
@@ -29,13 +29,13 @@ def test_theory_holds_of_networks_drawn_at_random(seed):
 @pytest.mark.slow
 def test_the_page_reports_hypotheses_of_which_those_on_kappa_decide():
     tree = MinimumFeatures(**{**TINY, "hypotheses": ["H3"]}).run()
-    observed = tree["observed"].to_dataset()
+    observed = tree.observed
     assert observed["holds"].dims == ("hypothesis",)
     assert set(observed["holds"].to_numpy()) <= {"holds", "does not hold", "undecided"}
-    assert tree.attrs["agreement"] == {}
-    assert list(tree.attrs["claims"]) == ["H3 (1)"]
+    assert tree.quantities == {}
+    assert list(tree.claims) == ["H3 (1)"]
     assert observed["metric"].to_series()["H3 (1)"] == "kappa_cka"
-    assert set(tree.attrs["checks"]) == {
+    assert set(tree.checks) == {
         f"{name}{kind}" for name in ("total_utilization", "dimension_bound") for kind in ("", "_maximum")
     }
 
@@ -53,7 +53,7 @@ def test_a_dial_that_brings_more_features_refutes_the_claim(monkeypatch, sign, v
 
     monkeypatch.setattr(MinimumFeatures, "_measured", moved)
     tree = MinimumFeatures(**{**TINY, "hypotheses": ["H3"]}).run()
-    assert tree.attrs["verdict"] == verdict
+    assert tree.verdict.outcome == verdict
 
 
 def test_only_the_runs_that_the_hypotheses_need_are_predicted():

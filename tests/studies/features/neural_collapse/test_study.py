@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.results import from_attributes
 from dynascope.studies.features.neural_collapse.networks import CollapsingNetworks
 from dynascope.studies.features.neural_collapse.study import NeuralCollapse
 from dynascope.studies.features.relabelled_digits import LABELS
@@ -32,9 +31,9 @@ def drawn(seed: int):
 @pytest.mark.parametrize("seed", [1])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
     # By then everything has been learned; otherwise agreement would be cheap.
-    loss = tree["observed"].to_dataset()["loss"].to_numpy()
+    loss = tree.observed["loss"].to_numpy()
     assert loss[-1] < 1e-6 * loss[0]
 
 
@@ -49,15 +48,15 @@ def test_the_figures_show_the_networks_where_there_are_any():
     networks = {"networks": ["mlp"], "labels": ["true labels"], "samples": 50, "width": 6, "steps": 5, "batch_size": 10}
     tree = NeuralCollapse(**NeuralCollapse.tiny | networks | {"starts": 2, "learning_rate": 1e-6}).run()
     # Networks that hardly move learn no labels.
-    assert tree.attrs["claims"] == {"mlp, true labels": "undecided"}
-    assert [chart.variables[0] for chart in from_attributes(tree.attrs["figures"])] == [
+    assert tree.claims == {"mlp, true labels": "undecided"}
+    assert [chart.variables[0] for chart in tree.charts] == [
         "network_nc1",  # with the other measures
         "between_class_share",
         "mode_strength",
         "network_nc1",
         "network_test_accuracy",
     ]
-    share = tree["observed"]["between_class_share"]
+    share = tree.observed["between_class_share"]
     assert 0 < float(share[0, 0]) < 0.5 < float(share[0, -1]) <= 1
 
 
@@ -99,7 +98,7 @@ def test_networks_that_do_not_collapse_refute_the_claim(monkeypatch, end, verdic
     monkeypatch.setattr(CollapsingNetworks, "measure", collapsed)
     networks = {"networks": ["mlp"], "labels": ["true labels"], "samples": 50, "width": 6, "steps": 5, "batch_size": 10}
     tree = NeuralCollapse(**NeuralCollapse.tiny | networks | {"starts": 2}).run()
-    assert tree.attrs["verdict"] == verdict, tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == verdict, tree.verdict.sentence
 
 
 def outcomes(labels, ends, accuracy=1.0):

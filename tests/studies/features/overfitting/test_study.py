@@ -34,9 +34,9 @@ def drawn(seed: int):
 @pytest.mark.parametrize("seed", range(3))
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
     # By then the noise has been fitted, but for near-coincident samples; otherwise agreement would be cheap.
-    loss = tree["observed"]["loss"]
+    loss = tree.observed["loss"]
     assert float((loss[:, -1] / loss[:, 0]).max()) < 0.02
 
 
@@ -51,9 +51,9 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
 )
 def test_few_samples_loud_noise_and_short_tails_are_no_disagreement(fields):
     tree = Overfitting(**fields, trained=1, draws=150, times=12, positions=20).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
     # As many modes as samples make the fits of single draws anything.
-    assert ("learnability" in tree.attrs["agreement"]) is (fields["samples"] < fields["modes"] / 2)
+    assert ("learnability" in tree.quantities) is (fields["samples"] < fields["modes"] / 2)
 
 
 @pytest.fixture(scope="module")

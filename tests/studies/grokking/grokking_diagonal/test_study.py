@@ -24,14 +24,14 @@ def drawn(seed: int, **sizes: int):
 def largest_errors(study) -> tuple[float, float]:
     """Of the test error at all times after the fit, absolute, and of the grokking time, relative."""
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    observed, predicted = tree["observed"].to_dataset(), tree["predicted"].to_dataset()
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    observed, predicted = tree.observed, tree.predicted
     # What counts as after the fit, by the bound of theory, is so for the network that was trained:
     fitted = observed["loss"].sel(time=predicted["time"]) / observed["loss"].isel(time=0)
     # 1e-4, and what of the loss the lag keeps up.
     assert float(fitted.max()) < 1e-3
     return (
-        float(abs(tree["residual"]["test_error_residual"]).max()),
+        float(abs(tree.residual["test_error_residual"]).max()),
         float(abs(observed["grokking_time"] / predicted["grokking_time"] - 1).max()),
     )
 
@@ -87,7 +87,7 @@ def test_the_test_error_falls_long_after_the_loss():
 def test_theory_at_another_decay_is_refuted():
     study = drawn(2)
     predicted = study.judged(dataclasses.replace(study, weight_decay=1.05 * study.weight_decay).predict())
-    assert study.compare(study.observe(), predicted).attrs["verdict"] == "disagree"
+    assert study.compare(study.observe(), predicted).verdict.outcome == "disagree"
 
 
 @pytest.mark.parametrize(

@@ -35,13 +35,13 @@ def test_theory_holds_of_dials_drawn_at_random():
         }
     )
     tree = study.run()
-    checks = tree.attrs["checks"]
-    assert all(each["agrees"] for each in checks.values()), tree.attrs["verdict_sentence"]
-    observed = tree["observed"].to_dataset()
+    checks = tree.checks
+    assert all(each.agrees for each in checks.values()), tree.verdict.sentence
+    observed = tree.observed
     # What was compared is not a network that stood still.
     assert float(observed["accuracy"].isel(step=-1).max()) > 0.5 > float(observed["accuracy"].isel(step=0).max())
     assert set(checks) == set(study.tolerance)
-    assert list(tree.attrs["claims"]) == list(DECIDING)
+    assert list(tree.claims) == list(DECIDING)
     assert set(observed["holds"].to_numpy()) <= {"holds", "does not hold", "undecided"}
 
 
@@ -58,11 +58,11 @@ def test_a_twin_whose_decay_is_not_made_up_for_leaves_its_run(study):
     runs[name] = runs[name]._replace(decay=1.0)
     vars(wrong)["_runs"] = runs
     tree = wrong.compare(wrong.observe(), study.judged(study.predict()))
-    checks = tree.attrs["checks"]
-    assert not checks["loss_ratio"]["agrees"]
-    assert checks["blank_weight"]["agrees"]
-    assert tree.attrs["verdict"] == "undecided"
-    residual = abs(tree["residual"]["loss_ratio_residual"]).max(["seed", "step"])
+    checks = tree.checks
+    assert not checks["loss_ratio"].agrees
+    assert checks["blank_weight"].agrees
+    assert tree.verdict.outcome == "undecided"
+    residual = abs(tree.residual["loss_ratio_residual"]).max(["seed", "step"])
     assert residual.sel(dial=name) > 1e-4
     assert float(residual.drop_sel(dial=name).max()) < 1e-6
 
@@ -77,8 +77,8 @@ def test_a_twin_at_another_epsilon_leaves_its_run(study):
 
     vars(wrong._trainings)["_network"] = at_one_epsilon
     tree = wrong.compare(wrong.observe(), study.judged(study.predict()))
-    assert not tree.attrs["checks"]["loss_ratio"]["agrees"]
-    residual = abs(tree["residual"]["loss_ratio_residual"]).max(["seed", "step"])
+    assert not tree.checks["loss_ratio"].agrees
+    residual = abs(tree.residual["loss_ratio_residual"]).max(["seed", "step"])
     assert float(residual.drop_sel(dial=name).max()) < 1e-6 < float(residual.sel(dial=name))
 
 
@@ -92,7 +92,7 @@ def test_descent_by_the_slopes_themselves_is_refuted(study, monkeypatch):
 
     monkeypatch.setattr("dynascope.studies.grokking.grokking_digits.scaled_network.adam_with_decay", plain)
     tree = dataclasses.replace(study).run()
-    assert not tree.attrs["checks"]["loss_ratio"]["agrees"]
+    assert not tree.checks["loss_ratio"].agrees
 
 
 @pytest.mark.slow
@@ -109,8 +109,8 @@ def test_a_remedy_must_shorten_the_delay(study, monkeypatch, default, remedy, ve
 
     monkeypatch.setattr(experiment, "grokking_delay", told)
     tree = study.run()
-    assert tree.attrs["verdict"] == verdict, tree.attrs["verdict_sentence"]
-    assert tree.attrs["agreement"] == {}
+    assert tree.verdict.outcome == verdict, tree.verdict.sentence
+    assert tree.quantities == {}
 
 
 def test_weights_that_only_decay_follow_adam(study):

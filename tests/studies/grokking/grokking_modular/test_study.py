@@ -32,21 +32,21 @@ def drawn(seed: int, **fields: Any) -> GrokkingModular:
 
 
 def checked(tree) -> dict[str, bool]:
-    return {name: each["agrees"] for name, each in tree.attrs["checks"].items()}
+    return {name: each.agrees for name, each in tree.checks.items()}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
 def test_theory_holds_of_runs_drawn_at_random(seed):
     tree = drawn(seed, network="quadratic").run()
-    assert all(checked(tree).values()), tree.attrs["verdict_sentence"]
+    assert all(checked(tree).values()), tree.verdict.sentence
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [2])
 def test_theory_holds_of_transformers_drawn_at_random(seed):
     tree = drawn(seed, network="transformer").run()
-    assert all(checked(tree).values()), tree.attrs["verdict_sentence"]
+    assert all(checked(tree).values()), tree.verdict.sentence
     assert "unused_weight" not in checked(tree)
 
 
@@ -61,7 +61,7 @@ def test_a_table_that_is_not_the_same_by_other_names_is_refuted(monkeypatch):
     monkeypatch.setattr(modular_names, "renamed_results", with_one_error)
     study = dataclasses.replace(TINY, steps=2, times=2)
     tree = study.run()
-    assert tree.attrs["verdict"] == "undecided"
+    assert tree.verdict.outcome == "undecided"
     assert [name for name, agrees in checked(tree).items() if not agrees] == ["renamed_loss", "renamed_loss_maximum"]
 
 
@@ -184,9 +184,9 @@ def test_the_rule_must_come_after_the_samples(monkeypatch, train, test, verdict)
 
     monkeypatch.setattr(grokking_modular, "grokking_delay", told)
     tree = dataclasses.replace(TINY, seeds=len(train), steps=2, times=2).run()
-    assert tree.attrs["verdict"] == verdict
-    assert tree.attrs["claims"].keys() == {"H1"}
-    assert tree.attrs["agreement"] == {}
+    assert tree.verdict.outcome == verdict
+    assert tree.claims.keys() == {"H1"}
+    assert tree.quantities == {}
 
 
 @pytest.mark.slow

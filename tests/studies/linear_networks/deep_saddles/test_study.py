@@ -35,10 +35,10 @@ def drawn(seed: int):
 @pytest.mark.parametrize("seed", [1])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
     # By then every mode has been learned; otherwise agreement would be cheap.
-    assert float(tree["observed"]["loss"][-1]) < 1e-9 * float(tree["observed"]["loss"][0])
-    assert float(tree["observed"]["random_loss"][:, -1].max()) < 1e-9
+    assert float(tree.observed["loss"][-1]) < 1e-9 * float(tree.observed["loss"][0])
+    assert float(tree.observed["random_loss"][:, -1].max()) < 1e-9
 
 
 @pytest.mark.slow
@@ -66,10 +66,10 @@ def test_what_does_not_run_over_time_is_recorded_once():
     predicted = study.judged(study.predict())
     observed = predicted.assign(plateau_rank=predicted["plateau_rank"] + 0.1)
     tree = study.compare(observed, predicted)
-    assert tree.attrs["verdict"] == "disagree"
-    assert tree["residual"]["plateau_rank_residual"].dims == ("level",)
-    assert tree["residual"]["loss_residual"].dims == ("time",)
-    assert tree["observed"]["plateau_rank"].dims == ("level",)
+    assert tree.verdict.outcome == "disagree"
+    assert tree.residual["plateau_rank_residual"].dims == ("level",)
+    assert tree.residual["loss_residual"].dims == ("time",)
+    assert tree.observed["plateau_rank"].dims == ("level",)
 
 
 @pytest.mark.parametrize(
@@ -119,11 +119,11 @@ def test_an_exponent_of_zero_alone_is_refused():
 def test_escape_slopes_are_judged_by_what_the_jump_takes_from_starts_that_are_not_so_small():
     study = DeepSaddles(**QUICK | {"training_gammas": [2.5, 3.0], "width": 20, "singular_values": [4.0, 1.5]})
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    found = tree.attrs["agreement"]["escape_slope"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    found = tree.quantities["escape_slope"]
     # Aligned layers are off by 0.042 there.
-    assert 0.04 < found["error"] < 0.05
-    assert found["tolerance"] == pytest.approx(0.084, abs=1e-3)
+    assert 0.04 < found.error < 0.05
+    assert found.tolerance == pytest.approx(0.084, abs=1e-3)
     # From smaller ones the tolerance is that of the study.
     usual = DeepSaddles(**DeepSaddles.tiny)
     assert usual.judged(usual.predict()).attrs["escape_slope_tolerance"] == 0.04

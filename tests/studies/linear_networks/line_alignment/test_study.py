@@ -29,7 +29,7 @@ def test_starts_are_what_they_are_called(target):
 def test_descent_is_reported_beside_and_sgd_of_a_linear_network_follows_the_theory():
     study = LineAlignment(**SIZES)
     tree = study.run()
-    observed, predicted = tree["observed"], tree["predicted"]
+    observed, predicted = tree.observed, tree.predicted
     followed = observed["linear_sgd_alignment"].transpose("start", "step").to_numpy()
     # Steps are a hundredth of the shortest time scale, and batches of ten samples differ.
     np.testing.assert_allclose(followed[:, -1], predicted["alignment"].transpose("start", "time")[:, -1], atol=0.05)
@@ -40,8 +40,8 @@ def test_descent_is_reported_beside_and_sgd_of_a_linear_network_follows_the_theo
     counts = observed["change"].to_series()
     assert list(counts.index) == ["gradient flow", "linear sgd", "linear adam", "relu sgd", "relu adam"]
     assert (counts["gradient flow"], counts["linear sgd"]) == (5, 4)
-    assert list(tree.attrs["claims"]) == ["gradient flow", "linear sgd"]
-    assert not [name for name in tree.attrs["agreement"] if "sgd" in name or "adam" in name]
+    assert list(tree.claims) == ["gradient flow", "linear sgd"]
+    assert not [name for name in tree.quantities if "sgd" in name or "adam" in name]
 
 
 def test_an_alignment_that_ends_on_another_side_is_refuted():

@@ -36,9 +36,9 @@ def drawn(seed: int):
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
     # By then all three have learned; otherwise agreement would be cheap.
-    loss = tree["observed"]["loss"]
+    loss = tree.observed["loss"]
     assert float((loss[:, -1] / loss[:, 0]).max()) < 1e-9
 
 
@@ -68,11 +68,11 @@ def test_the_regime_of_each_imbalance_is_recorded_and_that_of_the_asked_one_firs
 def test_another_regime_than_theory_says_refutes_it(monkeypatch):
     study = SingleNeuron(**SingleNeuron.tiny | {"imbalance": -20.0, "alignment": 0.02})
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert tree["observed"]["regime"].to_numpy().tolist() == ["delayed rich", "rich", "lazy"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert tree.observed["regime"].to_numpy().tolist() == ["delayed rich", "rich", "lazy"]
     monkeypatch.setattr(SingleNeuron, "_regimes", lambda *_: np.array(["rich", "rich", "lazy"]))
     tree = study.compare(study.observe(), study.judged(study.predict()))
-    assert tree.attrs["verdict"] == "disagree"
+    assert tree.verdict.outcome == "disagree"
 
 
 def test_all_three_start_from_the_same_function_with_the_imbalance_that_is_asked_for():
@@ -85,7 +85,7 @@ def test_all_three_start_from_the_same_function_with_the_imbalance_that_is_asked
 @pytest.mark.slow
 def test_inputs_on_a_line_agree_though_their_kernel_never_turns():
     tree = SingleNeuron(**SingleNeuron.tiny | {"inputs": "low-rank", "imbalance": 0.6, "alignment": -0.6}).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 @pytest.mark.slow
@@ -97,11 +97,11 @@ def test_an_imbalance_of_zero_is_shown_alone():
 def test_a_wrong_limit_refutes_it(tiny):
     predicted = tiny.predicted
     tree = tiny.study.compare(tiny.observed, predicted.assign(interpolator=1.001 * predicted["interpolator"]))
-    assert tree.attrs["verdict"] == "disagree"
-    agreement = tree.attrs["agreement"]
-    failed = {name.removesuffix("_maximum") for name, each in agreement.items() if not each["agrees"]}
+    assert tree.verdict.outcome == "disagree"
+    agreement = tree.quantities
+    failed = {name.removesuffix("_maximum") for name, each in agreement.items() if not each.agrees}
     assert failed == {"interpolator"}
-    assert "interpolator_residual" in tree["residual"]
+    assert "interpolator_residual" in tree.residual
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,8 @@ def test_a_wrong_speed_or_floor_is_refuted(tiny, quantity):
     # What a large second layer forgets: half of the new target.
     np.testing.assert_allclose(observed["reachable_share"], [1.0, 0.5], atol=1e-12)
     wrong = study.compare(observed, predicted.assign({quantity: 1.001 * predicted[quantity]}))
-    assert wrong.attrs["verdict"] == "disagree"
-    assert f"{quantity}_residual" in wrong["residual"]
+    assert wrong.verdict.outcome == "disagree"
+    assert f"{quantity}_residual" in wrong.residual
 
 
 @pytest.mark.parametrize(
@@ -70,5 +70,5 @@ def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(field, v
 )
 def test_small_and_large_balances_agree(fields):
     tree = TransferLearning(**TransferLearning.tiny | fields).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    np.testing.assert_allclose(tree["predicted"]["reachable_share"], [1.0, 0.5], rtol=1e-12)
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    np.testing.assert_allclose(tree.predicted["reachable_share"], [1.0, 0.5], rtol=1e-12)

@@ -21,7 +21,7 @@ def test_it_agrees_with_fields_drawn_at_random(draw):
         "whitened": bool(draw % 2),
         "seed": int(rng.integers(1000)),
     }
-    assert WideLinear(**SMALL | fields).run().attrs["verdict"] == "agree"
+    assert WideLinear(**SMALL | fields).run().verdict.outcome == "agree"
 
 
 @pytest.mark.slow

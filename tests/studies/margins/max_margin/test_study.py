@@ -23,7 +23,7 @@ def observed():
 @pytest.mark.slow
 def test_the_verified_examples_to_their_digits(observed):
     tree = STUDY.compare(observed, STUDY.judged(STUDY.predict()))
-    assert tree.attrs["verdict"] == "agree"
+    assert tree.verdict.outcome == "agree"
     told = observed["end_euclidean_margin"].sel(architecture=["linear", "mixed"])
     # Off by a constant over ν = 1e5.
     np.testing.assert_allclose(told, [1.019803902719, 0.330409300228], rtol=2e-5)
@@ -40,7 +40,7 @@ def test_the_verified_examples_to_their_digits(observed):
 def test_the_margin_of_another_norm_refutes_it(observed, monkeypatch, factors):
     monkeypatch.setattr(module, "FACTORS", classifiers.FACTORS | factors)
     tree = STUDY.compare(observed, STUDY.judged(dataclasses.replace(STUDY).predict()))
-    assert tree.attrs["verdict"] == "disagree"
+    assert tree.verdict.outcome == "disagree"
 
 
 @pytest.mark.slow
@@ -48,7 +48,7 @@ def test_features_of_more_classes_refute_it(observed, monkeypatch):
     simplex = margins.simplex_margin
     monkeypatch.setattr(margins, "simplex_margin", lambda classes: simplex(classes)._replace(value=simplex(4).value))
     tree = STUDY.compare(observed, STUDY.judged(STUDY.predict()))
-    wrong = [name for name, each in tree.attrs["agreement"].items() if not each["agrees"]]
+    wrong = [name for name, each in tree.quantities.items() if not each.agrees]
     assert wrong == ["classifier_cost", "classifier_cost_maximum"]
 
 

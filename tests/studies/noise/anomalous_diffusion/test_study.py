@@ -21,12 +21,12 @@ def tree():
 
 
 def outcomes(tree) -> dict[str, str]:
-    return tree.attrs["claims"]
+    return tree.claims
 
 
 @pytest.mark.slow
 def test_spectra_and_networks_wander_as_theory_says(tree):
-    assert tree.attrs["verdict"] == "agree"
+    assert tree.verdict.outcome == "agree"
     assert outcomes(tree)["p = 2"] == outcomes(tree)["network: slow"] == "holds"
     found, theory = (tree[side].to_dataset() for side in ("observed", "predicted"))
     # Level and exponent, with three networks, whose squares differ by a fifth.
@@ -41,7 +41,7 @@ def test_spectra_and_networks_wander_as_theory_says(tree):
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", ["network: forecast", "network: slow"])
 def test_a_forecast_of_free_walks_or_walks_that_are_free_are_refuted(tree, claim):
-    found = {name: (values.dims, values.to_numpy()) for name, values in tree["observed"].to_dataset().items()}
+    found = {name: (values.dims, values.to_numpy()) for name, values in tree.observed.items()}
     # Networks of exponent 0.45 against ordinary diffusion; and those that go faster.
     wrong = {"network: forecast": ("exponent_off", "off_low", "off_high", -0.55, -0.65, -0.45)}
     wrong["network: slow"] = ("network_exponent", "network_low", "network_high", 1.2, 1.1, 1.3)
@@ -60,7 +60,7 @@ def test_a_forecast_from_another_spectrum_is_refuted(monkeypatch):
     law = resting_networks.stationary_displacement
     monkeypatch.setattr(resting_networks, "stationary_displacement", lambda rho, *rest, **of: law(0 * rho, *rest, **of))
     tree = dataclasses.replace(STUDY).run()
-    assert tree.attrs["verdict"] == "disagree"
+    assert tree.verdict.outcome == "disagree"
     assert outcomes(tree)["network: forecast"] == "does not hold"
 
 

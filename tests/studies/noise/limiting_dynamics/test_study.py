@@ -31,7 +31,7 @@ def with_runs_of(study):
 @pytest.mark.slow
 def test_all_is_as_theory_says(run):
     observed = run.observed
-    assert run.tree.attrs["verdict"] == "agree"
+    assert run.tree.verdict.outcome == "agree"
     told = dict(zip(observed["hypothesis"].to_numpy(), observed["holds"].to_numpy(), strict=True))
     assert told == dict.fromkeys(LIMITING_CLAIMS, "holds")
 

@@ -28,8 +28,8 @@ def test_the_three_models_follow_theory(observed):
     # What is said of networks decides nothing, and is not so at such a size.
     assert found["mlp: larger rates"] == "does not hold"
     tree = STUDY.compare(observed, STUDY.judged(STUDY.predict()))
-    assert tree.attrs["verdict"] == "agree"
-    assert set(tree.attrs["claims"]) == set(THEORY)
+    assert tree.verdict.outcome == "agree"
+    assert set(tree.claims) == set(THEORY)
     # Beyond the threshold the law is a point at zero, of which nothing is within a few percent.
     assert observed["law_distance"].sel(noise_level=STUDY.settling).max() < 0.03
 

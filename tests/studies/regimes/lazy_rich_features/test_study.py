@@ -32,12 +32,12 @@ def tree():
 
 @pytest.mark.slow
 def test_random_networks_on_random_samples_are_lazy_as_predicted(tree):
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 @pytest.mark.slow
 def test_small_targets_lead_to_the_linearised_network_in_proportion_and_not_to_the_last_layer(tree):
-    observed, lazy = tree["observed"].to_dataset(), drawn(1).lazy
+    observed, lazy = tree.observed, drawn(1).lazy
     near, far = (
         observed[name].sel(run=[f"target / {alpha:.9g}" for alpha in lazy]).to_numpy()
         for name in ("distance_to_linearised", "distance_to_last_layer")
@@ -51,7 +51,7 @@ def test_small_targets_lead_to_the_linearised_network_in_proportion_and_not_to_t
 
 @pytest.mark.slow
 def test_all_ways_to_the_same_richness_and_the_lazier_widths_are_there(tree):
-    growth = tree["observed"]["final_log_growth"].to_numpy()
+    growth = tree.observed["final_log_growth"].to_numpy()
     np.testing.assert_allclose(growth[1:4], growth[1], rtol=1e-7)
     assert np.all(np.diff(growth[4:]) < 0)
 
@@ -59,21 +59,21 @@ def test_all_ways_to_the_same_richness_and_the_lazier_widths_are_there(tree):
 @pytest.mark.slow
 @pytest.mark.parametrize("quantity", ["loss", "test_error", "correction", "feature_movement", "lazy_kappa_cka"])
 def test_another_expansion_is_refuted(tree, quantity):
-    observed, predicted = tree["observed"].to_dataset(), tree["predicted"].to_dataset()
+    observed, predicted = tree.observed, tree.predicted
     wrong = drawn(1).compare(observed, predicted.assign({quantity: 1.05 * predicted[quantity]}))
-    assert wrong.attrs["verdict"] == "disagree"
+    assert wrong.verdict.outcome == "disagree"
 
 
 @pytest.mark.slow
 def test_features_are_reported_on_and_not_judged(tree):
-    judged = tree.attrs["agreement"]
+    judged = tree.quantities
     assert {name.removesuffix("_maximum") for name in judged} == {
         *("loss", "test_error", "correction", "feature_movement", "lazy_kappa_cka")
     }
-    assert tree.attrs["claims"] == {}
-    assert set(tree["observed"]["holds"].to_numpy()) <= {"holds", "does not hold", "undecided"}
+    assert tree.claims == {}
+    assert set(tree.observed["holds"].to_numpy()) <= {"holds", "does not hold", "undecided"}
     for name in ("feature_similarity", "effective_dimension", "distance_to_last_layer"):
-        assert name in tree["observed"]
+        assert name in tree.observed
         assert name not in judged
 
 

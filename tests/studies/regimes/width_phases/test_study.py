@@ -57,10 +57,10 @@ def test_the_phases_are_recorded_on_both_sides(sides):
 @pytest.mark.parametrize("architecture", ["Kaiming", "lazy", "Xavier, kernel"])
 def test_a_wrong_prediction_for_one_parametrisation_turns_the_verdict(sides, quantity, architecture):
     observed, predicted = sides
-    assert tiny.compare(observed, predicted).attrs["verdict"] == "agree"
+    assert tiny.compare(observed, predicted).verdict.outcome == "agree"
     wrong = predicted[quantity] + 0.2 * (predicted["architecture"] == architecture)
     tree = tiny.compare(observed, predicted.assign({quantity: wrong}))
-    failed = {name for name, each in tree.attrs["agreement"].items() if not each["agrees"]}
+    failed = {name for name, each in tree.quantities.items() if not each.agrees}
     assert failed == {quantity, f"{quantity}_maximum"}
 
 
@@ -73,7 +73,7 @@ def test_another_phase_than_that_of_the_diagram_is_refuted(sides):
     assert tiny._as_told(seen).outcome == "holds"
     assert tiny._as_told({**seen, "phase": ["frozen", *seen["phase"][1:]]}).outcome == "does not hold"
     wrong = observed.assign(holds=(("hypothesis",), ["does not hold"]))
-    assert tiny.compare(wrong, predicted).attrs["verdict"] == "disagree"
+    assert tiny.compare(wrong, predicted).verdict.outcome == "disagree"
 
 
 @pytest.mark.parametrize("networks", [0, 1])
@@ -86,17 +86,17 @@ def test_digits_are_drawn_where_there_are_any(networks):
 def test_the_records_keep_the_names_of_the_parametrisations(sides):
     tree = tiny.compare(*sides)
     for side in ("observed", "predicted", "residual"):
-        assert tree[side]["architecture"].values.tolist() == list(tiny._parametrisations)
-    assert tree["residual"]["log_kernel_change_residual"].dims == ("scaling_parameter", "architecture")
+        assert getattr(tree, side)["architecture"].values.tolist() == list(tiny._parametrisations)
+    assert tree.residual["log_kernel_change_residual"].dims == ("scaling_parameter", "architecture")
 
 
 @pytest.mark.slow
 def test_relu_networks_on_digits_keep_their_kernel_where_theory_says():
     # With fewer digits an exponent of the first seed lies half way between the phases.
     tree = dataclasses.replace(tiny, digits_samples=40, digits_seeds=1, seed=1).run()
-    agreement = tree.attrs["agreement"]
-    assert agreement["digits_keeps_kernel"]["agrees"]
-    assert tree["observed"]["digits_keeps_kernel"].values.tolist() == [1, 0, 0, 1, 1, 0, 0, 1]
+    agreement = tree.quantities
+    assert agreement["digits_keeps_kernel"].agrees
+    assert tree.observed["digits_keeps_kernel"].values.tolist() == [1, 0, 0, 1, 1, 0, 0, 1]
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def test_digits_decide_nothing_half_way_between_the_phases(sides):
         told = predicted.assign(digits_keeps_kernel=("architecture", keeps.astype(int)))
         measured = observed.assign(**{name: (dim, np.asarray(values, float)) for name, (dim, values) in both.items()})
         tree = study.compare(measured, study.judged(told))
-        return tree.attrs["verdict"], "digits_keeps_kernel" in tree.attrs["agreement"]
+        return tree.verdict.outcome, "digits_keeps_kernel" in tree.quantities
 
     assert judged(exponents) == ("agree", True)
     assert judged(exponents - 0.6 * (np.arange(8) == 1)) == ("agree", False)

@@ -39,9 +39,9 @@ def test_random_fields_pass_their_checks_and_networks_learn_from_many_samples_an
     study = drawn(1)
     tree = study.run()
     # Two training sets decide only what is far from its bound.
-    assert tree.attrs["verdict"] in ("agree", "undecided"), tree.attrs["verdict_sentence"]
-    assert all(each["agrees"] for each in tree.attrs["checks"].values())
-    strength = tree["observed"].to_dataset()["strength"]
+    assert tree.verdict.outcome in ("agree", "undecided"), tree.verdict.sentence
+    assert all(each.agrees for each in tree.checks.values())
+    strength = tree.observed["strength"]
     assert float(strength.sel(samples=128, skill=1)) > 0.8
     assert float(strength.sel(samples=8, skill=2)) < 0.3
 
@@ -50,8 +50,8 @@ def test_random_fields_pass_their_checks_and_networks_learn_from_many_samples_an
 def test_a_model_with_another_number_of_features_fails_its_checks(no_networks):
     study = dataclasses.replace(TINY)
     wrong = study.judged(dataclasses.replace(study, features=study.features + 2).predict())
-    checks = study.compare(study.observe(), wrong).attrs["checks"]
-    assert not all(each["agrees"] for each in checks.values())
+    checks = study.compare(study.observe(), wrong).checks
+    assert not all(each.agrees for each in checks.values())
 
 
 def test_the_law_of_many_features_fails_its_check_for_few(no_networks):
@@ -61,7 +61,7 @@ def test_the_law_of_many_features_fails_its_check_for_few(no_networks):
     predicted, observed = study.judged(study.predict()), study.observe()
     limit = data_emergence(study.samples, study._task.frequencies, study.features)
     wrong = predicted.assign(basis_strength=(predicted["basis_strength"].dims, limit))
-    assert not study.compare(observed, wrong).attrs["checks"]["basis_strength"]["agrees"]
+    assert not study.compare(observed, wrong).checks["basis_strength"].agrees
 
 
 def test_the_forecast_comes_from_one_skill_and_holds_for_networks_that_follow_it(no_networks):
@@ -72,11 +72,11 @@ def test_the_forecast_comes_from_one_skill_and_holds_for_networks_that_follow_it
     assert predicted.attrs["needed_correlation"] == pytest.approx(2 * (8 + 8 * 5 / 6))
     assert predicted["half_samples"].to_numpy() * study._task.frequencies == pytest.approx(8 + 8 * 5 / 6)
     tree = study.compare(observed, predicted)
-    assert tree.attrs["verdict"] == "agree"
+    assert tree.verdict.outcome == "agree"
     # Two skills at other places between the numbers of samples than one, and a line between these.
     assert observed["half_samples_ratio"].to_numpy() == pytest.approx(1.0, abs=0.2)
-    assert {"strength", "loss_equivalent", "half_samples"} <= set(tree["predicted"].data_vars)
-    assert "strength_residual" not in tree["residual"]
+    assert {"strength", "loss_equivalent", "half_samples"} <= set(tree.predicted.data_vars)
+    assert "strength_residual" not in tree.residual
 
 
 @pytest.mark.parametrize("more", [0.25, 4.0])
@@ -85,7 +85,7 @@ def test_networks_that_need_four_times_as_many_samples_or_a_quarter_refute_the_f
     predicted, learn = study.judged(study.predict()), EmergenceData._trained
     monkeypatch.setattr(EmergenceData, "_trained", lambda self, size: learn(self, size / more))
     # Of two skills the first is asked for three times as often, so that a factor of √3 is half way.
-    assert study.compare(study.observe(), predicted).attrs["verdict"] == "disagree"
+    assert study.compare(study.observe(), predicted).verdict.outcome == "disagree"
 
 
 def test_networks_that_are_not_trained_to_the_end_decide_nothing(no_networks, monkeypatch):
@@ -95,7 +95,7 @@ def test_networks_that_are_not_trained_to_the_end_decide_nothing(no_networks, mo
         monkeypatch.setattr(
             EmergenceData, "_trained", lambda self, size, left=left: (*learn(self, size)[:2], np.full(24, left))
         )
-        assert study.compare(study.observe(), predicted).attrs["verdict"] == verdict
+        assert study.compare(study.observe(), predicted).verdict.outcome == verdict
 
 
 def test_skills_whose_forecast_is_not_within_the_samples_are_left_out(no_networks):

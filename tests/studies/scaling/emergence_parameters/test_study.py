@@ -39,9 +39,9 @@ def no_networks(monkeypatch):
 def test_random_fields_pass_their_checks_and_wide_networks_learn_what_narrow_ones_do_not():
     tree = drawn(1).run()
     # Two networks decide only what is far from its bound.
-    assert tree.attrs["verdict"] in ("agree", "undecided"), tree.attrs["verdict_sentence"]
-    assert all(each["agrees"] for each in tree.attrs["checks"].values())
-    strength = tree["observed"].to_dataset()["strength"]
+    assert tree.verdict.outcome in ("agree", "undecided"), tree.verdict.sentence
+    assert all(each.agrees for each in tree.checks.values())
+    strength = tree.observed["strength"]
     # One neuron cannot express a parity.
     assert float(strength.sel(neurons=1).max()) < 0.5
     assert float(strength.sel(neurons=16, skill=1)) > 0.8
@@ -50,8 +50,8 @@ def test_random_fields_pass_their_checks_and_wide_networks_learn_what_narrow_one
 def test_a_model_with_another_number_of_features_fails_its_checks(no_networks):
     study = dataclasses.replace(TINY, neurons=[1, 2, 3, 6])
     wrong = study.judged(dataclasses.replace(study, features=study.features + 1).predict())
-    checks = study.compare(study.observe(), wrong).attrs["checks"]
-    assert not all(each["agrees"] for each in checks.values())
+    checks = study.compare(study.observe(), wrong).checks
+    assert not all(each.agrees for each in checks.values())
 
 
 def test_the_forecast_comes_from_one_skill_and_holds_for_networks_that_follow_it(no_networks):
@@ -64,8 +64,8 @@ def test_the_forecast_comes_from_one_skill_and_holds_for_networks_that_follow_it
     assert observed["loss_equivalent"].to_numpy() == pytest.approx(predicted["loss_equivalent"].to_numpy())
     assert predicted.attrs["needed_loss_equivalent"] == pytest.approx(3.0)
     tree = study.compare(observed, predicted)
-    assert tree.attrs["verdict"] == "agree"
-    assert "strength_residual" not in tree["residual"]
+    assert tree.verdict.outcome == "agree"
+    assert "strength_residual" not in tree.residual
 
 
 def test_networks_that_learn_the_skills_in_another_order_refute_the_forecast(no_networks, monkeypatch):
@@ -74,7 +74,7 @@ def test_networks_that_learn_the_skills_in_another_order_refute_the_forecast(no_
     monkeypatch.setattr(
         EmergenceParameters, "_trained", lambda *arguments: [each[..., ::-1] for each in learn(*arguments)]
     )
-    assert study.compare(study.observe(), predicted).attrs["verdict"] == "disagree"
+    assert study.compare(study.observe(), predicted).verdict.outcome == "disagree"
 
 
 def test_skills_whose_forecast_is_not_within_the_neurons_make_no_claim(no_networks):

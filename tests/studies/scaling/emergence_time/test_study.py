@@ -34,11 +34,11 @@ def drawn():
 def test_networks_of_random_fields_learn_every_skill_within_fifteen_percent_of_the_forecast(drawn):
     study, predicted, observed = drawn
     tree = study.compare(observed, predicted)
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
     ratio = observed["half_strength_step"] / predicted["half_strength_step"]
     assert observed.sizes["seed"] >= 5
     assert float(np.abs(np.log(ratio)).max()) < np.log(1.15)
-    told = tree.attrs["verdict_sentence"]
+    told = tree.verdict.sentence
     mean, spread = (float(observed[name][1]) for name in ("half_strength_step", "half_strength_step_spread"))
     assert f"{mean:.0f} ± {spread:.0f}" in told
     assert f"{float(predicted['half_strength_step'][1]):.0f}" in told
@@ -53,7 +53,7 @@ def test_the_tolerance_is_fifteen_percent_of_a_step(drawn):
     for factor, verdict in ((1.14, "agree"), (1.16, "disagree"), (1 / 1.16, "disagree")):
         steps = exact * [1.0, factor]
         seen = observed.assign(half_strength_step=("skill", steps), log_half_strength_step=("skill", np.log(steps)))
-        assert study.compare(seen.assign(half_strength_step_spread=nothing), certain).attrs["verdict"] == verdict
+        assert study.compare(seen.assign(half_strength_step_spread=nothing), certain).verdict.outcome == verdict
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def test_a_step_beyond_the_tolerance_by_less_than_networks_scatter_decides_nothi
             log_half_strength_step=("skill", np.log(late)),
         )
         certain = predicted.assign(half_strength_step_standard_error=0 * predicted["half_strength_step"])
-        assert study.compare(seen, certain).attrs["verdict"] == verdict
+        assert study.compare(seen, certain).verdict.outcome == verdict
 
 
 @pytest.mark.slow
@@ -87,14 +87,14 @@ def test_the_forecast_at_another_exponent_is_refuted(drawn):
     # An exponent that is larger by one half: by much more than the tolerance and what five networks leave open.
     later = predicted["half_strength_step"].to_numpy() * [1.0, 2**0.5]
     wrong = predicted.assign(half_strength_step=("skill", later), log_half_strength_step=("skill", np.log(later)))
-    assert study.compare(observed, wrong).attrs["verdict"] == "disagree"
+    assert study.compare(observed, wrong).verdict.outcome == "disagree"
 
 
 @pytest.mark.slow
 def test_only_half_strength_steps_are_judged_and_curves_are_on_both_sides(drawn):
     study, predicted, observed = drawn
     tree = study.compare(observed, predicted)
-    assert set(tree.attrs["agreement"]) == {"log_half_strength_step", "log_half_strength_step_maximum"}
+    assert set(tree.quantities) == {"log_half_strength_step", "log_half_strength_step_maximum"}
     for side in ("observed", "predicted"):
         assert {"strength", "half_strength_step"} <= set(tree[side].data_vars)
     np.testing.assert_array_equal(observed["step"], predicted["step"])

@@ -25,7 +25,7 @@ def drawn(seed: int) -> FourParameterParity:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_targets_and_starts_follow_the_equations(seed):
     tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 @pytest.mark.slow
@@ -42,7 +42,7 @@ def test_a_bias_that_ends_as_the_source_has_it_is_refuted():
     study = drawn(1)
     predicted = study.judged(study.predict())
     predicted["final_parameters"].loc[{"weight": "c"}] *= -1
-    assert study.compare(study.observe(), predicted).attrs["verdict"] == "disagree"
+    assert study.compare(study.observe(), predicted).verdict.outcome == "disagree"
 
 
 @pytest.mark.slow
@@ -50,7 +50,7 @@ def test_theory_for_another_target_is_refuted():
     study = drawn(2)
     other = dataclasses.replace(study, target_scale=1.001 * study.target_scale)
     predicted = other.predict().assign_coords(time=study._times)
-    assert study.compare(study.observe(), study.judged(predicted)).attrs["verdict"] == "disagree"
+    assert study.compare(study.observe(), study.judged(predicted)).verdict.outcome == "disagree"
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_random_tasks_follow_the_law_from_any_start_at_any_rate(seed):
         sizes=110,
     )
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 @pytest.mark.slow
@@ -87,7 +87,7 @@ def test_the_sum_of_the_laws_in_time_and_in_neurons_is_refuted(observed):
     laws = [power_laws(alpha, target_scale=1.0, initial_strength=0.01) for alpha in TINY.exponents]
     plans = [plan(TINY._amounts, time=law.time, parameters=law.parameters) for law in laws]
     wrong = predicted.assign(loss=(("exponent", "compute"), np.array([each.loss for each in plans])))
-    assert TINY.compare(observed, wrong).attrs["verdict"] == "disagree"
+    assert TINY.compare(observed, wrong).verdict.outcome == "disagree"
     excess = np.array([each.loss for each in plans]) / observed["loss"] - 1
     assert np.all(excess > 0.5)
 

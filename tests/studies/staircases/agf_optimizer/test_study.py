@@ -20,8 +20,8 @@ def sides():
 
 
 def disagreeing(observed, predicted) -> set[str]:
-    agreement = tiny.compare(observed, predicted).attrs["agreement"]
-    return {name.removesuffix("_maximum") for name, each in agreement.items() if not each["agrees"]}
+    agreement = tiny.compare(observed, predicted).quantities
+    return {name.removesuffix("_maximum") for name, each in agreement.items() if not each.agrees}
 
 
 def test_the_prediction_is_reduced_rank_regression():
@@ -55,8 +55,8 @@ def test_beyond_the_rank_of_the_targets_nothing_is_left_to_learn():
 def test_theory_and_training_agree_and_the_baselines_are_told(sides):
     observed, predicted = sides
     tree = tiny.compare(observed, predicted)
-    assert tree.attrs["verdict"] == "agree"
-    assert tree["observed"].to_dataset().sizes == {"neuron": tiny.neurons}
+    assert tree.verdict.outcome == "agree"
+    assert tree.observed.sizes == {"neuron": tiny.neurons}
     fewest = observed.attrs["neurons_to_one_percent"]
     assert fewest["active set"] == tiny.teacher
     for name in ("relu", "sgd", "adam"):
@@ -118,7 +118,7 @@ def test_digits_agree_too(monkeypatch):
     # At this size L-BFGS meets curvature that points uphill.
     study = dataclasses.replace(tiny, data="digits", samples=600)
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 @pytest.mark.usefixtures("unchecked_types")

@@ -49,7 +49,7 @@ def test_a_wrong_prediction_for_one_architecture_fails_its_check(sides, quantity
     change = -1e-6 if quantity == "exactness" else 1
     here = (predicted["architecture"] == architecture) & (predicted["length"] == 3)
     tree = tiny.compare(observed, predicted.assign({quantity: predicted[quantity] + change * here}))
-    wrong = {name for name, each in tree.attrs["checks"].items() if not each["agrees"]}
+    wrong = {name for name, each in tree.checks.items() if not each.agrees}
     assert wrong == {quantity, f"{quantity}_maximum"}
 
 
@@ -63,9 +63,9 @@ def test_a_network_with_a_wrong_weight_fails_its_check_and_nothing_is_concluded(
     monkeypatch.setattr(composition_depth, "two_layer_composition", spoilt)
     monkeypatch.setattr(CompositionDepth, "_train", lambda *_: {"trained_width": 8})
     tree = tiny.run()
-    assert tree.attrs["verdict"] == "undecided"
-    checks = tree.attrs["checks"]
-    assert [name for name, each in checks.items() if not each["agrees"]] == ["exactness", "exactness_maximum"]
+    assert tree.verdict.outcome == "undecided"
+    checks = tree.checks
+    assert [name for name, each in checks.items() if not each.agrees] == ["exactness", "exactness_maximum"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_network_with_a_wrong_weight_fails_its_check_and_nothing_is_concluded(
 def test_the_growth_of_the_widths_that_training_needs_decides_the_verdict(monkeypatch, widths, verdict):
     study = CompositionDepth(group="D3", longest=4)
     monkeypatch.setattr(CompositionDepth, "_train", lambda _, name, k, __: {"trained_width": widths[name][k - 2]})
-    assert study.run().attrs["verdict"] == verdict
+    assert study.run().verdict.outcome == verdict
 
 
 @pytest.mark.slow

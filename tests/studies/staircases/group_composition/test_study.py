@@ -11,13 +11,13 @@ FIELDS = {"group": "D3", "irreps": ["sign", "2d"], "amplitudes": [2.3, 1.9], "wi
 
 
 def agreement(tree) -> dict[str, dict]:
-    return tree.attrs["agreement"]
+    return tree.quantities
 
 
 def left_on_plateaus(tree) -> list[dict[str, float]]:
     """The share of each irrep that is not learned yet, midway between two jumps and at the end."""
-    loss = tree["observed"]["irrep_loss"]
-    jumps = tree["residual"]["observed_jump_time"].to_numpy()
+    loss = tree.observed["irrep_loss"]
+    jumps = tree.residual["observed_jump_time"].to_numpy()
     times = [*(jumps[1:] + jumps[:-1]) / 2, float(loss["time"][-1])]
     shares = loss.sel(time=times, method="nearest") / loss[0]
     return [dict(zip(shares["irrep"].to_numpy().tolist(), row, strict=True)) for row in shares.to_numpy()]
@@ -35,10 +35,10 @@ def tree(study):
 
 @pytest.mark.slow
 def test_a_group_that_does_not_commute_is_learned_irrep_by_irrep(tree):
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert tree["predicted"]["learned"].to_numpy().tolist() == ["learns the irrep sign", "learns the irrep 2d"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert tree.predicted["learned"].to_numpy().tolist() == ["learns the irrep sign", "learns the irrep 2d"]
     # What the times leave out is the same at both scales up to powers of the scale, and times are read off 1000.
-    np.testing.assert_allclose(tree["residual"]["slope_error"], 0, atol=1e-3)
+    np.testing.assert_allclose(tree.residual["slope_error"], 0, atol=1e-3)
 
 
 @pytest.mark.slow
@@ -52,7 +52,7 @@ def test_each_drop_is_that_of_its_irrep(tree):
 
 @pytest.mark.slow
 def test_the_irreps_make_up_the_whole_loss(tree):
-    observed = tree["observed"]
+    observed = tree.observed
     # The outputs hold nothing else; sums of order one.
     np.testing.assert_allclose(observed["irrep_loss"].sum("irrep"), observed["loss"], atol=1e-12)
 
@@ -72,17 +72,17 @@ def test_the_irreps_make_up_the_whole_loss(tree):
 )
 def test_the_theory_of_another_encoding_or_length_is_refuted(study, tree, fields, refuted):
     other = GroupComposition(**FIELDS | fields).predict()
-    judged = study.compare(tree["observed"].to_dataset(), study.judged(other))
-    assert judged.attrs["verdict"] == "disagree"
-    assert refuted <= {name for name, each in agreement(judged).items() if not each["agrees"]}
+    judged = study.compare(tree.observed, study.judged(other))
+    assert judged.verdict.outcome == "disagree"
+    assert refuted <= {name for name, each in agreement(judged).items() if not each.agrees}
 
 
 @pytest.mark.slow
 def test_a_smaller_amplitude_is_learned_first_in_a_smaller_dimension():
     study = GroupComposition(group="D3", sequence_length=3, irreps=["2d", "sign"], amplitudes=[3.0, 2.9], width=128)
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert tree["predicted"]["learned"].to_numpy().tolist() == ["learns the irrep sign", "learns the irrep 2d"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert tree.predicted["learned"].to_numpy().tolist() == ["learns the irrep sign", "learns the irrep 2d"]
     plateau, _ = left_on_plateaus(tree)
     assert plateau["sign"] < 0.01 < 0.9 < plateau["2d"]
 
@@ -90,8 +90,8 @@ def test_a_smaller_amplitude_is_learned_first_in_a_smaller_dimension():
 @pytest.mark.slow
 def test_the_irreps_of_a_published_group_are_learned_one_by_one():
     tree = GroupComposition(group="D5").run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert not tree["predicted"]["slow"].any()
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert not tree.predicted["slow"].any()
     for learned, left in enumerate(left_on_plateaus(tree), start=1):
         shares = list(left.values())
         assert max(shares[:learned]) < 0.02
@@ -101,10 +101,10 @@ def test_the_irreps_of_a_published_group_are_learned_one_by_one():
 @pytest.mark.slow
 def test_irreps_come_in_order_though_the_first_pushes_the_second():
     tree = GroupComposition(**FIELDS | {"irreps": ["2d", "sign"], "amplitudes": [2.3, 1.6]}).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert tree["predicted"]["slow"].to_numpy().tolist() == [False, True]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert tree.predicted["slow"].to_numpy().tolist() == [False, True]
     # Nothing of this is in the verdict: the theory leaves out plateaus beside a push.
-    np.testing.assert_allclose(tree["residual"]["level_error"], 0, atol=0.05)
+    np.testing.assert_allclose(tree.residual["level_error"], 0, atol=0.05)
     plateau, _ = left_on_plateaus(tree)
     assert plateau["2d"] < 0.05
     assert plateau["sign"] > 0.98

@@ -31,24 +31,24 @@ def drawn(seed: int):
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed):
     tree = drawn(seed).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert tree["residual"]["observed_jump_time"].notnull().all()
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert tree.residual["observed_jump_time"].notnull().all()
 
 
 @pytest.mark.slow
 def test_theory_and_experiment_agree_in_the_plain_clock():
     tree = ModularAddition(**ModularAddition.tiny | {"clock": "plain", "scale": 0.05}).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert not tree["predicted"]["slow"].any()
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert not tree.predicted["slow"].any()
     # Nothing grows sooner than a neuron that is aligned from the start.
-    assert np.all(tree["predicted"]["onset_time"] >= tree["predicted"]["earliest_onset"] * (1 - 1e-9))
+    assert np.all(tree.predicted["onset_time"] >= tree.predicted["earliest_onset"] * (1 - 1e-9))
 
 
 @pytest.mark.slow
 def test_the_theory_of_another_encoding_is_refuted(tiny):
     weaker = ModularAddition(**ModularAddition.tiny | {"amplitudes": [1.0, 0.5]})
     tree = tiny.study.compare(tiny.observed, weaker.judged(weaker.predict()))
-    assert tree.attrs["verdict"] == "disagree"
+    assert tree.verdict.outcome == "disagree"
 
 
 def test_the_order_is_that_of_the_utilities():
@@ -96,4 +96,4 @@ def test_a_scale_at_which_times_would_be_known_to_no_better_than_half_is_refused
 def test_training_from_a_large_scale_lasts_until_all_is_learned():
     fields = {"p": 13, "frequencies": [6], "amplitudes": [0.67], "width": 12, "scale": 0.01}
     tree = ModularAddition(**fields).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence

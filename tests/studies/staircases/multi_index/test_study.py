@@ -17,10 +17,10 @@ GENERAL = TINY | {"theory": "alternating-flow"}
 
 
 def assert_learned_in_the_predicted_order(tree):
-    strengths = np.array(tree["observed"]["index_strength"])
+    strengths = np.array(tree.observed["index_strength"])
     final = strengths[-1]
     half = [int(np.argmax(np.abs(strengths[:, r]) > np.abs(final[r]) / 2)) for r in range(len(final))]
-    predicted = tree["predicted"]["index_strength"].to_numpy()
+    predicted = tree.predicted["index_strength"].to_numpy()
     # At the end the network has the strengths of the target.
     np.testing.assert_allclose(final[np.argsort(half)], predicted, atol=1e-3)
 
@@ -44,9 +44,9 @@ def test_the_closed_form_and_the_flow_agree_at_random_fields(seed):
         }
     )
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
     # Between the scales, a factor 1e8 apart, what the times leave out cancels.
-    assert float(np.abs(tree["residual"]["slope_error"]).max()) < 1e-3
+    assert float(np.abs(tree.residual["slope_error"]).max()) < 1e-3
     assert_learned_in_the_predicted_order(tree)
 
 
@@ -61,8 +61,8 @@ def test_a_plateau_whose_ends_may_meet_says_nothing_of_its_level(strengths, flat
 @pytest.mark.slow
 def test_the_general_prediction_agrees_with_the_flow_and_with_the_closed_form():
     tree = MultiIndexStaircase(**GENERAL | {"strengths": [1.0, 0.4]}).run()
-    predicted = tree["predicted"]
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    predicted = tree.predicted
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
     # A cost phase ends when the loss hardly falls any more, or where the neurons have begun to leave the saddle.
     np.testing.assert_allclose(predicted["loss_after"], predicted["closed_form_level"], atol=1e-4)
     # Half an e-fold of the eighteen between the scales.
@@ -73,8 +73,8 @@ def test_the_general_prediction_agrees_with_the_flow_and_with_the_closed_form():
 @pytest.mark.slow
 def test_the_general_prediction_holds_where_there_is_no_closed_form():
     tree = MultiIndexStaircase(**GENERAL | {"strengths": [1.0, -0.4], "seed": 2}).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    assert "closed_form_time" not in tree["predicted"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert "closed_form_time" not in tree.predicted
     assert_learned_in_the_predicted_order(tree)
 
 
@@ -83,7 +83,7 @@ def test_the_theory_of_other_strengths_is_refuted(tiny):
     study, observed, _ = tiny
     other = MultiIndexStaircase(**OTHER)
     tree = study.compare(observed, other.judged(other.predict()))
-    assert tree.attrs["verdict"] == "disagree"
+    assert tree.verdict.outcome == "disagree"
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_the_exchanged_order_is_refuted(tiny):
     # The weaker direction first: the level between is that of the stronger one alone.
     level = 1.0**2 + 1.0**2 / 3
     predicted["loss_after"][0], predicted["loss_before"][1] = level, level
-    assert study.compare(observed, predicted).attrs["verdict"] == "disagree"
+    assert study.compare(observed, predicted).verdict.outcome == "disagree"
 
 
 @pytest.mark.parametrize(
@@ -142,5 +142,5 @@ def test_without_slopes_times_and_levels_are_judged_alone(monkeypatch):
     study = MultiIndexStaircase(**MultiIndexStaircase.tiny)
     monkeypatch.setattr(MultiIndexStaircase, "sloped", lambda _: False)
     tree = study.run()
-    assert tree.attrs["verdict"] == "agree"
-    assert "slope" not in tree.attrs["agreement"]
+    assert tree.verdict.outcome == "agree"
+    assert "slope" not in tree.quantities

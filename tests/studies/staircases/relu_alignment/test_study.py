@@ -33,7 +33,7 @@ def staircase():
 @pytest.mark.parametrize("seed", [0])
 def test_theory_and_experiment_agree_at_random_fields(seed, data):
     tree = drawn(seed, data).run()
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 @pytest.mark.slow
@@ -68,8 +68,8 @@ def test_orthogonal_data_have_one_jump_for_each_sign(staircase):
 def test_orthogonal_data_agree_far_within_the_tolerances(staircase):
     study, *sides = staircase
     tree = study.compare(*sides)
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
-    errors = {name: each["error"] for name, each in tree.attrs["agreement"].items()}
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    errors = {name: each.error for name, each in tree.quantities.items()}
     # Seen are 0.005, 0.004 and 2e-4.
     assert errors["jump_time"] < 0.01
     assert errors["slope"] < 0.006
@@ -87,10 +87,10 @@ def test_orthogonal_data_agree_far_within_the_tolerances(staircase):
 )
 def test_a_wrong_staircase_is_refuted(staircase, quantity, wrong):
     study, observed, predicted = staircase
-    assert study.compare(observed, predicted).attrs["verdict"] == "agree"
+    assert study.compare(observed, predicted).verdict.outcome == "agree"
     tree = study.compare(observed, wrong(predicted))
-    assert tree.attrs["verdict"] == "disagree"
-    assert not tree.attrs["agreement"][quantity]["agrees"]
+    assert tree.verdict.outcome == "disagree"
+    assert not tree.quantities[quantity].agrees
 
 
 @pytest.mark.slow
@@ -99,8 +99,8 @@ def test_paths_to_other_directions_are_refuted(plane):
     # Every neuron as if it had started as its neighbour did.
     wrong = predicted.assign(direction=predicted["direction"].roll(neuron=1, roll_coords=False))
     tree = study.compare(observed, wrong)
-    assert not tree.attrs["agreement"]["direction"]["agrees"]
-    assert tree.attrs["verdict"] == "disagree"
+    assert not tree.quantities["direction"].agrees
+    assert tree.verdict.outcome == "disagree"
 
 
 @pytest.mark.usefixtures("unchecked_types")
@@ -138,8 +138,8 @@ def test_general_data_agree_with_alternating_gradient_flow_and_disagree_with_ano
     predicted, observed = study.predict(), study.observe()
     assert predicted.attrs["theory"] == "alternating gradient flow"
     tree = study.compare(observed, study.judged(predicted))
-    assert tree.attrs["verdict"] == "agree", tree.attrs["verdict_sentence"]
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
     levels = predicted["loss_after"].to_numpy().copy()
     levels[0] += 0.05 * predicted.attrs["initial_loss"]
     wrong = predicted.assign(loss_after=("jump", levels))
-    assert study.compare(observed, study.judged(wrong)).attrs["verdict"] == "disagree"
+    assert study.compare(observed, study.judged(wrong)).verdict.outcome == "disagree"

@@ -18,7 +18,7 @@ def observed():
 
 
 def outcomes(tree):
-    return tree.attrs["claims"]
+    return tree.claims
 
 
 @pytest.mark.slow
@@ -56,7 +56,7 @@ def test_a_charge_that_is_none_is_refuted(observed):
     # As if the norms of one layer were conserved by themselves.
     wrong["charges"][0] += 0.01 * observed["moved"].sel(architecture="deep linear").to_numpy()
     tree = STUDY.compare(wrong, STUDY.judged(STUDY.predict()))
-    assert tree.attrs["verdict"] == "disagree"
+    assert tree.verdict.outcome == "disagree"
     assert set(outcomes(tree)) == {"exactly", "epsilon"}
 
 

@@ -21,14 +21,14 @@ def test_orders_are_as_predicted_for_fields_drawn_at_random():
         "duration": float(random.uniform(0.5, 2)),
         "seed": int(random.integers(1000)),
     }
-    assert ModifiedFlow(**SMALL | fields).run().attrs["verdict"] == "agree"
+    assert ModifiedFlow(**SMALL | fields).run().verdict.outcome == "agree"
 
 
 @pytest.mark.slow
 def test_plain_descent_needs_no_shift():
     tree = ModifiedFlow(**SMALL | {"momentum": 0.0}).run()
-    assert tree.attrs["verdict"] == "agree"
-    distance = tree["observed"]["distance"]
+    assert tree.verdict.outcome == "agree"
+    distance = tree.observed["distance"]
     assert float(distance.sel(run="modified flow")[-1]) < 0.05 * float(distance.sel(run="gradient flow")[-1])
     same = distance.sel(run="modified flow, shifted start") / distance.sel(run="modified flow")
     # Both flows are integrated, to 1e-11.
@@ -50,8 +50,8 @@ def test_another_power_of_one_less_momentum_in_the_modified_loss_is_refuted(monk
 
     monkeypatch.setattr(modified_flow, "modified_loss", wrong)
     tree = ModifiedFlow(**SMALL).run()
-    assert tree.attrs["verdict"] == "disagree"
-    assert float(tree["observed"]["order"].sel(run="modified flow, shifted start")) < 1.3
+    assert tree.verdict.outcome == "disagree"
+    assert float(tree.observed["order"].sel(run="modified flow, shifted start")) < 1.3
 
 
 @pytest.mark.slow
@@ -59,7 +59,7 @@ def test_a_shift_of_the_wrong_sign_is_refuted(monkeypatch):
     monkeypatch.setattr(
         modified_flow, "shifted_start", lambda start, slope, learning_rate, **_: start - learning_rate * slope
     )
-    assert ModifiedFlow(**SMALL).run().attrs["verdict"] == "disagree"
+    assert ModifiedFlow(**SMALL).run().verdict.outcome == "disagree"
 
 
 @pytest.mark.parametrize(

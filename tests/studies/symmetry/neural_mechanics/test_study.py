@@ -21,26 +21,26 @@ def tree():
 
 
 def outcomes(tree) -> dict[str, str]:
-    return tree.attrs["claims"]
+    return tree.claims
 
 
 @pytest.mark.slow
 def test_every_layer_follows_both_laws_and_no_other(tree):
-    assert tree.attrs["verdict"] == "agree"
+    assert tree.verdict.outcome == "agree"
     assert set(outcomes(tree).values()) == {"holds"}
-    found = tree["observed"].to_dataset()
+    found = tree.observed
     assert float(found["exact_error"].max()) < 1e-10 < 1e-5 < float(found["continuous_error"].min())
     # What is compared did move.
     moved = abs(found["measured_charge"] - found["measured_charge"][0]).max("step")
     assert float(moved.min()) > 1e-4
-    drawn = tree["predicted"]["measured_charge"] - found["measured_charge"]
+    drawn = tree.predicted["measured_charge"] - found["measured_charge"]
     assert 0 < float(abs(drawn).max()) < 0.05 * float(moved.max())
 
 
 @pytest.mark.slow
 def test_the_continuous_law_is_better_at_smaller_rates(tree):
     slower = dataclasses.replace(STUDY, learning_rate=STUDY.learning_rate / 2, steps=2 * STUDY.steps).run()
-    errors = [each["observed"]["continuous_error"].to_numpy() for each in (slower, tree)]
+    errors = [each.observed["continuous_error"].to_numpy() for each in (slower, tree)]
     # Of first order or better, but for the batches, which differ.
     assert np.all(errors[0] < 0.75 * errors[1])
 
@@ -50,7 +50,7 @@ def test_a_continuous_law_with_another_push_is_refuted(monkeypatch):
     law = neural_mechanics.charge_integral
     monkeypatch.setattr(neural_mechanics, "charge_integral", lambda start, pushes, **of: law(start, 1.2 * pushes, **of))
     tree = dataclasses.replace(STUDY).run()
-    assert tree.attrs["verdict"] == "disagree"
+    assert tree.verdict.outcome == "disagree"
     assert {kind for kind, outcome in outcomes(tree).items() if outcome == "does not hold"} == {"scale", "rescale"}
 
 
@@ -61,13 +61,13 @@ def test_another_optimiser_than_declared_is_a_fault_of_the_measurement(monkeypat
 
     monkeypatch.setattr(neural_mechanics, "decayed", nesterov)
     tree = dataclasses.replace(STUDY).run()
-    assert tree.attrs["verdict"] == "undecided"
-    assert not all(each["agrees"] for each in tree.attrs["checks"].values())
+    assert tree.verdict.outcome == "undecided"
+    assert not all(each.agrees for each in tree.checks.values())
 
 
 @pytest.mark.slow
 def test_charges_that_cannot_tell_two_optimisers_apart_refute_the_claim(tree):
-    found = {name: (values.dims, values.to_numpy()) for name, values in tree["observed"].to_dataset().items()}
+    found = {name: (values.dims, values.to_numpy()) for name, values in tree.observed.items()}
     axes, excess = found["excess"][0], found["excess"][1].copy()
     # One layer, of one declaration.
     excess[0, -1] = 0.9
@@ -97,7 +97,7 @@ def folder(tmp_path_factory):
 def test_charges_of_every_layer_follow_the_law_of_the_steps_on_files_of_images(folder, network):
     study = dataclasses.replace(STUDY, data=str(folder), samples=24, batch_size=10, steps=150, **network)
     tree = study.run()
-    found = tree["observed"].to_dataset()
+    found = tree.observed
     assert (found["within_rounding"] == 1).all()
     # What is compared did move, and the law tells how.
     assert float(found["exact_error"].max()) < 1e-9

@@ -29,13 +29,13 @@ def test_both_closures_hold_where_they_are_claimed(observed):
     assert "does not hold" not in found.values()
     assert found["full batch: coherent"] == found["minibatches: white"] == "holds"
     tree = STUDY.compare(observed, STUDY.judged(STUDY.predict()))
-    assert tree.attrs["verdict"] == "agree"
+    assert tree.verdict.outcome == "agree"
     # What is drawn as predicted is the closure of that run.
-    drawn = tree["predicted"].to_dataset()
+    drawn = tree.predicted
     late = slice(len(drawn["step"]) // 2, None)
-    ratio = (tree["observed"]["squared_norm"] / drawn["squared_norm"]).isel(step=late)
+    ratio = (tree.observed["squared_norm"] / drawn["squared_norm"]).isel(step=late)
     assert abs(ratio.mean() - 1) < 0.05
-    assert float((tree["observed"]["coherent_norm"] / drawn["squared_norm"]).isel(step=late).mean()) > 1.5
+    assert float((tree.observed["coherent_norm"] / drawn["squared_norm"]).isel(step=late).mean()) > 1.5
 
 
 @pytest.mark.slow
@@ -73,8 +73,8 @@ def test_momentum_other_than_declared_is_a_fault_of_the_measurement(monkeypatch)
     wrong = {"momentum": 0.999 * STUDY.momentum}
     monkeypatch.setattr(experiment, "quadratic_charge", lambda *of, **options: law(*of, **options | wrong))
     tree = dataclasses.replace(STUDY).run()
-    assert tree.attrs["verdict"] == "undecided"
-    assert not tree.attrs["checks"]["within_rounding"]["agrees"]
+    assert tree.verdict.outcome == "undecided"
+    assert not tree.checks["within_rounding"].agrees
 
 
 def test_what_is_outside_of_the_domain_of_a_closure_is_not_judged():

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import xarray as xr
 
+from dynascope.results import Comparison
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.features.chance import WORTH, within_chance
 from dynascope.studies.features.learnability.finite_samples import asymptotic_error, unfitted_share
@@ -102,7 +103,7 @@ class Learnability(Study):
             limit = correction, _FEW_LEFT
         return with_limits(predicted, dict.fromkeys(self.tolerance, limit))
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Within the chance of the draws."""
         errors: Any = {name: observed[f"{name}_standard_error"] for name in self.tolerance if name in predicted}
         beside = _ON_A_LINE if self.basis == "sine" else asymptotic_error(self._error, self.samples) / 2

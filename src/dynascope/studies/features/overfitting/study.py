@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from dynascope.results import Comparison
 from dynascope.studies import Reference, Study, exact
 from dynascope.studies.features.averages import error_of_median
 from dynascope.studies.features.chance import within_chance
@@ -111,7 +112,7 @@ class Overfitting(Study):
         names = ("learnability_tolerance", "learnability_maximum_tolerance")
         return super().judged(predicted).assign_attrs(dict.fromkeys(names, wider))
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Within the chance of the draws."""
         errors: Any = {"learnability": observed["learnability_standard_error"]}
         return super().compare(observed, within_chance(predicted, errors, beside=0.5 / self.samples))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from dynascope.results import name_all
+from dynascope.results import Comparison, name_all
 from dynascope.studies import Reference, Study, Values, curve_tolerance
 from dynascope.studies.fields import count, numbers, positive, seed
 from dynascope.studies.margins.max_margin.classifiers import CLASSIFIERS, FACTORS, follow_classifier
@@ -158,12 +159,13 @@ class MaxMargin(Study):
             "classifier_cost": ("start", np.full(self.starts, simplex.value)),
         }
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """With the ends of the margins as lines, which are drawn and not judged again."""
         tree = super().compare(observed, predicted)
         line = predicted["end_euclidean_margin"].expand_dims(margin_level=observed["margin_level"]).drop_attrs()
-        tree["predicted"].dataset = name_all(predicted.assign(euclidean_margin=line), {"euclidean_margin": _DISTANCE})
-        return tree
+        return dataclasses.replace(
+            tree, predicted=name_all(predicted.assign(euclidean_margin=line), {"euclidean_margin": _DISTANCE})
+        )
 
     def _example(self) -> dict[str, Any]:
         """The three classifiers on two samples."""

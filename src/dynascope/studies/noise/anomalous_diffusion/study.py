@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -11,7 +12,7 @@ import xarray as xr
 
 from dynascope.comparison import Claim
 from dynascope.errors import InputError
-from dynascope.results import name_all
+from dynascope.results import Comparison, name_all
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, fraction, number, numbers, positive, seed, text
 from dynascope.studies.noise.anomalous_diffusion.networks import NETWORK_CLAIMS, RestingNetworks
@@ -183,7 +184,7 @@ class AnomalousDiffusion(ClaimsStudy):
         """min(1, 1/p)."""
         return {"mode_exponent": ("spectrum", anomalous_exponent(self.powers))}
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """With what is said of the regressions and of the networks, whose exponents are judged by claims."""
         tree = super().compare(observed, predicted)
         tasks = self._regressions
@@ -194,8 +195,9 @@ class AnomalousDiffusion(ClaimsStudy):
             }
         ).drop_attrs()
         forecast = observed["forecast_displacement"].drop_attrs()
-        tree["predicted"].dataset = name_all(predicted.merge(said).assign(network_displacement=forecast), self.names)
-        return tree
+        return dataclasses.replace(
+            tree, predicted=name_all(predicted.merge(said).assign(network_displacement=forecast), self.names)
+        )
 
     @functools.cached_property
     def _networks(self) -> RestingNetworks:

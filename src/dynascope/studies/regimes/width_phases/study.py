@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
-from dynascope.results import Chart
+from dynascope.results import Chart, Comparison
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, number, numbers, seed
 from dynascope.studies.power_fit import measured_exponents
@@ -160,7 +161,7 @@ class WidthPhases(Study):
             said |= {f"{name}_tolerance": 0.0, f"{name}_tolerance_reason": _KEEPS}
         return said
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Judge everything; digits are but shown where exponents are half way between the phases and none is wrong."""
         if not self.digits_seeds:
             return super().compare(observed, predicted)
@@ -168,8 +169,7 @@ class WidthPhases(Study):
         wrong = ~half_way & (observed["digits_keeps_kernel"] != predicted["digits_keeps_kernel"])
         unclear = bool(half_way.any() and not wrong.any())
         tree = super().compare(observed, predicted.drop_vars("digits_keeps_kernel") if unclear else predicted)
-        tree["predicted"].dataset = predicted
-        return tree
+        return dataclasses.replace(tree, predicted=predicted)
 
     def charts(self) -> tuple[Chart, ...]:
         """Digits are drawn if there are any."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 
@@ -12,6 +13,7 @@ from dynascope.comparison.interval import student_half
 from dynascope.comparison.undecided import leave_undecided
 from dynascope.errors import InputError
 from dynascope.probes.half_strength import first_half, spread_of_halves
+from dynascope.results import Comparison
 from dynascope.results.numbers import percent
 from dynascope.studies import Reference, Values
 from dynascope.studies.fields import count, flag, positive, seed
@@ -162,28 +164,26 @@ class EmergenceTime(EmergenceStudy):
             **{f"{name}_tolerance_reason": _REASON for name in tolerance},
         )
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Judge the half-strength steps, unless they are beyond the tolerance by chance; the curves are shown."""
         tree = super().compare(observed, predicted)
         mean, spread = (observed[f"half_strength_step{end}"].to_numpy() for end in ("", "_spread"))
         forecast, error = (predicted[f"half_strength_step{end}"].to_numpy() for end in ("", "_standard_error"))
-        if tree.attrs["verdict"] == "disagree":
+        if tree.verdict.outcome == "disagree":
             logarithms = (each["log_half_strength_step"].to_numpy() for each in (observed, predicted))
             beyond = np.abs(np.subtract(*logarithms)) - math.log(1 + _WITHIN)
             # Student's intervals of the calibration and of the mean over networks.
             alone = student_half(self.calibration_seeds, self.calibration_seeds) * error / forecast
             trained = student_half(1.0, observed.sizes["seed"]) * spread / mean
             if np.all(beyond < np.hypot(alone, trained)):
-                leave_undecided(tree, "Networks scatter too widely to say whether they follow the forecast.")
+                tree = leave_undecided(tree, "Networks scatter too widely to say whether they follow the forecast.")
         rows = [
             f"skill {skill} at {step:.0f} ± {deviation:.0f}, forecast {due:.0f} ({percent(step / due - 1)})"
             for skill, step, deviation, due in zip(range(1, self.skills + 1), mean, spread, forecast, strict=True)
         ]
-        tree.attrs["verdict_sentence"] = (
-            f"Half learned at step (mean ± standard deviation of {self.seeds} networks): {'; '.join(rows)}. "
-            f"{tree.attrs['verdict_sentence']}"
-        )
-        return tree
+        told = f"Half learned at step (mean ± standard deviation of {self.seeds} networks): {'; '.join(rows)}."
+        verdict = dataclasses.replace(tree.verdict, sentence=f"{told} {tree.verdict.sentence}")
+        return dataclasses.replace(tree, verdict=verdict)
 
     @functools.cached_property
     def _calibration(self) -> Calibration:

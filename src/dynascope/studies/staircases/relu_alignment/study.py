@@ -14,7 +14,7 @@ from dynascope.comparison import compare
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
 from dynascope.prediction import predict
-from dynascope.results import Staircase, to_attributes, training_time
+from dynascope.results import Comparison, Staircase, to_attributes, training_time
 from dynascope.studies import Reference, StaircaseStudy, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, positive
 from dynascope.studies.staircases.relu_alignment.page import FIGURES, MEANING
@@ -123,7 +123,7 @@ class ReluAlignment(StaircaseStudy):
         times, slopes = (1.0 / -math.log(self.scale), offset), (0.02, bent)
         return self.stated(staircase, "relu", jump_time=times, slope=slopes)
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Directions, growth and loss over time, or levels and times at one scale and slopes between two."""
         if self.data != "plane":
             return super().compare(observed, predicted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from scipy.interpolate import CubicSpline
 
 from dynascope.comparison import Claim
 from dynascope.flows import gradient_flow
-from dynascope.results import Chart
+from dynascope.results import Chart, Comparison
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choices, count, positive, seed
 from dynascope.studies.symmetry.conservation.page import FIGURES, MEANING
@@ -127,11 +128,11 @@ class Conservation(ClaimsStudy):
         starts = [np.asarray(charges(self._network(name).weights, _symmetries(name))) for name in self.networks]
         return {"charges": (("charge", "time"), gradient_flow_charge(self._times, np.concatenate(starts)).T)}
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Judge the charges, and show beside what ε moved what theory says of that run."""
         tree = super().compare(observed, predicted)
         if "epsilon_integral" in observed:
-            tree["predicted"].dataset = predicted.assign(epsilon_change=observed["epsilon_integral"])
+            return dataclasses.replace(tree, predicted=predicted.assign(epsilon_change=observed["epsilon_integral"]))
         return tree
 
     def charts(self) -> tuple[Chart, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from dynascope.comparison import Claim
 from dynascope.networks import VGG16
 from dynascope.networks.batch_normalisation import trained_weights
 from dynascope.networks.normalised_convolutional import NormalisedConvolutional
-from dynascope.results import Chart, name_all
+from dynascope.results import Chart, Comparison, name_all
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, number, numbers, positive, seed, text
 from dynascope.studies.symmetry.neural_mechanics.page import FIGURES, MEANING
@@ -185,12 +186,11 @@ class NeuralMechanics(ClaimsStudy):
         """That the law of the steps is exact; all else needs what the steps displace."""
         return {"within_rounding": (("charge",), np.ones(len(self._names)))}
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """With the charges of the continuous law, which needs the run: they are drawn, and judged by claims."""
         tree = super().compare(observed, predicted)
         law = observed["continuous_charge"].drop_attrs()
-        tree["predicted"].dataset = name_all(predicted.assign(measured_charge=law), self.names)
-        return tree
+        return dataclasses.replace(tree, predicted=name_all(predicted.assign(measured_charge=law), self.names))
 
     def charts(self) -> Sequence[Chart]:
         """The charges of each kind first."""

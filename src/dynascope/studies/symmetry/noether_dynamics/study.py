@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.comparison import Claim
-from dynascope.results import name_all, numbers
+from dynascope.results import Comparison, name_all, numbers
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, fraction, number, positive, seed
 from dynascope.studies.symmetry.noether_dynamics.experiment import NormPaths, train_normalised, white_share
@@ -158,14 +159,16 @@ class NoetherDynamics(ClaimsStudy):
             "within_rounding": (("run", "start", "charge"), np.ones((2, *layers))),
         }
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> xr.DataTree:
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """With the norms of the closure of each run, which need its gradients: they are drawn, and judged by claims."""
         tree = super().compare(observed, predicted)
         closures = {"squared_norm": observed["white_norm"], "relative_growth": observed["coherent_growth"]}
-        tree["predicted"].dataset = name_all(
-            predicted.assign({name: each.drop_attrs() for name, each in closures.items()}), self.names
+        return dataclasses.replace(
+            tree,
+            predicted=name_all(
+                predicted.assign({name: each.drop_attrs() for name, each in closures.items()}), self.names
+            ),
         )
-        return tree
 
     def _run(self, steps: int, weight_decay: float) -> NormPaths:
         """Every start trained, on minibatches if weights decay."""

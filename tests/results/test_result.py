@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from dynascope.results import TreeView, make_record
+from dynascope.results import from_tree, make_record
 
 CURVE = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]})
 STAIRS = make_record(
@@ -12,30 +12,30 @@ STAIRS = make_record(
 
 
 def test_a_record_alone_is_the_side_that_its_contents_tell():
-    assert list(TreeView.of(CURVE).sides) == ["observed"]
-    assert list(TreeView.of(STAIRS).sides) == ["predicted"]
-    assert list(TreeView.of(CURVE.assign_attrs(theory="an example")).sides) == ["predicted"]
+    assert list(from_tree(CURVE).sides) == ["observed"]
+    assert list(from_tree(STAIRS).sides) == ["predicted"]
+    assert list(from_tree(CURVE.assign_attrs(theory="an example")).sides) == ["predicted"]
 
 
 def test_a_tree_has_the_sides_that_hold_variables():
     tree = xr.DataTree.from_dict({"setup": xr.Dataset(attrs={"task": "it"}), "observed": CURVE, "predicted": STAIRS})
-    view = TreeView.of(tree)
+    view = from_tree(tree)
     assert list(view.sides) == ["observed", "predicted"]
     assert view.setup["task"] == "it"
     assert view.residual is None
-    assert TreeView.of(xr.DataTree()).sides == {}
+    assert from_tree(xr.DataTree()).sides == {}
 
 
 def test_a_view_is_its_own_view_and_looks_once():
-    view = TreeView.of(STAIRS)
-    assert TreeView.of(view) is view
+    view = from_tree(STAIRS)
+    assert from_tree(view) is view
     assert view.staircase is view.staircase
 
 
 def test_only_a_predicted_staircase_is_one():
-    assert TreeView.of(CURVE).staircase is None
-    assert TreeView.of(CURVE.assign_attrs(theory="an example")).staircase is None
-    staircase = TreeView.of(STAIRS).staircase
+    assert from_tree(CURVE).staircase is None
+    assert from_tree(CURVE.assign_attrs(theory="an example")).staircase is None
+    staircase = from_tree(STAIRS).staircase
     assert staircase is not None
     np.testing.assert_array_equal(staircase.times, [1.0])
 
@@ -43,4 +43,4 @@ def test_only_a_predicted_staircase_is_one():
 def test_warnings_are_those_of_all_records_each_once():
     warned = CURVE.assign_attrs(warnings=["late"]), STAIRS.assign_attrs(warnings=["rough", "late"])
     tree = xr.DataTree.from_dict(dict(zip(("observed", "predicted"), warned, strict=True)))
-    assert TreeView.of(tree).warnings == ["late", "rough"]
+    assert from_tree(tree).warnings == ["late", "rough"]
