@@ -283,7 +283,7 @@ def test_a_study_is_one_object_with_the_documented_keys(study):
     assert answer["parameters"].items() >= fields.items()
     assert answer["verdict"] == "agree"
     assert all(
-        each.keys() == {"error", "tolerance", "agrees", "reason"} and each.agrees
+        each.keys() == {"error", "tolerance", "agrees", "reason"} and each["agrees"]
         for each in answer["agreement"].values()
     )
     assert Path(answer["record"]).parent == out

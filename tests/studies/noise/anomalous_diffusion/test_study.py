@@ -28,7 +28,7 @@ def outcomes(tree) -> dict[str, str]:
 def test_spectra_and_networks_wander_as_theory_says(tree):
     assert tree.verdict.outcome == "agree"
     assert outcomes(tree)["p = 2"] == outcomes(tree)["network: slow"] == "holds"
-    found, theory = (tree[side].to_dataset() for side in ("observed", "predicted"))
+    found, theory = tree.observed, tree.predicted
     # Level and exponent, with three networks, whose squares differ by a fifth.
     assert 0.6 < float(found["forecast_ratio"]) < 1.7
     assert abs(float(found["exponent_off"])) < 0.2

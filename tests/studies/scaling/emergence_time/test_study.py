@@ -96,7 +96,7 @@ def test_only_half_strength_steps_are_judged_and_curves_are_on_both_sides(drawn)
     tree = study.compare(observed, predicted)
     assert set(tree.quantities) == {"log_half_strength_step", "log_half_strength_step_maximum"}
     for side in ("observed", "predicted"):
-        assert {"strength", "half_strength_step"} <= set(tree[side].data_vars)
+        assert {"strength", "half_strength_step"} <= set(getattr(tree, side).data_vars)
     np.testing.assert_array_equal(observed["step"], predicted["step"])
     # Before the end of the law's window, R/S = ½, the curves are near in height too: 15 % of a step at the steepest
     # slope of the logistic, a quarter of ln c for each half-strength step.
