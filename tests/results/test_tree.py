@@ -74,6 +74,17 @@ def test_the_table_of_a_staircase_has_a_row_for_each_jump():
     assert found.to_dataframe()["loss_after"].tolist() == [0.5, 0.0]
 
 
+def test_two_sides_that_were_never_compared_have_no_verdict():
+    tree = to_tree(compare(RUN, THEORY))
+    for name in ("verdict", "verdict_sentence", "agreement", "checks", "claims", "share_of_fall"):
+        tree.attrs.pop(name, None)
+    found = from_tree(tree)
+    assert found.verdict is None
+    assert not isinstance(found, Comparison)
+    assert list(found.sides) == ["observed", "predicted"]
+    assert repr(found)
+
+
 def test_what_was_left_undecided_keeps_its_reason():
     found = from_tree(to_tree(dataclasses.replace(compare(RUN, THEORY), verdict=Verdict("undecided", "Too rough."))))
     assert (found.verdict.outcome, found.verdict.sentence) == ("undecided", "Too rough.")

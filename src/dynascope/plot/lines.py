@@ -249,7 +249,7 @@ def _axis(record: xr.Dataset, name: str, over: str) -> str | None:
 
 
 def _chosen(values: xr.DataArray, chart: Chart) -> xr.DataArray:
-    """The members that the chart names; a dimension of which one is left is dropped, as it distinguishes no lines."""
+    """Select the members that the chart names, and drop dimensions of which only one member is left."""
     for dimension, labels in chart.members.items():
         if dimension not in values.dims:
             continue

@@ -42,7 +42,7 @@ class Quantity:
         return not self.judged or bool(self.error <= self.tolerance)
 
     def to_plain(self) -> dict[str, Any]:
-        """The quantity as stored; an error that is not finite is None, and `agrees` tells which of the two it was."""
+        """The quantity as plain values. Errors that are not finite become None: NaN if `agrees`, else infinity."""
         error = float(self.error)
         told = {"error": error if math.isfinite(error) else None, "tolerance": self.tolerance, "agrees": self.agrees}
         return {**told, "reason": self.reason}

@@ -99,11 +99,15 @@ class Result:
         return save(self, path)
 
     def to_dataframe(self) -> pd.DataFrame:
-        """The jumps of a staircase, one in each row, or the compared quantities."""
+        """A table with one row for each predicted jump, or for each compared quantity if theory predicts curves.
+
+        What was observed of a jump is in the columns that begin with `seen_`.
+        """
         if self.staircase is not None:
-            return pd.DataFrame([dataclasses.asdict(each) for each in self.staircase.rows]).set_index("number")
-        rows = {name: (each.error, each.tolerance, each.agrees) for name, each in self.quantities.items()}
-        return pd.DataFrame.from_dict(rows, orient="index", columns=["error", "tolerance", "agrees"])
+            rows = [dataclasses.asdict(each) for each in self.staircase.rows]
+            return pd.json_normalize(rows, sep="_").set_index("number")
+        errors = {name: (each.error, each.tolerance, each.agrees) for name, each in self.quantities.items()}
+        return pd.DataFrame.from_dict(errors, orient="index", columns=["error", "tolerance", "agrees"])
 
     def __repr__(self) -> str:
         told = [f"{name}: {', '.join(map(str, record.data_vars))}" for name, record in self.sides.items()]

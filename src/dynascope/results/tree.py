@@ -72,7 +72,9 @@ def from_tree(tree: AnyResult) -> Result:
         records |= {"predicted" if "theory" in root.attrs or is_staircase(root) else "observed": root}
     records = {name: record for name, record in records.items() if record.data_vars or name == "residual"}
     one = Prediction if "predicted" in records else Observation
-    kind = Comparison if {"predicted", "observed"} <= records.keys() else one
+    # A tree made by hand may hold both sides without a verdict.
+    both = Result if outcome is None else Comparison
+    kind = both if {"predicted", "observed"} <= records.keys() else one
     return kind(
         **records,
         setup={str(name): each for name, each in tree["setup"].attrs.items()} if "setup" in tree.children else {},

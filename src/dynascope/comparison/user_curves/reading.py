@@ -90,7 +90,7 @@ def user_curve(
     logged = read_curve(losses)
     clock, places = logged.clock, logged.places
     if steps is not None:
-        problem = "the curve has steps of its own, and steps are given besides"
+        problem = "the curve already contains its steps, and steps is given too"
         require(places is None, problem, argument="steps", remedy="leave one of them out")
         places = numbers("steps", steps)
     values = _checked_losses(logged.losses, clock, places)
@@ -214,7 +214,7 @@ def _on_clock(
     )
     require(
         np.all(places == np.round(places)),
-        "the steps are not whole numbers, and each has a learning rate of its own",
+        "the steps are not whole numbers, but there is a learning rate for each step",
         argument="steps",
         remedy="count steps, and not epochs",
     )
