@@ -290,7 +290,7 @@ def test_an_unknown_convention_is_answered_by_those_there_are(unchecked_types):
 def test_steps_are_given_once(tmp_path):
     path = tmp_path / "run.csv"
     path.write_text("step,loss\n0,1.0\n10,0.5\n")
-    with pytest.raises(InputError, match="steps of its own") as caught:
+    with pytest.raises(InputError, match="contains its steps") as caught:
         curve(path, steps=[0, 1])
     assert caught.value.argument == "steps"
 
