@@ -19,17 +19,17 @@ def test_a_record_alone_is_the_side_that_its_contents_tell():
 
 def test_a_tree_has_the_sides_that_hold_variables():
     tree = xr.DataTree.from_dict({"setup": xr.Dataset(attrs={"task": "it"}), "observed": CURVE, "predicted": STAIRS})
-    view = from_tree(tree)
-    assert list(view.sides) == ["observed", "predicted"]
-    assert view.setup["task"] == "it"
-    assert view.residual is None
+    found = from_tree(tree)
+    assert list(found.sides) == ["observed", "predicted"]
+    assert found.setup["task"] == "it"
+    assert found.residual is None
     assert from_tree(xr.DataTree()).sides == {}
 
 
-def test_a_view_is_its_own_view_and_looks_once():
-    view = from_tree(STAIRS)
-    assert from_tree(view) is view
-    assert view.staircase is view.staircase
+def test_a_result_is_returned_as_it_is():
+    found = from_tree(STAIRS)
+    assert from_tree(found) is found
+    assert found.staircase is found.staircase
 
 
 def test_only_a_predicted_staircase_is_one():
