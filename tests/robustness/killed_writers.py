@@ -60,8 +60,12 @@ def saving(path: Path, begun: Path) -> None:
         begun.touch()
 
 
+def half_saved(path: Path) -> list[Path]:
+    return [each for each in path.parent.iterdir() if "partial" in each.name]
+
+
 def check_saved(path: Path) -> bool:
-    left = [each for each in path.parent.iterdir() if "partial" in each.name]
+    left = half_saved(path)
     for each in left:
         each.unlink()
     tree = load(path)
@@ -113,12 +117,16 @@ def main(folder: str, kills: str, way: str) -> None:
     name, write, check = WAYS[way]
     path, begun, draw = Path(folder, name), Path(folder, "begun"), random.Random(0)
     amid = 0
-    for _ in range(int(kills)):
+    for turn in range(int(kills)):
         begun.unlink(missing_ok=True)
         child = in_a_process(lambda: write(path, begun))
         while not begun.exists():
             time.sleep(0.001)
         time.sleep(draw.uniform(0, 0.1))
+        # A file is written quickly, so that few random moments hit it: every second kill waits for one.
+        end = time.monotonic() + 10
+        while way == "save" and turn % 2 and not half_saved(path) and time.monotonic() < end:
+            pass
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         _, status = os.waitpid(in_a_process(lambda: check(path)), 0)
