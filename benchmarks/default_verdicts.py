@@ -1,8 +1,8 @@
 """What comes out of every study at its default fields: the verdict, what is not supported, and what it takes.
 
-Each study runs as `dynascope run STUDY` does, in a process of its own. Kept are the verdict and its sentence, of each
-claim that is refuted or undecided the effect that was measured with its interval, and the minutes of the processor
-beside those that the study says it takes.
+Each study runs as `dynascope run STUDY` does, in a process of its own. Kept are the verdict and its sentence; for each
+claim that is refuted or undecided, the effect with its interval; the processor minutes beside those that the study
+states; and the texts of its page, which the documentation shows.
 
 Studies that the file holds are not run again, so a run that was stopped goes on where it was. Run as
 `python benchmarks/default_verdicts.py [--file FILE] [--only STUDY …]`.
@@ -26,7 +26,7 @@ from dynascope.results.store import load
 from dynascope.studies import find_study, study_index
 
 FILE = Path(__file__).parent.parent / "docs" / "concepts" / "default_verdicts.csv"
-COLUMNS = ("study", "verdict", "in words", "not supported", "minutes stated", "minutes taken")
+COLUMNS = ("study", "verdict", "in words", "not supported", "minutes stated", "minutes taken", "meaning", "figures")
 
 
 def main() -> None:
@@ -59,6 +59,8 @@ def found(name: str) -> dict[str, Any]:
         "not supported": "\n".join(not_supported(tree)),
         "minutes stated": find_study(name).minutes,
         "minutes taken": f"{seconds / 60:.2f}",
+        "meaning": tree.attributes.get("meaning", ""),
+        "figures": "\n".join(f"**{each.title}.** {each.caption}" for each in tree.charts),
     }
 
 

@@ -5,27 +5,26 @@ They are plain Markdown and kept with the sources, so that they can be read wher
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import functools
 import inspect
 import itertools
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import xarray as xr
-
-from dynascope.errors import InputError
-from dynascope.plot import fill_caption
 from dynascope.report.bibliography import bibtex
 from dynascope.report.formatting import plain
-from dynascope.results import Chart, describe, from_attributes
+from dynascope.results import describe
 from dynascope.results.numbers import number
 from dynascope.studies import Study, StudyEntry, fields, find_study, study_index
 
 DOCS = Path(__file__).parent
 FOLDER = DOCS / "studies"
+VERDICTS = DOCS / "concepts" / "default_verdicts.csv"
 README = DOCS.parent / "README.md"
 NO_BREAK = "\N{NO-BREAK SPACE}"
 QUESTIONS = "## Find your question"  # the part of the README that sorts the studies
@@ -56,31 +55,11 @@ def pages() -> dict[str, str]:
     return {"index.md": _index(entries)} | {f"{each.name}.md": _page(each, find_study(each.name)) for each in entries}
 
 
-def without_results(template: str, parameters: str) -> str:
-    """What a text says before there is a result: sentences and clauses that name its numbers are left out.
-
-    Args:
-        template: The text, as `fill_caption` takes it.
-        parameters: The parameters of the study as JSON, which are known.
-
-    Example:
-        >>> without_results("It has {parameters.width} neurons; loss {observed.loss:last}. So be it.", '{"width": 5}')
-        'It has 5 neurons. So be it.'
-    """
-    known = xr.Dataset(attrs={"parameters": parameters})
-    said = []
-    for sentence in re.split(r"(?<=[.?!]) (?=\S)", template):
-        clauses = (_filled(clause, known) for clause in re.split("(?<=[;:]) ", sentence))
-        if kept := " ".join(itertools.takewhile(bool, clauses)):
-            said.append(kept.rstrip(".?!;:") + sentence[-1])
-    return " ".join(said)
-
-
-def _filled(text: str, known: xr.Dataset) -> str:
-    try:
-        return fill_caption(text, known)
-    except InputError:
-        return ""
+@functools.cache
+def _texts() -> dict[str, dict[str, str]]:
+    """What the page of each study at its default fields says: the text of its figures, and what the result means."""
+    with VERDICTS.open(newline="", encoding="utf-8") as lines:
+        return {row["study"]: row for row in csv.DictReader(lines)}
 
 
 def _index(entries: list[StudyEntry]) -> str:
@@ -106,11 +85,11 @@ def _by_subject(entries: list[StudyEntry]) -> Iterator[str]:
 def _page(entry: StudyEntry, study: type[Study]) -> str:
     usual, reference = study(), study.reference
     said = usual.attributes()
-    parameters, question = said["parameters"], said.get("question")
+    question = said.get("question")
     source = f"../../src/{entry.module.replace('.', '/')}.py"
-    charts = from_attributes(said.get("figures", []))
-    figures = [f"{i}. {_figure(chart, parameters, study.names)}" for i, chart in enumerate(charts, start=1)]
-    meaning = without_results(said.get("meaning", ""), parameters)
+    texts = _texts().get(entry.name, {})
+    meaning = texts.get("meaning")
+    figures = [f"{i}. {each}" for i, each in enumerate(texts.get("figures", "").splitlines(), start=1)]
     return _joined(
         f"# {entry.name}",
         f"**{question or entry.summary}**",
@@ -130,13 +109,6 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
         f"```bibtex\n{bibtex(f'{reference.paper} (arXiv {reference.arxiv})')}\n```",
         f"[The source of the study]({source}) is `{entry.module}.{entry.class_name}`.",
     )
-
-
-def _figure(chart: Chart, parameters: str, names: Mapping[str, tuple[str, str]]) -> str:
-    drawn = ", ".join(chart.words or [describe(name, names)[0] for name in chart.variables])
-    title = chart.title or f"{drawn[:1].upper()}{drawn[1:]} over {describe(chart.over, names)[0]}"
-    ended = title if title.endswith((".", "?", "!")) else f"{title}."
-    return f"**{ended}** {without_results(chart.caption, parameters)}".rstrip()
 
 
 def _commands(usual: Study) -> Iterator[str]:

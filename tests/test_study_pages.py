@@ -36,18 +36,3 @@ def test_a_row_of_a_table_has_as_many_cells_as_its_head(pages):
     for name, text in pages.items():
         for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
             assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1, (name, table)
-
-
-@pytest.mark.parametrize(
-    ("template", "said"),
-    [
-        ("It has {parameters.width} neurons.", "It has 5 neurons."),
-        ("It was trained. Its loss is {observed.loss:last}. Why? It grew.", "It was trained. Why? It grew."),
-        ("No sample is known; the error is {agreement.loss}; small.", "No sample is known."),
-        ("It knows when: at {predicted.jump_time:first}. Does it: yes; no?", "It knows when. Does it: yes; no?"),
-        ("{predicted.loss:last} is the loss; that is little.", ""),
-        ("", ""),
-    ],
-)
-def test_before_a_result_a_text_says_what_needs_none(study_pages, template, said):
-    assert study_pages.without_results(template, {"width": 5}) == said

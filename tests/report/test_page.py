@@ -359,15 +359,6 @@ def test_a_folder_is_not_a_page(tmp_path):
         write_page(study(), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["question", "meaning", "answer"])
-def test_a_text_that_names_what_is_not_there_is_bad_input(name):
-    tree = study()
-    tree.attrs[name] = "It needs {parameters.nothing} neurons."
-    with pytest.raises(InputError, match=f"the attribute '{name}' does not fit the record") as refused:
-        render_page(tree)
-    assert refused.value.argument == name
-
-
 def test_a_figure_of_what_is_not_there_is_bad_input():
     tree = study()
     tree.attrs["figures"] = [{"variables": ["nothing"]}]

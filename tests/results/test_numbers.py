@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynascope.results.numbers import number, percent
+from dynascope.results.numbers import number, signed_percent
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ def test_fewer_digits_can_be_asked_for():
 
 
 def test_a_share_has_its_sign():
-    assert [percent(value) for value in (0.5, -0.001, float("inf"))] == ["+50.0 %", "−0.1 %", "–"]
+    assert [signed_percent(value) for value in (0.5, -0.001, float("inf"))] == ["+50.0 %", "−0.1 %", "–"]

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from dynascope.results import Comparison, Result
+from dynascope.results.numbers import rounded
 
 __all__ = ["Predict"]
 
@@ -220,11 +221,12 @@ def _figures(seeds: int) -> list[dict[str, Any]]:
 
 def _of_a_curve(predicted: xr.Dataset) -> dict[str, Any]:
     """What the page of a theory says that gives the loss over time."""
+    loss = predicted["loss"]
     charts = [
         results.Chart(
             "loss",
             title="The loss over time",
-            caption="The loss falls from {predicted.loss:first} to {predicted.loss:last}.",
+            caption=f"The loss falls from {rounded(loss[0])} to {rounded(loss[-1])}.",
             residual=True,
         )
     ]

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from dynascope.plot.caption import fill_caption
 from dynascope.plot.lines import AT_SCALE, Found, Line, curve_names, find_lines, is_path, planes
 from dynascope.results import Result, from_tree
 from dynascope.results.chart import Chart
@@ -93,13 +92,11 @@ class Drawing:
 
     Attributes:
         chart: The declaration that it follows.
-        caption: The caption with its numbers.
         x: The horizontal axis, which all panels share.
         panels: From top to bottom; those below the first are smaller.
     """
 
     chart: Chart
-    caption: str
     x: Axis
     panels: tuple[Panel, ...]
 
@@ -144,7 +141,7 @@ def describe_chart(tree: AnyResult, chart: Chart, *, automatic: bool = False) ->
     )
     x = Axis(chart.x_label or found.x_label, log_x, _decades([line.x for line in lines]), ticks, ends)
     below = (Panel(_residual(lines), Axis("difference", zero=True)),) if chart.residual else ()
-    return Drawing(chart, fill_caption(chart.caption, view), x, (main, *below))
+    return Drawing(chart, x, (main, *below))
 
 
 def undeclared(view: Result, charts: Sequence[Chart] = ()) -> list[Drawing]:

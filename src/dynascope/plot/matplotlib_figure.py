@@ -63,8 +63,8 @@ def draw_with_caption(drawing: Drawing, figure: Figure | SubFigure) -> None:
     panels = list(figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0])
     draw(drawing, [styled(axes) for axes in panels])
     panels[0].set_title(literal(drawing.chart.title), loc="left", fontsize="medium")
-    if drawing.caption:
-        words = literal(fill(drawing.caption, _LETTERS))
+    if drawing.chart.caption:
+        words = literal(fill(drawing.chart.caption, _LETTERS))
         figure.supxlabel(words, x=0.01, ha="left", fontsize="small", color="#444444")
 
 

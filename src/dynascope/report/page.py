@@ -23,14 +23,12 @@ from markupsafe import Markup
 
 from dynascope.arguments import require
 from dynascope.comparison.verdict import HEADINGS, Row, quantity_rows, reasons_of
-from dynascope.plot import fill_caption
 from dynascope.report.bibliography import bibtex
 from dynascope.report.facts import (
     confidence_of,
     facts_of,
     how_it_was_done,
     hypotheses_of,
-    naming_attribute,
     parameters_of,
 )
 from dynascope.report.formatting import printed
@@ -38,7 +36,7 @@ from dynascope.report.page_figures import page_figures
 from dynascope.report.patterns import patterns
 from dynascope.report.staircase_words import asked_of_a_staircase, expected_of_a_staircase, meaning_of_a_staircase
 from dynascope.results import Quantity, Result, from_tree
-from dynascope.results.numbers import number, percent
+from dynascope.results.numbers import number, signed_percent
 from dynascope.results.staircase_view import counted_words
 from dynascope.results.tree import AnyResult
 from dynascope.results.whole_files import written_beside
@@ -78,15 +76,15 @@ def render_page(tree: AnyResult) -> str:
     """The whole report as HTML: question, verdict, figures, how it was done, tables, reference.
 
     Args:
-        tree: What `compare` returns, or a tree or record of one side alone. Its attributes may hold, as text in which
-            `fill_caption` puts numbers, the `question`, the `answer` and what this means (`meaning`); and the `figures`
-            that tell its story, as `results.to_attributes` writes them. Any other quantity is in a part that is folded.
+        tree: What `compare` returns, or a tree or record of one side alone. Its attributes may hold
+            the `question`, the `answer`, what this means (`meaning`), and the main `figures` as `results.to_attributes`
+            writes them. Other quantities are in a folded part.
 
     Returns:
         A self-contained page of at most 1.5 MB, which opens from disk and makes no request.
 
     Raises:
-        InputError: The tree holds neither a prediction nor an observation, or a figure or a text names what it lacks.
+        InputError: The tree holds neither a prediction nor an observation, or a figure names what it lacks.
 
     Example:
         >>> from dynascope.results import make_record
@@ -114,11 +112,11 @@ def render_page(tree: AnyResult) -> str:
     first, others = page_figures(view, max(_TEXT, _MOST_BYTES - _TEXT - taken))
     return _template().render(
         title=facts.get("title") or _title(facts),
-        question=_text_of("question", facts, view) or asked_of_a_staircase(view, facts),
+        question=facts.get("question") or asked_of_a_staircase(view, facts),
         claim=facts.get("claim", ""),
         verdict=_verdict(view),
         decisive=_decisive(hypotheses),
-        meaning=_text_of("meaning", facts, view) or meaning_of_a_staircase(view, facts),
+        meaning=facts.get("meaning") or meaning_of_a_staircase(view, facts),
         warnings=view.warnings,
         figures=first,
         others=others,
@@ -187,12 +185,6 @@ def _is_page(path: Path) -> bool:
     return not start or _GENERATOR in start
 
 
-def _text_of(name: str, attributes: Mapping[Any, Any], view: Result) -> str:
-    """An attribute that is a text with numbers of the record in it; empty where it is absent."""
-    with naming_attribute(name):
-        return fill_caption(attributes.get(name, ""), view)
-
-
 def _title(facts: Mapping[Any, Any]) -> str:
     parts = [str(facts[name]) for name in ("network", "task") if facts.get(name)]
     return " on ".join(parts) or "Learning dynamics"
@@ -204,7 +196,7 @@ def _verdict(view: Result) -> dict[str, str]:
     if kind not in HEADINGS:
         kind = "open" if len(sides) == 2 else {"observed": "observation", "predicted": "prediction"}[sides[0]]
     if "answer" in view.attributes:
-        sentence = _text_of("answer", view.attributes, view)
+        sentence = view.attributes["answer"]
     else:
         sentence = _SENTENCES.get(kind, "") if view.verdict is None else view.verdict.sentence
         if kind == "prediction":
@@ -225,7 +217,7 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(number=number, percent=percent, counted_words=counted_words, printed=printed)
+    environment.filters.update(number=number, percent=signed_percent, counted_words=counted_words, printed=printed)
     return environment.from_string(_text("template.html.j2"))
 
 

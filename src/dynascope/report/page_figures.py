@@ -75,7 +75,7 @@ def page_figures(view: Result, room: int) -> tuple[list[PageFigure], list[PageFi
 def _figure(view: Result, drawing: Drawing, room: int) -> PageFigure:
     lighter = thinned(drawing, room)
     title, main = _title(view, drawing), drawing.panels[0]
-    caption = drawing.caption or (seen_in_a_staircase(view) if drawing.chart.staircase else f"{title}.")
+    caption = drawing.chart.caption or (seen_in_a_staircase(view) if drawing.chart.staircase else f"{title}.")
     styles = {line.side: _STYLES[line.style] for line in main.lines}
     scale = styles.pop(AT_SCALE, "")
     if len(styles) == 2:

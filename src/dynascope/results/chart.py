@@ -25,7 +25,7 @@ class Chart:
         variables: Names of the variables that are drawn together, on whichever side has them.
         over: The dimension along which they run, or another variable against which they are drawn as paths. If empty,
             the first of time, step and the other axes of curves that a variable has.
-        caption: What is seen and what it means; numbers in braces are filled in from the result (`fill_caption`).
+        caption: What is seen and what it means.
         title: A few words above it.
         log: Which axes are logarithmic: "", "x", "y" or "xy". A power law is straight between two such axes.
         members: Of each dimension named here only these labels.

@@ -1,12 +1,15 @@
-"""How numbers are written for people, in captions, on axes and on pages."""
+"""Numbers as people write them: in sentences, on axes and on pages."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
-__all__ = ["counted", "number", "percent"]
+__all__ = ["counted", "number", "percent", "rounded", "signed_percent"]
 
 _LARGE = 1e6
+_PLAIN = 1e5  # below which a sentence has no power of ten
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -33,11 +36,43 @@ def number(value: float | None, digits: int = 4) -> str:
     return mantissa.replace("-", "−")
 
 
-def percent(value: float | None) -> str:
+def rounded(value: Any, digits: int = 3) -> str:
+    """A number in a sentence: a few significant digits, without a line break inside.
+
+    Args:
+        value: A number, or an array of one number.
+        digits: The number of significant digits.
+
+    Example:
+        >>> rounded(0.12345), rounded(29474.4), rounded(-1.5e-7).replace("\N{NO-BREAK SPACE}", " ")
+        ('0.123', '29500', '−1.5 × 10⁻⁷')
+    """
+    value = value if isinstance(value, int) else float(value)
+    if isinstance(value, float) and 10**digits <= abs(value) < _PLAIN:
+        value = int(float(f"{value:.{digits}g}"))
+    return number(value, digits).replace(" ", _NO_BREAK)
+
+
+def percent(value: Any, digits: int = 3) -> str:
+    """A share of one as a percentage in a sentence.
+
+    Args:
+        value: A number, or an array of one number.
+        digits: The number of significant digits.
+
+    Example:
+        >>> percent(0.98).replace("\N{NO-BREAK SPACE}", " ")
+        '98 %'
+    """
+    # Zero has no sign.
+    return f"{rounded(round(100 * float(value), digits) + 0.0, digits)}{_NO_BREAK}%"
+
+
+def signed_percent(value: float | None) -> str:
     """A signed share of one; a dash for what is unknown.
 
     Example:
-        >>> percent(0.0312), percent(-0.5), percent(1e-5), percent(None)
+        >>> signed_percent(0.0312), signed_percent(-0.5), signed_percent(1e-5), signed_percent(None)
         ('+3.1 %', '−50.0 %', '0.0 %', '–')
     """
     if value is None or not math.isfinite(value):

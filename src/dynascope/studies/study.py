@@ -18,8 +18,9 @@ from dynascope.comparison import compare
 from dynascope.compilation import compile_cache
 from dynascope.errors import no_member_lost
 from dynascope.observation import Probe, observe
+from dynascope.plot import fill_caption
 from dynascope.protocols import Network
-from dynascope.results import Chart, Comparison, make_record, name_all, to_attributes
+from dynascope.results import Chart, Comparison, make_record, name_all
 from dynascope.studies import fields
 from dynascope.studies.reference import Reference
 from dynascope.studies.tolerances import with_limits
@@ -59,9 +60,6 @@ class Study:
         planes: Pairs of variables over time to be drawn against each other, (horizontal, vertical).
         title: The heading of its page; by default its name in words.
         question: What the study asks, in plain words.
-        meaning: What the result means, in plain words that are true however it came out, with numbers of the result in
-            braces (`plot.fill_caption`).
-        figures: The figures that tell its result, in order.
         symbols: What a dimension is called beside lines, in all figures that do not say so themselves.
         tiny: Fields that make the study small enough to run in seconds, with the same claim.
         theory: What the record of the prediction calls the theory.
@@ -86,8 +84,6 @@ class Study:
     planes: ClassVar[tuple[tuple[str, str], ...]] = ()
     title: ClassVar[str] = ""
     question: ClassVar[str] = ""
-    meaning: ClassVar[str] = ""
-    figures: ClassVar[tuple[Chart, ...]] = ()
     symbols: ClassVar[Mapping[str, str]] = {}
     tiny: ClassVar[Mapping[str, Any]] = {}
     theory: ClassVar[str] = ""
@@ -188,7 +184,26 @@ class Study:
         """
         with no_member_lost():
             predicted = name_all(self.judged(self.predict()), self.names)
-            return self.compare(name_all(self.observe(), self.names), predicted)
+            return self.with_page(self.compare(name_all(self.observe(), self.names), predicted))
+
+    def with_page(self, result: Comparison) -> Comparison:
+        """The result with its figures, their captions and what it means."""
+        if isinstance(self.figures, tuple):  # TODO: every study has functions of its result
+            charts = [dataclasses.replace(each, caption=fill_caption(each.caption, result)) for each in self.charts()]
+            meaning = fill_caption(self.meaning, result) if isinstance(self.meaning, str) else ""
+        else:
+            charts, meaning = self.figures(result), self.meaning(result)
+        charts = tuple(dataclasses.replace(each, symbols=each.symbols or self.symbols) for each in charts)
+        said = {"meaning": meaning} if meaning else {}
+        return dataclasses.replace(result, charts=charts, attributes={**result.attributes, **said})
+
+    def figures(self, result: Comparison) -> Sequence[Chart]:
+        """The figures of the page, in order, with numbers of the result in their captions."""
+        return ()
+
+    def meaning(self, result: Comparison) -> str:
+        """What the result means, in sentences that are true whatever the verdict."""
+        return ""
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
         """The prediction with this study's tolerances attached."""
@@ -207,11 +222,7 @@ class Study:
             "planes": self.planes,
             "command": self._command,
         }
-        said |= {name: getattr(self, name) for name in ("question", "meaning") if getattr(self, name)}
-        if charts := tuple(self.charts()):
-            usual = self.symbols
-            said["figures"] = to_attributes(dataclasses.replace(each, symbols=each.symbols or usual) for each in charts)
-        return said
+        return said | ({"question": self.question} if self.question else {})
 
     def charts(self) -> Iterable[Chart]:
         """The figures that tell this result; by default all that are declared."""

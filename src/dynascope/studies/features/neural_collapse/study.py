@@ -126,7 +126,6 @@ class NeuralCollapse(Study):
     )
     along = ("time", "start")
     question = "Why do networks come to see all examples of a class as one and the same?"
-    meaning = MEANING
     figures = FIGURES
     minutes = 1.0
     theory = "unconstrained feature model"
@@ -211,14 +210,14 @@ class NeuralCollapse(Study):
         """With those of the networks, if there are any."""
         return (_MEASURES, *self.figures, *_OF_NETWORKS) if self.networks and self.labels else self.figures
 
-    def attributes(self) -> dict[str, Any]:
+    @property
+    def meaning(self) -> str:
         """With the story of the networks, if there are any."""
-        said = super().attributes()
-        if self.networks and self.labels:
-            network, kind = self.networks[-1], _RANDOM if _RANDOM in self.labels else self.labels[-1]
-            of = _MEANING_OF_NETWORKS.replace("[here]", f"[architecture={network}][run={kind}]")
-            said["meaning"] += of.replace("(here)", f"({network}, {kind})")
-        return said
+        if not (self.networks and self.labels):
+            return MEANING
+        network, kind = self.networks[-1], _RANDOM if _RANDOM in self.labels else self.labels[-1]
+        of = _MEANING_OF_NETWORKS.replace("[here]", f"[architecture={network}][run={kind}]")
+        return MEANING + of.replace("(here)", f"({network}, {kind})")
 
     def about(self) -> Values:
         """Both tasks."""

@@ -1,43 +1,56 @@
-"""Figures and text of the page of single-neuron."""
+"""Figures and text of the study `single-neuron`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 
-FIGURES = (
-    Chart(
-        "coefficient_across_target",
-        over="coefficient_along_target",
-        title="The path from the start to the target",
-        caption="The map of the neuron, along the target to the right and across it upwards: one path for each "
-        "imbalance δ of its layers. With a large output weight (δ > 0) the path is straight; with large input "
-        "weights (δ < 0) the neuron first fits the size of its answer and then turns.",
-    ),
-    Chart(
-        "kernel_change",
-        log="x",
-        title="How far learning changes the neuron's own response",
-        caption="Change of the tangent kernel relative to its start. Where it stays small the neuron is as good as "
-        "linear in its weights (lazy); where it is large the neuron has learned features (rich).",
-    ),
-    Chart(
-        "loss",
-        log="x",
-        residual=True,
-        title="The loss",
-        caption="The loss over time for each imbalance; the panel below shows what is left between training "
-        "and theory.",
-    ),
-)
+if TYPE_CHECKING:
+    from dynascope.studies.linear_networks.single_neuron.study import SingleNeuron
 
-MEANING = (
-    "A neuron f(x) = a w·x was trained from one and the same function, a w, split differently between its two "
-    "layers: by the imbalance δ = {parameters.imbalance}, by none, and by the opposite. Theory gives every path "
-    "in closed form and calls the learning at this δ {predicted.regime:first}, at the opposite one "
-    "{predicted.regime:last}. At the end the tangent kernel has changed by "
-    "{observed.kernel_change[time=last]:least} times its size in the neuron that moves least, and by "
-    "{observed.kernel_change[time=last]:most} times in the one that moves most. All start with one function, so "
-    "that what differs is due to the shares of the layers; this neuron is linear, with {parameters.inputs} inputs."
-)
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
+    """The path, the change of the kernel and the loss of the three neurons."""
+    return [
+        Chart(
+            "coefficient_across_target",
+            over="coefficient_along_target",
+            title="Path from the initial map to the target",
+            caption="The neuron's map, one path for each layer imbalance δ: its component along the target to the "
+            "right, across it upwards. With a large output weight (δ > 0) the path is straight. With large input "
+            "weights (δ < 0) the neuron first fits the size of its output and then turns towards the target.",
+        ),
+        Chart(
+            "kernel_change",
+            log="x",
+            title="Change of the NTK",
+            caption="Change of the NTK relative to its initial norm. Where it stays small, the neuron behaves as if it "
+            "were linear in its weights (lazy learning); where it grows large, the neuron has learned features (rich).",
+        ),
+        Chart(
+            "loss",
+            log="x",
+            residual=True,
+            title="Loss",
+            caption="Loss for each imbalance. The lower panel shows training minus theory.",
+        ),
+    ]
+
+
+def meaning(study: SingleNeuron, result: Comparison) -> str:
+    """What the imbalance decides, with the regimes and the change of the kernel."""
+    change = result.observed["kernel_change"].isel(time=-1)
+    first, last = result.predicted["regime"].values[[0, -1]]
+    return (
+        "All three neurons f(x) = a w·x compute the same function at t = 0. They differ only in how this function is "
+        f"split between the two layers: with imbalance δ = {rounded(study.imbalance)}, with δ = 0 and with "
+        f"δ = {rounded(-study.imbalance)}. Theory gives each trajectory in closed form and predicts {first} learning "
+        f"for the first neuron and {last} learning for the last. By the end of training the NTK has changed by "
+        f"{rounded(change.min())} times its initial norm in the neuron that changes least, and by "
+        f"{rounded(change.max())} times in the one that changes most. The layer imbalance alone explains the "
+        f"difference. This neuron is linear and its inputs are {study.inputs}."
+    )

@@ -13,7 +13,7 @@ from dynascope.networks import TwoLayer
 from dynascope.probes.kernel.path import layer_kernel_path
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import choice, count, number, positive, seed
-from dynascope.studies.linear_networks.single_neuron.page import FIGURES, MEANING
+from dynascope.studies.linear_networks.single_neuron import page
 from dynascope.studies.linear_networks.single_neuron.plane import in_plane
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import neuron_regression, unit_maps
@@ -68,8 +68,7 @@ class SingleNeuron(Study):
     planes = (("output_weight", "weight_along_target"), ("coefficient_along_target", "coefficient_across_target"))
     title = "A single neuron, lazy or rich"
     question = "Three neurons start with the same function. Why do they take different paths to the same target?"
-    figures = FIGURES
-    meaning = MEANING
+    figures, meaning = page.figures, page.meaning
     minutes = 0.2
     symbols = {"imbalance": "δ"}
     theory = "exact single linear neuron"

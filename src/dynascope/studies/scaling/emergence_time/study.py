@@ -14,7 +14,7 @@ from dynascope.comparison.undecided import leave_undecided
 from dynascope.errors import InputError
 from dynascope.probes.half_strength import first_half, spread_of_halves
 from dynascope.results import Comparison
-from dynascope.results.numbers import percent
+from dynascope.results.numbers import signed_percent
 from dynascope.studies import Reference, Values
 from dynascope.studies.fields import count, flag, positive, seed
 from dynascope.studies.scaling.emergence_study import EmergenceStudy
@@ -178,7 +178,7 @@ class EmergenceTime(EmergenceStudy):
             if np.all(beyond < np.hypot(alone, trained)):
                 tree = leave_undecided(tree, "Networks scatter too widely to say whether they follow the forecast.")
         rows = [
-            f"skill {skill} at {step:.0f} ± {deviation:.0f}, forecast {due:.0f} ({percent(step / due - 1)})"
+            f"skill {skill} at {step:.0f} ± {deviation:.0f}, forecast {due:.0f} ({signed_percent(step / due - 1)})"
             for skill, step, deviation, due in zip(range(1, self.skills + 1), mean, spread, forecast, strict=True)
         ]
         told = f"Half learned at step (mean ± standard deviation of {self.seeds} networks): {'; '.join(rows)}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +14,7 @@ from dynascope.comparison import compare
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
 from dynascope.prediction import predict
-from dynascope.results import Comparison, Staircase, to_attributes, training_time
+from dynascope.results import Chart, Comparison, Staircase, training_time
 from dynascope.studies import Reference, StaircaseStudy, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, positive
 from dynascope.studies.staircases.relu_alignment.page import FIGURES, MEANING
@@ -71,9 +71,7 @@ class ReluAlignment(StaircaseStudy):
         "the targets (arXiv 2206.00939).",
     )
     title = "Alignment of ReLU neurons"
-    question = "Where do the neurons of a ReLU network turn before anything is learned?"
     figures = FIGURES
-    meaning = MEANING
     trains = "relu"
     symbols = {"neuron": ""}
     minutes = 0.2
@@ -129,12 +127,23 @@ class ReluAlignment(StaircaseStudy):
             return super().compare(observed, predicted)
         return compare(observed, predicted, attributes=self.attributes())
 
-    def attributes(self) -> dict[str, Any]:
-        """What the result says of itself; the loss of a staircase is another story than directions in the plane."""
-        if self.data == "plane":
-            return super().attributes()
-        told = {"question": _QUESTION, "meaning": _MEANING, "figures": to_attributes(StaircaseStudy.figures)}
-        return super().attributes() | told
+    def charts(self) -> tuple[Chart, ...]:
+        """Directions in the plane, or the loss of a staircase."""
+        return FIGURES if self.data == "plane" else StaircaseStudy.figures
+
+    @property
+    def meaning(self) -> str:
+        """Of directions in the plane, or of a staircase."""
+        return MEANING if self.data == "plane" else _MEANING
+
+    @property
+    def question(self) -> str:
+        """Of directions in the plane, or of a staircase."""
+        return (
+            "Where do the neurons of a ReLU network turn before anything is learned?"
+            if self.data == "plane"
+            else _QUESTION
+        )
 
     def labels(self) -> Values:
         """Times and neurons of the paths."""
