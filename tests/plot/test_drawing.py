@@ -175,8 +175,8 @@ def test_an_axis_that_counts_a_few_things_has_a_tick_for_each(tree):
 
 
 def test_own_words_stand_along_the_axes(tree):
-    drawing = describe_chart(tree, Chart("accuracy", x_label="t", y_label="share", caption="{observed.accuracy:last}"))
-    assert (drawing.x.label, drawing.panels[0].y.label, drawing.caption) == ("t", "share", "1.5")
+    drawing = describe_chart(tree, Chart("accuracy", x_label="t", y_label="share"))
+    assert (drawing.x.label, drawing.panels[0].y.label) == ("t", "share")
 
 
 def test_a_side_that_has_a_variable_over_something_else_is_left_out(tree):
@@ -194,7 +194,6 @@ def test_a_side_that_has_a_variable_over_something_else_is_left_out(tree):
         (Chart("strength", over="step"), "over", "draws 'strength' over 'step', and it runs over mode, time"),
         (Chart("strength", over="accuracy"), "over", "draws 'strength' over 'accuracy'"),
         (Chart("strength", members={"mode": (3,)}), "members", r"asks for mode \[3\] of 'strength': choose from 1, 2"),
-        (Chart("strength", caption="{observed.stength}"), "caption", "there is no 'stength'"),
     ],
 )
 def test_what_the_tree_lacks_is_bad_input_that_names_it(tree, chart, argument, problem):

@@ -419,15 +419,15 @@ def test_the_top_of_the_page_asks_answers_and_shows_before_it_explains():
     tree = study()
     tree.attrs |= {
         "question": "When is each <mode> learned?",
-        "answer": "At {predicted.jump_time:least}, as theory says.",
-        "meaning": "The network of width {parameters.width} learns one at a time.",
+        "answer": "At 3, as predicted.",
+        "meaning": "The network of width 64 learns one at a time.",
         "figures": to_attributes(
-            [Chart("mode_strength", title="Modes", caption="They end at {observed.mode_strength:most}.")]
+            [Chart("mode_strength", title="Modes", caption="They rise.")]
         ),
     }
     page = render_page(tree)
     text = " ".join(" ".join(Outline(page).text).split())
-    parts = ["When is each <mode> learned?", "At 3, as theory says.", "Modes", "of width 64 learns", "treated plain"]
+    parts = ["When is each <mode> learned?", "At 3, as predicted.", "Modes", "of width 64 learns", "treated plain"]
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
     assert "<mode>" not in page

@@ -128,7 +128,7 @@ def layout(*, y: tuple[float, float] = (-9.0, -8.0), log: bool = True, words: tu
     """The layout of a line between these powers of ten."""
     line = Line("observed", "", np.array([1e-3, 1e3]), np.array([10 ** y[0], 10 ** y[1]]))
     ticks = Axis("<time>", log, (-3.0, 3.0), dict(enumerate(words)), (-0.5, len(words) - 0.5) if words else None)
-    return plotly_figure(Drawing(Chart("loss"), "", ticks, (Panel([line], Axis("loss", log, y)),))).layout
+    return plotly_figure(Drawing(Chart("loss"), ticks, (Panel([line], Axis("loss", log, y)),))).layout
 
 
 def test_words_stand_along_the_axes_clear_of_numbers_and_cannot_become_markup():

@@ -206,7 +206,7 @@ def of_jumps(tmp_path_factory):
     )
     told = {
         "question": "What is learned at scale {parameters.scale}?",
-        "meaning": "The loss falls to {observed.loss:last}.",
+        "meaning": "The loss falls.",
         "parameters": {"scale": 0.001, "seed": 0},
         "descriptions": {"seed": "Of the weights."},
         "planes": [],
