@@ -290,7 +290,7 @@ def rows(sweeps: Sequence[Sweep] = SWEEPS) -> Iterator[Row]:
             staircase = "jump" in predicted.dims
             last = float(predicted["jump_time" if staircase else "time"][-1])
             given: dict[str, Any] = {"duration": (sweep.longer or 1.0) * last} if sweep.longer or not staircase else {}
-            run = observe(case.task, case.network, scale=case.scale, normalised=case.normalised, **given)
+            run = observe(case.task, case.network, scale=case.scale, normalised=case.normalised, **given).record
             found = compare(run, predicted)
             if staircase:
                 late = float(np.nanmax(np.abs(found.residual["jump_time_error"].to_numpy())))

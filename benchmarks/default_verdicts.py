@@ -59,7 +59,7 @@ def found(name: str) -> dict[str, Any]:
         "not supported": "\n".join(not_supported(tree)),
         "minutes stated": find_study(name).minutes,
         "minutes taken": f"{seconds / 60:.2f}",
-        "meaning": tree.attributes.get("meaning", ""),
+        "meaning": tree.meaning,
         "figures": "\n".join(f"**{each.title}.** {each.caption}" for each in tree.charts),
     }
 

@@ -74,7 +74,7 @@ def found(task: Task, kind: NetworkKind, scale: float) -> dict[str, str]:
         task = task.only(task.target_names[0])
     network = network_for(kind, task, width=WIDTH)
     jumps = None if kind in ("linear", "diagonal") else 5
-    duration = training_time(predict(task, network, scale=scale, jumps=jumps, curve=False), scale)
+    duration = training_time(predict(task, network, scale=scale, jumps=jumps, curve=False).record, scale)
 
     mine = [timed(lambda: loss_curve(task, network, scale=scale, duration=duration)) for _ in range(1 + REPEATS)]
     ours, curve = statistics.median(seconds for seconds, _ in mine[1:]), mine[-1][1]

@@ -81,14 +81,14 @@ def found(name: str, task: Task, kind: NetworkKind, scale: float, seed: int) -> 
     learned: Any = InContextRegression.on_inputs_of(task, CONTEXT) if kind == "attention" else task
     network: Any = network_for(kind, learned, width=WIDTH, seed=seed)
     row = {"data": name, "network": kind, "scale": f"{scale:g}", "seed": seed}
-    predicted = predict(learned, network, scale=scale, jumps=None if kind in ("linear", "diagonal") else 5)
+    predicted = predict(learned, network, scale=scale, jumps=None if kind in ("linear", "diagonal") else 5).record
     if "loss" not in predicted:
         return row | {"verdict": "no curve"}
     end = min(training_time(predicted, scale), float(predicted["time"][-1]))
     try:
         close = truth(learned, network, scale, end)
         exact = kind in ("linear", "diagonal")
-        observed = close if exact else observe(learned, network, scale=scale, duration=end)
+        observed = close if exact else observe(learned, network, scale=scale, duration=end).record
     except DivergenceError:
         return row | {"verdict": "no truth"}
     tree = compare(observed, predicted)

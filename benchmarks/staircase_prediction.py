@@ -25,7 +25,7 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     task = digits()
     network = network_for("linear", task)
-    staircase = predict(task, network, scale=SCALE)
+    staircase = predict(task, network, scale=SCALE).record
     goal = float(staircase["loss_after"][-1] + SHARE * staircase["loss_before"][0])
     start = (SCALE * jnp.asarray(network.first), SCALE * jnp.asarray(network.second))
     data = (jnp.asarray(task.inputs), jnp.asarray(task.targets))

@@ -84,8 +84,7 @@ def _by_subject(entries: list[StudyEntry]) -> Iterator[str]:
 
 def _page(entry: StudyEntry, study: type[Study]) -> str:
     usual, reference = study(), study.reference
-    said = usual.attributes()
-    question = said.get("question")
+    question = usual.question
     source = f"../../src/{entry.module.replace('.', '/')}.py"
     texts = _texts().get(entry.name, {})
     meaning = texts.get("meaning")
@@ -115,7 +114,7 @@ def _commands(usual: Study) -> Iterator[str]:
     yield f"    dynascope run {usual.name}"
     yield f"It takes {_duration(usual.minutes)} on two cores, prints the verdict and leaves a page and a record."
     if usual.tiny and usual.minutes >= 0.5:
-        command = type(usual)(**usual.tiny).attributes()["command"]
+        command = type(usual)(**usual.tiny).command
         options = re.sub(" (?!--)", NO_BREAK, command)
         lines = textwrap.wrap(options, 78, break_long_words=False, break_on_hyphens=False, subsequent_indent=" " * 8)
         yield "The same claim on a smaller scale, in seconds:\n\n    " + " \\\n    ".join(lines).replace(NO_BREAK, " ")

@@ -30,7 +30,7 @@ def loss_at(record, times):
 
 @pytest.fixture(scope="module")
 def run():
-    return observe(TASK, TwoLayer(3, 4, 3), scale=1e-3)
+    return observe(TASK, TwoLayer(3, 4, 3), scale=1e-3).record
 
 
 @pytest.mark.slow
@@ -44,7 +44,7 @@ def test_run_covers_every_predicted_jump_and_the_plateau_after_it(run):
 @pytest.fixture(scope="module")
 def weights_run():
     """The same run by its weights, with a probe."""
-    return observe(TASK, TwoLayer(3, 4, 3), scale=1e-3, duration=8.0, save=101, probes=[strength])
+    return observe(TASK, TwoLayer(3, 4, 3), scale=1e-3, duration=8.0, save=101, probes=[strength]).record
 
 
 @pytest.mark.slow
@@ -76,8 +76,8 @@ def test_deep_network_of_one_hidden_layer_is_followed_exactly_too(run):
 def test_exact_variables_and_weights_give_the_same_loss_of_a_diagonal_network():
     # The scale of the module multiplies the scale.
     network = DiagonalLinear(3, scale=0.1)
-    exact = observe(ONE_TARGET, network, scale=1e-2, duration=12.0)
-    weights = observe(ONE_TARGET, network, scale=1e-2, duration=12.0, solver="explicit")
+    exact = observe(ONE_TARGET, network, scale=1e-2, duration=12.0).record
+    weights = observe(ONE_TARGET, network, scale=1e-2, duration=12.0, solver="explicit").record
     assert (exact.attrs["variables"], weights.attrs["variables"]) == ("signed phases", "weights")
     assert exact.attrs["scale"] == weights.attrs["scale"] == 1e-2
     np.testing.assert_allclose(
@@ -88,13 +88,13 @@ def test_exact_variables_and_weights_give_the_same_loss_of_a_diagonal_network():
 @pytest.mark.slow
 def test_other_starts_of_a_diagonal_network_are_followed_by_their_weights():
     moved = eqx.tree_at(lambda net: net.v, DiagonalLinear(3), np.array([0.0, 0.1, 0.0]))
-    assert observe(ONE_TARGET, moved, scale=1e-2, duration=1.0).attrs["variables"] == "weights"
+    assert observe(ONE_TARGET, moved, scale=1e-2, duration=1.0).record.attrs["variables"] == "weights"
 
 
 @pytest.mark.slow
 def test_attention_is_followed_by_the_cheaper_of_explicit_and_implicit_steps():
     task, network = InContextRegression([1.0, 0.7, 0.4], 20), LinearAttention(3, 8)
-    few, many = (observe(task, network, scale=1e-2, duration=duration) for duration in (1e3, 1e6))
+    few, many = (observe(task, network, scale=1e-2, duration=duration).record for duration in (1e3, 1e6))
     assert few.attrs["variables"] == "weights" != many.attrs["variables"]
     initial = float(few["loss"][0])
     # Recorded densely where it moves fast, and within a thousandth of the initial loss.
@@ -114,11 +114,11 @@ def test_probes_are_recorded_over_time(weights_run):
 @pytest.mark.slow
 def test_ensembles_have_their_dimensions():
     networks = [TwoLayer(3, 4, 3, seed=seed) for seed in (0, 1)]
-    record = observe(TASK, networks, scale=[0.1, 0.01], duration=4.0, save=21)
+    record = observe(TASK, networks, scale=[0.1, 0.01], duration=4.0, save=21).record
     assert record["loss"].dims == ("seed", "scale", "time")
     assert record["loss"].shape == (2, 2, 21)
     assert "scale" not in record.attrs
-    alone = observe(TASK, networks[1], scale=0.01, duration=4.0)
+    alone = observe(TASK, networks[1], scale=0.01, duration=4.0).record
     np.testing.assert_allclose(
         record["loss"].isel(seed=1, scale=1),
         loss_at(alone, record["time"]),
@@ -129,20 +129,20 @@ def test_ensembles_have_their_dimensions():
 
 def test_descent_takes_steps_and_options():
     network = TwoLayer(3, 4, 3, seed=3)
-    record = observe(TASK, network, scale=0.1, flow="descent", **STEPS)
+    record = observe(TASK, network, scale=0.1, flow="descent", **STEPS).record
     assert record["loss"].dims == ("step",)
     np.testing.assert_allclose(record["time"], [0, 2, 4])
     assert record.attrs["flow"] == "descent"
     assert record.attrs["variables"] == "weights"
     # Steps of 0.02 follow the flow to first order.
-    flow = observe(TASK, network, scale=0.1, duration=4.0)
+    flow = observe(TASK, network, scale=0.1, duration=4.0).record
     np.testing.assert_allclose(
         record["loss"], loss_at(flow, record["time"]), rtol=0, atol=0.05 * float(flow["loss"][0])
     )
 
 
 def test_seed_draws_the_weights_of_a_kind():
-    runs = [observe(TASK, "linear", scale=0.3, flow="descent", **STEPS, seed=seed) for seed in (0, 0, 1)]
+    runs = [observe(TASK, "linear", scale=0.3, flow="descent", **STEPS, seed=seed).record for seed in (0, 0, 1)]
     starts = [float(run["loss"][0]) for run in runs]
     assert starts[0] == starts[1] != starts[2]
 
@@ -163,7 +163,7 @@ def test_without_a_duration_it_ends_where_a_predicted_loss_has_come_to_rest():
 @pytest.mark.slow
 def test_a_network_whose_weights_are_small_themselves_is_watched_as_long_as_one_made_small():
     small = jax.tree.map(lambda leaf: 0.01 * leaf, TwoLayer(3, 4, 3))
-    given = observe(TASK, small)
+    given = observe(TASK, small).record
     unit, scale = at_unit_scale(small)
     assert float(given["time"][-1]) == pytest.approx(float(observe(TASK, unit, scale=scale)["time"][-1]))
 
@@ -185,8 +185,8 @@ def test_bad_arguments_are_named():
 
 
 def test_a_run_out_of_time_is_recorded_as_far_as_it_got_and_says_so():
-    run = observe(TASK, "linear", scale=1e-8, duration=1000.0, seconds=1e-9)
+    run = observe(TASK, "linear", scale=1e-8, duration=1000.0, seconds=1e-9).record
     assert 0 < float(run["time"][-1]) < 1000
     assert run.attrs["stopped"] == f"at t = {float(run['time'][-1]):.4g} of 1000"
     assert "stopped at t = " in " ".join(run.attrs["warnings"])
-    assert "stopped" not in observe(TASK, "linear", scale=0.1, duration=1e-3, seconds=1e3).attrs
+    assert "stopped" not in observe(TASK, "linear", scale=0.1, duration=1e-3, seconds=1e3).record.attrs

@@ -50,4 +50,4 @@ def losses(loss="mse", *, outputs=3, rates=RATE, steps=1500, scale=SCALE, moment
 def predicted(outputs=3, *, scale=SCALE, curve=False):
     """By the staircase alone, unless the loss curve at that scale is asked for."""
     network = TwoLayer(4, 20, outputs).with_neurons(np.hstack([start(outputs)[0].T, start(outputs)[1]]))
-    return predict(Task(*data(outputs)), network, scale=scale, curve=curve)
+    return predict(Task(*data(outputs)), network, scale=scale, curve=curve).record

@@ -25,7 +25,7 @@ from dynascope.networks.two_layer import TwoLayer
 from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction import predict
 from dynascope.protocols import Learnable, Network
-from dynascope.results import is_staircase, training_time
+from dynascope.results import Observation, is_staircase, training_time
 from dynascope.tasks.as_task import as_task
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.task import Task
@@ -58,7 +58,7 @@ def observe(
     seconds: float | None = None,
     seed: int = 0,
     **options: Any,
-) -> xr.Dataset:
+) -> Observation:
     """Train a network on a task and record what it does.
 
     Args:
@@ -80,7 +80,7 @@ def observe(
         **options: Passed on to `flows.gradient_flow` or `training.descend`.
 
     Returns:
-        Record with `loss` over `time` (over `step` for descent), and each probe.
+        An observation, whose record has `loss` over `time` (over `step` for descent), and each probe.
 
     Two-layer networks, diagonal ones and linear attention from a single start are followed in variables in which any
     scale keeps its digits (see `flows.linear_flow`, `flows.polar_flow`, `flows.diagonal_flow`), unless probes or
@@ -122,7 +122,7 @@ def observe(
     if seconds is not None and "stopped" in run.attrs:
         told = f"The training was stopped {run.attrs['stopped']}, after {seconds:.4g} s. {_STOPPED}"
         run = run.assign_attrs(warnings=[told])
-    return _described(run, task, flow.replace("_", " "), scale)
+    return Observation.of(_described(run, task, flow.replace("_", " "), scale))
 
 
 def _followed(
@@ -219,7 +219,7 @@ def _duration(task: Learnable, network: Any, scale: Any, single: bool, normalise
 
 
 def _until_learned(task: Learnable, network: Any, scale: float, normalised: bool) -> float:
-    predicted = predict(task, network, scale=scale, normalised=normalised, curve=False)
+    predicted = predict(task, network, scale=scale, normalised=normalised, curve=False).record
     return training_time(predicted, scale) if is_staircase(predicted) else float(predicted["time"][-1])
 
 

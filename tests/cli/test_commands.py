@@ -549,17 +549,17 @@ def test_the_page_and_the_record_are_named_after_task_and_network(predicted):
 def test_a_prediction_says_how_it_was_made(predicted, data):
     said, _ = predicted
     tree = store.load(said.answer["record"])
-    assert tree.attributes["command"] == f"dynascope predict {data} --network linear"
-    assert tree.attributes["parameters"] == {"seed": 0, "width": 50}
+    assert tree.provenance.command == f"dynascope predict {data} --network linear"
+    assert {name: each.value for name, each in tree.parameters.items()} == {"seed": 0, "width": 50}
     assert len(tree.predicted.attrs["data_hash"]) == 12
-    assert tree.attributes["date"].endswith(" UTC")
+    assert tree.provenance.date.endswith(" UTC")
 
 
 @pytest.mark.slow
 def test_the_command_in_the_results_makes_them_once_more(table, tmp_path):
     flags = ["--network", "diagonal", "--target", "yield", "loss <b>", "--only", "yield", "--normalised"]
     first = store.load(dynascope("predict", table, *flags, "--json", "--out", tmp_path).answer["record"])
-    words = shlex.split(first.attributes["command"])
+    words = shlex.split(first.provenance.command)
     again = store.load(dynascope(*words[1:], "--json", "--out", tmp_path).answer["record"])
     assert again.predicted.identical(first.predicted)
 

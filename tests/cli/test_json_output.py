@@ -9,8 +9,8 @@ import pytest
 import xarray as xr
 
 from dynascope.cli.json_output import prediction_answer, study_answer
-from dynascope.comparison import Claim, compare, report_claims, unjudged
-from dynascope.results import make_record
+from dynascope.comparison import Claim, compare, report_claims
+from dynascope.results import Prediction, make_record
 from dynascope.results.store import load, save
 from dynascope.results.tree import AnyResult
 from dynascope.studies import Reference, Study
@@ -84,11 +84,11 @@ def predicted(tree: AnyResult) -> dict:
 def test_the_loss_at_this_scale_is_told_with_its_error():
     curve = {"loss": ("time", np.array([2.0, 1.0]))}
     record = staircase().assign(curve).assign_coords(time=[0.0, 5.0]).assign_attrs(curve_error=0.01)
-    assert predicted(unjudged(record))["curve"] == {"time": [0.0, 5.0], "loss": [2.0, 1.0], "error": 0.01}
+    assert predicted(Prediction.of(record))["curve"] == {"time": [0.0, 5.0], "loss": [2.0, 1.0], "error": 0.01}
 
 
 def test_a_prediction_says_what_when_and_from_where():
-    answer = predicted(unjudged(staircase()))
+    answer = predicted(Prediction.of(staircase()))
     assert answer.keys() == SHARED
     assert answer["check"] is None
     assert answer["curve"] is None
@@ -109,7 +109,7 @@ def test_a_prediction_says_what_when_and_from_where():
 
 def test_what_was_done_to_the_data_is_told_with_every_column():
     task = Task([[1.0], [3.0]], [[10.0], [30.0]], name="trees", feature_names=["age"]).standardised()
-    tree = unjudged(staircase(**task.attributes()))
+    tree = Prediction.of(staircase(**task.attributes()))
     data = strict(prediction_answer(tree, seconds=0.0, record=None, task=task))["data"]
     assert (data["task"], data["samples"], data["done"]) == ("trees", 2, list(task.description))
     assert data["inputs"] == [{"name": "age", "shift": 2.0, "factor": 1.0}]
@@ -118,11 +118,11 @@ def test_what_was_done_to_the_data_is_told_with_every_column():
 
 
 def test_nothing_written_is_a_null_record():
-    assert prediction_answer(unjudged(staircase()), seconds=0.0, record=None)["record"] is None
+    assert prediction_answer(Prediction.of(staircase()), seconds=0.0, record=None)["record"] is None
 
 
 def test_a_diagonal_network_tells_its_active_coordinates_by_number_and_by_name():
-    jumps = predicted(unjudged(staircase(network="diagonal")))["jumps"]
+    jumps = predicted(Prediction.of(staircase(network="diagonal")))["jumps"]
     assert jumps[0]["learned"] == {
         "description": "the first",
         "active": [2],
@@ -170,19 +170,19 @@ def test_a_jump_that_was_not_observed_is_null_with_a_warning_that_says_where_and
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
 def test_numbers_that_are_not_finite_are_null_wherever_they_are(value):
-    answer = predicted(unjudged(staircase(initial_loss=value)))
+    answer = predicted(Prediction.of(staircase(initial_loss=value)))
     assert answer["initial_loss"] is None
     assert answer["warnings"][-1].endswith(": initial_loss.")
 
 
 def test_numbers_that_are_not_finite_are_gathered_over_the_jumps():
     several = staircase().isel(jump=[0, 1, 1]).assign_coords(jump=[1, 2, 3])
-    answer = predicted(unjudged(several.assign(loss_after=("jump", [1.0, np.nan, np.nan]))))
+    answer = predicted(Prediction.of(several.assign(loss_after=("jump", [1.0, np.nan, np.nan]))))
     assert answer["warnings"][-1].endswith(": jumps[1 and 2].loss_after.")
     # Of a list within the list every place is named.
     wide = staircase(network="diagonal")
     coefficients = np.array([[0.0, 0.0, np.nan], [0.5, 0.0, np.inf]])
-    answer = predicted(unjudged(wide.assign(coefficient=(("jump", "feature"), coefficients))))
+    answer = predicted(Prediction.of(wide.assign(coefficient=(("jump", "feature"), coefficients))))
     told = "jumps[0].learned.coefficients[0], jumps[1].learned.coefficients[1]"
     assert answer["warnings"][-1].endswith(f": {told}.")
 
@@ -206,7 +206,7 @@ def test_many_slow_jumps_have_one_warning_with_their_numbers():
         slow=("jump", [bool(each) for each in reasons]),
         reason=("jump", reasons),
     )
-    first, slow = predicted(unjudged(many))["warnings"]
+    first, slow = predicted(Prediction.of(many))["warnings"]
     assert first == "read with care"
     assert re.findall(r"[\d.]*\d", slow) == ["2", "200", "1.5", "199.5"]
 
@@ -226,7 +226,7 @@ def test_a_study_says_why_a_claim_is_undecided():
 
 
 def test_the_answer_of_a_stored_record_is_the_answer_of_the_record(tmp_path):
-    for tree in (unjudged(staircase(network="diagonal")), compare(run(floor=0.8), staircase(reason="slow"))):
+    for tree in (Prediction.of(staircase(network="diagonal")), compare(run(floor=0.8), staircase(reason="slow"))):
         assert predicted(load(save(tree, tmp_path / "x.zarr.zip"))) == predicted(tree)
 
 

@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 
 from dynascope.cli.terminal import print_agreement, print_staircase
-from dynascope.comparison import Claim, compare, report_claims, unjudged
+from dynascope.comparison import Claim, compare, report_claims
 from dynascope.comparison.verdict import HEADINGS
-from dynascope.results import make_record
+from dynascope.results import Prediction, make_record
 from dynascope.studies import Reference
 
 REFERENCE = Reference(paper="A. Author, A [bold] title", arxiv="1234.56789", claim="Curves [rise] slowly.")
@@ -63,7 +63,7 @@ def printed(capsys, monkeypatch):
 
 
 def test_a_prediction_shows_times_and_levels(printed):
-    print_staircase(unjudged(staircase(reasons=("", ""))))
+    print_staircase(Prediction.of(staircase(reasons=("", ""))))
     said = printed()
     assert "a theory" in said
     assert "1 learns [x1] 10 1" in said
@@ -114,7 +114,7 @@ def test_slow_jumps_are_starred_and_explained_where_they_are_not_judged(printed)
 
 def test_warnings_of_the_theory_are_printed_for_predictions_and_for_studies(printed):
     predicted = staircase(reasons=("", ""), warnings=["two inputs are [equal]"])
-    print_staircase(unjudged(predicted))
+    print_staircase(Prediction.of(predicted))
     assert "two inputs are [equal]" in printed()
     print_agreement(REFERENCE, compare(run(), predicted))
     assert "two inputs are [equal]" in printed()
@@ -161,7 +161,7 @@ def test_the_largest_error_of_a_curve_stands_in_the_row_of_the_curve(printed):
 @pytest.mark.parametrize("length", [1, 40])
 def test_long_names_are_wrapped_and_never_cut(printed, length):
     names = [f"feature{i:03d}" for i in range(length)]
-    print_staircase(unjudged(staircase(learned=(f"learns {', '.join(names)}", ""), reasons=("", ""))))
+    print_staircase(Prediction.of(staircase(learned=(f"learns {', '.join(names)}", ""), reasons=("", ""))))
     said = printed()
     assert all(name in said for name in names)
     assert "…" not in said

@@ -101,7 +101,7 @@ def test_the_page_and_the_record_say_it_too(predicted):
     text = page.read_text("utf-8")
     description = store.load(record).setup["description"]
     assert all(html.escape(sentence).replace("&#x27;", "&#39;") in text for sentence in description)
-    assert "--drop sold rooms --raw" in store.load(record).attributes["command"]
+    assert "--drop sold rooms --raw" in store.load(record).provenance.command
 
 
 @pytest.mark.slow

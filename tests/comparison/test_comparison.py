@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from dynascope import compare, observe, predict
-from dynascope.comparison import unjudged
 from dynascope.errors import InputError
 from dynascope.networks import DiagonalLinear, TwoLayer
-from dynascope.results import describe, make_record, to_tree
+from dynascope.results import Prediction, describe, make_record, to_tree
 from dynascope.tasks import Task, digits, regression
 
 # At this scale every plateau is long, so that nothing excuses a wrong prediction.
@@ -29,8 +28,8 @@ def linear():
         exact_moments=True,
     )
     network = TwoLayer(3, 4, 3, seed=1)
-    runs = [observe(task, network, scale=scale) for scale in (SCALE, SCALE * 1e-4)]
-    return *runs, predict(task, network, scale=SCALE, curve=False)
+    runs = [observe(task, network, scale=scale).record for scale in (SCALE, SCALE * 1e-4)]
+    return *runs, predict(task, network, scale=SCALE, curve=False).record
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +38,8 @@ def diagonal():
     draw = np.random.default_rng(74)
     x = draw.normal(size=(5, 4))
     task = Task(x, x @ [[1.0], [-0.9], [0.8], [0.0]] + 0.3 * draw.normal(size=(5, 1)))
-    runs = [observe(task, "diagonal", scale=scale) for scale in (SCALE, SCALE * 1e-4)]
-    return *runs, predict(task, "diagonal", scale=SCALE, curve=False)
+    runs = [observe(task, "diagonal", scale=scale).record for scale in (SCALE, SCALE * 1e-4)]
+    return *runs, predict(task, "diagonal", scale=SCALE, curve=False).record
 
 
 @pytest.fixture(params=["linear", "diagonal"])
@@ -215,19 +214,15 @@ def test_tolerance_of_what_is_not_compared_is_refused(linear):
 
 def test_tree_holds_both_sides_and_says_what_it_is(linear):
     observed, _, predicted = linear
-    tree = compare(observed, predicted, attributes={"claim": "it holds", "title": "Mine", "study": None})
+    tree = compare(observed, predicted)
     assert tree.observed.identical(observed)
     assert tree.predicted.identical(predicted)
-    assert tree.setup["network"] == "linear"
-    assert tree.setup["samples"] == 30
-    assert (tree.attributes["claim"], tree.attributes["title"]) == ("it holds", "Mine")
-    assert "study" not in tree.attributes
-    assert {"convention", "version", "reference"} <= set(tree.attributes)
-    assert tree.setup["data_hash"] == predicted.attrs["data_hash"] == observed.attrs["data_hash"]
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", tree.attributes["date"])
-    assert set(tree.attributes["versions"]) == {"jax", "numpy", "python"}
-    alone = unjudged(predicted)
-    assert {"date", "versions"} <= set(alone.attributes)
+    assert tree.title.endswith("linear network")
+    assert tree.predicted.attrs["data_hash"] == observed.attrs["data_hash"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", tree.provenance.date)
+    assert set(tree.provenance.versions) == {"jax", "numpy", "python"}
+    alone = Prediction.of(predicted)
+    assert set(alone.provenance.versions) == {"jax", "numpy", "python"}
     assert list(alone.sides) == ["predicted"]
     assert alone.verdict is None
 
@@ -266,7 +261,7 @@ def test_curve_that_is_partly_unknown_disagrees():
 def test_steps_of_a_descent_are_compared_at_their_times():
     # Small steps follow the flow: two uncorrelated inputs, learned one after the other.
     task = Task(np.eye(2) * 2**0.5, np.array([[2.0], [0.5]]) * 2**0.5)
-    predicted = predict(task, DiagonalLinear(2), scale=1e-4, curve=False)
+    predicted = predict(task, DiagonalLinear(2), scale=1e-4, curve=False).record
     run = observe(
         task,
         DiagonalLinear(2),
@@ -275,7 +270,7 @@ def test_steps_of_a_descent_are_compared_at_their_times():
         steps=4000,
         learning_rate=0.01,
         record_steps=np.arange(0, 4001, 5),
-    )
+    ).record
     tree = compare(run, predicted)
     assert disagreeing(tree) == set()
     # The step shifts times by its size over the growth e-fold.
@@ -296,8 +291,8 @@ def test_records_without_anything_in_common_are_refused(linear):
 def test_digits_are_learned_in_nine_jumps_as_predicted(scale, time_error):
     task = digits()
     network = TwoLayer(64, 50, 10)
-    runs = [observe(task, network, scale=each) for each in (scale, scale * 1e-4)]
-    predicted = predict(task, network, scale=scale, curve=False)
+    runs = [observe(task, network, scale=each).record for each in (scale, scale * 1e-4)]
+    predicted = predict(task, network, scale=scale, curve=False).record
     tree = compare(runs[0], predicted, at_other_scale=runs[1])
     assert disagreeing(tree) == set()
     residual = tree.residual

@@ -85,7 +85,7 @@ def test_gradient_flow(network):
 def test_observe(network):
     observed = observe(
         TASK, network, duration=0.1, probes=[lambda network: {"first": (("feature", "neuron"), network.first)}]
-    )
+    ).record
     np.testing.assert_allclose(observed["first"][-1], plain_flow(network, 0.1).first, atol=2e-3)
 
 

@@ -165,7 +165,7 @@ def test_the_prediction_of_a_module_is_that_of_its_weights():
     task = Task(draw.normal(size=(20, 3)), draw.normal(size=(20, 2)))
     module = jax.tree.map(lambda leaf: 1e-4 * leaf if eqx.is_array(leaf) else leaf, mlp(lambda z: z))
     network, scale = at_unit_scale(user_network(module))
-    found = predict(task, module, curve=False)
+    found = predict(task, module, curve=False).record
     assert found.attrs["scale"] == scale
     np.testing.assert_array_equal(found["jump_time"], predict(task, network, scale=scale, curve=False)["jump_time"])
     large = jax.tree.map(lambda leaf: 1e5 * leaf if eqx.is_array(leaf) else leaf, module)

@@ -27,12 +27,9 @@ def study(*, seeds: int = 0, image: bool = True, observed: bool = True) -> xr.Da
             "mode_strength": (["time", "mode"], strengths),
         },
         {"jump": [1, 2], "feature": ["$a", "b", "c", "d", "e", "f"], "time": TIME, "mode": [1, 2]},
-        attributes={"theory": "an example"},
+        attributes={"theory": "an example", "image_shape": [2, 3] if image else None},
     )
-    parts = {
-        "setup": xr.Dataset(attrs={"image_shape": [2, 3] if image else None}),
-        "predicted": predicted,
-    }
+    parts = {"predicted": predicted}
     if observed:
         parts["observed"] = make_record(
             {

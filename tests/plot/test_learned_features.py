@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from dynascope.plot.learned_features import find_features
 from dynascope.results import make_record
@@ -12,9 +11,8 @@ from dynascope.results import make_record
 def test_features_are_pictures_only_where_the_inputs_are(shape, expected):
     predicted = make_record(
         {"input_feature": (["jump", "feature"], np.eye(2, 6))}, {"jump": [1, 2], "feature": np.arange(6)}
-    ).assign_attrs(theory="an example")
-    setup = xr.Dataset(attrs={"image_shape": shape})
-    found = find_features(xr.DataTree.from_dict({"setup": setup, "predicted": predicted}))
+    ).assign_attrs(theory="an example", image_shape=shape)
+    found = find_features(predicted)
     assert found is not None
     np.testing.assert_array_equal(found.values, np.eye(2, 6))
     assert found.image_shape == expected

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.plot.lines import curve_names, find_lines, planes
+from dynascope.plot.lines import curve_names, find_lines
 from dynascope.results import Chart, from_tree, make_record
 
 
@@ -134,17 +134,6 @@ def test_asking_for_what_is_not_there_is_bad_input(ask):
     with pytest.raises(InputError) as caught:
         ask(record)
     assert caught.value.remedy
-
-
-@pytest.mark.parametrize(("member", "expected"), [("mode", [("a", "b")]), ("seed", [])])
-def test_planes_need_both_variables_on_one_side_and_a_label_for_each_path(member, expected):
-    values = [[0.0, 1.0], [2.0, 3.0]]
-    record = make_record(
-        {"a": ([member, "time"], values), "b": ([member, "time"], values)}, {member: [0, 1], "time": [0.0, 1.0]}
-    )
-    tree = xr.DataTree.from_dict({"observed": record, "predicted": record.drop_vars("b").assign_attrs(theory="none")})
-    tree.attrs["planes"] = [["a", "b"], ["a", "c"]]
-    assert planes(from_tree(tree)) == expected
 
 
 def test_a_plane_pairs_the_values_of_the_same_member():

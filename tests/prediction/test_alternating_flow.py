@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def staircase():
-    return predict(ORTHOGONAL, TwoLayer(4, 12, 1, activation="relu"), scale=1e-8)
+    return predict(ORTHOGONAL, TwoLayer(4, 12, 1, activation="relu"), scale=1e-8).record
 
 
 def test_accelerated_times_are_limits(staircase):
@@ -38,20 +38,20 @@ def test_the_features_are_the_weights_of_the_activated_neuron(staircase):
 
 def test_training_agrees_with_it_and_not_with_a_wrong_one(staircase):
     network = TwoLayer(4, 12, 1, activation="relu")
-    run = observe(ORTHOGONAL, network, scale=1e-8, duration=training_time(staircase, 1e-8))
+    run = observe(ORTHOGONAL, network, scale=1e-8, duration=training_time(staircase, 1e-8)).record
     assert compare(run, staircase).verdict.outcome == "agree"
     wrong = staircase.assign(loss_after=("jump", [0.3, 0.0]), loss_before=("jump", [0.5875, 0.3]))
     assert compare(run, wrong).verdict.outcome == "disagree"
 
 
 def test_plateaus_too_short_to_rest_on_are_marked():
-    record = predict(ORTHOGONAL, TwoLayer(4, 12, 1, activation="relu"), scale=1e-3, curve=False)
+    record = predict(ORTHOGONAL, TwoLayer(4, 12, 1, activation="relu"), scale=1e-3, curve=False).record
     assert record["slow"].to_numpy().tolist() == [False, True]
     assert record["reason"].to_numpy()[1]
 
 
 def test_a_phase_takes_no_more_steps_than_it_may():
-    record = predict(ORTHOGONAL, TwoLayer(4, 12, 1, activation="relu"), scale=1e-8, curve=False, max_steps=3)
+    record = predict(ORTHOGONAL, TwoLayer(4, 12, 1, activation="relu"), scale=1e-8, curve=False, max_steps=3).record
     assert record.sizes["jump"] == 0
     assert "max_steps" in " ".join(record.attrs["warnings"])
 

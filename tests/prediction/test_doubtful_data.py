@@ -91,7 +91,7 @@ def test_zeros_flags_and_outliers_are_not_placeholders(column):
 
 
 def warnings(task):
-    return predict(task, "diagonal", scale=1e-8, curve=False).attrs["warnings"]
+    return predict(task, "diagonal", scale=1e-8, curve=False).record.attrs["warnings"]
 
 
 def test_a_prediction_warns_of_both():

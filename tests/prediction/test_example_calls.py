@@ -147,7 +147,7 @@ def test_the_calls_for_a_user_network_start_from_its_weights(scale):
     np.testing.assert_allclose(np.asarray(function.product)[0], start**2 * np.eye(2), rtol=1e-9)
     record = eval(answer[0].call, known)
     np.testing.assert_allclose(record["coefficient"][0], start**2 * np.eye(2), rtol=1e-9)
-    seen = observe(WHITE, module, duration=0.01, **({} if scale is None else {"scale": scale}))
+    seen = observe(WHITE, module, duration=0.01, **({} if scale is None else {"scale": scale})).record
     assert float(record["loss"][0]) == pytest.approx(float(seen["loss"][0]))
 
 
@@ -157,7 +157,7 @@ def test_functions_are_those_of_the_prediction_on_white_inputs_of_any_power():
     known = {"task": WHITE, "network": network}
     exec("\n".join(answer.script.splitlines()[:2]), known)  # the imports
     by_hand = np.asarray(eval(answer[0].function_call, known).product)
-    record = predict(WHITE, network, scale=0.5, theory="balanced")
+    record = predict(WHITE, network, scale=0.5, theory="balanced").record
     times = np.linspace(0, horizon(Case(WHITE, network, scale=0.5)), len(by_hand))
     assert "4 * numpy.linspace(" in answer[0].function_call
     within = times <= float(record["time"][-1])

@@ -128,8 +128,8 @@ CASES = {
 @pytest.fixture(scope="module", params=list(CASES))
 def pair(request):
     task, network, scale = CASES[request.param]
-    predicted = predict(task, network, scale=scale, jumps=3)
-    return observe(task, network, scale=scale, duration=training_time(predicted, scale)), predicted
+    predicted = predict(task, network, scale=scale, jumps=3).record
+    return observe(task, network, scale=scale, duration=training_time(predicted, scale)).record, predicted
 
 
 @pytest.mark.slow
@@ -153,8 +153,8 @@ def test_half_or_twice_the_predicted_times_never_agree(pair, factor):
 @pytest.mark.slow
 def test_without_the_curve_the_staircase_is_that_of_the_limit():
     task, network, scale = CASES["diagonal"]
-    alone = predict(task, network, scale=scale, jumps=3, curve=False)
-    both = predict(task, network, scale=scale, jumps=3)
+    alone = predict(task, network, scale=scale, jumps=3, curve=False).record
+    both = predict(task, network, scale=scale, jumps=3).record
     assert {"time", "loss"} & set(alone.variables) == set()
     fast = ~both["slow"].to_numpy()
     np.testing.assert_array_equal(both["jump_time"][fast], alone["jump_time"][fast])
@@ -170,7 +170,7 @@ def test_a_curve_is_followed_as_far_as_it_goes_and_a_warning_says_so(raises, mon
     monkeypatch.setattr("dynascope.prediction.finite_scale.loss_curve", stopping)
     draw = np.random.default_rng(1)
     x = draw.normal(size=(40, 3)) * [3.0, 1.0, 1.0]
-    told = predict(Task(x, x @ [[1.0], [1.0], [0.5]]), DiagonalLinear(3), scale=1e-8)
+    told = predict(Task(x, x @ [[1.0], [1.0], [0.5]]), DiagonalLinear(3), scale=1e-8).record
     # A share of the time holds on the clock of steps too.
     share = 9 / float(told["accelerated_time"][-1] * time_unit(1e-8, degree=2))
     assert f"{share:.2g} times" in " ".join(told.attrs["warnings"])
@@ -186,7 +186,7 @@ def test_where_it_cannot_begin_the_staircase_is_left_with_a_warning(monkeypatch)
         raise DivergenceError("the flow could not be continued at time 0", time=0.0, remedy="check the data")
 
     monkeypatch.setattr("dynascope.prediction.finite_scale.loss_curve", refuse)
-    told = predict(sparse(), DiagonalLinear(60), scale=1e-8)
+    told = predict(sparse(), DiagonalLinear(60), scale=1e-8).record
     assert "loss" not in told
     assert "could not be continued" in " ".join(told.attrs["warnings"])
 

@@ -97,7 +97,7 @@ def test_images_have_a_pattern_to_see_and_no_list_of_pixels():
 @pytest.mark.parametrize("units", [1.0, np.array([1e-3, 1.0, 1e4, 1.0])])
 def test_the_classes_of_iris_are_told_apart_as_it_says_in_any_units(iris, units):
     task = dataclasses.replace(iris, inputs=iris.inputs * units)
-    record = predict(task, "linear", scale=1e-8)
+    record = predict(task, "linear", scale=1e-8).record
     first, second = map(str, record["learned"].to_numpy())
     assert first.startswith("separates setosa from virginica by petal length")
     assert second.startswith("separates versicolor from virginica by ")
@@ -114,7 +114,7 @@ def test_the_main_part_of_a_map_leaves_out_what_comes_late_and_does_little():
     x = draw.normal(size=(200, 1)) + [0.0, 1e-3] * draw.normal(size=(200, 2))
     # The two inputs are nearly the same, so that their difference has a large weight and hardly any effect.
     task = Task(x, x[:, :1] + 40 * (x[:, 1:] - x[:, :1]), feature_names=("a", "b"), target_names=("y",)).centred()
-    record = predict(task, "linear", scale=1e-8)
+    record = predict(task, "linear", scale=1e-8).record
     assert record["learned"].to_numpy().tolist() == ["direction 0.7 b + 0.7 a"]
     np.testing.assert_allclose(record["learned_map"], [[-39.0, 40.0]], rtol=1e-6)
 

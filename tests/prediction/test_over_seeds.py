@@ -14,8 +14,8 @@ TASK = Task(x := DRAW.normal(size=(30, 3)), x @ np.diag([3.0, 1.0, 0.0])[:, :2],
 
 
 def test_seeds_stand_beside_the_first_and_their_losses_span_it():
-    found = predict_seeds(TASK, "linear", seeds=3, first=4, scale=1e-3, width=6)
-    alone = [predict(TASK, network_for("linear", TASK, width=6, seed=seed), scale=1e-3) for seed in (4, 5, 6)]
+    found = predict_seeds(TASK, "linear", seeds=3, first=4, scale=1e-3, width=6).record
+    alone = [predict(TASK, network_for("linear", TASK, width=6, seed=seed), scale=1e-3).record for seed in (4, 5, 6)]
     assert found["seed"].to_numpy().tolist() == [4, 5, 6]
     np.testing.assert_array_equal(found["jump_time"], alone[0]["jump_time"])
     np.testing.assert_array_equal(found["seed_jump_time"], [each["jump_time"] for each in alone])
@@ -42,7 +42,7 @@ def of_seeds(monkeypatch, *directions, times):
         for own, when in zip(directions, times, strict=True)
     ]
     monkeypatch.setattr(over_seeds, "predict", lambda *_, **__: records.pop(0))
-    return StaircaseView(predict_seeds(TASK, "relu", seeds=len(directions), scale=0.1)).over_seeds
+    return StaircaseView(predict_seeds(TASK, "relu", seeds=len(directions), scale=0.1).record).over_seeds
 
 
 def test_each_jump_is_counted_by_its_largest_input_and_a_missing_one_is_not(monkeypatch):

@@ -17,7 +17,7 @@ ONE_TARGET = Task(TASK.inputs, TASK.targets[:, :1], feature_names=("age", "heigh
 
 def test_linear_prediction_is_that_of_the_theory_for_the_actual_weights():
     network = TwoLayer(3, 5, 2, seed=4)
-    record = predict(TASK, network, scale=1e-6)
+    record = predict(TASK, network, scale=1e-6).record
     steps = linear_staircase(
         TASK.cross_moment,
         TASK.input_moment,
@@ -39,7 +39,7 @@ def test_linear_prediction_is_that_of_the_theory_for_the_actual_weights():
 
 
 def test_diagonal_prediction_is_that_of_the_theory():
-    record = predict(ONE_TARGET, DiagonalLinear(3), scale=1e-6, curve=False)
+    record = predict(ONE_TARGET, DiagonalLinear(3), scale=1e-6, curve=False).record
     steps = diagonal_staircase(
         ONE_TARGET.inputs, ONE_TARGET.targets[:, 0], scale=1e-6, feature_names=ONE_TARGET.feature_names
     )
@@ -54,7 +54,7 @@ def test_diagonal_prediction_is_that_of_the_theory():
 
 @pytest.mark.parametrize("network", ["linear", "diagonal"])
 def test_record_says_what_it_is(network):
-    record = predict(ONE_TARGET, network, scale=1e-6)
+    record = predict(ONE_TARGET, network, scale=1e-6).record
     assert record.attrs["scale"] == 1e-6
     assert record.attrs["degree"] == 2
     np.testing.assert_allclose(record.attrs["initial_loss"], ONE_TARGET.target_power / 2)
@@ -66,11 +66,11 @@ def test_record_says_what_it_is(network):
 
 def test_kinds_by_name_are_the_networks_of_that_seed():
     by_name, by_module = (
-        predict(TASK, "linear", scale=1e-6, seed=3),
-        predict(TASK, TwoLayer(3, 50, 2, seed=3), scale=1e-6),
+        predict(TASK, "linear", scale=1e-6, seed=3).record,
+        predict(TASK, TwoLayer(3, 50, 2, seed=3), scale=1e-6).record,
     )
     np.testing.assert_array_equal(by_name["jump_time"], by_module["jump_time"])
-    other = predict(TASK, "linear", scale=1e-6, seed=4)
+    other = predict(TASK, "linear", scale=1e-6, seed=4).record
     assert np.all(other["jump_time"] != by_name["jump_time"])
     np.testing.assert_array_equal(other["accelerated_time"], by_name["accelerated_time"])
 
@@ -87,12 +87,12 @@ def test_deep_network_of_one_hidden_layer_is_a_two_layer_network():
 def test_scale_of_the_module_multiplies_the_scale():
     for whole, part in (
         (
-            predict(TASK, TwoLayer(3, 5, 2), scale=1e-6, curve=False),
-            predict(TASK, TwoLayer(3, 5, 2, scale=1e-2), scale=1e-4, curve=False),
+            predict(TASK, TwoLayer(3, 5, 2), scale=1e-6, curve=False).record,
+            predict(TASK, TwoLayer(3, 5, 2, scale=1e-2), scale=1e-4, curve=False).record,
         ),
         (
-            predict(ONE_TARGET, DiagonalLinear(3), scale=1e-6, curve=False),
-            predict(ONE_TARGET, DiagonalLinear(3, scale=1e-2), scale=1e-4, curve=False),
+            predict(ONE_TARGET, DiagonalLinear(3), scale=1e-6, curve=False).record,
+            predict(ONE_TARGET, DiagonalLinear(3, scale=1e-2), scale=1e-4, curve=False).record,
         ),
     ):
         np.testing.assert_allclose(part["jump_time"], whole["jump_time"], rtol=1e-9)
@@ -100,7 +100,7 @@ def test_scale_of_the_module_multiplies_the_scale():
 
 
 def test_tolerances_shrink_as_the_scale_does():
-    coarse, fine = (predict(ONE_TARGET, "diagonal", scale=scale) for scale in (1e-4, 1e-40))
+    coarse, fine = (predict(ONE_TARGET, "diagonal", scale=scale).record for scale in (1e-4, 1e-40))
     np.testing.assert_allclose(fine.attrs["jump_time_tolerance"], coarse.attrs["jump_time_tolerance"] / 10)
 
 
@@ -113,7 +113,7 @@ def test_networks_without_a_theory_are_told_which_have_one():
 
 def test_a_staircase_that_is_cut_short_says_so():
     network = TwoLayer(3, 5, 2, seed=4)
-    whole, cut = predict(TASK, network, scale=1e-6), predict(TASK, network, scale=1e-6, jumps=1)
+    whole, cut = predict(TASK, network, scale=1e-6).record, predict(TASK, network, scale=1e-6, jumps=1).record
     assert (whole.sizes["jump"], whole.attrs["complete"]) == (2, 1)
     assert (cut.sizes["jump"], cut.attrs["complete"]) == (1, 0)
     assert cut["jump_time"][0] == whole["jump_time"][0]
@@ -122,7 +122,7 @@ def test_a_staircase_that_is_cut_short_says_so():
 @pytest.mark.parametrize(("kind", "theory"), [(LinearAttention, "attention"), (MergedAttention, "merged attention")])
 def test_attention_on_in_context_regression_has_a_closed_form(kind, theory):
     task = InContextRegression([1.0, 0.5], 10)
-    record = predict(task, kind(2, 3, seed=1), scale=1e-3)
+    record = predict(task, kind(2, 3, seed=1), scale=1e-3).record
     assert record.attrs["network"] == theory
     assert record["loss_after"][-1] == pytest.approx(attention_levels([1.0, 0.5], 10)[-1], rel=1e-12)
 
@@ -150,7 +150,7 @@ def test_from_weights_that_are_not_small_what_applies_there_is_chosen():
     draw = np.random.default_rng(0)
     x = draw.normal(size=(20, 3))
     task = Task(x, x.sum(axis=1))
-    predicted = predict(task, TwoLayer(3, 2000, 1, activation="relu"), scale=6.0)
+    predicted = predict(task, TwoLayer(3, 2000, 1, activation="relu"), scale=6.0).record
     assert predicted.attrs["theory_name"] == "kernel-regression"
     assert predicted.attrs["theory_choice"].startswith("kernel-regression")
     with pytest.raises(InputError, match="scale is 2") as caught:

@@ -15,7 +15,7 @@ NAMES = ("proline", "ash", "hue")
 
 
 def warnings(task, kind="linear") -> list[str]:
-    told = predict(task, kind, scale=1e-8, curve=False).attrs["warnings"]
+    told = predict(task, kind, scale=1e-8, curve=False).record.attrs["warnings"]
     return [each for each in told if "spread" in each]
 
 

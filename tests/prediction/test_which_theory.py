@@ -179,7 +179,7 @@ def test_what_is_linear_in_its_weights_is_lazy_from_any_start_with_a_bias_too(ne
     first = which(shifted, network, scale=1.0)[0]
     assert (first.name, first.status) == ("kernel-regression", "applies")
     assert {each.assumption.name: each.value for each in first.assumptions}["lazy training"] == 0
-    record = predict(shifted, network, scale=1.0, theory="kernel-regression")
+    record = predict(shifted, network, scale=1.0, theory="kernel-regression").record
     with_ones = np.column_stack([X, np.ones(len(X))])
     best = np.linalg.lstsq(with_ones, shifted.targets)[0]
     rest = np.mean(np.sum((with_ones @ best - shifted.targets) ** 2, axis=1)) / 2
@@ -287,8 +287,8 @@ def test_a_theory_of_which_something_was_not_measured_is_used_if_it_is_asked_for
     task = Task(np.diag([1.0, 1.0, 1.0]) * 3**0.5, np.diag([2.0, 2.0, 1.0]) * 3**0.5)
     found = {each.name: each for each in which(task, equal_layers(0.5))}
     assert (found["deep-isotropic"].status, found["deep-modes"].status) == ("applies", "unknown")
-    assert predict(task, equal_layers(0.5)).attrs["theory_name"] == "deep-isotropic"
-    record = predict(task, equal_layers(0.5), theory="deep-modes")
+    assert predict(task, equal_layers(0.5)).record.attrs["theory_name"] == "deep-isotropic"
+    record = predict(task, equal_layers(0.5), theory="deep-modes").record
     assert "ligned layers" in " ".join(record.attrs["warnings"])
 
 

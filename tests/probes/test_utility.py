@@ -212,7 +212,7 @@ def test_a_run_can_be_measured_on_the_way():
         return utility_spectrum(utility, threshold=0.05)
 
     network = TwoLayer(3, 4, 2, activation="relu", seed=1)
-    record = observe(task, network, scale=1e-3, duration=2.0, save=401, probes=[utilities])
+    record = observe(task, network, scale=1e-3, duration=2.0, save=401, probes=[utilities]).record
     assert record["growth_rate"].dims == ("time", "neuron")
     assert record["next_neuron"].dims == ("time",)
     # The accumulated utility is the growth of the log norm; the trapezoid rule is good to the square of the steps.

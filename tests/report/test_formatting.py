@@ -1,13 +1,6 @@
 from __future__ import annotations
 
-from dynascope.report.formatting import command, plain
-
-
-def test_the_command_names_every_parameter_and_quotes_it():
-    parameters = {"seed": 3, "whitened": False, "data": "my file.csv", "scales": [1e-3, 1e-6], "left_out": None}
-    assert command("a-study", parameters) == (
-        "dynascope run a-study --seed 3 --whitened False --data 'my file.csv' --scales 0.001 1e-06"
-    )
+from dynascope.report.formatting import plain
 
 
 def test_a_list_is_told_without_brackets_and_quotes():

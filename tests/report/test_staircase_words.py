@@ -5,13 +5,12 @@ import re
 import numpy as np
 import xarray as xr
 
-from dynascope.comparison import unjudged
 from dynascope.report.staircase_words import (
     asked_of_a_staircase,
     expected_of_a_staircase,
     meaning_of_a_staircase,
 )
-from dynascope.results import from_tree, make_record
+from dynascope.results import Prediction, from_tree, make_record
 
 TIME = np.linspace(0.0, 9.0, 50)
 PREDICTED = make_record(
@@ -31,7 +30,7 @@ OBSERVED = make_record(
 
 def test_the_meaning_of_a_prediction_names_its_scale():
     facts = {"task": "a table", "network": "linear", "scale": 1e-8}
-    assert "10⁻⁸" in meaning_of_a_staircase(from_tree(unjudged(PREDICTED)), facts)
+    assert "10⁻⁸" in meaning_of_a_staircase(from_tree(Prediction.of(PREDICTED)), facts)
 
 
 def test_a_prediction_says_how_many_jumps_are_expected_and_when():
@@ -45,4 +44,4 @@ def test_a_prediction_says_how_many_jumps_are_expected_and_when():
 
 def test_curves_and_nameless_data_are_left_alone():
     assert asked_of_a_staircase(from_tree(OBSERVED), {"task": "a", "network": "b"}) == ""
-    assert meaning_of_a_staircase(from_tree(unjudged(PREDICTED)), {"network": "b"}) == ""
+    assert meaning_of_a_staircase(from_tree(Prediction.of(PREDICTED)), {"network": "b"}) == ""

@@ -40,7 +40,6 @@ WRONG = [
     ("parameters", {"width": [[[1]]]}),
     ("image_shape", [8]),
     ("image_shape", [0, 8]),
-    ("planes", [["loss"]]),
     ("figures", {"variables": "loss"}),
     ("figures", [{"over": "time"}]),
     ("figures", [{"variables": ["loss"], "log": "z"}]),

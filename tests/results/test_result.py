@@ -18,10 +18,9 @@ def test_a_record_alone_is_the_side_that_its_contents_tell():
 
 
 def test_a_tree_has_the_sides_that_hold_variables():
-    tree = xr.DataTree.from_dict({"setup": xr.Dataset(attrs={"task": "it"}), "observed": CURVE, "predicted": STAIRS})
+    tree = xr.DataTree.from_dict({"observed": CURVE, "predicted": STAIRS})
     found = from_tree(tree)
     assert list(found.sides) == ["observed", "predicted"]
-    assert found.setup["task"] == "it"
     assert found.residual is None
     assert from_tree(xr.DataTree()).sides == {}
 

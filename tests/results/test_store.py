@@ -36,12 +36,18 @@ def study(level: float = 0.5) -> xr.DataTree:
             "learned": (["jump"], ["rank 1: é ∑ <b>", ""]),
         },
         {"jump": [1, 2]},
-        attributes={"scale": 1e-300, "initial_loss": np.inf, "degree": 2, "undefined": np.nan, "warnings": ["a", "b"]},
+        attributes={
+            "scale": 1e-300,
+            "initial_loss": np.inf,
+            "degree": 2,
+            "undefined": np.nan,
+            "ceiling": -np.inf,
+            "warnings": ["a", "b"],
+        },
     )
     return xr.DataTree.from_dict(
         {
-            "/": xr.Dataset(attrs={"title": "a study", "ceiling": -np.inf}),
-            "setup": xr.Dataset(attrs={"task": "ü"}),
+            "/": xr.Dataset(attrs={"title": "a study ü"}),
             "observed": observed,
             "predicted": predicted,
         }
@@ -77,7 +83,7 @@ def test_attributes_keep_their_type(tmp_path):
 
 def test_groups_come_back_in_the_order_of_the_study(tmp_path):
     loaded = load(save(study(), tmp_path / NAME))
-    assert list(to_tree(loaded).children) == ["setup", "predicted", "observed"]
+    assert list(to_tree(loaded).children) == ["predicted", "observed"]
 
 
 def test_a_record_that_was_saved_alone_is_the_root(tmp_path):

@@ -11,6 +11,7 @@ from dynascope.results import (
     Chart,
     Comparison,
     Observation,
+    Parameter,
     Prediction,
     Quantity,
     Verdict,
@@ -29,7 +30,9 @@ RUN = make_record({"loss": (["time"], [1.0, 0.5, 0.24])}, TIME)
 
 @pytest.fixture
 def compared() -> Comparison:
-    found = compare(RUN, THEORY, attributes={"title": "A title", "parameters": {"width": 3}})
+    found = dataclasses.replace(
+        compare(RUN, THEORY), title="A title", parameters={"width": Parameter(3, "Neurons.", "three")}
+    )
     quantities = {**found.quantities, "lost": Quantity(math.inf, 0.1, "why"), "open": Quantity(math.nan, 0.1)}
     charts = (Chart("loss", residual=True, members={"seed": (0, 1)}),)
     return dataclasses.replace(found, quantities=quantities, claims={"A": "undecided"}, charts=charts)
@@ -41,8 +44,9 @@ def test_a_comparison_comes_back_from_its_tree(compared):
     assert (found.verdict, found.checks, found.claims, found.charts) == (
         *(compared.verdict, compared.checks, compared.claims, compared.charts),
     )
-    assert found.attributes == compared.attributes
-    assert found.setup == compared.setup
+    assert (found.title, found.parameters, found.provenance) == (
+        *(compared.title, compared.parameters, compared.provenance),
+    )
     for name, each in compared.quantities.items():
         np.testing.assert_equal(dataclasses.astuple(found.quantities[name]), dataclasses.astuple(each))
     for side in ("predicted", "observed", "residual"):
@@ -65,6 +69,7 @@ def test_a_result_draws_reports_and_saves_itself(compared, tmp_path):
     assert compared.to_dataframe().loc["lost", "agrees"] == np.False_
     assert "A title" in repr(compared)
     assert compared.verdict.sentence in repr(compared)
+    assert "A title" in compared._repr_html_()
 
 
 def test_the_table_of_a_staircase_has_a_row_for_each_jump():

@@ -209,7 +209,6 @@ def of_jumps(tmp_path_factory):
         "meaning": "The loss falls.",
         "parameters": {"scale": 0.001, "seed": 0},
         "descriptions": {"seed": "Of the weights."},
-        "planes": [],
         "figures": [{"variables": ["loss"], "staircase": True}],
         "study": "a-study",
     }

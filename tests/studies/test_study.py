@@ -48,12 +48,10 @@ def test_the_tolerance_of_the_study_replaces_that_of_the_theory_where_it_is_name
 
 
 def test_the_result_says_which_study_it_came_from_and_with_which_parameters():
-    attributes = Decay(start=2.0).run().attributes
-    assert attributes["study"] == "decay"
-    assert attributes["title"] == "Decay"
-    assert attributes["claim"] == "It decays."
-    assert attributes["reference"] == "A. Author, Decay (arXiv 1234.56789)"
-    assert attributes["parameters"] == {"start": 2.0}
+    result = Decay(start=2.0).run()
+    assert (result.study, result.title, result.claim) == ("decay", "Decay", "It decays.")
+    assert result.reference == "A. Author, Decay (arXiv 1234.56789)"
+    assert result.parameters["start"].value == 2.0
 
 
 def test_a_study_that_does_not_say_how_cannot_run():

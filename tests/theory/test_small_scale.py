@@ -90,6 +90,6 @@ def test_what_a_theory_says_of_larger_starts_is_what_its_record_allows(theory):
 def test_a_prediction_says_it_in_its_record_and_warns_no_one_else(scale, said, network):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        record = predict(TASK, network, scale=scale, curve=False)
+        record = predict(TASK, network, scale=scale, curve=False).record
     told = record.attrs["warnings"]
     assert any("0.5 (beyond 0.01)" in each for each in told) == said

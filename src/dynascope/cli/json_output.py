@@ -45,14 +45,14 @@ def prediction_answer(
     rows = [] if staircase is None else staircase.rows
     answer = {
         **{name: predicted.attrs[name] for name in told if name in predicted.attrs},
-        "data": _data(view.setup, task),
+        "data": _data(predicted.attrs, task),
         "jumps": [_jump(jump, predicted.isel(jump=k)) for k, jump in enumerate(rows)],
         "warnings": _warnings(view),
         "curve": _curve(staircase) if staircase is not None else _exact_curve(predicted),
         "check": None if view.observed is None else _check(rows, staircase, view),
         "seconds": round(seconds, 3),
         "record": None if record is None else str(record),
-        "version": view.attributes["version"],
+        "version": view.provenance.version,
     }
     if staircase is not None and staircase.over_seeds:
         answer["seeds"] = _over_seeds(staircase)
@@ -73,16 +73,16 @@ def study_answer(study: Study, tree: AnyResult, *, seconds: float, record: Path 
             **_verdict(view),
             "seconds": round(seconds, 3),
             "record": None if record is None else str(record),
-            "version": view.attributes["version"],
+            "version": view.provenance.version,
             "warnings": _warnings(view),
         }
     )
 
 
-def _data(setup: Mapping[Any, Any], task: Learnable | None) -> dict[str, Any]:
+def _data(attributes: Mapping[Any, Any], task: Learnable | None) -> dict[str, Any]:
     """What was learned from, and what was done to it on the way in."""
-    known = {name: setup.get(name) for name in ("task", "samples", "input_dimension", "output_dimension")}
-    told = {**known, "done": list(setup.get("description", []))}
+    known = {name: attributes.get(name) for name in ("task", "samples", "input_dimension", "output_dimension")}
+    told = {**known, "done": list(attributes.get("description", []))}
     for side in ("inputs", "targets"):
         named = getattr(task, f"{'feature' if side == 'inputs' else 'target'}_names", None)
         if named is None:

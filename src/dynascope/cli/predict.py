@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import comparison, prediction, results
@@ -32,12 +32,14 @@ from dynascope.cli.user_data import UserData
 from dynascope.cli.user_training import UserTraining
 from dynascope.cli.user_weights import UserWeights
 from dynascope.compilation import compile_cache
+from dynascope.results.numbers import rounded
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from dynascope.results import Comparison, Result
-from dynascope.results.numbers import rounded
+
+    _Kind = TypeVar("_Kind", bound=Result)
 
 __all__ = ["Predict"]
 
@@ -91,11 +93,11 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             self._require_no_batches(predicted.attrs["theory_name"])
             self._require_nothing_of_jumps(predicted.attrs["theory_name"])
         if curve is None:
-            tree: Result = comparison.unjudged(predicted, attributes=self._said(predicted))
+            tree: Result = self._described(results.Prediction.of(predicted))
         else:
             if self.network != "diagonal" and self.weights is None:
                 predicted = of_another_start(predicted, f"seed {self.seed}, width {self.width}")
-            tree = comparison.compare(curve, predicted, attributes=self._said(predicted))
+            tree = self._described(comparison.compare(curve, predicted))
         written, failed, failure = None, "the prediction could not be written: ", None
         try:
             written = write_results(tree, self.out, result_name(f"{task.name}-{self.network}", self._changed()))
@@ -138,10 +140,10 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             given: dict[str, Any] = {"scale": scale, "normalised": self.normalised, "jumps": jumps}
             given["max_steps"] = self.max_steps
             if self.seeds == 1:
-                predicted = prediction.predict(task, network, theory=self.theory, **given)
+                predicted = prediction.predict(task, network, theory=self.theory, **given).record
             else:
                 seeds = {"seeds": self.seeds, "first": self.seed, "width": self.width}
-                predicted = prediction.predict_seeds(task, self.network, **seeds, **given)
+                predicted = prediction.predict_seeds(task, self.network, **seeds, **given).record
         warnings = [in_options(each) for each in predicted.attrs.get("warnings", [])]
         if warnings:
             predicted = predicted.assign_attrs(warnings=warnings)
@@ -186,7 +188,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
     def _checked(self, task: Any, network: Any, predicted: xr.Dataset) -> Comparison:
         given = {"learning_rate": self.learning_rate, "loss": self.loss, "seed": self.seed}
         observed, other = self.trained(task, network, predicted, **given)
-        return comparison.compare(observed, predicted, at_other_scale=other, attributes=self._said(predicted))
+        return self._described(comparison.compare(observed, predicted, at_other_scale=other))
 
     def _changed(self) -> dict[str, Any]:
         """The options that make the results different, and are not what they usually are."""
@@ -194,21 +196,30 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         values = {field.name: (getattr(self, field.name), field.default) for field in dataclasses.fields(self)}
         return {name: value for name, (value, usual) in values.items() if name not in said and value != usual}
 
-    def _said(self, predicted: xr.Dataset) -> dict[str, Any]:
-        """What the results say of the command that made them."""
+    def _described(self, result: _Kind) -> _Kind:
+        """The result with the command that made it, its options and its figures."""
         words = ["dynascope", "predict", self.data, "--network", self.network]
         for name, value in self._changed().items():
             given = value if isinstance(value, tuple) else () if isinstance(value, bool) else (value,)
             words += [f"--{'no-' if value is False else ''}{name.replace('_', '-')}", *map(str, given)]
-        drawn = {} if self.network == "diagonal" or self.weights else {"seed": self.seed, "width": self.width}
-        said = {"command": shlex.join(words), "parameters": drawn}
-        if not results.is_staircase(predicted):
-            return {**said, **_of_a_curve(predicted)}
-        return said if "loss_median" not in predicted else {**said, "figures": _figures(self.seeds)}
+        parameters = {}
+        if self.network != "diagonal" and not self.weights:
+            parameters["seed"] = results.Parameter(self.seed, "Seed of the initial weights.")
+            parameters["width"] = results.Parameter(self.width, "Number of hidden neurons.")
+        return dataclasses.replace(
+            result,
+            parameters=parameters,
+            provenance=dataclasses.replace(result.provenance, command=shlex.join(words)),
+            **_page(result.predicted, self.seeds),
+        )
 
 
-def _figures(seeds: int) -> list[dict[str, Any]]:
-    """The staircase, and the spread of the losses of many draws."""
+def _page(predicted: Any, seeds: int) -> dict[str, Any]:
+    """The figures and texts that tell a prediction; none where the usual ones do."""
+    if not results.is_staircase(predicted):
+        return _page_of_a_curve(predicted)
+    if "loss_median" not in predicted:
+        return {}
     spread = results.Chart(
         "loss_median",
         title=f"The loss over {seeds} draws of the initial weights",
@@ -216,16 +227,16 @@ def _figures(seeds: int) -> list[dict[str, Any]]:
         interval=("loss_low", "loss_high"),
         y_label="loss",
     )
-    return results.to_attributes([results.Chart("loss", staircase=True), spread])
+    return {"charts": (results.Chart("loss", staircase=True), spread)}
 
 
-def _of_a_curve(predicted: xr.Dataset) -> dict[str, Any]:
-    """What the page of a theory says that gives the loss over time."""
-    loss = predicted["loss"]
+def _page_of_a_curve(predicted: xr.Dataset) -> dict[str, Any]:
+    """The figures and texts for a theory that predicts the loss over time."""
+    loss, network, task = predicted["loss"], predicted.attrs["network"], predicted.attrs["task"]
     charts = [
         results.Chart(
             "loss",
-            title="The loss over time",
+            title="Loss over time",
             caption=f"The loss falls from {rounded(loss[0])} to {rounded(loss[-1])}.",
             residual=True,
         )
@@ -235,15 +246,14 @@ def _of_a_curve(predicted: xr.Dataset) -> dict[str, Any]:
         charts.append(
             results.Chart(
                 "coefficient",
-                title="The map that the network computes",
-                caption="Each line is a coefficient of the linear map from inputs to outputs.",
+                title="The network's linear map",
+                caption="Each line is one coefficient of the linear map from inputs to outputs.",
                 symbols=hidden,
             )
         )
-    network, task = (predicted.attrs[name] for name in ("network", "task"))
     return {
-        "question": f"How does a {network} network learn {task} from the weights it has?",
-        "meaning": "The dashed curve is the solution in closed form, or of a small equation for the function alone, "
-        "from the weights that the network has at the start; nothing was trained for it.",
-        "figures": results.to_attributes(charts),
+        "question": f"How does a {network} network learn {task} from its initial weights?",
+        "meaning": "The dashed curve is the closed-form solution, or the solution of a small equation for the function "
+        "alone, from the network's initial weights. Nothing was trained to obtain it.",
+        "charts": tuple(charts),
     }

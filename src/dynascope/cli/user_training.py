@@ -112,7 +112,9 @@ class UserTraining:
             duration = _training_time(predicted, scale)
             with step(f"Training it from scale {scale:g}"):
                 left = max(end - time.monotonic(), _LEAST)
-                return dynascope.observe(task, network, scale=scale, duration=duration, seconds=left, **normalised)
+                return dynascope.observe(
+                    task, network, scale=scale, duration=duration, seconds=left, **normalised
+                ).record
 
         observed = followed(scale)
         if not self.slope or "stopped" in observed.attrs:
@@ -152,7 +154,7 @@ class UserTraining:
                     learning_rate=rate,
                     record_steps=recorded,
                     **options,
-                )
+                ).record
         except DivergenceError as error:
             with step("Looking for a learning rate that is stable"):
                 stable = training.stable_rate(network, task, scale=scale, learning_rate=rate, steps=steps)

@@ -27,37 +27,34 @@ from dynascope.comparison.verdict import decided, quantity_rows, verdict_sentenc
 from dynascope.results import (
     CONVENTION,
     Comparison,
+    Observation,
     Prediction,
     Quantity,
     Result,
     Verdict,
-    from_attributes,
     name_all,
     names_of,
     validate_record,
 )
 from dynascope.results import staircase_names as names
-from dynascope.results.provenance import provenance
-from dynascope.results.schema import plain_attributes
 from dynascope.results.staircase_view import StaircaseView, is_staircase
 
-__all__ = ["compare", "unjudged"]
+__all__ = ["compare"]
 
 
 def compare(
     observed: Any,
-    predicted: xr.Dataset,
+    predicted: Prediction | xr.Dataset,
     *,
     learning_rate: Any = None,
     momentum: float = 0.0,
     loss: LossName | None = None,
     steps: Any = None,
-    at_other_scale: xr.Dataset | None = None,
+    at_other_scale: Observation | xr.Dataset | None = None,
     along: str | Sequence[str] = "time",
     tolerance: Mapping[str, float] | None = None,
     checks: Collection[str] = (),
     claims: Collection[str] = (),
-    attributes: Mapping[str, Any] | None = None,
 ) -> Comparison:
     """Put an observed and a predicted record side by side and judge whether they agree.
 
@@ -87,10 +84,11 @@ def compare(
     the fall of the loss says so in its sentence.
 
     Args:
-        observed: Record of a run, with `loss` over `time`, or over `step` with the times of the steps. Or the losses of
-            your training: an array, a list, a pandas Series over steps, or a CSV file, as `user_curve` takes them.
-        predicted: Record of a theory. Its attributes may carry `<quantity>_tolerance` and, with it,
-            `<quantity>_tolerance_reason`.
+        observed: What `observe` returns, or the record of a run, with `loss` over `time`, or over `step` with the times
+            of the steps. Or the losses of your training: an array, a list, a pandas Series over steps, or a CSV file,
+            as `user_curve` takes them.
+        predicted: What `predict` returns, or the record of a theory. Its attributes may carry `<quantity>_tolerance`
+            and, with it, `<quantity>_tolerance_reason`.
         learning_rate: For your losses, the learning rate, or that of each step.
         momentum: For your losses, that of the steps, as of `user_curve`.
         loss: For your losses, how they are defined: "mse" is `torch.nn.MSELoss`; see `user_curve`.
@@ -103,7 +101,6 @@ def compare(
         checks: Names of the compared quantities that are identities.
         claims: Names of the claims on which the observed record reports (`report_claims`, `report_effects`) and by
             which the verdict is decided besides.
-        attributes: Further attributes of the tree, such as the title, claim and parameters of a study.
 
     Returns:
         The comparison: the records `predicted`, `observed` and `residual`; the `verdict` with its sentence and the
@@ -122,34 +119,52 @@ def compare(
         >>> compare(run, theory, tolerance={"loss": 0.02, "loss_maximum": 0.02}).verdict.outcome
         'agree'
     """
+    theory, other = _record_of(predicted), _record_of(at_other_scale)
     require(
-        isinstance(predicted, xr.Dataset),
+        isinstance(theory, xr.Dataset),
         f"predicted is a {type(predicted).__name__}",
         argument="predicted",
         value=type(predicted).__name__,
-        remedy="give the record of a theory, as of predict, after what was observed",
+        remedy="give what predict returns, after what was observed",
     )
-    if isinstance(observed, xr.Dataset):
+    run = _record_of(observed)
+    if isinstance(run, xr.Dataset):
         _require_no_curve(learning_rate=learning_rate, momentum=momentum or None, loss=loss, steps=steps)
     else:
         if loss is None:
-            raise missing_convention(observed, predicted)
-        observed = user_curve(observed, learning_rate=learning_rate, momentum=momentum, loss=loss, steps=steps)
-    observed = _along_time(validate_record(observed))
-    validate_record(predicted)
-    from_user, doubt = is_user_curve(observed), ""
+            raise missing_convention(observed, theory)
+        run = user_curve(observed, learning_rate=learning_rate, momentum=momentum, loss=loss, steps=steps)
+    run = _along_time(validate_record(run))
+    validate_record(theory)
+    from_user, doubt = is_user_curve(run), ""
     if from_user:
-        predicted = in_units_of(predicted, observed)
-        doubt = other_initial_weights(observed, predicted)
-    if at_other_scale is not None:
+        theory = in_units_of(theory, run)
+        doubt = other_initial_weights(run, theory)
+    if other is not None:
         require(
             not from_user,
             "slopes are not taken of your curve",
             argument="at_other_scale",
             remedy="compare each with its own prediction",
         )
-        at_other_scale = _along_time(validate_record(at_other_scale))
-    chosen, checks = dict(tolerance or {}), set(checks)
+        other = _along_time(validate_record(other))
+    dimensions = (along,) if isinstance(along, str) else tuple(along)
+    compared = _compare_records(run, theory, other, along=dimensions, tolerance=tolerance, checks=checks, claims=claims)
+    return leave_undecided(compared, doubt) if doubt else compared
+
+
+def _compare_records(
+    observed: xr.Dataset,
+    predicted: xr.Dataset,
+    other: xr.Dataset | None,
+    *,
+    along: tuple[str, ...],
+    tolerance: Mapping[str, float] | None,
+    checks: Collection[str],
+    claims: Collection[str],
+) -> Comparison:
+    """Compare two records along the same axes; `other` is the run from another scale."""
+    chosen, checks, from_user = dict(tolerance or {}), set(checks), is_user_curve(observed)
     estimated: dict[str, float] = {}
     if is_staircase(predicted):
         times = _judged(names.JUMP_TIME, 0.0, predicted, chosen)
@@ -160,7 +175,7 @@ def compare(
         else:
             common = names.JUMP_TIME in chosen or names.TIME_UNCERTAINTY not in predicted
             limit = times.tolerance if common else None
-            residual, errors, estimated = compare_staircases(observed, predicted, at_other_scale, tolerance=limit)
+            residual, errors, estimated = compare_staircases(observed, predicted, other, tolerance=limit)
             if StaircaseView(predicted).curve is not None:
                 allowed = _judged(names.CURVE, 0.0, predicted, chosen).tolerance
                 known = names.CURVE in chosen or curve_tells(observed, predicted, allowed)
@@ -170,7 +185,7 @@ def compare(
                     # The same equations followed twice: that they say the same supports nothing.
                     checks.add(names.CURVE)
     else:
-        residual, errors = compare_curves(observed, predicted, (along,) if isinstance(along, str) else tuple(along))
+        residual, errors = compare_curves(observed, predicted, along)
         if from_user:
             predicted, errors = with_step_tolerances(observed, predicted, errors)
     _require_compared("tolerance", chosen, errors)
@@ -191,44 +206,31 @@ def compare(
     outcomes = claim_outcomes(observed, claims)
     residual.attrs.update({"convention": CONVENTION, "version": predicted.attrs["version"]})
     residual = name_all(residual, names_of(predicted, observed))
-    alone = unjudged(predicted, attributes=attributes)
-    told = dict(alone.attributes)
     if from_user:
         residual = with_clock_of(residual, observed)
-        told["convention"] = residual.attrs["convention"] = observed.attrs["convention"]
-    both: dict[str, Any] = {"predicted": alone.predicted, "observed": name_all(observed), "residual": residual}
+        residual.attrs["convention"] = observed.attrs["convention"]
+    alone = Prediction.of(predicted)
+    both: dict[str, Any] = {"predicted": alone.record, "observed": name_all(observed), "residual": residual}
     sides = Result(**both)
     rows, of_identities, share = quantity_rows(found, sides), quantity_rows(checked, sides), share_of_fall(sides)
     further = further_outcomes(observed, claims)
     sentence = verdict_sentence(
         rows, sides.staircase, claims=outcomes, reported=further, checks=of_identities, share=share
     )
-    compared = Comparison(
+    return Comparison(
         **both,
-        setup=alone.setup,
-        attributes=told,
-        charts=alone.charts,
+        title=alone.title,
+        reference=alone.reference,
+        provenance=alone.provenance,
         verdict=Verdict(decided(rows, outcomes, of_identities), sentence, share),
         quantities=found,
         checks=checked,
         claims=outcomes,
     )
-    return leave_undecided(compared, doubt) if doubt else compared
 
 
-def unjudged(predicted: xr.Dataset, *, attributes: Mapping[str, Any] | None = None) -> Prediction:
-    """The prediction that nobody has put to the test yet, with what it says of itself."""
-    setup = {name: predicted.attrs[name] for name in _SETUP if name in predicted.attrs}
-    said = {
-        "title": f"{predicted.attrs.get('task', 'task')}, {predicted.attrs.get('network', 'network')} network",
-        "reference": predicted.attrs.get("reference", ""),
-        "convention": CONVENTION,
-        "version": predicted.attrs["version"],
-        **provenance(),
-        **plain_attributes({name: value for name, value in (attributes or {}).items() if value is not None}),
-    }
-    charts = from_attributes(said.pop("figures", []))
-    return Prediction(predicted=name_all(predicted), setup=setup, attributes=said, charts=charts)
+def _record_of(side: Any) -> Any:
+    return side.record if isinstance(side, Prediction | Observation) else side
 
 
 def _along_time(record: xr.Dataset) -> xr.Dataset:
@@ -236,11 +238,6 @@ def _along_time(record: xr.Dataset) -> xr.Dataset:
     steps = "time" in record and record["time"].dims == ("step",)
     return record.swap_dims(step="time") if steps else record
 
-
-_SETUP = (
-    *("task", "description", "samples", "input_dimension", "output_dimension", "image_shape", "data_hash"),
-    *("network", "scale", "degree", "normalised"),
-)
 
 _DEFAULTS = {
     names.INITIAL_LOSS: (0.02, "a small network begins at the loss of zero, for the stated convention"),

@@ -85,9 +85,9 @@ def _value(field: str, view: Result) -> str:
             value=field,
             remedy=f"choose from {', '.join((*sides, 'parameters', 'agreement'))}",
         )
-        known: Mapping[str, Any] = view.attributes.get("parameters", {}) if group == "parameters" else view.quantities
+        known: Mapping[str, Any] = view.parameters if group == "parameters" else view.quantities
         _is_there(field, name, known)
-        value: Any = known[name] if group == "parameters" else known[name].to_plain()[part or "error"]
+        value: Any = known[name].value if group == "parameters" else known[name].to_plain()[part or "error"]
     if isinstance(value, str):
         return value
     value = np.nan if value is None else value

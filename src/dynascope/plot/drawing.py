@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from dynascope.plot.lines import AT_SCALE, Found, Line, curve_names, find_lines, is_path, planes
+from dynascope.plot.lines import AT_SCALE, Found, Line, curve_names, find_lines, is_path
 from dynascope.results import Result, from_tree
 from dynascope.results.chart import Chart
 from dynascope.results.tree import AnyResult
@@ -145,13 +145,11 @@ def describe_chart(tree: AnyResult, chart: Chart, *, automatic: bool = False) ->
 
 
 def undeclared(view: Result, charts: Sequence[Chart] = ()) -> list[Drawing]:
-    """Describe the quantities that no chart draws: the staircase, planes and curves."""
+    """Describe the quantities that no chart draws: the staircase and curves."""
     shown = {name for chart in charts for name in (*chart.variables, chart.over, *(chart.interval or ()), chart.error)}
     staircase = view.staircase is not None and not any(chart.staircase for chart in charts)
     names = [name for name in curve_names(view) if name not in shown and not (staircase and name == "loss")]
-    others = [Chart(y, over=x) for x, y in planes(view) if not {x, y} <= shown]
-    others += [Chart(name, over="") for name in names]
-    drawings = [describe_chart(view, chart, automatic=True) for chart in others]
+    drawings = [describe_chart(view, Chart(name, over=""), automatic=True) for name in names]
     return [_staircase(view), *drawings] if staircase else drawings
 
 

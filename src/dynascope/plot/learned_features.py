@@ -55,7 +55,7 @@ def find_features(tree: AnyResult) -> LearnedFeatures | None:
     predicted = view.predicted
     if predicted is None:
         return None
-    height, width = {**predicted.attrs, **view.setup}.get("image_shape") or (0, 0)
+    height, width = predicted.attrs.get("image_shape") or (0, 0)
     is_image = height > 0 and height * width == predicted.sizes.get("feature", 0)
     # An image is seen as the weights are; other inputs are compared by what they contribute.
     for name in _OF_IMAGES if is_image else _OF_TABLES:

@@ -18,7 +18,7 @@ from dynascope.results import label as axis_label
 from dynascope.results.chart import Chart
 from dynascope.results.numbers import number
 
-__all__ = ["AT_SCALE", "FAINT", "PREDICTED", "SIDES", "Found", "Line", "curve_names", "find_lines", "is_path", "planes"]
+__all__ = ["AT_SCALE", "FAINT", "PREDICTED", "SIDES", "Found", "Line", "curve_names", "find_lines", "is_path"]
 
 # The colours of Okabe and Ito, which the colour-blind can tell apart; those that stand out on white come first.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#999999")
@@ -91,13 +91,6 @@ def curve_names(view: Result) -> list[str]:
     found = [[str(name) for name in side.data_vars if _axis(side, str(name), "")] for side in view.sides.values()]
     shared = [name for name in found[0] if name in found[-1]] if len(found) == 2 else []
     return list(dict.fromkeys([*shared, *itertools.chain(*found)]))
-
-
-def planes(view: Result) -> list[tuple[str, str]]:
-    """Pairs of variables in the attribute `planes` that a side holds together, one path for each label."""
-    pairs = view.attributes.get("planes", [])
-    held = [(x, y) for x, y in pairs if any(_axis(side, y, x) for side in view.sides.values())]
-    return [(x, y) for x, y in held if not all(line.thin for line in find_lines(view, Chart(y, over=x)).lines)]
 
 
 def is_path(view: Result, chart: Chart) -> bool:

@@ -14,7 +14,7 @@ from dynascope.flows.progress import counted
 from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.prediction.prediction import predict
 from dynascope.protocols import Learnable
-from dynascope.results import name_all
+from dynascope.results import Prediction
 from dynascope.results import staircase_names as names
 from dynascope.tasks.as_task import as_task
 
@@ -23,7 +23,7 @@ __all__ = ["predict_seeds"]
 
 def predict_seeds(
     task: Learnable, kind: NetworkKind, *, seeds: int, scale: float, first: int = 0, width: int = 50, **options: Any
-) -> xr.Dataset:
+) -> Prediction:
     """Predict a network of a kind from several draws of its initial weights.
 
     Args:
@@ -63,7 +63,7 @@ def predict_seeds(
     # One after the other: what a step costs is arithmetic, of which a batch of four has 1.1 times that of a loop over
     # them (ReLU, wine and diabetes), and all would take the steps of the one that needs the shortest.
     found = [
-        checked(predict)(task, network_for(kind, task, width=width, seed=seed), scale=scale, **options)
+        checked(predict)(task, network_for(kind, task, width=width, seed=seed), scale=scale, **options).record
         for seed in counted(range(first, first + seeds), "seeds")
     ]
     named = getattr(task, "image_shape", None) is None
@@ -84,7 +84,7 @@ def predict_seeds(
             }
         )
     )
-    return name_all(together.assign(_curves(found)))
+    return Prediction.of(together.assign(_curves(found)))
 
 
 def _labels(found: list[xr.Dataset], jumps: int, *, named: bool) -> list[list[str]]:

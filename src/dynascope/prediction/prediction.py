@@ -1,4 +1,4 @@
-"""Predict: the theory that fits a task and a network, as a record."""
+"""Predict: the theory that fits a task and a network, with the warnings that its use requires."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from dynascope.prediction.theories.theory import Theory
 from dynascope.prediction.unit_dependence import with_units
 from dynascope.prediction.which_theory import chosen, fitting, require_network
 from dynascope.protocols import Learnable, Network
+from dynascope.results import Prediction
 from dynascope.tasks.as_task import as_task
 from dynascope.tasks.task import Task
 from dynascope.theory.assumptions import SMALL_START
@@ -49,7 +50,7 @@ def predict(
     curve: bool = True,
     theory: str | None = None,
     max_steps: int = MAX_STEPS,
-) -> xr.Dataset:
+) -> Prediction:
     """Predict what a network trained by gradient flow from small initialisation learns, in what order and when.
 
     Where a closed form is known for the pair of task and network it is used; any other sum of homogeneous neurons is
@@ -75,15 +76,16 @@ def predict(
         max_steps: Steps after which a phase of alternating gradient flow is given up.
 
     Returns:
-        A staircase record (see `results.staircase_record`): over the jumps the time at this scale, the accelerated time
-        (limit of the time over the unit of `results.time_unit`, log(1/scale) for degree 2, as the scale goes to zero),
-        the loss before and after, what is learned in the names of inputs and outputs, which jumps are slow and why, and
-        what the theory knows of the feature; `learned_direction` has the part of each input, in units of its spread,
-        where a jump is of several inputs. The attribute `theory` names the theory that was used, `theory_choice` says
-        why, `complete` says whether there are no further jumps. With the curve also `loss` over `time` (attribute
-        `curve_error`), how far each time and level may be off at this scale, and the times of slow jumps as the curve
-        has them; that is for samples and for two-layer, diagonal and other sums of neurons. A theory that is exact from
-        any start gives `loss` over `time` instead of jumps, and what it knows besides, such as the linear map.
+        The prediction: `jumps` is a table of the predicted jumps, `record` holds everything as arrays. For a small
+        start the record is a staircase (see `results.staircase_record`). For each jump it has the time at this scale;
+        the accelerated time, which is the limit of the time over `results.time_unit` (log(1/scale) for degree 2) as the
+        scale goes to zero; the loss before and after; what is learned, in the names of the inputs and outputs; and
+        whether and why the jump is slow. `learned_direction` holds the weight of each input in units of its spread
+        where a jump involves several inputs. The attribute `theory_choice` states why this theory was chosen, and
+        `complete` is 1 if there are no further jumps. With `curve`, for samples and sums of homogeneous neurons, the
+        record also holds `loss` over `time` (with the attribute `curve_error`) and how far each time and level may be
+        off at this scale. A theory that is exact from any start gives `loss` over `time` instead of jumps, and further
+        quantities such as the linear map.
 
     Raises:
         InputError: No theory fits the pair (the message lists what does), or an argument is outside its domain.
@@ -112,9 +114,9 @@ def predict(
     if isinstance(network, str) and not isinstance(start, DiagonalLinear):
         staircase = staircase.assign_attrs(weights="drawn")
     staircase = with_doubts(with_units(staircase, task), task)
-    if "jump" not in staircase.dims:
-        return staircase
-    return with_words(at_this_scale(staircase, task, start) if curve else staircase, task, start)
+    if "jump" in staircase.dims:
+        staircase = with_words(at_this_scale(staircase, task, start) if curve else staircase, task, start)
+    return Prediction.of(staircase)
 
 
 def _require_units(task: Task) -> None:

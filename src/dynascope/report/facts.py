@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import xarray as xr
 
-from dynascope.errors import InputError
-from dynascope.report.formatting import command, plain, words
-from dynascope.results import CONVENTION, Result, describe, names_of
+from dynascope.report.formatting import plain, words
+from dynascope.results import CONVENTION, Parameter, Provenance, Result, describe, names_of
 from dynascope.results.numbers import number
 from dynascope.results.result import WHY_UNDECIDED
 from dynascope.results.staircase_names import INITIAL_LOSS
 
 __all__ = [
-    "Parameter",
+    "Row",
     "confidence_of",
     "facts_of",
     "how_it_was_done",
     "hypotheses_of",
-    "naming_attribute",
     "parameters_of",
 ]
 
-# What the options of a prediction are; a study says what its own are.
-_ABOUT = {"seed": "Seed of the initial weights.", "width": "Number of hidden neurons."}
 _OF_A_START = {
     "scale": "Factor on the usual initial weights.",
     INITIAL_LOSS: "Loss of an output of zero, with which a small network begins.",
@@ -37,37 +32,37 @@ _OF_A_START = {
 
 
 def facts_of(view: Result) -> dict[Any, Any]:
-    """All that the tree, its setup and its sides say of themselves; the tree itself has the last word."""
-    return {"convention": CONVENTION, **list(view.sides.values())[-1].attrs, **view.setup, **view.attributes}
+    """The attributes of the records; those of the prediction come first."""
+    attributes = {name: value for record in view.sides.values() for name, value in record.attrs.items()}
+    return {"convention": CONVENTION, **attributes}
 
 
 def how_it_was_done(view: Result, facts: Mapping[Any, Any]) -> dict[str, str]:
     """Data, network, theory, training and what else is needed to do it again."""
-    parameters = facts.get("parameters", {})
+    seed = view.parameters.get("seed")
     observed = {} if view.observed is None else view.observed.attrs
     predicted = {} if view.predicted is None else view.predicted.attrs
-    study = str(facts.get("study", ""))
     told = {
         "Data": facts.get("task", ""),
         "Hash of the data": facts.get("data_hash") or observed.get("data_hash", ""),
         "Network": facts.get("network", ""),
         "Theory": predicted.get("theory", ""),
         "Training": _training(observed),
-        "Seed": parameters.get("seed", ""),
-        "Repeat it by": facts.get("command") or (command(study, parameters) if study else ""),
-        "Date": facts.get("date", ""),
-        "Versions": _versions(facts),
+        "Seed": "" if seed is None else seed.value,
+        "Repeat it by": view.provenance.command,
+        "Date": view.provenance.date,
+        "Versions": _versions(view.provenance),
     }
     return {name: str(value) for name, value in told.items() if value not in ("", None)}
 
 
-class Parameter(NamedTuple):
-    """One parameter, in words.
+class Row(NamedTuple):
+    """One parameter as text.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         value: Its value.
-        about: What it is; nothing where nobody says.
+        about: Its description, or nothing.
     """
 
     name: str
@@ -75,15 +70,17 @@ class Parameter(NamedTuple):
     about: str
 
 
-def parameters_of(view: Result, facts: Mapping[Any, Any]) -> list[Parameter]:
-    """The parameters, then what else is known of the start of a staircase; each with what it is."""
-    parameters = facts.get("parameters", {})
+def parameters_of(view: Result, facts: Mapping[Any, Any]) -> list[Row]:
+    """The parameters, then those of the initial weights of a staircase."""
+    parameters = dict(view.parameters)
     if view.staircase is not None:
-        parameters |= {name: facts[name] for name in _OF_A_START if name in facts and name not in parameters}
-    about = {**_OF_A_START, **({} if "study" in facts else _ABOUT), **facts.get("descriptions", {})}
-    stand_ins = facts.get("stand_ins", {})
-    told = [(name, stand_ins.get(name) or plain(value), str(about.get(name, ""))) for name, value in parameters.items()]
-    return [Parameter(words(name), value, _in_words(text, parameters)) for name, value, text in told]
+        for name, description in _OF_A_START.items():
+            if name in facts:
+                parameters.setdefault(name, Parameter(facts[name], description))
+    return [
+        Row(words(name), each.shown or plain(each.value), _in_words(each.description, parameters))
+        for name, each in parameters.items()
+    ]
 
 
 def _in_words(text: str, names: Iterable[str]) -> str:
@@ -142,29 +139,6 @@ def _between(least: float, most: float) -> str:
     return f"at most {number(most)}" if math.isinf(least) else f"{number(least)} to {number(most)}"
 
 
-@contextlib.contextmanager
-def naming_attribute(name: str) -> Iterator[None]:
-    """Let an `InputError` about what an attribute names be about that attribute.
-
-    Example:
-        >>> with naming_attribute("meaning"):
-        ...     raise InputError("there is no 'width'", argument="caption", remedy="choose from loss")
-        Traceback (most recent call last):
-        ...
-        dynascope.errors.InputError: the attribute 'meaning' does not fit the record (there is no 'width'): choose ...
-    """
-    try:
-        yield
-    except InputError as error:
-        problem = str(error).removesuffix(f": {error.remedy}.")
-        raise InputError(
-            f"the attribute {name!r} does not fit the record ({problem})",
-            argument=name,
-            value=error.value,
-            remedy=error.remedy,
-        ) from error
-
-
 def _training(attributes: Mapping[Any, Any]) -> str:
     """The flow and how it was run, from the attributes of the observation."""
     parts = [words(attributes[name]) for name in ("flow", "optimizer") if attributes.get(name)]
@@ -179,7 +153,6 @@ def _training(attributes: Mapping[Any, Any]) -> str:
     return ", ".join(parts)
 
 
-def _versions(facts: Mapping[Any, Any]) -> str:
-    others = facts.get("versions", {})
-    told = {"dynascope": facts.get("version", ""), **others}
+def _versions(provenance: Provenance) -> str:
+    told = {"dynascope": provenance.version, **provenance.versions}
     return ", ".join(f"{name} {version}" for name, version in told.items() if version)

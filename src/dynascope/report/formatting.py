@@ -4,34 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-from collections.abc import Mapping
 from typing import Any
 
 from markupsafe import Markup, escape
 
 from dynascope.results.numbers import number
 
-__all__ = ["command", "plain", "printed", "words"]
+__all__ = ["plain", "printed", "words"]
 
 _PROGRAM_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?[eE][+-]?\d+(?!\w)")
 _POWER = re.compile(r"(?<=\w)\^([-−]?\([^()<&]*\)|\|[^|<&]*\||[-−]?[\w.]*\w)")
-
-
-def command(study: str, parameters: Mapping[str, Any]) -> str:
-    """The line that runs a study again.
-
-    Example:
-        >>> command("single-neuron", {"seed": 0, "inputs": "whitened", "output_rate": 0.5, "sizes": [1, 2]})
-        'dynascope run single-neuron --seed 0 --inputs whitened --output-rate 0.5 --sizes 1 2'
-    """
-    parts = ["dynascope", "run", study]
-    for name, value in parameters.items():
-        if value is None or isinstance(value, dict):
-            continue
-        values = value if isinstance(value, list) else [value]
-        parts += [f"--{name.replace('_', '-')}", *(str(each) for each in values)]
-    return shlex.join(parts)
 
 
 def plain(value: Any) -> str:

@@ -76,9 +76,8 @@ def render_page(tree: AnyResult) -> str:
     """The whole report as HTML: question, verdict, figures, how it was done, tables, reference.
 
     Args:
-        tree: What `compare` returns, or a tree or record of one side alone. Its attributes may hold
-            the `question`, the `answer`, what this means (`meaning`), and the main `figures` as `results.to_attributes`
-            writes them. Other quantities are in a folded part.
+        tree: What `compare` returns, or a tree or record of one side alone. Quantities that
+            none of its charts draws are in a folded part.
 
     Returns:
         A self-contained page of at most 1.5 MB, which opens from disk and makes no request.
@@ -100,6 +99,7 @@ def render_page(tree: AnyResult) -> str:
         remedy="pass what predict, observe or compare return",
     )
     facts = facts_of(view)
+    reference = view.reference or str(facts.get("reference", ""))
     hypotheses = hypotheses_of(view)
     compared, checks = (_Quantities.of(each, view) for each in (view.quantities, view.checks))
     jumps = [] if view.staircase is None else view.staircase.shown
@@ -111,12 +111,12 @@ def render_page(tree: AnyResult) -> str:
     taken = len(scripts["plotly"]) + (0 if features is None else features.size)
     first, others = page_figures(view, max(_TEXT, _MOST_BYTES - _TEXT - taken))
     return _template().render(
-        title=facts.get("title") or _title(facts),
-        question=facts.get("question") or asked_of_a_staircase(view, facts),
-        claim=facts.get("claim", ""),
+        title=view.title or _title(facts),
+        question=view.question or asked_of_a_staircase(view, facts),
+        claim=view.claim,
         verdict=_verdict(view),
         decisive=_decisive(hypotheses),
-        meaning=facts.get("meaning") or meaning_of_a_staircase(view, facts),
+        meaning=view.meaning or meaning_of_a_staircase(view, facts),
         warnings=view.warnings,
         figures=first,
         others=others,
@@ -137,10 +137,10 @@ def render_page(tree: AnyResult) -> str:
         description=facts.get("description", []),
         done=how_it_was_done(view, facts),
         parameters=parameters_of(view, facts),
-        reference=facts.get("reference", ""),
-        bibtex=facts.get("bibtex") or bibtex(str(facts.get("reference", ""))),
+        reference=reference,
+        bibtex=bibtex(reference),
         convention=facts["convention"],
-        version=facts.get("version", ""),
+        version=view.provenance.version or facts.get("version", ""),
         style=Markup(_text("page.css")),
         scripts={name: Markup(script) for name, script in scripts.items()},
         policy=_policy(scripts),
@@ -195,12 +195,9 @@ def _verdict(view: Result) -> dict[str, str]:
     sides = list(view.sides)
     if kind not in HEADINGS:
         kind = "open" if len(sides) == 2 else {"observed": "observation", "predicted": "prediction"}[sides[0]]
-    if "answer" in view.attributes:
-        sentence = view.attributes["answer"]
-    else:
-        sentence = _SENTENCES.get(kind, "") if view.verdict is None else view.verdict.sentence
-        if kind == "prediction":
-            sentence = f"{sentence} {expected_of_a_staircase(view)}".strip()
+    sentence = _SENTENCES.get(kind, "") if view.verdict is None else view.verdict.sentence
+    if kind == "prediction":
+        sentence = f"{sentence} {expected_of_a_staircase(view)}".strip()
     # No line ends within a number.
     sentence = re.sub(" (?=[×%])|(?<=×) ", "\N{NO-BREAK SPACE}", sentence)
     return {"kind": kind, "heading": _VERDICTS[kind], "sentence": sentence}

@@ -8,7 +8,6 @@ from markupsafe import Markup
 
 from dynascope.plot.drawing import Drawing, describe_chart, undeclared
 from dynascope.plot.lines import AT_SCALE, is_path
-from dynascope.report.facts import naming_attribute
 from dynascope.report.plotly_figure import plotly_figure
 from dynascope.report.staircase_words import seen_in_a_staircase
 from dynascope.report.thinning import thinned
@@ -53,15 +52,13 @@ def page_figures(view: Result, room: int) -> tuple[list[PageFigure], list[PageFi
         room: About how many bytes they may take together.
 
     Returns:
-        The declared figures, or the first that there is; and the others: the staircase, planes, curves.
+        The declared figures, or the first that there is; and the others: the staircase, curves.
 
     Raises:
         InputError: A declared figure names what the tree lacks.
     """
-    with naming_attribute("figures"):
-        charts = view.charts
-        declared = [describe_chart(view, chart) for chart in charts]
-    drawings = [*declared, *undeclared(view, charts)][: max(len(declared), _MOST_FIGURES)]
+    declared = [describe_chart(view, chart) for chart in view.charts]
+    drawings = [*declared, *undeclared(view, view.charts)][: max(len(declared), _MOST_FIGURES)]
     # The size of a figure is known when it is made; mostly the first guess is enough.
     share = room // max(1, len(drawings))
     while True:

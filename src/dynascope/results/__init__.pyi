@@ -12,9 +12,11 @@ from .names import describe as describe
 from .names import label as label
 from .names import name_all as name_all
 from .names import names_of as names_of
+from .provenance import Provenance as Provenance
 from .quantities import QUANTITIES as QUANTITIES
 from .result import Comparison as Comparison
 from .result import Observation as Observation
+from .result import Parameter as Parameter
 from .result import Prediction as Prediction
 from .result import Result as Result
 from .schema import CONVENTION as CONVENTION

@@ -123,8 +123,8 @@ _TEXTS = _Kind(_list(_text), "a list of texts")
 _NAMED_TEXTS = _Kind(_object(_text), "an object of texts")
 _QUANTITIES = _Kind(_object(_QUANTITY), "an object with an error, a tolerance and whether it agrees for each quantity")
 _KINDS = {
-    **dict.fromkeys(("convention", "version", "title", "claim", "reference", "bibtex", "question", "meaning"), _TEXT),
-    **dict.fromkeys(("answer", "verdict_sentence", "study", "command", "date", "task", "network", "theory"), _TEXT),
+    **dict.fromkeys(("convention", "version", "title", "claim", "reference", "question", "meaning"), _TEXT),
+    **dict.fromkeys(("verdict_sentence", "study", "command", "date", "task", "network", "theory"), _TEXT),
     **dict.fromkeys(("theory_name", "theory_choice", "data_hash", "flow", "optimizer", "solver", "variables"), _TEXT),
     **dict.fromkeys(("curve_variables", "steps", "loss_function", "loss_convention"), _TEXT),
     **dict.fromkeys((INITIAL_LOSS, "curve_error", "share_of_fall"), _NUMBER),
@@ -143,7 +143,6 @@ _KINDS = {
         "an object with holds, does not hold or undecided for each claim",
     ),
     "parameters": _Kind(_object(_PARAMETER), "an object of numbers, texts and lists of them"),
-    "planes": _Kind(_list(_list(_text, 2)), "a list of pairs of names"),
     "image_shape": _Kind(
         _either(_none, _list(_count, 2)),
         "a list of a height and a width, or null",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping
+from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +15,31 @@ import xarray as xr
 
 from dynascope.results.chart import Chart
 from dynascope.results.judgement import Outcome, Quantity, Verdict
+from dynascope.results.names import name_all
+from dynascope.results.provenance import Provenance
 from dynascope.results.staircase_view import StaircaseView, is_staircase
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["WHY_UNDECIDED", "Comparison", "Observation", "Prediction", "Result"]
+__all__ = ["WHY_UNDECIDED", "Comparison", "Observation", "Parameter", "Prediction", "Result"]
 
 WHY_UNDECIDED = "why_undecided"  # the variable of an observation: the reason for each undecided claim
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """One parameter of a result.
+
+    Attributes:
+        value: Its value: a number, a text, or a list of them.
+        description: What it is.
+        shown: Text to show in place of the value, for a value that stands for something else.
+    """
+
+    value: Any
+    description: str = ""
+    shown: str = ""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -32,8 +50,14 @@ class Result:
         predicted: The record of the theory.
         observed: The record of the run.
         residual: How far they differ.
-        setup: What is known of the data and the network.
-        attributes: What the result says of itself: title, question, claim, reference, parameters and the like.
+        title: The heading.
+        question: The question that the result answers.
+        claim: The claim that was put to the test.
+        meaning: What the result means, in a few sentences.
+        reference: The paper, with its arXiv id.
+        study: The name of the study that made it.
+        parameters: Its parameters by name.
+        provenance: When, by which command and with which versions it was made.
         charts: The figures that tell it.
         verdict: What came out; None where nothing was compared.
         quantities: How far each predicted quantity is from the observed one, by name.
@@ -44,8 +68,14 @@ class Result:
     predicted: xr.Dataset | None = None
     observed: xr.Dataset | None = None
     residual: xr.Dataset | None = None
-    setup: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    title: str = ""
+    question: str = ""
+    claim: str = ""
+    meaning: str = ""
+    reference: str = ""
+    study: str = ""
+    parameters: Mapping[str, Parameter] = dataclasses.field(default_factory=dict)
+    provenance: Provenance = dataclasses.field(default_factory=Provenance)
     charts: tuple[Chart, ...] = ()
     verdict: Verdict | None = None
     quantities: Mapping[str, Quantity] = dataclasses.field(default_factory=dict)
@@ -68,8 +98,7 @@ class Result:
     @property
     def warnings(self) -> list[str]:
         """Every warning of the result and of its records, once, and one on all slow jumps."""
-        parts = (self.attributes, *(record.attrs for record in self.sides.values()))
-        told = [each for attributes in parts for each in attributes.get("warnings", [])]
+        told = [each for record in self.sides.values() for each in record.attrs.get("warnings", [])]
         slow = "" if self.staircase is None else self.staircase.slow_sentence
         return list(dict.fromkeys(filter(None, [*told, slow])))
 
@@ -111,15 +140,69 @@ class Result:
 
     def __repr__(self) -> str:
         told = [f"{name}: {', '.join(map(str, record.data_vars))}" for name, record in self.sides.items()]
-        return f"<{type(self).__name__} {self.attributes.get('title', '')}\n  " + "\n  ".join(told) + ">"
+        return f"<{type(self).__name__} {self.title}\n  " + "\n  ".join(told) + ">"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the heading, the verdict, the warnings and the table."""
+        verdict = "" if self.verdict is None else f"{self.verdict.outcome}. {self.verdict.sentence}"
+        warnings = "".join(f"<li>{escape(each)}</li>" for each in self.warnings)
+        table = self.to_dataframe().to_html(max_rows=20, float_format="{:.4g}".format, border=0)
+        heading = f"<strong>{type(self).__name__}: {escape(self.title)}</strong>"
+        return f"<div>{heading}<p>{escape(verdict)}</p><ul>{warnings}</ul>{table}</div>"
 
 
-class Prediction(Result):
-    """What theory says, and nothing was trained."""
+class _OneSided(Result):
+    """A result with one record, whose variables it gives by name."""
+
+    @property
+    def record(self) -> xr.Dataset:
+        """The record."""
+        (record,) = self.sides.values()
+        return record
+
+    def __getitem__(self, name: str) -> xr.DataArray:
+        return self.record[name]
 
 
-class Observation(Result):
-    """What training did, and no theory was asked."""
+class Prediction(_OneSided):
+    """What theory predicts; nothing was trained.
+
+    Example:
+        >>> import numpy as np
+        >>> from dynascope import predict
+        >>> prediction = predict((np.eye(2) * 2**0.5, np.diag([4.0, 1.0]) * 2**0.5), "linear", scale=1e-8)
+        >>> prediction.jumps["time"].round(2).tolist(), prediction.theory
+        ([4.78, 18.49], 'greedy low-rank learning, independent modes')
+    """
+
+    @classmethod
+    def of(cls, record: xr.Dataset) -> Prediction:
+        """The prediction of this record."""
+        return cls(predicted=name_all(record), **_described(record))
+
+    @property
+    def theory(self) -> str:
+        """The name of the theory."""
+        return self.record.attrs.get("theory", "")
+
+    @property
+    def jumps(self) -> pd.DataFrame:
+        """The predicted jumps, a row each; no rows where theory predicts curves alone."""
+        return self.to_dataframe()
+
+    @property
+    def curve(self) -> pd.Series | None:
+        """The predicted loss over time at this scale; None where the theory has jumps alone."""
+        return self.record["loss"].to_series() if "loss" in self.record and "time" in self.record["loss"].dims else None
+
+
+class Observation(_OneSided):
+    """What training did; no theory was involved."""
+
+    @classmethod
+    def of(cls, record: xr.Dataset) -> Observation:
+        """The observation of this record."""
+        return cls(observed=name_all(record), **_described(record))
 
 
 class Comparison(Result):
@@ -132,5 +215,12 @@ class Comparison(Result):
         verdict: Verdict
 
     def __repr__(self) -> str:
-        title = self.attributes.get("title", "")
-        return f"<{type(self).__name__} {title}: {self.verdict.outcome}. {self.verdict.sentence}>"
+        return f"<{type(self).__name__} {self.title}: {self.verdict.outcome}. {self.verdict.sentence}>"
+
+
+def _described(record: xr.Dataset) -> dict[str, Any]:
+    """What a result says besides its record, as far as the record says so."""
+    named = record.attrs
+    title = f"{named.get('task', 'task')}, {named.get('network', 'network')} network"
+    provenance = Provenance.now(version=str(named.get("version", "")))
+    return {"title": title, "reference": named.get("reference", ""), "provenance": provenance}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,8 @@ import xarray as xr
 from dynascope.results.chart import from_attributes, to_attributes
 from dynascope.results.judgement import Quantity, Verdict
 from dynascope.results.names import name_all
-from dynascope.results.result import Comparison, Observation, Prediction, Result
+from dynascope.results.provenance import Provenance
+from dynascope.results.result import Comparison, Observation, Parameter, Prediction, Result
 from dynascope.results.schema import plain_attributes
 from dynascope.results.staircase_view import is_staircase
 
@@ -19,18 +21,24 @@ __all__ = ["AnyResult", "from_tree", "to_tree"]
 AnyResult = Result | xr.DataTree | xr.Dataset  # what functions that read results take
 
 _SHARE = "share_of_fall"
+_TEXTS = ("title", "question", "claim", "meaning", "reference", "study")
 
 
 def to_tree(result: Result) -> xr.DataTree:
-    """The result as a tree with the groups `setup`, `observed`, `predicted` and `residual`, as far as there are any.
+    """The result as a tree with the groups `observed`, `predicted` and `residual`, as far as there are any.
 
-    Verdict, quantities, checks, claims and charts are attributes of the root.
+    Everything else is attributes of the root.
     """
-    told: dict[str, Any] = dict(result.attributes)
-    if result.charts:
-        told["figures"] = to_attributes(result.charts)
+    stored: dict[str, Any] = {name: getattr(result, name) for name in _TEXTS}
+    stored |= dataclasses.asdict(result.provenance)
+    parameters = result.parameters.items()
+    stored["parameters"] = {name: each.value for name, each in parameters}
+    stored["descriptions"] = {name: each.description for name, each in parameters if each.description}
+    stored["stand_ins"] = {name: each.shown for name, each in parameters if each.shown}
+    stored["figures"] = to_attributes(result.charts)
+    stored = {name: value for name, value in stored.items() if value}
     if result.verdict is not None:
-        told |= {
+        stored |= {
             "verdict": result.verdict.outcome,
             "verdict_sentence": result.verdict.sentence,
             "agreement": _plain(result.quantities),
@@ -38,15 +46,10 @@ def to_tree(result: Result) -> xr.DataTree:
             "claims": dict(result.claims),
         }
         if result.verdict.share_of_fall is not None:
-            told[_SHARE] = result.verdict.share_of_fall
-    groups: dict[str, xr.Dataset] = {}
-    if result.setup:
-        groups["setup"] = xr.Dataset(attrs=plain_attributes(result.setup))
-    for name in ("predicted", "observed", "residual"):
-        if (record := getattr(result, name)) is not None:
-            groups[name] = name_all(record)
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs = plain_attributes(told)
+            stored[_SHARE] = result.verdict.share_of_fall
+    records = {name: getattr(result, name) for name in ("predicted", "observed", "residual")}
+    tree = xr.DataTree.from_dict({name: name_all(each) for name, each in records.items() if each is not None})
+    tree.attrs = plain_attributes(stored)
     return tree
 
 
@@ -62,29 +65,39 @@ def from_tree(tree: AnyResult) -> Result:
     if isinstance(tree, Result):
         return tree
     tree = xr.DataTree(tree) if isinstance(tree, xr.Dataset) else tree
-    told = dict(tree.attrs)
-    charts = from_attributes(told.pop("figures", []))
-    quantities, checks = (_quantities(told.pop(name, {})) for name in ("agreement", "checks"))
-    claims, outcome, sentence = (told.pop(name, None) for name in ("claims", "verdict", "verdict_sentence"))
-    share = told.pop(_SHARE, None)
+    stored = tree.attrs
     records = {name: tree[name].to_dataset() for name in ("predicted", "observed", "residual") if name in tree.children}
     if root := tree.to_dataset(inherit=False):
         records |= {"predicted" if "theory" in root.attrs or is_staircase(root) else "observed": root}
     records = {name: record for name, record in records.items() if record.data_vars or name == "residual"}
+    verdict = None
+    if "verdict" in stored:
+        verdict = Verdict(stored["verdict"], stored.get("verdict_sentence", ""), stored.get(_SHARE))
     one = Prediction if "predicted" in records else Observation
     # A tree made by hand may hold both sides without a verdict.
-    both = Result if outcome is None else Comparison
+    both = Result if verdict is None else Comparison
     kind = both if {"predicted", "observed"} <= records.keys() else one
     return kind(
         **records,
-        setup={str(name): each for name, each in tree["setup"].attrs.items()} if "setup" in tree.children else {},
-        attributes={str(name): value for name, value in told.items()},
-        charts=charts,
-        verdict=None if outcome is None else Verdict(outcome, str(sentence or ""), share),
-        quantities=quantities,
-        checks=checks,
-        claims=claims or {},
+        **{name: stored.get(name, "") for name in _TEXTS},
+        parameters=_parameters(stored),
+        provenance=Provenance(
+            **{each.name: stored[each.name] for each in dataclasses.fields(Provenance) if each.name in stored}
+        ),
+        charts=from_attributes(stored.get("figures", [])),
+        verdict=verdict,
+        quantities=_quantities(stored.get("agreement", {})),
+        checks=_quantities(stored.get("checks", {})),
+        claims=stored.get("claims", {}),
     )
+
+
+def _parameters(stored: Mapping[Any, Any]) -> dict[str, Parameter]:
+    descriptions, stand_ins = (stored.get(name, {}) for name in ("descriptions", "stand_ins"))
+    return {
+        name: Parameter(value, descriptions.get(name, ""), stand_ins.get(name, ""))
+        for name, value in stored.get("parameters", {}).items()
+    }
 
 
 def _plain(quantities: Mapping[str, Quantity]) -> dict[str, dict[str, Any]]:

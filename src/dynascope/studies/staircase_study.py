@@ -61,7 +61,7 @@ class StaircaseStudy(Study):
 
     def trained_from(self, scale: float) -> xr.Dataset:
         """Train from this scale."""
-        return observe(self._setup.task, self._setup.network, scale=scale, **self._setup.options)
+        return observe(self._setup.task, self._setup.network, scale=scale, **self._setup.options).record
 
     def second_scale(self) -> float:
         """The scale from which to train again, for the slopes."""
@@ -77,7 +77,7 @@ class StaircaseStudy(Study):
 
     def predict(self) -> xr.Dataset:
         """The staircase that theory expects."""
-        return predict(self._setup.task, self._setup.network, scale=self.scale, curve=False)
+        return predict(self._setup.task, self._setup.network, scale=self.scale, curve=False).record
 
     def stated(
         self,
@@ -99,7 +99,6 @@ class StaircaseStudy(Study):
             at_other_scale=self._at_second_scale if self.sloped() else None,
             checks=self.checks,
             claims=self.judged_claims,
-            attributes=self.attributes(),
         )
 
     @functools.cached_property

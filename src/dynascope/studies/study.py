@@ -20,7 +20,7 @@ from dynascope.errors import no_member_lost
 from dynascope.observation import Probe, observe
 from dynascope.plot import fill_caption
 from dynascope.protocols import Network
-from dynascope.results import Chart, Comparison, make_record, name_all
+from dynascope.results import Chart, Comparison, Parameter, make_record, name_all
 from dynascope.studies import fields
 from dynascope.studies.reference import Reference
 from dynascope.studies.tolerances import with_limits
@@ -57,7 +57,6 @@ class Study:
         checks: Names of the compared quantities that are identities, which hold of every run that has them.
         judged_claims: Names of the claims on which the observation reports and by which the verdict is decided.
         along: Dimension, or dimensions, along which curves are compared.
-        planes: Pairs of variables over time to be drawn against each other, (horizontal, vertical).
         title: The heading of its page; by default its name in words.
         question: What the study asks, in plain words.
         symbols: What a dimension is called beside lines, in all figures that do not say so themselves.
@@ -81,7 +80,6 @@ class Study:
     checks: ClassVar[tuple[str, ...]] = ()
     judged_claims: ClassVar[tuple[str, ...]] = ()
     along: ClassVar[str | tuple[str, ...]] = "time"
-    planes: ClassVar[tuple[tuple[str, str], ...]] = ()
     title: ClassVar[str] = ""
     question: ClassVar[str] = ""
     symbols: ClassVar[Mapping[str, str]] = {}
@@ -169,7 +167,6 @@ class Study:
             along=self.along,
             checks=[each for each in self.checks if each.removesuffix("_maximum") in predicted],
             claims=self.judged_claims,
-            attributes=self.attributes(),
         )
 
     @compile_cache()
@@ -184,7 +181,7 @@ class Study:
         """
         with no_member_lost():
             predicted = name_all(self.judged(self.predict()), self.names)
-            return self.with_page(self.compare(name_all(self.observe(), self.names), predicted))
+            return self.with_page(self.described(self.compare(name_all(self.observe(), self.names), predicted)))
 
     def with_page(self, result: Comparison) -> Comparison:
         """The result with its figures, their captions and what it means."""
@@ -194,8 +191,7 @@ class Study:
         else:
             charts, meaning = self.figures(result), self.meaning(result)
         charts = tuple(dataclasses.replace(each, symbols=each.symbols or self.symbols) for each in charts)
-        said = {"meaning": meaning} if meaning else {}
-        return dataclasses.replace(result, charts=charts, attributes={**result.attributes, **said})
+        return dataclasses.replace(result, charts=charts, meaning=meaning)
 
     def figures(self, result: Comparison) -> Sequence[Chart]:
         """The figures of the page, in order, with numbers of the result in their captions."""
@@ -209,20 +205,27 @@ class Study:
         """The prediction with this study's tolerances attached."""
         return with_limits(predicted, self.tolerance)
 
-    def attributes(self) -> dict[str, Any]:
-        """What the result says of the study it came from."""
-        said = {
-            "study": self.name,
-            "title": self.title or self.name.replace("-", " ").capitalize(),
-            "claim": self.reference.claim,
-            "reference": f"{self.reference.paper} (arXiv {self.reference.arxiv})",
-            "parameters": dataclasses.asdict(self),
-            "descriptions": fields.descriptions(self),
-            "stand_ins": fields.stand_ins(self),
-            "planes": self.planes,
-            "command": self._command,
+    def described(self, result: Comparison) -> Comparison:
+        """The result with the title, the claim, the parameters and the command of the study."""
+        descriptions, shown = fields.descriptions(self), fields.stand_ins(self)
+        parameters = {
+            name: Parameter(value, descriptions.get(name, ""), shown.get(name, ""))
+            for name, value in self.parameters().items()
         }
-        return said | ({"question": self.question} if self.question else {})
+        return dataclasses.replace(
+            result,
+            study=self.name,
+            title=self.title or self.name.replace("-", " ").capitalize(),
+            question=self.question,
+            claim=self.reference.claim,
+            reference=f"{self.reference.paper} (arXiv {self.reference.arxiv})",
+            parameters=parameters,
+            provenance=dataclasses.replace(result.provenance, command=self.command),
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """The values of the fields, as the result shows them."""
+        return dataclasses.asdict(self)
 
     def charts(self) -> Iterable[Chart]:
         """The figures that tell this result; by default all that are declared."""
@@ -249,7 +252,9 @@ class Study:
 
     def followed(self, networks: Network | Sequence[Network], *probes: Probe, **options: Any) -> xr.Dataset:
         """Networks, or one, trained on the task of the study by gradient flow and recorded at its times."""
-        return observe(self._task, networks, duration=self._times[-1], save=self._times, probes=list(probes), **options)
+        return observe(
+            self._task, networks, duration=self._times[-1], save=self._times, probes=list(probes), **options
+        ).record
 
     def part(self, kind: Callable[..., _Part], **others: Any) -> _Part:
         """What is made of the study's fields of the same names.
@@ -314,7 +319,7 @@ class Study:
         return run.assign(self.record(values).drop_attrs())
 
     @property
-    def _command(self) -> str:
+    def command(self) -> str:
         """What runs the study once more: its name, and the fields that are not as usual."""
         usual = dataclasses.asdict(type(self)())
         words = ["dynascope run", self.name]

@@ -116,6 +116,6 @@ def test_weights_that_fit_all_samples_are_predicted_without_warnings_of_numpy(ac
     model, x = torch.nn.Sequential(*layers).double(), torch.randn(50, 3).double()
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        predicted = predict((x, model(x).detach()), model)
+        predicted = predict((x, model(x).detach()), model).record
     assert np.isfinite(predicted.attrs["curve_error"])
     assert float(predicted["loss"][0]) == pytest.approx(0.0, abs=1e-12)

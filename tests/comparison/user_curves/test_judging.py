@@ -214,7 +214,7 @@ def test_descent_of_a_diagonal_network_follows_its_prediction():
         curve.append(np.mean(error**2))
         slope = 2 * x.T @ error / 40
         u, v = u - 0.01 * slope * v, v - 0.01 * slope * u
-    known = predict((x, y), "diagonal", scale=1e-3)
+    known = predict((x, y), "diagonal", scale=1e-3).record
     assert all("units" in each.attrs for each in known.variables.values())
     for each in (known, known.assign(jump_time=("jump", known["jump_time"].to_numpy()))):
         tree = compared(curve, each, rate=0.01)

@@ -18,7 +18,7 @@ def names(task, network, **options):
 
 
 def test_composition_is_predicted_by_its_theory():
-    predicted = predict(TASK, NETWORK, scale=1e-4, normalised=True, curve=False)
+    predicted = predict(TASK, NETWORK, scale=1e-4, normalised=True, curve=False).record
     assert predicted.attrs["theory_name"] == "group-composition"
     assert all("the irrep" in str(words) for words in predicted["learned"].to_numpy())
     # The levels are those of the data: half the power of the targets, and zero when all is learned.
@@ -31,8 +31,8 @@ def test_levels_come_closer_with_a_power_of_the_scale_and_times_with_its_logarit
     levels, offsets = [], []
     task, network = tasks.group_composition(dihedral(3)), TwoLayer(12, 60, 6, activation="power-2")
     for scale in (1e-3, 1e-6, 1e-9):
-        predicted = predict(task, network, scale=scale, normalised=True, curve=False)
-        run = observe(task, network, scale=scale, normalised=True)
+        predicted = predict(task, network, scale=scale, normalised=True, curve=False).record
+        run = observe(task, network, scale=scale, normalised=True).record
         residual = compare(run, predicted).residual
         levels.append(float(np.abs(residual["level_error"]).max()))
         offsets.append(float(np.abs(residual["jump_time_error"]).max()) * np.log(1 / scale))

@@ -50,9 +50,11 @@ CASES = {
 @pytest.mark.parametrize("theory", CASES)
 def test_training_agrees_with_it_and_not_with_twice_its_times(theory):
     task, network, scale = CASES[theory]
-    predicted = predict(task, network, scale=scale, theory=theory)
+    predicted = predict(task, network, scale=scale, theory=theory).record
     assert predicted.attrs["theory_name"] == theory
-    run = observe(task, network, scale=scale, duration=float(predicted["time"][-1]), save=200, relative_tolerance=1e-8)
+    run = observe(
+        task, network, scale=scale, duration=float(predicted["time"][-1]), save=200, relative_tolerance=1e-8
+    ).record
     found = compare(run, predicted)
     assert found.verdict.outcome == "agree"
     twice = predicted.assign_coords(time=2 * predicted["time"])
@@ -63,7 +65,7 @@ def test_training_agrees_with_it_and_not_with_twice_its_times(theory):
 def test_units_of_white_inputs_are_units_of_time():
     task, network, scale = CASES["balanced"]
     larger = Task(3 * task.inputs, 3 * task.targets)
-    plain, scaled = (predict(each, network, scale=scale, theory="balanced") for each in (task, larger))
+    plain, scaled = (predict(each, network, scale=scale, theory="balanced").record for each in (task, larger))
     np.testing.assert_allclose(scaled["time"], plain["time"] / 9, rtol=1e-9)
     np.testing.assert_allclose(scaled["loss"], 9 * plain["loss"], rtol=1e-9)
 
@@ -81,7 +83,7 @@ def test_on_inputs_that_are_nearly_white_a_curve_is_followed_until_its_own_loss_
     white = TWO.whitened()
     noise = np.random.default_rng(4).normal(size=(30, 2))
     nearly = Task(white.inputs * [1.0, 1.1, 0.9], white.targets + noise)
-    predicted = predict(nearly, balanced_linear(3, width, 2), scale=0.1, theory="balanced")
+    predicted = predict(nearly, balanced_linear(3, width, 2), scale=0.1, theory="balanced").record
     # That of the best map of its rank if the inputs were white, which is not the loss of the data.
     power = np.mean(nearly.inputs**2)
     learned = np.linalg.svd(nearly.cross_moment, compute_uv=False)[:width]
@@ -97,6 +99,6 @@ def test_a_map_that_cannot_be_reached_is_told():
     # The determinant of a balanced map keeps its sign, so that training ends at a saddle.
     task = Task([[1.0], [-1.0]], [[-1.0], [1.0]])
     network = eqx.tree_at(lambda each: (each.first, each.second), TwoLayer(1, 1, 1), (np.ones((1, 1)), np.ones((1, 1))))
-    predicted = predict(task, network, scale=0.5, theory="balanced")
+    predicted = predict(task, network, scale=0.5, theory="balanced").record
     assert float(predicted["loss"][-1]) == pytest.approx(0.5, abs=1e-3)
     assert "differ in sign" in " ".join(predicted.attrs["warnings"])

@@ -31,7 +31,7 @@ def test_a_linear_model_is_lazy_from_any_start():
 
 
 def test_the_record_says_how_far_the_weights_move_and_how_far_the_loss_may_be_off():
-    predicted = predict(TASK, WIDE, scale=4.0, theory="kernel-regression")
+    predicted = predict(TASK, WIDE, scale=4.0, theory="kernel-regression").record
     assert predicted.attrs["movement"] == pytest.approx(laziness(WIDE, 4.0), rel=0.05)
     assert predicted.attrs["loss_tolerance"] == pytest.approx(0.15 * predicted.attrs["movement"])
     assert float(predicted["loss"][0]) == pytest.approx(TASK.loss(TwoLayer(3, 500, 1, activation="relu", scale=4.0)))
