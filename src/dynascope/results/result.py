@@ -134,7 +134,7 @@ class Result:
         """
         if self.staircase is not None:
             rows = [dataclasses.asdict(each) for each in self.staircase.rows]
-            return pd.json_normalize(rows, sep="_").set_index("number")
+            return pd.json_normalize(rows, sep="_").set_index("number").rename_axis("jump").dropna(axis=1, how="all")
         errors = {name: (each.error, each.tolerance, each.agrees) for name, each in self.quantities.items()}
         return pd.DataFrame.from_dict(errors, orient="index", columns=["error", "tolerance", "agrees"])
 

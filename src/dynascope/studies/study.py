@@ -20,7 +20,7 @@ from dynascope.errors import no_member_lost
 from dynascope.observation import Probe, observe
 from dynascope.plot import fill_caption
 from dynascope.protocols import Network
-from dynascope.results import Chart, Comparison, Parameter, make_record, name_all
+from dynascope.results import Chart, Comparison, Observation, Parameter, make_record, name_all
 from dynascope.studies import fields
 from dynascope.studies.reference import Reference
 from dynascope.studies.tolerances import with_limits
@@ -134,7 +134,7 @@ class Study:
         values = f"{field} is {value}" + (f", and {beside} is {getattr(self, beside)}" if beside else "")
         require(bool(holds), problem or values, argument=field, value=value, remedy=remedy)
 
-    def trained(self) -> Values | xr.Dataset:
+    def trained(self) -> Values | xr.Dataset | Observation:
         """Train, and measure."""
         raise NotImplementedError
 
@@ -146,6 +146,7 @@ class Study:
         """The record of `trained`."""
         with jax.enable_x64(True):
             found = self.trained()
+            found = found.record if isinstance(found, Observation) else found
             return found if isinstance(found, xr.Dataset) else self.record(found)
 
     def predict(self) -> xr.Dataset:
