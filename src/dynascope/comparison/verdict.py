@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from dynascope.comparison.jumps_sentence import jumps_sentence, miscounted_jumps
+from dynascope.comparison.jumps_text import jumps_sentence, miscounted_jumps
 from dynascope.results import Result, StaircaseView, describe, names_of
 from dynascope.results import staircase_names as names
 from dynascope.results.judgement import Quantity

@@ -34,7 +34,7 @@ from dynascope.report.facts import (
 from dynascope.report.formatting import printed
 from dynascope.report.page_figures import page_figures
 from dynascope.report.patterns import patterns
-from dynascope.report.staircase_words import asked_of_a_staircase, expected_of_a_staircase, meaning_of_a_staircase
+from dynascope.report.staircase_text import asked_of_a_staircase, expected_of_a_staircase, meaning_of_a_staircase
 from dynascope.results import Quantity, Result, from_tree
 from dynascope.results.numbers import number, signed_percent
 from dynascope.results.staircase_view import counted_words

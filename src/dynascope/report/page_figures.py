@@ -9,7 +9,7 @@ from markupsafe import Markup
 from dynascope.plot.drawing import Drawing, describe_chart, undeclared
 from dynascope.plot.lines import AT_SCALE, is_path
 from dynascope.report.plotly_figure import plotly_figure
-from dynascope.report.staircase_words import seen_in_a_staircase
+from dynascope.report.staircase_text import seen_in_a_staircase
 from dynascope.report.thinning import thinned
 from dynascope.results import Result
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import xarray as xr
 
-from dynascope.report.staircase_words import (
+from dynascope.report.staircase_text import (
     asked_of_a_staircase,
     expected_of_a_staircase,
     meaning_of_a_staircase,
