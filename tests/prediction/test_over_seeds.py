@@ -6,7 +6,7 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.networks import network_for
 from dynascope.prediction import over_seeds, predict, predict_seeds
-from dynascope.results import StaircaseView, make_record
+from dynascope.results import Prediction, StaircaseView, make_record
 from dynascope.tasks import Task
 
 DRAW = np.random.default_rng(0)
@@ -41,7 +41,7 @@ def of_seeds(monkeypatch, *directions, times):
         )
         for own, when in zip(directions, times, strict=True)
     ]
-    monkeypatch.setattr(over_seeds, "predict", lambda *_, **__: records.pop(0))
+    monkeypatch.setattr(over_seeds, "predict", lambda *_, **__: Prediction.of(records.pop(0)))
     return StaircaseView(predict_seeds(TASK, "relu", seeds=len(directions), scale=0.1).record).over_seeds
 
 
