@@ -129,12 +129,6 @@ def test_rates_are_halved_where_that_is_asked_for():
     assert [float(rate(step)) for step in (0, 9, 10, 35)] == pytest.approx([0.4, 0.4, 0.2, 0.05])
 
 
-def test_the_page_of_the_published_setting_has_its_parameters():
-    parameters = EmergenceData(paper=True, seed=5).attributes()["parameters"]
-    assert (parameters["paper"], parameters["seed"], parameters["width"]) == (True, 5, 1000)
-    assert TINY.attributes()["parameters"]["width"] == TINY.width
-
-
 @pytest.mark.parametrize(
     ("argument", "change"),
     [

@@ -108,6 +108,13 @@ def test_only_half_strength_steps_are_judged_and_curves_are_on_both_sides(drawn)
 
 
 @pytest.mark.slow
+def test_networks_of_the_published_setting_are_compared_by_its_number_of_skills(drawn):
+    study, predicted, observed = drawn
+    published = dataclasses.replace(study, skills=1, paper=True)
+    assert published.compare(observed, predicted).verdict.outcome == "agree"
+
+
+@pytest.mark.slow
 def test_the_calibrated_law_follows_the_single_skill_up_to_half_strength(drawn):
     _, predicted, _ = drawn
     mean = predicted["calibration_strength"].mean("seed")
