@@ -10,7 +10,7 @@ from dynascope.training import descend
 from dynascope.training.optimizers import decayed
 
 
-def test_networks_start_gaussian_but_for_the_bias_of_the_output():
+def test_initial_weights_are_gaussian_and_the_output_bias_is_zero():
     network = gaussian_mlp((30, 500, 1), 0.02, seed=4)
     for leaf in (*network.weights, network.biases[0]):
         assert leaf.dtype == np.float32
@@ -22,7 +22,7 @@ def test_networks_start_gaussian_but_for_the_bias_of_the_output():
 
 
 @pytest.mark.slow
-def test_neurons_that_are_not_there_stay_away():
+def test_absent_neurons_stay_at_zero():
     parity = SparseParity(skills=2, bits=4, relevant_bits=2, exponent=0.6, target_scale=5.0)
     _, trained = descend(
         gaussian_mlp((parity.input_dimension, 5, 1), 0.01, 0, present=3),

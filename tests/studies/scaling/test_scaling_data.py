@@ -46,7 +46,7 @@ def observed():
 def test_the_error_of_the_mean_is_what_the_number_of_sets_was_chosen_for(observed):
     relative = observed["standard_error"] / observed["loss"] * math.sqrt(TINY.training_sets)
     for alpha in TINY.exponents:
-        expected = [data_spread(samples, alpha) for samples in TINY._amounts.tolist()]
+        expected = [data_spread(samples, alpha) for samples in observed["samples"].to_numpy().tolist()]
         # The spread of 320 numbers is known to 4 %, and the law of large numbers of skills to less.
         np.testing.assert_allclose(relative.sel(exponent=alpha), expected, rtol=0.16)
 

@@ -41,7 +41,7 @@ def test_the_steps_are_short_enough_at_any_time(start, accuracy):
     np.testing.assert_allclose(missing, expected, rtol=0, atol=accuracy)
 
 
-def test_a_skill_that_nobody_asks_for_stays_at_its_start():
+def test_a_skill_of_frequency_zero_keeps_its_initial_strength():
     missing = train_skills(
         np.array([1.0, 0.0]), np.array([1e3]), missing_strengths, target_scale=1.0, initial_strength=0.1
     )

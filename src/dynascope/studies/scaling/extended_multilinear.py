@@ -1,4 +1,4 @@
-"""Training of the model in which a skill is spread over many features."""
+"""Training of the extended multilinear model, in which a skill is a sum of many features."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from dynascope.training.descend import descend
 
 __all__ = ["train_extended", "train_with_features"]
 
-_START = 1e-4  # scale of the weights at the start
+_START = 1e-4  # scale of the initial weights
 
 
 def train_extended(
     inputs: np.ndarray, targets: np.ndarray, weights: np.ndarray, *, target_scale: float, steps: int
 ) -> np.ndarray:
-    """Train f = Σ_k a_k Σ_l B_kl e_kl by gradient descent from a small start.
+    """Train f = Σ_k a_k Σ_l B_kl e_kl by gradient descent from small initial weights.
 
     Args:
         inputs: The features e of each sample, those of one skill after the other, shape (n, skills · features).
         targets: Shape (n,).
-        weights: B at the start up to its scale, of the size of one, shape (skills, features).
-        target_scale: S, by which the learning rate is chosen.
+        weights: Initial B before scaling, of order one, shape (skills, features).
+        target_scale: S, which sets the learning rate.
         steps: Steps of descent.
 
     Returns:
-        a_k B_kl at the end, shape (skills, features).
+        The final a_k B_kl, shape (skills, features).
     """
     run = descend(
         _ExtendedMultilinear(np.ones(len(weights)), weights / np.sqrt(weights.shape[1])),
@@ -52,14 +52,14 @@ def train_with_features(
     target_scale: float,
     steps: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Train the model that has the first N of the features of all skills, on all inputs.
+    """Train the model with the first N features of all skills on all inputs.
 
     Args:
-        features: Values of those of each skill, shape (skills, n, N_c).
+        features: Values of the features of each skill, shape (skills, n, N_c).
         sign: The skill itself, ±1 on the n inputs.
         count: N.
         frequencies: P(k).
-        weights: B at the start up to its scale, shape (skills, N_c).
+        weights: Initial B before scaling, shape (skills, N_c).
         target_scale: S.
         steps: Steps of descent.
 
@@ -71,7 +71,7 @@ def train_with_features(
     inputs, shares = features * present[:, None], np.sqrt(skills * frequencies)
     blocks = np.zeros((skills, rows, skills, each))
     blocks[np.arange(skills), :, np.arange(skills)] = shares[:, None, None] * inputs
-    # As many rows for every skill, each times the root of the weight of its loss.
+    # Every skill has the same number of rows, each multiplied by the square root of its weight in the loss.
     samples, targets = blocks.reshape(-1, skills * each), target_scale * np.outer(shares, sign).ravel()
     coefficients = train_extended(samples, targets, weights, target_scale=target_scale, steps=steps)
     values = np.einsum("knl,kl->kn", inputs, coefficients) / target_scale

@@ -1,4 +1,4 @@
-"""Two-layer ReLU networks in single precision that start with weights of one size."""
+"""Two-layer ReLU networks in single precision with Gaussian initial weights of one standard deviation."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["gaussian_mlp"]
 
 
 def gaussian_mlp(widths: tuple[int, int, int], deviation: float, seed: int, *, present: int | None = None) -> MLP:
-    """A two-layer ReLU network in float32, all weights and hidden biases Gaussian, the bias of the output zero.
+    """A two-layer ReLU network in float32 with Gaussian weights and hidden biases and output bias zero.
 
     Args:
         widths: (d, hidden neurons, c).
         deviation: Standard deviation of the weights.
         seed: Seed of the draw.
-        present: Number of neurons that have weights, all by default; the others get no gradient, and so networks of
-            all widths have one shape.
+        present: Number of neurons with nonzero weights, by default all. The others receive no gradient, so that
+            networks of all widths have one shape.
     """
     draw = np.random.default_rng([seed, 3])
     inputs, hidden, outputs = widths

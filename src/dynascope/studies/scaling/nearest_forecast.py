@@ -1,4 +1,4 @@
-"""Whether several things come nearer to their own forecast than to that of another."""
+"""The claim that each of several curves reaches one half closer to its own forecast than to any other."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def nearest_claim(
     forecast: np.ndarray,
     around: Sequence[np.ndarray] = (),
 ) -> Claim:
-    """Half of each is reached nearer to its own forecast than to any other; all of them are judged together.
+    """The claim that each curve reaches one half closer to its own forecast than to any other, judged for all together.
 
-    So half way between two forecasts there is more than half of the one and less than half of the other. The value is
-    by how much it is more, or less, whichever is least; it is not known where no half way lies within the places.
+    Halfway between two forecasts, the first curve must then be above one half and the second below. The value of the
+    claim is the smallest of these margins. It is unknown if no midpoint lies within the measured range.
 
     Args:
-        name: Of the claim.
-        statement: The claim in words.
-        runs: Strengths that rise from none to one, shape (places, runs, things).
-        places: Where they were measured, increasing.
-        forecast: Where half of each is forecast, increasing.
-        around: The forecasts that are a standard error of the calibration less and more, where it has one.
+        name: Name of the claim.
+        statement: The claim as a sentence.
+        runs: Strengths that rise from zero to one, shape (places, runs, curves).
+        places: Measured places, increasing.
+        forecast: Forecast place of one half for each curve, increasing.
+        around: The forecasts one standard error of the calibration below and above, if it has an error.
     """
     edges = _edges(forecast)
     count = len(forecast)
@@ -48,9 +48,9 @@ def nearest_claim(
         means, variances = at_forecast.mean(axis=1), at_forecast.var(axis=1, ddof=1)
         number = at_forecast.shape[1]
         moved = [np.abs(over(_edges(each)).mean(axis=1) - means) for each in around]
-        # The networks that calibrate are others, so that both errors add as squares.
+        # Other networks calibrate the forecast, so the squares of both errors add.
         variances = variances + number * np.max([np.zeros(len(means)), *moved], axis=0) ** 2
-        # Below the least mean lies the low end of that one, whichever it is; above it, only one above them all.
+        # The low end is the least low end of any margin; the high end needs a bound on all margins together.
         below, above = (
             np.array([student_half(float(each), number, confidence) for each in variances])
             for confidence in (0.95, 1 - 0.05 / len(inside))
@@ -61,11 +61,11 @@ def nearest_claim(
 
 
 def _edges(forecast: np.ndarray) -> np.ndarray:
-    """Half way between forecasts; the first and the last have one neighbour, and reach as far on the other side."""
+    """Midpoints between forecasts, and their mirror images beyond the first and the last forecast."""
     middles = (forecast[1:] + forecast[:-1]) / 2
     return np.concatenate([2 * forecast[:1] - middles[:1], middles, 2 * forecast[-1:] - middles[-1:]])
 
 
 def strength_at(runs: np.ndarray, places: np.ndarray, place: float) -> np.ndarray:
-    """What each of the runs, of shape (places, runs), has at some place, on a line between the two around it."""
+    """The linear interpolation at some place of each run, given runs of shape (places, runs)."""
     return np.array([np.interp(place, places, run) for run in runs.T])

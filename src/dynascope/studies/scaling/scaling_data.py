@@ -1,4 +1,4 @@
-"""The loss of a model that learns the skills that its training set asks for, against the number of samples."""
+"""The loss of the multilinear model after long training, over the number of samples."""
 
 from __future__ import annotations
 
@@ -6,89 +6,101 @@ import math
 
 import numpy as np
 
+from dynascope.results import Chart, Comparison
 from dynascope.studies import Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, numbers, seed
 from dynascope.studies.scaling.skill_losses import losses_of_training_sets
-from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, ratio_chart
+from dynascope.studies.scaling.skill_simulation import (
+    SkillScaling,
+    exponent_chart,
+    fitted_exponents,
+    law_chart,
+    ratio_chart,
+)
 from dynascope.theory import papers
 from dynascope.theory.scaling_laws import data_law, fit
 from dynascope.theory.scaling_laws.resources import data_spread
 
-_LOSS = (0.03, "five standard errors of the mean over training sets; the law integrates over skills to 1e-4")
-_EXPONENT = (0.03, "five standard errors of a fit to such means over one decade, fewer over more")
+_LOSS = (0.03, "five standard errors of the mean over training sets; the integral over skills is accurate to 1e-4")
+_EXPONENT = (0.03, "five standard errors of a fit to these means over one decade; a wider range has smaller errors")
 _PREFACTOR = (0.015, "five standard errors of the mean over three sizes or more")
-_ERRORS = 5.0  # standard errors that are tolerated
+_ERRORS = 5.0  # tolerated standard errors
 
 
 class ScalingData(SkillScaling):
-    """The loss of the multilinear model after long training on D samples, which falls as D^−α/(α+1).
+    """The loss of the multilinear model after long training on D samples falls as D^−α/(α+1).
 
-    Compared are the mean loss over training sets, itself and over the power law; the exponent of a fit to it; and the
-    prefactor that it has with the exponent of theory, as the one of the fit is extrapolated to a single sample.
+    The study compares the mean loss over training sets, this loss relative to the power law, the exponent of a fit, and
+    the prefactor. The prefactor is taken at the predicted exponent, because the fit extrapolates its own prefactor to a
+    single sample.
     """
 
     exponents: list[float] = numbers(
         [0.3, 0.6, 0.9],
-        "α of the skill frequencies P(k) ∝ k^−(α+1), at least 0.2: below, the ranks of skills get too large to draw.",
+        "α of the skill frequencies P(k) ∝ k^−(α+1), at least 0.2; below, the ranks of drawn skills get too large.",
         least=0.2,
     )
     fewest_samples: int = count(300, "Smallest training set.")
     most_samples: int = count(30_000, "Largest training set.")
-    sizes: int = count(9, "Number of sizes, at equal ratios; a power law is fitted to three or more.", least=3)
+    sizes: int = count(
+        9, "Number of training-set sizes, spaced geometrically; a power-law fit needs at least three.", least=3
+    )
     training_sets: int = count(
-        600, "Number of training sets of each size, enough for an error of the mean of 0.6 %.", least=2
+        600, "Training sets of each size; the default gives the mean a standard error of 0.6 %.", least=2
     )
     seed: int = seed("Seed of the samples.")
 
     reference = Reference.of(
         papers.SKILLS,
-        "After long training the loss of the multilinear model falls with the number of samples by the power "
-        "α/(α + 1), with a prefactor that is known.",
+        "After long training the loss of the multilinear model falls as the power −α/(α + 1) of the number of "
+        "samples, with a known prefactor.",
     )
     law = "samples"
     told = (
         *SkillScaling.told,
-        "Infinitely many skills, each with a neuron; {training_sets} training sets of each size.",
-        "Training goes on until nothing that the samples tell is left to learn.",
+        "Infinitely many skills with one neuron each; {training_sets} training sets of each size.",
+        "Training continues until every skill in the training set is learned.",
     )
     axes = ("exponent", "samples")
     along = ("samples", "exponent")
     title = "The scaling law of data"
-    question = "How much does more data help when most of what there is to learn is rare?"
-    figures = (
-        law_chart(
-            "samples",
-            "The loss after long training on so many samples, in the mean over {parameters.training_sets} training "
-            "sets.",
-            points=True,
-        ),
-        ratio_chart(
-            "samples",
-            "The same loss over its power law, with standard errors of the mean over training sets; dashed is the "
-            "exact mean over all of them.",
-            points=True,
-            error="loss_over_law_standard_error",
-        ),
-        exponent_chart("α/(α + 1)"),
-    )
-    meaning = (
-        "A model is trained to the end on {parameters.fewest_samples} to {parameters.most_samples} samples, each of "
-        "which asks for one of endlessly many skills, the k-th with a frequency in proportion to 1/k¹⁺ᵅ. It learns "
-        "the skills that its samples happen to show, so that the loss is the share of those that they do not. It falls "
-        f"with the fitted exponent {FITTED}. How much more data helps is so set by how rare the rare things are. In "
-        "the model a single sample teaches its skill; a network needs more (see the study emergence-data)."
-    )
+    question = "How fast does the loss fall with more data when most skills are rare?"
     minutes = 0.6
     names = {
         **SkillScaling.names,
         "standard_error": ("standard error of the loss", "1"),
-        "fitted_prefactor": ("prefactor of the power law, fitted", "1"),
+        "fitted_prefactor": ("fitted prefactor of the power law", "1"),
     }
     tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)
     tiny = {"exponents": [0.4, 0.7], "most_samples": 10_000, "sizes": 5, "training_sets": 320}
 
+    def figures(self, result: Comparison) -> list[Chart]:
+        """The loss, the loss relative to its power law, and the fitted exponents."""
+        caption = (
+            f"Loss after long training over the number of samples, averaged over {self.training_sets} training sets."
+        )
+        ratio = (
+            "The same loss relative to its power law, with standard errors of the mean over training sets. The dashed "
+            "curve is the exact mean over all training sets."
+        )
+        return [
+            law_chart("samples", caption, result, points=True),
+            ratio_chart("samples", ratio, points=True, error="loss_over_law_standard_error"),
+            exponent_chart("α/(α + 1)"),
+        ]
+
+    def meaning(self, result: Comparison) -> str:
+        """How the rare skills set the value of more data, with the fitted exponents."""
+        return (
+            f"The model is trained to convergence on {self.fewest_samples} to {self.most_samples} samples. Each sample "
+            "requires one of infinitely many skills; the frequency of skill k is proportional to 1/k¹⁺ᵅ. The model "
+            "learns the skills in its training set, so its loss is proportional to the total frequency of the absent "
+            f"ones. Theory predicts loss ∝ D^(−α/(α + 1)). The fitted exponent is {fitted_exponents(result)}. In this "
+            "model one sample is enough to learn a skill; a neural network needs more (see the study emergence-data)."
+        )
+
     def trained(self) -> Values:
-        """Draw training sets, train on each of them by gradient flow, and fit power laws to the mean losses."""
+        """Draw training sets, train on each by gradient flow, and fit power laws to the losses."""
         samples, sets = self._amounts, self.training_sets
         losses = losses_of_training_sets(self._exponents, samples, sets, self.seed, **self._model)
         fits = [fit(each, samples, window=(self.fewest_samples, self.most_samples), floor=0.0) for each in losses]
@@ -104,19 +116,19 @@ class ScalingData(SkillScaling):
         }
 
     def exact(self) -> Values:
-        """The mean over all training sets, and the power law in it."""
+        """The mean loss over all training sets, and its power law."""
         losses = [data_law(self._amounts, alpha, **self._model) for alpha in self._exponents]
         return self._expected(losses, self._amounts)
 
     def check(self) -> None:
-        """Means over training sets are known as well as the tolerances ask."""
+        """The number of training sets is large enough for the tolerances."""
         super().check()
         self._check_span("samples")
         alpha = self._exponents
         spread = np.array([data_spread(self.fewest_samples, each) for each in alpha])
-        # Over a decade the exponent of a fit varies by so much of the spread of a loss, relative to α/(α + 1).
+        # Relative spread of the exponent of a fit over one decade, given that of a loss.
         slope = spread * (alpha + 1) / (3 * alpha)
         needed = math.ceil((_ERRORS * max(spread.max() / _LOSS[0], slope.max() / _EXPONENT[0])) ** 2)
-        sets, remedy = self.training_sets, f"choose {needed} or more, or larger sets"
-        problem = f"training_sets is {sets}, and the loss of small ones varies by {spread.max():.1%}"
+        sets, remedy = self.training_sets, f"choose {needed} or more, or larger fewest_samples"
+        problem = f"training_sets is {sets}, and the loss varies by {spread.max():.1%} between the smallest sets"
         self.require(sets >= needed, "training_sets", remedy, problem=problem)

@@ -1,4 +1,4 @@
-"""The loss of a model that learns skills one after the other, against time: a power law, and where it ends."""
+"""The loss of the multilinear model over training time: a power law, and the time at which it ends."""
 
 from __future__ import annotations
 
@@ -8,128 +8,140 @@ import warnings
 import numpy as np
 import xarray as xr
 
+from dynascope.results import Chart, Comparison
 from dynascope.studies import Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, positive
 from dynascope.studies.scaling.skill_losses import losses_in_time
-from dynascope.studies.scaling.skill_simulation import FITTED, SkillScaling, exponent_chart, law_chart, ratio_chart
+from dynascope.studies.scaling.skill_simulation import (
+    SkillScaling,
+    exponent_chart,
+    fitted_exponents,
+    law_chart,
+    ratio_chart,
+)
 from dynascope.theory import papers
 from dynascope.theory.scaling_laws import MisfitWarning, fit, missing_loss, time_law, time_window
 from dynascope.theory.scaling_laws.finite_task import smooth_steps
 
-_LOSS = (2e-4, "the law integrates over skills, which costs 1e-4 when no more than one of them is being learned")
+_LOSS = (
+    2e-4,
+    "the law replaces the sum over skills by an integral, an error of 1e-4 when only one skill is being learned",
+)
 _EXPONENT = (
     1e-3,
-    "within its window the law bends by its first and last skills, by 7e-4 where α and the window are small",
+    "the first and last skills bend the law within its window, by up to 7e-4 where α and the window are small",
 )
-_PREFACTOR = (2e-3, "as for the exponent, and extrapolated from the window to a single step")
-_SMALL = 0.05  # start over S, up to which the growth of the last skills hardly matters
+_PREFACTOR = (2e-3, "the error of the exponent, extrapolated from the window to a single step")
+_SMALL = 0.05  # R/S up to which the growth of the last skills is negligible
 
 
 class ScalingTime(SkillScaling):
-    """The loss of the multilinear model on fresh samples, which falls as T^−α/(α+1) until it runs out of skills.
+    """The loss of the multilinear model on fresh samples falls as T^−α/(α+1) until all skills are learned.
 
-    Compared are the loss, itself and over the power law, with the law of finitely many skills, from the time on at
-    which several skills are being learned at once; and the exponent and the prefactor of a fit, where the loss of the
-    skills that an infinite task would have too is added first. What the fit is without it (`uncorrected_exponent`) is
-    shown and not judged: with few skills or a small α it is too large.
+    The study compares the loss, and the loss relative to the power law, with the law for finitely many skills, from the
+    time at which several skills are learned at once. It also compares the exponent and the prefactor of a fit. Before
+    fitting, it adds the loss of the skills that an infinite task would have beyond the last one. The exponent without
+    this correction (`uncorrected_exponent`) is shown and not judged: with few skills or a small α it is too large.
     """
 
-    learning_rate: float = positive(
-        1.0, "η, the gradient-flow time of a step; the power law is in steps, which are small ones."
-    )
+    learning_rate: float = positive(1.0, "η, the gradient-flow time of one step; the power law counts small steps.")
     skills: int = count(50_000, "Number of skills, and of neurons.")
-    times: int = count(
-        120, "Number of times at which the loss is recorded, of which a fit needs enough in its window.", least=40
-    )
+    times: int = count(120, "Number of recorded times; the fit needs enough of them in its window.", least=40)
 
     reference = Reference.of(
         papers.SKILLS,
-        "The loss of the multilinear model falls with time by the power α/(α + 1), with a prefactor that is known, "
-        "until the skills run out.",
+        "The loss of the multilinear model falls as the power −α/(α + 1) of training time, with a known prefactor, "
+        "until all skills are learned.",
     )
     law = "time"
-    told = (*SkillScaling.told, "{skills} skills, each with a neuron, and fresh samples without end.")
+    told = (*SkillScaling.told, "{skills} skills with one neuron each; every step uses fresh samples.")
     axes = ("exponent", "time")
     along = ("time", "exponent")
     title = "The scaling law of training time"
-    question = (
-        "How does the loss fall with training time when there are many things to learn, and most of them are rare?"
-    )
-    figures = (
-        law_chart(
-            "time",
-            "The loss over training time, for each α, by which skills get rarer: a power of time is straight "
-            "between logarithmic axes. Straight and dashed is the power law; dashed upon each curve is the exact law "
-            "for as many skills as there are, which leaves the power law when the skills run out.",
-            decades=5,
-        ),
-        ratio_chart(
-            "time",
-            "The same loss over its power law. At one the power law holds: it begins when several skills are being "
-            "learned at once, and ends when none is left.",
-        ),
-        exponent_chart("α/(α + 1)"),
-    )
-    meaning = (
-        "A model learns {parameters.skills} skills, each with weights of its own; the k-th is asked for with a "
-        "frequency in proportion to 1/k¹⁺ᵅ, so that few are common and most are rare. Each is learned rather "
-        "suddenly, the rare ones later, and their sum makes the loss fall as a power of time: with the fitted exponent "
-        f"{FITTED}. A smooth law of the whole can so be made of abrupt steps of its parts. The model has its skills "
-        "built in and none gets in the way of another, which is not so in a network."
-    )
+    question = "How does the loss fall with training time when there are many skills, and most of them are rare?"
     minutes = 0.2
     names = {
         **SkillScaling.names,
-        "uncorrected_exponent": ("exponent with which the loss decays, uncorrected for missing skills", "1"),
+        "uncorrected_exponent": ("decay exponent of the loss, uncorrected for missing skills", "1"),
     }
     tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)
     tiny = {"exponents": [0.4, 0.8], "skills": 5000}
 
+    def figures(self, result: Comparison) -> list[Chart]:
+        """The loss, the loss relative to its power law, and the fitted exponents."""
+        caption = (
+            "Loss over training time for each α; a larger α makes the skill frequencies decay faster. The straight "
+            "dashed lines are the power laws. The dashed curves are the exact law for finitely many skills, which "
+            "leaves the power law once most skills are learned."
+        )
+        ratio = (
+            "Loss relative to its power law. A value of one means that the power law holds: from the time at which "
+            "several skills are learned at once to the time at which the last ones are learned."
+        )
+        return [
+            law_chart("time", caption, result, decades=5),
+            ratio_chart("time", ratio),
+            exponent_chart("α/(α + 1)"),
+        ]
+
+    def meaning(self, result: Comparison) -> str:
+        """How sudden steps add up to a power law, with the fitted exponents."""
+        return (
+            f"The model learns {self.skills} skills, each with weights of its own. The frequency of skill k is "
+            "proportional to 1/k¹⁺ᵅ, so a few skills are common and most are rare. Each skill is learned abruptly, the "
+            "rarer ones later. Theory predicts that these steps add up to a smooth power law, loss ∝ T^(−α/(α + 1)). "
+            f"The fitted exponent, corrected for the finite number of skills, is {fitted_exponents(result)}. The "
+            "skills of this model are built in and do not interfere with each other; the skills of a neural network "
+            "can."
+        )
+
     def trained(self) -> xr.Dataset:
-        """Train on fresh samples by gradient flow, and fit power laws."""
+        """Train on fresh samples by gradient flow and fit power laws."""
         losses = losses_in_time(self._exponents, self.skills, self._amounts, **self._model)
-        # The skills that are missing would not have left their start either.
+        # Skills beyond the last one would still be at their initial strength.
         never = self.target_scale - self.initial_strength
         missing = [missing_loss(alpha, self.skills, target_scale=never) for alpha in self._exponents]
         cases = list(zip(losses, self._windows, missing, strict=True))
         fits = [fit(loss, self._steps, window=window, floor=0.0, missing=known) for loss, window, known in cases]
         with warnings.catch_warnings():
-            # Without the missing skills the loss is no power law, which the study shows.
+            # Without the missing skills the loss is no power law; the study shows this.
             warnings.simplefilter("ignore", MisfitWarning)
             raw = [fit(loss, self._steps, window=window, floor=0.0).exponent for loss, window, _ in cases]
         values = {**self._fitted(losses, self._steps, fits), "uncorrected_exponent": ("exponent", raw)}
         return self.record(values, windows=[list(each.window) for each in fits])
 
     def exact(self) -> Values:
-        """The law of finitely many skills, from when it holds for all tasks, and the power law in it."""
+        """The law for finitely many skills, from the time at which it holds for every α, and its power law."""
         steps = self._steps[self._steps >= max(low for low, _ in self._windows)]
         losses = [time_law(steps, alpha, **self._theory) for alpha in self._exponents]
         return {**self._expected(losses, steps), "time": ("time", self.learning_rate * steps)}
 
     def check(self) -> None:
-        """There is a window in which each task follows its power law."""
+        """Every α has a window of time in which the loss follows its power law."""
         super().check()
         for alpha, (low, high) in zip(self._exponents, self._windows, strict=True):
-            problem = f"of {self.skills} skills with α = {alpha:g} a law ends at {high:.3g} and begins at {low:.3g}"
-            remedy = "take more skills, a larger exponent or another start"
+            problem = (
+                f"for {self.skills} skills and α = {alpha:g} the power law holds only from step {low:.3g} to {high:.3g}"
+            )
+            remedy = "choose more skills, a larger exponent or another initial_strength"
             self.require(high >= 20 * low, "skills", remedy, problem=problem)
 
     @functools.cached_property
     def _spans(self) -> list[tuple[float, float]]:
-        """The steps between which the first skills of each task have been learned and its last ones not yet."""
+        """For each α, the steps at which the first skills have been learned and at which the last ones begin to be."""
         return [time_window(alpha, **self._theory) for alpha in self._exponents]
 
     @functools.cached_property
     def _windows(self) -> list[tuple[float, float]]:
-        """Those between which each task also follows its power law smoothly."""
-        # The last skills, which the fit takes to be at their start, have grown from it in proportion to it.
+        """For each α, the steps between which the loss follows its power law smoothly."""
+        # The fit assumes that the last skills are at their initial strength; they have grown in proportion to it.
         grown = min(1.0, _SMALL * self.target_scale / self.initial_strength)
         starts = [smooth_steps(alpha, **self._theory) for alpha in self._exponents]
         return [(start, high * grown) for start, (_, high) in zip(starts, self._spans, strict=True)]
 
     @functools.cached_property
     def _steps(self) -> np.ndarray:
-        """From before the first skill until the last window ends, where the other tasks have been learned."""
+        """From before the first skill is learned until the last window ends."""
         low, high = zip(*self._spans, strict=True)
         return np.geomspace(0.02 * min(low), max(high), self.times)
 

@@ -1,4 +1,4 @@
-"""The loss of the multilinear model after training, on skills of frequency k^−(α+1), against each of its resources."""
+"""The loss of the trained multilinear model on skills of frequency k^−(α+1), over each of its resources."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dynascope.tasks.parity.skills import skill_frequencies
 
 __all__ = ["losses_in_time", "losses_of_models", "losses_of_sizes", "losses_of_training_sets"]
 
-_AFTER = 35.0  # e-folds after the last skill was half learned, from which on no digit is left to learn
+_AFTER = 35.0  # e-folds between half-learning of the last skill and the end of training
 
 
 def losses_in_time(exponents: np.ndarray, skills: int, times: np.ndarray, **model: float) -> np.ndarray:
-    """On fresh samples at gradient-flow times.
+    """The loss on fresh samples at gradient-flow times.
 
     Args:
         exponents: α of each task.
@@ -34,9 +34,9 @@ def losses_in_time(exponents: np.ndarray, skills: int, times: np.ndarray, **mode
 
 
 def losses_of_sizes(exponents: np.ndarray, skills: int, neurons: np.ndarray, **model: float) -> np.ndarray:
-    """Of models with neurons for their most frequent skills at the end of training, shape (exponents, sizes)."""
+    """The final loss of models with neurons for the most frequent skills, shape (exponents, sizes)."""
     frequencies = np.array([skill_frequencies(skills, alpha) for alpha in exponents])
-    # A smaller model is padded with skills that are never asked for and do not count.
+    # Smaller models are padded with skills of frequency zero.
     present = frequencies[:, None, : neurons[-1]] * (np.arange(neurons[-1]) < neurons[:, None])
     absent = np.array([[each[number:][::-1].sum() for number in neurons] for each in frequencies])
     end = _end(float(frequencies[:, neurons[-1] - 1].min()), **model)
@@ -44,10 +44,10 @@ def losses_of_sizes(exponents: np.ndarray, skills: int, neurons: np.ndarray, **m
 
 
 def losses_of_models(exponents: np.ndarray, neurons: np.ndarray, times: np.ndarray, **model: float) -> np.ndarray:
-    """Of models with neurons for some of infinitely many skills, each trained for times of its own.
+    """The loss of models with neurons for some of infinitely many skills, each trained for different times.
 
-    As no skill enters the gradient of another, the first N skills of the largest model learn as those of a model with N
-    neurons do, and it is trained for all.
+    No skill enters the gradient of another. The first N skills of the largest model therefore learn like those of a
+    model with N neurons, and only the largest model is trained.
 
     Args:
         exponents: α of each task.
@@ -70,10 +70,10 @@ def losses_of_models(exponents: np.ndarray, neurons: np.ndarray, times: np.ndarr
 def losses_of_training_sets(
     exponents: np.ndarray, samples: np.ndarray, sets: int, seed: int, **model: float
 ) -> np.ndarray:
-    """Of all data at the end of training on sets of samples of infinitely many skills.
+    """The test loss after long training on sets of samples of infinitely many skills.
 
-    Skills with equally many samples start equal and are pulled equally, so that one stands for all of them; and as a
-    share d/D in the time D t does what a share d does in the time t, for those of sets of all sizes.
+    Skills with equal numbers of samples follow the same trajectory, so one of them is trained for all. A share d/D over
+    the time D t has the same effect as a share d over the time t, so this also covers training sets of all sizes.
 
     Args:
         exponents: α of each task.
@@ -95,14 +95,14 @@ def losses_of_training_sets(
 
 
 def _drawn(draw: np.random.Generator, alpha: float, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """A training set: the numbers of samples that skills have in it, and how frequent those of each number are."""
+    """The sample counts in a random training set, and the total frequency of the skills with each count."""
     ranks, counts = np.unique(draw.zipf(alpha + 1, samples), return_counts=True)
     found, place = np.unique(counts, return_inverse=True)
     return found, np.bincount(place, ranks.astype(np.float64) ** -(alpha + 1)) / zeta(alpha + 1)
 
 
 def _end(share: float, *, target_scale: float, initial_strength: float) -> np.ndarray:
-    """The time at which nothing is left to learn of a skill that this share of the samples asks for."""
+    """The time at which a skill required by this share of the samples is learned to machine precision."""
     return np.array([(math.log(target_scale / initial_strength - 1) + _AFTER) / (2 * target_scale * share)])
 
 
@@ -116,5 +116,5 @@ def _expected(missing: Any, frequencies: Any) -> Any:
 
 
 def _present(missing: Any, frequencies: Any, neurons: Any) -> Any:
-    """Of the skills that there are neurons for, for every number of neurons."""
+    """The loss of the skills with a neuron, for every number of neurons."""
     return jnp.cumsum(frequencies * missing**2, axis=-1)[..., neurons - 1] / 2

@@ -1,4 +1,4 @@
-"""How much of a resource every skill needs, forecast from what one skill needs that is learned alone."""
+"""The amount of a resource that each skill needs, forecast from the need of one skill learned alone."""
 
 from __future__ import annotations
 
@@ -7,162 +7,146 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
 from dynascope.errors import InputError
-from dynascope.results import Chart
 from dynascope.studies import Values
-from dynascope.studies.scaling.emergence_study import EmergenceStudy
+from dynascope.studies.scaling.emergence_experiment import EmergenceExperiment
 from dynascope.studies.scaling.nearest_forecast import nearest_claim, strength_at
 from dynascope.theory.skills import Need
 from dynascope.theory.skills.training_set import Definition
 
-__all__ = ["CLAIM_CHART", "QUARTER", "SkillNeeds", "half_chart", "strength_chart"]
+__all__ = ["QUARTER", "SkillNeeds"]
 
 _DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equivalent": "loss_equivalent"}
 
-_NO_LOSS = 1e-12  # of single precision, in which networks are trained
-_MOST_OFF = 0.9  # of a forecast, so that it stays above zero
-QUARTER = 0.25  # a strength that is off by less is nearer to one half than to none or all of a skill
-
-CLAIM_CHART = Chart(
-    "change",
-    "hypothesis",
-    "With 95 % intervals over independent runs. First what decides: half way between the forecasts for two skills, by "
-    "how much networks are past one half of the first, or short of one half of the second, whichever is least; the "
-    "claim is that it is above zero. Then by how much networks have more or less than is forecast.",
-    interval=("low", "high"),
-    title="Networks against the forecast",
-    y_label="difference of strengths",
-    points=True,
-)
+_NO_LOSS = 1e-12  # smallest loss that single precision resolves
+_MOST_OFF = 0.9  # largest relative error of a forecast, so that its lower end stays above zero
+QUARTER = 0.25  # a strength within this distance of one half is closer to one half than to zero or one
 
 
-def strength_chart(resource: str, caption: str, **options: Any) -> Chart:
-    """The strength of every skill over a resource, and its forecast."""
-    named = {"title": "Skills emerge one after the other", "error": "strength_error"}
-    return Chart("strength", resource, caption, points=True, **named, **options)
+class SkillNeeds(EmergenceExperiment):
+    """Networks trained with several amounts of a resource, samples or neurons, and the forecast for every skill.
 
-
-def half_chart(resource: str, way: str, **options: Any) -> Chart:
-    """The amount of a resource with which half of each skill is learned, and its forecast."""
-    caption = (
-        f"The number of {resource} {way} which half of a skill is learned. Networks needed between "
-        f"{{observed.half_{resource}_ratio:least}} and {{observed.half_{resource}_ratio:most}} times what is forecast "
-        "(dashed)."
-    )
-    title = f"How many {resource} each skill needs"
-    return Chart(f"half_{resource}", "skill", caption, points=True, title=title, **options)
-
-
-class SkillNeeds(EmergenceStudy):
-    """What the studies of samples and of neurons share: networks that learn all skills, and their forecast.
-
-    The verdict is on the claim `forecast`: networks learn half of every skill nearer to the amount that is forecast for
-    it than to that of any other skill. So half way between two forecasts they must have more than half of the one skill
+    The claim `forecast` decides the verdict: networks learn half of every skill at an amount closer to the forecast for
+    this skill than to that for any other. Halfway between two forecasts they must then have more than half of one skill
     and less than half of the other.
 
-    `resource` is the field that has the amounts of the resource, and the first of `axes`; `along_axis` the function by
-    which amounts are near or far from each other, and `calibrate` the theory that says what one skill needs. A study
-    states `_alone`, amounts for networks that learn one skill, with the strength R/S and the loss over ½ S² of
-    independent runs, shape (amounts, runs); `_law`, the strength of every skill at every amount; `_forecast_half`, the
-    amount at which half of each is learned; and `_differences`, what else is claimed of runs of shape (amounts, runs,
-    skills).
+    A subclass names the study's field of amounts (`resource`), the function under which distances between amounts are
+    measured (`along_axis`), the theory that calibrates the need of one skill (`calibrate`), and the calibration data
+    (`calibrated_on`). It implements `alone`, `law`, `half_forecast` and `differences`.
     """
 
     resource: ClassVar[str]
     along_axis: ClassVar[Callable[[Any], Any]]
     calibrate: ClassVar[Callable[..., Need]]
-    along = ("skill",)
-    judged_claims = ("forecast",)
-
-    def labels(self) -> Values:
-        """Amounts and skills."""
-        return {**super().labels(), self.resource: self._amounts}
+    calibrated_on: ClassVar[str]
 
     if TYPE_CHECKING:
 
-        def _alone(self) -> tuple[list[int], np.ndarray, np.ndarray]: ...
-        def _law(self, needed: float, definition: Definition) -> np.ndarray: ...
-        def _differences(self, runs: np.ndarray) -> list[Claim]: ...
+        def alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
+            """Amounts, and R/S and loss over ½ S² of networks that learn one skill, shape (amounts, runs)."""
+            ...
+
+        def law(self, needed: float, definition: Definition) -> np.ndarray:
+            """The strength of every skill at every amount, if one skill needs this much."""
+            ...
+
+        def differences(self, runs: np.ndarray) -> list[Claim]:
+            """Further claims on strengths of shape (amounts, runs, skills)."""
+            ...
+
         @property
-        def _forecast_half(self) -> np.ndarray: ...
+        def half_forecast(self) -> np.ndarray:
+            """The forecast amount at which half of each skill is learned."""
+            ...
 
     @property
-    def _amounts(self) -> list[int]:
-        return getattr(self, self.resource)
+    def amounts(self) -> list[int]:
+        """The amounts of the resource."""
+        return getattr(self.study, self.resource)
 
-    def _observed(self, runs: np.ndarray, losses: np.ndarray) -> dict[str, Any]:
-        """What is recorded of networks.
+    def measured(self, runs: np.ndarray, losses: np.ndarray) -> dict[str, Any]:
+        """Statistics of networks that learn all skills.
 
         Args:
             runs: R/S of independent runs, shape (amounts, runs, skills).
             losses: Mean loss over ½ S², shape (amounts, skills).
         """
         mean = runs.mean(axis=1)
-        half = np.array([self._half(curve) for curve in mean.T])
+        half = np.array([self.half(curve) for curve in mean.T])
         return {
             "strength": mean,
             "loss_equivalent": 1 - np.sqrt(losses),
             "strength_error": runs.std(axis=1, ddof=1) / np.sqrt(runs.shape[1]),
             f"half_{self.resource}": ("skill", half),
-            f"half_{self.resource}_ratio": ("skill", half / self._forecast_half),
-            "loss": (self.resource, self.target_scale**2 / 2 * losses @ self._task.frequencies),
+            f"half_{self.resource}_ratio": ("skill", half / self.half_forecast),
+            "loss": (self.resource, self.study.target_scale**2 / 2 * losses @ self.task.frequencies),
         }
 
-    def _reported(self, runs: np.ndarray, *, undecided: str = "") -> dict[str, Any]:
-        """Report on the claims; with a reason why the runs cannot decide them, as undecided."""
-        claims = [self._nearest(runs), *self._differences(runs)]
+    def claims(self, runs: np.ndarray, *, undecided: str = "") -> dict[str, Any]:
+        """Report on the claims, all of them undecided if a reason is given."""
+        claims = [self.nearest(runs), *self.differences(runs)]
         return report_claims([each.if_known(not undecided, undecided) for each in claims])
 
-    def _nearest(self, runs: np.ndarray) -> Claim:
-        """With an interval over the networks that learn all skills and over those that learn one."""
-        statement = "Half of every skill is learned nearer to where that is forecast than to where it is of another."
-        places, need = self.along_axis(np.array(self._amounts)), self._needs["correlation"]
+    def nearest(self, runs: np.ndarray) -> Claim:
+        """The claim `forecast`, with an interval that covers both training runs and calibration."""
+        statement = (
+            "Networks learn half of every skill at an amount closer to the forecast for this skill than to that for "
+            "any other."
+        )
+        places, need = type(self).along_axis(np.array(self.amounts)), self.needs["correlation"]
         off = min(need.error / need.needed, _MOST_OFF)
-        forecast, *around = (self.along_axis(self._forecast_half * (1 + each)) for each in (0, -off, off))
+        forecast, *around = (type(self).along_axis(self.half_forecast * (1 + each)) for each in (0, -off, off))
         return nearest_claim("forecast", statement, runs, places, forecast, around)
 
-    def _strength_at(self, runs: np.ndarray, skill: int, amount: float) -> np.ndarray:
-        """The strength of a skill, counted from zero, in each run at some amount."""
-        return strength_at(runs[..., skill], self.along_axis(np.array(self._amounts)), float(self.along_axis(amount)))
+    def strength_at(self, runs: np.ndarray, skill: int, amount: float) -> np.ndarray:
+        """The interpolated strength of a skill, counted from zero, in each run at some amount."""
+        places, place = (type(self).along_axis(np.array(each)) for each in (self.amounts, amount))
+        return strength_at(runs[..., skill], places, float(place))
 
-    def _inside(self, amounts: np.ndarray) -> list[int]:
-        """The skills of which these lie among the amounts."""
-        return np.flatnonzero((amounts >= self._amounts[0]) & (amounts <= self._amounts[-1])).tolist()
+    def inside(self, amounts: np.ndarray) -> list[int]:
+        """The skills whose entry of `amounts` lies within the range of trained amounts."""
+        return np.flatnonzero((amounts >= self.amounts[0]) & (amounts <= self.amounts[-1])).tolist()
 
-    def _predicted(self, exact: Mapping[str, Any], **said: Any) -> xr.Dataset:
-        """The record of what theory says exactly and of the forecast, with the needs of one skill and their errors."""
-        for name, need in self._needs.items():
+    def forecast(self) -> dict[str, Any]:
+        """The forecast strengths by either definition, and the amounts at which half of each skill is learned."""
+        laws = {name: self.law(self.needs[of].needed, of) for name, of in _DEFINITIONS.items()}
+        return {**laws, f"half_{self.resource}": ("skill", self.half_forecast)}
+
+    def said(self) -> Values:
+        """The calibrated needs of one skill and their errors."""
+        said: dict[str, Any] = {"calibration": self.calibrated_on}
+        for name, need in self.needs.items():
             said |= {f"needed_{name}": need.needed, f"needed_{name}_error": need.error}
-        laws = {name: self._law(self._needs[of].needed, of) for name, of in _DEFINITIONS.items()}
-        forecast = {**exact, **laws, f"half_{self.resource}": ("skill", self._forecast_half)}
-        return self.record(forecast, theory=self.theory, reference=self.reference.paper, **said)
+        return said
 
     @functools.cached_property
-    def _needs(self) -> Mapping[Definition, Need]:
-        """What one skill needs, by either definition."""
-        amounts, strength, loss = self._alone()
+    def needs(self) -> Mapping[Definition, Need]:
+        """The need of one skill by either definition of strength."""
+        amounts, strength, loss = self.alone()
         root = np.sqrt(np.maximum(loss.mean(axis=1, keepdims=True), _NO_LOSS))
-        # The root of the mean loss, and by how much each run moves it.
+        # The root of the mean loss, and the first-order contribution of each run to it.
         curves: dict[Definition, np.ndarray] = {
             "correlation": strength,
             "loss_equivalent": 1 - root - (loss - root**2) / (2 * root),
         }
         try:
-            return {name: self._need(amounts, runs, name) for name, runs in curves.items()}
+            return {name: self.need(amounts, runs, name) for name, runs in curves.items()}
         except InputError as error:
             raise InputError(
                 f"networks that learn one skill with {amounts[0]} to {amounts[-1]} {self.resource} do not pass half "
-                "of it",
+                "strength",
                 argument=self.resource,
-                value=self._amounts,
+                value=self.amounts,
                 remedy="choose a wider range, or more steps",
             ) from error
 
-    def _need(self, amounts: list[int], runs: np.ndarray, definition: Definition) -> Need:
-        """Of the mean over runs; the error is what amounts leave open, and that of the mean where it passes half."""
+    def need(self, amounts: list[int], runs: np.ndarray, definition: Definition) -> Need:
+        """The need of one skill from strengths of shape (amounts, runs).
+
+        Its error combines the spacing of the amounts with the standard error of the mean strength at half strength.
+        """
         mean = runs.mean(axis=1)
         need = type(self).calibrate(amounts, mean, definition=definition)
         after = int(np.searchsorted(amounts, need.half))
@@ -170,8 +154,8 @@ class SkillNeeds(EmergenceStudy):
         scatter = strength_at(runs, np.array(amounts), need.half).std(ddof=1) / np.sqrt(runs.shape[1]) / slope
         return need._replace(error=float(np.hypot(need.error, scatter * need.needed / need.half)))
 
-    def _half(self, strength: np.ndarray) -> float:
-        """The amount at which the strength is one half: at most the first, infinite if it does not get there."""
+    def half(self, strength: np.ndarray) -> float:
+        """The amount with half strength: the first amount if all have more, infinite if all have less."""
         if strength[0] >= 0.5:
-            return float(self._amounts[0])
-        return type(self).calibrate(self._amounts, strength).half if strength.max() >= 0.5 else float("inf")
+            return float(self.amounts[0])
+        return type(self).calibrate(self.amounts, strength).half if strength.max() >= 0.5 else float("inf")

@@ -1,4 +1,4 @@
-"""What is read of every skill in a network while it is trained."""
+"""Measurements of every skill in a network during training."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["SkillReading"]
 
 @dataclasses.dataclass(frozen=True)
 class SkillReading:
-    """A quantity of every skill in a network; equal readings are equal, so that a compiled program is found again.
+    """A quantity of every skill in a network; equal readings share a compiled program.
 
     Attributes:
         parity: The task.
-        quantity: "strength", R/S, or "skill_loss", over ½ S².
-        samples: Samples of each skill from which to estimate, where there are too many inputs for all.
+        quantity: "strength" for R/S, or "skill_loss" for the loss over ½ S².
+        samples: Samples of each skill for an estimate, if there are too many inputs for an exact value.
     """
 
     parity: SparseParity

@@ -1,4 +1,4 @@
-"""What the studies of the scaling laws share: skills that are learned one after the other, and power laws in them."""
+"""The multilinear model of skills and power laws of its loss, shared by the studies of scaling laws."""
 
 from __future__ import annotations
 
@@ -9,30 +9,27 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dynascope.results import Chart
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 from dynascope.studies import Study, Values
 from dynascope.studies.fields import numbers, positive
 from dynascope.theory.scaling_laws import PowerLaw, PowerLawFit, power_laws
 
-__all__ = ["FITTED", "SkillScaling", "exponent_chart", "law_chart", "ratio_chart"]
+__all__ = ["SkillScaling", "exponent_chart", "fitted_exponents", "law_chart", "ratio_chart"]
 
-FITTED = (
-    "{observed.decay_exponent:first} for α = {observed.exponent:first} and {observed.decay_exponent:last} for α = "
-    "{observed.exponent:last}, where theory says {predicted.decay_exponent:first} and {predicted.decay_exponent:last}"
-)
-_LONGEST = 150.0  # ln c of skills that are sure to be learned before they are left alone, at 200
+_LONGEST = 150.0  # largest ln c; training stops updating a skill that is within e^−200 of its limit
 
 
 class SkillScaling(Study):
-    """Skills of frequency P(k) ∝ k^−(α+1), learned from a small start: losses over a resource, the second of `axes`.
+    """Loss of the multilinear model on skills of frequency P(k) ∝ k^−(α+1), over a resource, the second of `axes`.
 
-    It states that resource as `theory.scaling_laws.ScalingLaws` has it (`law`), and its amounts.
+    A subclass names the resource's field of `theory.scaling_laws.ScalingLaws` in `law`.
     """
 
     exponents: list[float] = numbers([0.3, 0.6, 0.9], "α of the skill frequencies P(k) ∝ k^−(α+1).", above=0.0)
     target_scale: float = positive(1.0, "S, the strength of a learned skill.")
     initial_strength: float = positive(
-        0.01, "R₀, the strength at the start of every skill that has a neuron, below half of S."
+        0.01, "R₀, the initial strength of every skill that has a neuron, below half of S."
     )
 
     names = {
@@ -40,15 +37,15 @@ class SkillScaling(Study):
         "loss_over_law": ("loss relative to its power law", "1"),
         "power_law": ("power law of the loss", "1"),
         "prefactor": ("prefactor of the power law", "1"),
-        "decay_exponent": ("exponent with which the loss decays", "1"),
+        "decay_exponent": ("decay exponent of the loss", "1"),
     }
     theory = "scaling laws"
     task = "skills of frequency k^−(α+1)"
     told = (
-        "An input asks for one of many skills, for the k-th with a frequency in proportion to 1/k¹⁺ᵅ.",
-        "Of each the model has a strength, which grows from {initial_strength:g} to {target_scale:g} as it is learned.",
+        "Each sample requires one skill; skill k has a frequency proportional to 1/k¹⁺ᵅ.",
+        "The strength of a skill in the model grows from {initial_strength:g} to {target_scale:g} as it is learned.",
     )
-    trains = "multilinear, two weights for every skill"
+    trains = "multilinear, two weights per skill"
     flow = "gradient flow"
     symbols = {"exponent": "α"}
     law: ClassVar[str]
@@ -58,18 +55,18 @@ class SkillScaling(Study):
 
     @functools.cached_property
     def _amounts(self) -> np.ndarray:
-        """Of the resource: whole numbers, unless a study says otherwise."""
+        """Amounts of the resource, whole numbers by default."""
         return self._spaced(self.axes[1])
 
     def check(self) -> None:
-        """Skills emerge at a time, and are sure to be learned."""
-        early = "start below half of target_scale, where skills emerge at a time"
+        """Every skill emerges at a finite time and is learned completely."""
+        early = "choose less than half of target_scale, so that every skill has an emergence time"
         self.require(self.initial_strength < self.target_scale / 2, "initial_strength", early, beside="target_scale")
         late = f"choose more than e^−{_LONGEST:g} of target_scale"
         self.require(math.log(self._contrast) < _LONGEST, "initial_strength", late, beside="target_scale")
 
     def labels(self) -> Values:
-        """Exponents, and amounts of the resource."""
+        """Exponents and amounts of the resource."""
         return {**super().labels(), "exponent": self.exponents, self.axes[1]: self._amounts}
 
     @property
@@ -78,14 +75,13 @@ class SkillScaling(Study):
 
     @property
     def _model(self) -> dict[str, float]:
-        """S and R₀, by which the model is trained."""
+        """S and R₀, the parameters of the trained model."""
         return {"target_scale": self.target_scale, "initial_strength": self.initial_strength}
 
     @property
     def _theory(self) -> dict[str, Any]:
-        """What all theories of the model are told."""
-        own = [name for name in ("learning_rate", "skills") if hasattr(self, name)]
-        return {**self._model, **{name: getattr(self, name) for name in own}}
+        """Arguments of the scaling laws."""
+        return self._model | {name: getattr(self, name) for name in ("learning_rate", "skills") if hasattr(self, name)}
 
     @property
     def _contrast(self) -> float:
@@ -98,26 +94,26 @@ class SkillScaling(Study):
         return [getattr(power_laws(alpha, **self._theory), self.law) for alpha in self._exponents]
 
     def _check_span(self, resource: str) -> None:
-        """A power law can be fitted from the fewest to the most of a resource."""
+        """The amounts of a resource span a range in which a power law can be fitted."""
         (fewest, most), name = self._ends(resource), f"fewest_{resource}"
         remedy = f"choose at most a twentieth of most_{resource}"
         self.require(20 * fewest <= most, name, remedy, beside=f"most_{resource}")
 
     def _spaced(self, resource: str) -> np.ndarray:
-        """Whole numbers from the fewest to the most of a resource, at about equal ratios."""
+        """Whole numbers from the fewest to the most of a resource, spaced about geometrically."""
         return np.unique(np.round(np.geomspace(*self._ends(resource), self.sizes)).astype(np.int64))
 
     def _ends(self, resource: str) -> tuple[int, int]:
         return getattr(self, f"fewest_{resource}"), getattr(self, f"most_{resource}")
 
     def _fitted(self, losses: np.ndarray, at: np.ndarray, fits: Sequence[PowerLawFit]) -> dict[str, Any]:
-        """What is measured: losses over `axes`, and power laws fitted to them over the amounts `at`."""
+        """Measured losses over `axes`, and power laws fitted to them over the amounts `at`."""
         low, high = np.array([each.exponent_interval for each in fits]).T
         ends = {"decay_exponent_low": ("exponent", low), "decay_exponent_high": ("exponent", high)}
         return {**self._of_laws(losses, at, fits), **ends}
 
     def _expected(self, losses: Any, at: np.ndarray) -> dict[str, Any]:
-        """What theory says of the same, and the power law."""
+        """Predicted losses over `axes`, and the predicted power laws."""
         return {**self._of_laws(np.array(losses), at, self._laws), "power_law": self._power_law(at)}
 
     def _power_law(self, at: np.ndarray) -> np.ndarray:
@@ -132,28 +128,43 @@ class SkillScaling(Study):
         }
 
 
-def law_chart(over: str, caption: str, **options: Any) -> Chart:
+def fitted_exponents(result: Comparison) -> str:
+    """The fitted and predicted decay exponents for the first and the last α, as part of a sentence."""
+    fitted, predicted = (side["decay_exponent"] for side in (result.observed, result.predicted))
+    ends = dict.fromkeys((0, fitted.size - 1))
+    return " and ".join(
+        f"{rounded(fitted[end])} for α = {rounded(fitted['exponent'][end])} (theory: {rounded(predicted[end])})"
+        for end in ends
+    )
+
+
+def law_chart(over: str, caption: str, result: Comparison, **options: Any) -> Chart:
     """The loss over a resource and the power law, straight between logarithmic axes."""
-    named = {"words": ("", ""), "y_label": "loss", "title": "The loss and its power law"}
     return Chart(
-        ("loss", "power_law"), over, f"{caption} The fitted exponent is {FITTED}.", log="xy", **named, **options
+        ("loss", "power_law"),
+        over,
+        f"{caption} The fitted decay exponent is {fitted_exponents(result)}.",
+        log="xy",
+        words=("", ""),
+        y_label="loss",
+        title="Loss and power law",
+        **options,
     )
 
 
 def ratio_chart(over: str, caption: str, **options: Any) -> Chart:
-    """The loss over its power law, level where this holds."""
-    return Chart("loss_over_law", over, caption, log="x", title="Where the power law holds", **options)
+    """The loss relative to its power law, level where the power law holds."""
+    return Chart("loss_over_law", over, caption, log="x", title="Loss relative to its power law", **options)
 
 
 def exponent_chart(formula: str) -> Chart:
-    """The exponents of fits over α, with their intervals."""
+    """Fitted exponents over α, with their intervals."""
     return Chart(
         "decay_exponent",
         "exponent",
-        "How steeply the loss falls, fitted to what was measured, for each α; bars are 95 % intervals, mostly smaller "
-        f"than the points. Dashed is what theory says, {formula}. The rarer the rare skills are (large α), the faster "
-        "the loss falls.",
+        "Decay exponent of a power law fitted to the measured loss, for each α, with 95 % confidence intervals (often "
+        f"smaller than the points). The dashed line is the predicted exponent {formula}.",
         interval=("decay_exponent_low", "decay_exponent_high"),
-        title="The exponent",
+        title="Decay exponent",
         points=True,
     )

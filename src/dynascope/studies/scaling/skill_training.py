@@ -1,4 +1,4 @@
-"""Training of the multilinear model, which the scaling laws are held against: every skill by its own weights."""
+"""Training of the multilinear model, in which every skill has its own weights."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dynascope.training.optimizers import runge_kutta
 
 __all__ = ["train_skills"]
 
-_STEP = 0.01  # a step over the time at which it is made
-_STABLE = 2.0  # the method of fourth order is stable up to 2.78
-_AXES = ("run", "neurons", "skill")  # of what is measured, as records have to name them
+_STEP = 0.01  # length of a step relative to the elapsed time
+_STABLE = 2.0  # the fourth-order Runge–Kutta method is stable up to 2.78
+_AXES = ("run", "neurons", "skill")  # names of the axes of the measurement in the record
 
 
 def train_skills(
@@ -32,27 +32,27 @@ def train_skills(
     target_scale: float,
     initial_strength: float,
 ) -> np.ndarray:
-    """Train f = Σ_k a_k b_k g_k by gradient flow and measure what it has not learned.
+    """Train f = Σ_k a_k b_k g_k by gradient flow and measure the missing strengths S − a_k b_k.
 
-    ȧ_k = p_k b_k (S − a_k b_k) and ḃ_k = p_k a_k (S − a_k b_k), from a_k = b_k = √R₀, are the flow of the loss on a
-    training set in which the share p_k of the samples asks for skill k; as the skills do not overlap, no other enters.
-    Followed for all weights at once by the classical method of fourth order, with steps of a hundredth of the time that
-    has passed. A skill for which they are too long to be stable is left alone: so long after it was learned, only
+    ȧ_k = p_k b_k (S − a_k b_k) and ḃ_k = p_k a_k (S − a_k b_k), from a_k = b_k = √R₀, are the gradient flow of the loss
+    on a training set in which the share p_k of the samples requires skill k. Skills do not overlap, so their equations
+    are independent. The classical fourth-order Runge–Kutta method integrates all weights at once, with steps of a
+    hundredth of the elapsed time. A skill for which this step is unstable is no longer updated; at that time only
     e^−200 (S/R₀ − 1) of it is missing.
 
     Args:
-        shares: p_k ≥ 0 with any members in front, shape (..., skills).
+        shares: p_k ≥ 0, shape (..., skills).
         times: Gradient-flow times at which to measure, positive and increasing, shape (times,).
-        measure: Of S − a_k b_k, shape (..., skills), and of the arrays; the same function finds a compiled program.
-        arrays: What else it needs.
+        measure: A function of S − a_k b_k, shape (..., skills), and of `arrays`; compiled programs are cached by it.
+        arrays: Further arguments of `measure`.
         target_scale: S.
         initial_strength: R₀.
 
     Returns:
-        What was measured, one row for each time.
+        The measurements, one row for each time.
     """
     rate = 2 * target_scale * shares.max()
-    # From zero to the first of these in one step, which is as short for the fastest skill as any later one.
+    # The first step, from zero to the first start, is as short for the fastest skill as any later step.
     starts = np.concatenate([[min(_STEP / rate, times[0] / 2)], times[:-1]])
     counts = np.maximum(np.ceil(np.log(times / starts) / _STEP), 1)
     start = np.full(shares.shape, math.sqrt(initial_strength))
@@ -72,14 +72,14 @@ def train_skills(
 
 
 class _Skills(eqx.Module):
-    """The model f = Σ_k a_k b_k g_k; what else belongs to a run are arrays too, so that all share a program.
+    """The model f = Σ_k a_k b_k g_k; all constants of a run are arrays, so that all runs share one program.
 
     Attributes:
         first: a_k.
         second: b_k.
         shares: p_k.
         target_scale: S.
-        arrays: What is needed to measure.
+        arrays: Further arguments of the measurement.
     """
 
     first: Any
@@ -93,17 +93,17 @@ class _Skills(eqx.Module):
 
     @property
     def missing(self) -> Any:
-        """What every skill lacks, S − a_k b_k."""
+        """The missing strength of every skill, S − a_k b_k."""
         return jax.lax.stop_gradient(self.target_scale) - self.first * self.second
 
 
 class _Lengths(eqx.Module):
-    """The length of the step after so many: to the first start, and then at equal ratios within each interval.
+    """Step lengths: one step to the first start, then times at equal ratios within each interval.
 
     Attributes:
-        starts: Of the intervals, shape (intervals,).
-        ends: Number of steps at the end of each.
-        ratios: Of the time after a step to that before it.
+        starts: Start times of the intervals, shape (intervals,).
+        ends: Number of steps at the end of each interval.
+        ratios: Ratio of the times after and before a step in each interval.
     """
 
     starts: Any
@@ -112,14 +112,14 @@ class _Lengths(eqx.Module):
 
     def __call__(self, steps: Any) -> Any:
         place = jnp.searchsorted(self.ends, steps, side="right")
-        # One step leads to the first start.
+        # The first step ends at the first start.
         before = jnp.where(place == 0, 1, self.ends[place - 1])
         start, ratio = self.starts[place], self.ratios[place]
         return jnp.where(steps == 0, self.starts[0], start * ratio ** (steps - before) * (ratio - 1))
 
 
 def _runge_kutta_where_stable(lengths: Any) -> optax.GradientTransformationExtraArgs:
-    """The classical method, which leaves skills alone for which a step is too long."""
+    """The classical Runge–Kutta method, without updates of skills for which the step is unstable."""
     method = runge_kutta(lengths)
 
     def update(updates: Any, state: Any, params: Any = None, **given: Any) -> tuple[Any, Any]:
@@ -133,7 +133,7 @@ def _runge_kutta_where_stable(lengths: Any) -> optax.GradientTransformationExtra
 
 
 def _loss(network: Any) -> Any:
-    """Half the mean over samples of (S − a_k b_k)² of the skill that a sample asks for."""
+    """Half the mean over samples of (S − a_k b_k)² for the required skill k."""
     return jnp.sum(jax.lax.stop_gradient(network.shares) * network.missing**2) / 2
 
 

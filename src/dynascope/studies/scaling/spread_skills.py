@@ -1,4 +1,4 @@
-"""Skills that are spread over features which say nothing else: as samples, and as functions of bits."""
+"""Skills that are sums of generic features: as random samples, and as functions of bits."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["spread_parities", "spread_samples"]
 
 
 def spread_samples(counts: np.ndarray, features: int, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Samples of skills each of which is the first of its own features, the others being Gaussian.
+    """Samples of skills; each skill is the first of its features, and its other features are Gaussian.
 
-    No rotation of the features changes what is learned from them.
+    Training is invariant under rotations of the features.
 
     Args:
         counts: Number of samples of each skill.
         features: D_c.
-        draw: Where they are drawn from.
+        draw: Random generator of the samples.
 
     Returns:
         The features of each sample, those of one skill after the other, shape (n, skills · D_c), and signs ±1.
@@ -31,13 +31,13 @@ def spread_samples(counts: np.ndarray, features: int, draw: np.random.Generator)
 def spread_parities(
     skills: int, relevant_bits: int, features: int, draw: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of each skill N_c orthonormal functions e_l of some bits, with Σ_l e_l/√N_c its parity, and the parity.
+    """For each skill, N_c orthonormal functions e_l of some bits with the sum Σ_l e_l/√N_c = parity; and the parity.
 
     Args:
         skills: Number of skills.
-        relevant_bits: Bits of which each is the parity; there are more, for as many functions.
+        relevant_bits: Number of bits in each parity; further bits are added for enough functions.
         features: N_c.
-        draw: Where the functions are drawn from.
+        draw: Random generator of the functions.
 
     Returns:
         Values of the functions on all bits, shape (skills, 2^bits, N_c), and of the parity, shape (2^bits,).

@@ -7,8 +7,7 @@ import pytest
 from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
-from dynascope.studies.margins.max_margin import classifiers
-from dynascope.studies.margins.max_margin import study as module
+from dynascope.studies.margins.max_margin import classifiers, experiment
 from dynascope.studies.margins.max_margin.study import MaxMargin
 from dynascope.theory import margins
 
@@ -38,7 +37,7 @@ def test_the_verified_examples_to_their_digits(observed):
 @pytest.mark.slow
 @pytest.mark.parametrize("factors", [{"mixed": [1, 1]}, {"linear": [2, 2]}, {"products": [1, 1]}])
 def test_the_margin_of_another_norm_refutes_it(observed, monkeypatch, factors):
-    monkeypatch.setattr(module, "FACTORS", classifiers.FACTORS | factors)
+    monkeypatch.setattr(experiment, "FACTORS", classifiers.FACTORS | factors)
     tree = STUDY.compare(observed, STUDY.judged(dataclasses.replace(STUDY).predict()))
     assert tree.verdict.outcome == "disagree"
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.studies.scaling.emergence_data.experiment import Experiment
 from dynascope.studies.scaling.emergence_data.study import EmergenceData
 
 TINY = EmergenceData(**EmergenceData.tiny)
@@ -27,11 +28,11 @@ def no_networks(monkeypatch):
     """Networks that learn a skill in proportion to what it has beyond ten of its samples, and all of it from twenty."""
 
     def trained(self, size, skill=None):
-        counts = size * (self._task.frequencies if skill is None else np.ones(1))
-        strength = np.tile(np.clip(counts / 10 - 1, 0.0, 1.0), (2 * self.runs, 1))
+        counts = size * (self.task.frequencies if skill is None else np.ones(1))
+        strength = np.tile(np.clip(counts / 10 - 1, 0.0, 1.0), (2 * self.study.runs, 1))
         return strength, (1 - strength) ** 2, np.zeros(len(strength))
 
-    monkeypatch.setattr(EmergenceData, "_trained", trained)
+    monkeypatch.setattr(Experiment, "train", trained)
 
 
 @pytest.mark.slow
@@ -59,7 +60,7 @@ def test_the_law_of_many_features_fails_its_check_for_few(no_networks):
 
     study = dataclasses.replace(TINY)
     predicted, observed = study.judged(study.predict()), study.observe()
-    limit = data_emergence(study.samples, study._task.frequencies, study.features)
+    limit = data_emergence(study.samples, study.experiment.task.frequencies, study.features)
     wrong = predicted.assign(basis_strength=(predicted["basis_strength"].dims, limit))
     assert not study.compare(observed, wrong).checks["basis_strength"].agrees
 
@@ -70,7 +71,7 @@ def test_the_forecast_comes_from_one_skill_and_holds_for_networks_that_follow_it
     predicted, observed = study.judged(study.predict()), study.observe()
     # Between 8 samples, without strength, and 16, with 0.6, half is passed at 14 2/3.
     assert predicted.attrs["needed_correlation"] == pytest.approx(2 * (8 + 8 * 5 / 6))
-    assert predicted["half_samples"].to_numpy() * study._task.frequencies == pytest.approx(8 + 8 * 5 / 6)
+    assert predicted["half_samples"].to_numpy() * study.experiment.task.frequencies == pytest.approx(8 + 8 * 5 / 6)
     tree = study.compare(observed, predicted)
     assert tree.verdict.outcome == "agree"
     # Two skills at other places between the numbers of samples than one, and a line between these.
@@ -82,54 +83,50 @@ def test_the_forecast_comes_from_one_skill_and_holds_for_networks_that_follow_it
 @pytest.mark.parametrize("more", [0.25, 4.0])
 def test_networks_that_need_four_times_as_many_samples_or_a_quarter_refute_the_forecast(no_networks, monkeypatch, more):
     study = dataclasses.replace(TINY, samples=[4, 8, 16, 32, 64, 128])
-    predicted, learn = study.judged(study.predict()), EmergenceData._trained
-    monkeypatch.setattr(EmergenceData, "_trained", lambda self, size: learn(self, size / more))
+    predicted, learn = study.judged(study.predict()), Experiment.train
+    monkeypatch.setattr(Experiment, "train", lambda self, size: learn(self, size / more))
     # Of two skills the first is asked for three times as often, so that a factor of √3 is half way.
     assert study.compare(study.observe(), predicted).verdict.outcome == "disagree"
 
 
 def test_networks_that_are_not_trained_to_the_end_decide_nothing(no_networks, monkeypatch):
-    study, learn = dataclasses.replace(TINY, samples=[8, 16, 32, 64, 128], runs=12), EmergenceData._trained
+    study, learn = dataclasses.replace(TINY, samples=[8, 16, 32, 64, 128], runs=12), Experiment.train
     predicted = study.judged(study.predict())
     for left, verdict in ((0.05, "agree"), (0.3, "undecided")):
         monkeypatch.setattr(
-            EmergenceData, "_trained", lambda self, size, left=left: (*learn(self, size)[:2], np.full(24, left))
+            Experiment, "train", lambda self, size, left=left: (*learn(self, size)[:2], np.full(24, left))
         )
         assert study.compare(study.observe(), predicted).verdict.outcome == verdict
 
 
 def test_skills_whose_forecast_is_not_within_the_samples_are_left_out(no_networks):
     study = dataclasses.replace(TINY, samples=[8, 16, 32, 64])
-    first, second = study._forecast_half
+    first, second = study.experiment.half_forecast
     assert first / 2 > 8
     assert 1.5 * second > 64 > second
     # Networks that know the second skill and nothing else.
     runs = np.broadcast_to([0.0, 1.0], (4, 2, 2))
     # Of both skills a half is forecast within the samples, and three quarters of the first one only.
-    assert [claim.value for claim in study._differences(runs)] == pytest.approx([0.5 - 0.25, 0.5 - 0.5, 0.0 - 0.75])
-    assert study._nearest(runs).outcome == "does not hold"
+    assert [claim.value for claim in study.experiment.differences(runs)] == pytest.approx(
+        [0.5 - 0.25, 0.5 - 0.5, 0.0 - 0.75]
+    )
+    assert study.experiment.nearest(runs).outcome == "does not hold"
     beyond = dataclasses.replace(study, samples=[1, 2], batch_size=1)
-    beyond.__dict__["_needs"] = study._needs
-    assert beyond._differences(runs[:2]) == []
-    assert beyond._nearest(runs[:2]).outcome == "undecided"
+    beyond.experiment.needs = study.experiment.needs
+    assert beyond.experiment.differences(runs[:2]) == []
+    assert beyond.experiment.nearest(runs[:2]).outcome == "undecided"
 
 
 def test_the_published_setting_is_a_field_away():
-    published = EmergenceData(paper=True, seed=5)._setting
-    assert (published._task.input_dimension, published.width, published.steps) == (37, 1000, 500_000)
+    published = EmergenceData(paper=True, seed=5).setting
+    assert (published.experiment.task.input_dimension, published.width, published.steps) == (37, 1000, 500_000)
     assert (published.seed, published.paper) == (5, False)
 
 
 def test_rates_are_halved_where_that_is_asked_for():
-    assert TINY._rate == TINY.learning_rate
-    rate = dataclasses.replace(TINY, learning_rate=0.4, halving_steps=10)._rate
+    assert TINY.experiment.learning_rate == TINY.learning_rate
+    rate = dataclasses.replace(TINY, learning_rate=0.4, halving_steps=10).experiment.learning_rate
     assert [float(rate(step)) for step in (0, 9, 10, 35)] == pytest.approx([0.4, 0.4, 0.2, 0.05])
-
-
-def test_the_page_of_the_published_setting_has_its_parameters():
-    parameters = EmergenceData(paper=True, seed=5).attributes()["parameters"]
-    assert (parameters["paper"], parameters["seed"], parameters["width"]) == (True, 5, 1000)
-    assert TINY.attributes()["parameters"]["width"] == TINY.width
 
 
 @pytest.mark.parametrize(
@@ -151,7 +148,7 @@ def test_the_page_of_the_published_setting_has_its_parameters():
     ],
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
-    name = "dynascope.studies.scaling.emergence_study.descend"
+    name = "dynascope.studies.scaling.emergence_experiment.descend"
     monkeypatch.setattr(name, lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         EmergenceData(**EmergenceData.tiny | change).run()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.studies.scaling.emergence_parameters.experiment import Experiment
 from dynascope.studies.scaling.emergence_parameters.study import EmergenceParameters
 
 TINY = EmergenceParameters(**EmergenceParameters.tiny)
@@ -32,7 +33,7 @@ def no_networks(monkeypatch):
         strength = np.repeat(shares[:, None], runs, axis=1)
         return strength, 1 - strength
 
-    monkeypatch.setattr(EmergenceParameters, "_trained", trained)
+    monkeypatch.setattr(Experiment, "train", trained)
 
 
 @pytest.mark.slow
@@ -70,32 +71,30 @@ def test_the_forecast_comes_from_one_skill_and_holds_for_networks_that_follow_it
 
 def test_networks_that_learn_the_skills_in_another_order_refute_the_forecast(no_networks, monkeypatch):
     study = dataclasses.replace(TINY, neurons=[1, 2, 3, 6])
-    predicted, learn = study.judged(study.predict()), EmergenceParameters._trained
-    monkeypatch.setattr(
-        EmergenceParameters, "_trained", lambda *arguments: [each[..., ::-1] for each in learn(*arguments)]
-    )
+    predicted, learn = study.judged(study.predict()), Experiment.train
+    monkeypatch.setattr(Experiment, "train", lambda *arguments: [each[..., ::-1] for each in learn(*arguments)])
     assert study.compare(study.observe(), predicted).verdict.outcome == "disagree"
 
 
 def test_skills_whose_forecast_is_not_within_the_neurons_make_no_claim(no_networks):
     # Half of the second skill is forecast at 4.5 neurons.
     study = dataclasses.replace(TINY, neurons=[1, 2, 4])
-    study.__dict__["_needs"] = dataclasses.replace(TINY, neurons=[1, 2, 3, 6])._needs
-    assert [claim.name for claim in study._differences(np.zeros((3, 2, 2)))] == ["skill 1"]
+    study.experiment.needs = dataclasses.replace(TINY, neurons=[1, 2, 3, 6]).experiment.needs
+    assert [claim.name for claim in study.experiment.differences(np.zeros((3, 2, 2)))] == ["skill 1"]
 
 
 def test_a_network_is_out_of_order_where_a_rarer_skill_is_stronger_than_any_before(no_networks, monkeypatch):
     study = dataclasses.replace(TINY, skills=3, bits=6, neurons=[1, 2, 3, 6])
-    assert study._needs
+    assert study.experiment.needs
     # From one skill to the next by less than counts, and over two by more.
     strength = np.tile([0.0, 0.15, 0.3], (4, study.runs, 1))
-    monkeypatch.setattr(EmergenceParameters, "_trained", lambda *_: (strength, 1 - strength))
+    monkeypatch.setattr(Experiment, "train", lambda *_: (strength, 1 - strength))
     np.testing.assert_array_equal(study.observe()["out_of_order"], 1.0)
 
 
 def test_the_published_setting_is_a_field_away():
-    published = EmergenceParameters(paper=True, seed=5)._setting
-    assert (published._task.input_dimension, published.batch_size, published.steps) == (37, 4000, 500_000)
+    published = EmergenceParameters(paper=True, seed=5).setting
+    assert (published.experiment.task.input_dimension, published.batch_size, published.steps) == (37, 4000, 500_000)
     assert (published.seed, published.paper, published.learning_rate, published.weight_decay) == (5, False, 1e-3, 5e-5)
 
 
@@ -119,7 +118,7 @@ def test_the_published_setting_is_a_field_away():
     ],
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
-    name = "dynascope.studies.scaling.emergence_study.descend"
+    name = "dynascope.studies.scaling.emergence_experiment.descend"
     monkeypatch.setattr(name, lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         EmergenceParameters(**EmergenceParameters.tiny | change).run()

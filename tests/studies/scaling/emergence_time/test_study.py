@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.studies.scaling.emergence_time.experiment import Experiment
 from dynascope.studies.scaling.emergence_time.study import EmergenceTime
 
 TINY = dict(EmergenceTime.tiny)
@@ -75,7 +76,7 @@ def test_a_run_that_ends_before_the_last_skill_is_due_is_refused(drawn):
     study, predicted, _ = drawn
     due = float(predicted["half_strength_step"][-1])
     early = dataclasses.replace(study, steps=int(due))
-    early.__dict__["_single_skill"] = study._single_skill
+    early.experiment.single_skill = study.experiment.single_skill
     with pytest.raises(InputError) as refusal:
         early.predict()
     assert refusal.value.argument == "steps"
@@ -107,6 +108,13 @@ def test_only_half_strength_steps_are_judged_and_curves_are_on_both_sides(drawn)
 
 
 @pytest.mark.slow
+def test_networks_of_the_published_setting_are_compared_by_its_number_of_skills(drawn):
+    study, predicted, observed = drawn
+    published = dataclasses.replace(study, skills=1, paper=True)
+    assert published.compare(observed, predicted).verdict.outcome == "agree"
+
+
+@pytest.mark.slow
 def test_the_calibrated_law_follows_the_single_skill_up_to_half_strength(drawn):
     _, predicted, _ = drawn
     mean = predicted["calibration_strength"].mean("seed")
@@ -128,8 +136,8 @@ def test_fresh_samples_train_networks_of_more_bits_than_a_population_can_have():
 
 
 def test_the_published_setting_is_that_of_the_source():
-    published = EmergenceTime(paper=True, seed=3)._setting
-    assert published._task.input_dimension == 37
+    published = EmergenceTime(paper=True, seed=3).setting
+    assert published.experiment.task.input_dimension == 37
     assert (published.width, published.batch_size, published.steps, published.seeds) == (1000, 4000, 30_000, 10)
     assert (published.seed, published.paper) == (3, False)
 
@@ -144,15 +152,15 @@ def test_too_short_a_calibration_is_refused_by_name():
 @pytest.mark.parametrize(("rise", "refused"), [(0.2, False), (0.3, True)])
 def test_steps_at_which_the_loss_of_networks_with_one_skill_leaps_up_are_refused(monkeypatch, rise, refused):
     study = EmergenceTime(**TINY)
-    strength = 1 / (1 + np.exp(4 - 0.1 * study._calibrated))
+    strength = 1 / (1 + np.exp(4 - 0.1 * study.experiment.calibration_steps))
     loss = np.where(strength > 0.5, 0.0, 1.0)
     loss[3] += rise
     of_each = [np.tile(strength[:, None], (study.calibration_seeds, 1, 1)), np.tile(loss, (study.calibration_seeds, 1))]
-    monkeypatch.setattr(EmergenceTime, "_trained", lambda *_: of_each)
+    monkeypatch.setattr(Experiment, "train", lambda *_: of_each)
     if not refused:
         assert study.predict()["half_strength_step"][0] > 0
         return
-    with pytest.raises(InputError, match="30% of its start") as refusal:
+    with pytest.raises(InputError, match="30% of its initial value") as refusal:
         study.predict()
     assert refusal.value.argument == "learning_rate"
 
@@ -175,7 +183,7 @@ def test_steps_at_which_the_loss_of_networks_with_one_skill_leaps_up_are_refused
     ],
 )
 def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
-    name = "dynascope.studies.scaling.emergence_study.descend"
+    name = "dynascope.studies.scaling.emergence_experiment.descend"
     monkeypatch.setattr(name, lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         EmergenceTime(**TINY | change).run()

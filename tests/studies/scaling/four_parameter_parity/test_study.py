@@ -49,7 +49,7 @@ def test_a_bias_that_ends_as_the_source_has_it_is_refuted():
 def test_theory_for_another_target_is_refuted():
     study = drawn(2)
     other = dataclasses.replace(study, target_scale=1.001 * study.target_scale)
-    predicted = other.predict().assign_coords(time=study._times)
+    predicted = other.predict().assign_coords(time=study.predict()["time"])
     assert study.compare(study.observe(), study.judged(predicted)).verdict.outcome == "disagree"
 
 

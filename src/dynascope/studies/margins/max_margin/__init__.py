@@ -1,1 +1,1 @@
-"""Classifiers whose parameters grow at several rates keep only the fastest small, and their margin may suffer."""
+"""Classifiers whose parameters grow at different rates minimise only the fastest block, which may cost margin."""

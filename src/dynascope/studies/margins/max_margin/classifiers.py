@@ -1,4 +1,4 @@
-"""Classifiers of one function in several parametrisations, followed to large margins."""
+"""Three parametrisations of linear classifiers, followed to large margins."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def _mixed(p: Any, x: Any) -> Any:
     return x[:, :-1] @ p["a"] + x[:, -1] * p["u"] * p["v"]
 
 
-#: f = Σ β_j x_j with β_j one weight, a product of two, or one weight but for the last, which is a product.
+#: f = Σ β_j x_j where each β_j is one weight, each is a product of two, or only the last is a product.
 CLASSIFIERS = {"linear": _linear, "products": _products, "mixed": _mixed}
-#: Of how many parameters the last β_j of each is a product; all others have as many, or one.
+#: Number of factors of each β_j.
 FACTORS = {"linear": [1, 1], "products": [2, 2], "mixed": [1, 2]}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ClassifierPath:
-    """A classifier at chosen ν = log(1/L).
+    """A classifier at recorded values of ν = log(1/L).
 
     Attributes:
-        name: Which one.
-        path: What `margin_flow` returns.
+        name: Its name in `CLASSIFIERS`.
+        path: The result of `margin_flow`.
         weights: β, shape (levels, inputs).
     """
 
@@ -53,7 +53,7 @@ class ClassifierPath:
 
     @property
     def euclidean_margin(self) -> np.ndarray:
-        """How far inputs may move before the first of them is misclassified."""
+        """Smallest distance of a sample from the decision boundary."""
         return self.path.smallest_margin / np.linalg.norm(self.weights, axis=1)
 
     def rate_constant(self, rate: float) -> float:
@@ -62,14 +62,14 @@ class ClassifierPath:
         return float(np.exp(late - self.path.level[-1]) * late ** (2 - 2 * rate))
 
     def margin_kept(self) -> float:
-        """The least of the normalised margin over the largest before, which is one where it never falls."""
+        """The smallest ratio of the normalised margin to its earlier maximum; one if the margin never falls."""
         rates = quasi_homogeneity(CLASSIFIERS[self.name], self.path.start, np.ones((1, self.weights.shape[1])))
         found = normalised_margin(self.path.margins, self.path.parameters, rates.vector)
         return float(np.min(found / np.maximum.accumulate(found)))
 
 
 def follow_classifier(name: str, start: Mapping[str, Any], z: np.ndarray, levels: np.ndarray) -> ClassifierPath:
-    """A classifier on samples z = y x, from `a` of single weights and `u`, `v` of products."""
+    """Train a classifier on samples z = y x from initial single weights `a` and factors `u`, `v` of products."""
     given = {each: np.asarray(value, np.float64) for each, value in start.items()}
     path = margin_flow(CLASSIFIERS[name], given, z, np.ones(len(z)), levels=levels)
     rows = [path.params(place) for place in range(len(path.level))]

@@ -1,4 +1,4 @@
-"""A two-layer network with or without normalised features, followed to large margins."""
+"""A two-layer linear network with or without normalised features, followed to large margins."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dynascope.probes.neural_collapse import collapse_metrics
 
 __all__ = ["CollapsePath", "follow_features", "inputs_alike"]
 
-_OWN = 2.0  # times the first sample of its class, which each other one has in it
-_READOUT = 0.1  # size of its random start, so that features are not decided by it
+_OWN = 2.0  # component of the first sample of its class in each other sample
+_READOUT = 0.1  # scale of the initial readout, small so that it does not determine the features
 
 
 class CollapsePath(NamedTuple):
-    """What normalised features did at chosen ν = log(1/L), whether the network normalises them or not.
+    """Statistics of the unit-norm features of a network, whether the network normalises them or not.
 
     Attributes:
-        nc1: Their spread within classes over that between, at each ν.
-        between_class_share: The share of their variance that is between classes, in the end.
-        cosines: Between the class means in the end, shape (classes, classes).
-        classifier_cost: ½‖W‖² of the readout at a smallest margin of one, in the end.
+        nc1: Within-class over between-class variance at each recorded ν = log(1/L).
+        between_class_share: Final between-class share of the variance.
+        cosines: Final cosines between the class means, shape (classes, classes).
+        classifier_cost: Final ½‖W‖² of the readout, rescaled to a smallest margin of one.
     """
 
     nc1: np.ndarray
@@ -34,11 +34,11 @@ class CollapsePath(NamedTuple):
 
 
 def inputs_alike(random: np.random.Generator, classes: int, class_samples: int, likeness: float) -> np.ndarray:
-    """Independent inputs of classes that are alike, samples of a class together, shape (samples, samples).
+    """Linearly independent inputs of similar classes, sorted by class, shape (samples, samples).
 
-    All but the first sample of a class are orthogonal directions of their own, with twice the first added and
-    `likeness` times that of the next class. A linear layer can send them anywhere, but those of the least norm keep
-    some of the next class in them, as it costs no margin.
+    Each sample has its own orthogonal direction. All but the first sample of a class also contain twice the first
+    sample of their class and `likeness` times that of the next class. A linear layer can map these inputs to any
+    features, but the layer of minimum norm keeps a component of the next class, because this costs no margin.
     """
     own = np.linalg.qr(random.normal(size=(classes * class_samples,) * 2))[0].reshape(classes, class_samples, -1)
     x = own.copy()
@@ -49,7 +49,7 @@ def inputs_alike(random: np.random.Generator, classes: int, class_samples: int, 
 def follow_features(
     x: np.ndarray, labels: np.ndarray, features: int, levels: np.ndarray, *, normalised: bool, seed: Any
 ) -> CollapsePath:
-    """Follow f = W h of h = V x, or of h/‖h‖ where it is normalised, from random weights."""
+    """Train f = W h with h = V x, or with h/‖h‖ if normalised, from random weights."""
     random, classes = np.random.default_rng(seed), int(labels.max()) + 1
     first, second = random.normal(size=(x.shape[1], features)), random.normal(size=(features, classes))
     start = {"first": first, "second": _READOUT * second}

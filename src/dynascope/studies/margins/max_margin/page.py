@@ -1,81 +1,108 @@
-"""Figures and text of the page of max-margin."""
+"""Figures and text of the study `max-margin`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 
-FIGURES = (
-    Chart(
-        "euclidean_margin",
-        over="margin_level",
-        log="x",
-        title="How far inputs may move",
-        y_label="distance to the boundary",
-        caption="The same two samples, and three parametrisations of the same functions. The linear one ends at "
-        "{observed.end_euclidean_margin[architecture=linear]}, the one with a single weight and a product at "
-        "{observed.end_euclidean_margin[architecture=mixed]}. Dashed is where theory says that they end.",
-    ),
-    Chart(
-        "direction_distance",
-        over="margin_level",
-        log="xy",
-        title="Directions settle slowly",
-        y_label="relative distance from the limit",
-        caption="How far β/ν is from its limit. It falls as 1/ν, of products more slowly, while ν is the logarithm "
-        "of the inverse loss: {observed.direction_distance[architecture=linear]:first} of the linear classifier at "
-        "the loss exp(−10), {observed.direction_distance[architecture=linear]:last} at the end.",
-    ),
-    Chart(
-        ("random_distance", "random_own_error"),
-        "run",
-        "Random data: how far β/ν was from the solution of the problem in the end, at most "
-        "{observed.random_distance:most}, and the error that theory knows of itself there.",
-        log="y",
-        symbols={"seed": ""},
-        words=("measured", "theory's own error"),
-        title="The problem is the one that training solves",
-        x_label="classifier and dimension",
-        y_label="relative distance from the limit",
-        points=True,
-    ),
-    Chart(
-        "block_share",
-        over="margin_level",
-        log="xy",
-        title="A weight that is not needed is discarded",
-        y_label="share of the margin",
-        caption="One sample that the product separates by itself. The single weight keeps growing, but its share "
-        "of the margin falls to {observed.block_share[parameter_block=single weight]:last}, as solved (dashed).",
-    ),
-    Chart(
-        ("normalised_nc1", "unnormalised_nc1"),
-        over="margin_level",
-        log="xy",
-        decades=16.0,
-        symbols={"start": ""},
-        words=("normalised features", "without normalisation"),
-        title="Normalisation sets features free",
-        y_label="spread within classes over that between",
-        caption="The same two-layer network on the same inputs. With normalised features samples of a class become "
-        "one point; without, their spread over that of classes ends at "
-        "{observed.unnormalised_nc1[margin_level=last]:mean}.",
-    ),
-)
+if TYPE_CHECKING:
+    from dynascope.studies.margins.max_margin.study import MaxMargin
 
-MEANING = (
-    "Once a classifier is right everywhere, its loss falls further only as its outputs grow, and so training keeps "
-    "small what is costly. If all parameters grow alike, that is the size of all of them, and the margin to the "
-    "data is as wide as can be: inputs could move by {observed.end_euclidean_margin[architecture=linear]} before "
-    "the linear classifier errs. If some grow faster than others, these alone are kept small. With a product in "
-    "place of one weight the same functions can be formed, yet training ended where inputs may move by no more "
-    "than {observed.end_euclidean_margin[architecture=mixed]}. Where the fast weight is not needed it is given up: "
-    "its share of the margin fell to {observed.block_share[parameter_block=single weight]:last}. A layer before a "
-    "normalisation does not grow at all and is free, so that its features go where the readout is cheapest: their "
-    "spread within classes, over that between, ended at {observed.normalised_nc1[margin_level=last]:mean}, and at "
-    "{observed.unnormalised_nc1[margin_level=last]:mean} in the same network without normalisation. All "
-    "this is slow. At the loss exp(−10) the direction of the mixed classifier was still "
-    "{observed.direction_distance[architecture=mixed]:first} from its end; losses as small as those judged here no "
-    "training by steps will see."
-)
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
+    """Margins and directions of the classifiers, the discarded weight, and the collapse of the features."""
+    observed = result.observed
+    linear, mixed = (rounded(_margin(result, name)) for name in ("linear", "mixed"))
+    distance = observed["direction_distance"].sel(architecture="linear")
+    share = observed["block_share"].sel(parameter_block="single weight").isel(margin_level=-1)
+    spread = observed["unnormalised_nc1"].isel(margin_level=-1).mean()
+    return [
+        Chart(
+            "euclidean_margin",
+            over="margin_level",
+            log="x",
+            title="Euclidean margin of three parametrisations",
+            y_label="Euclidean margin",
+            caption="Smallest distance of a sample from the decision boundary, for three parametrisations of the same "
+            f"linear classifiers trained on the same two samples. The linear parametrisation ends at {linear}, and "
+            f"the mixed one (one weight and one product of weights) at {mixed}. Dashed lines are the predicted limits.",
+        ),
+        Chart(
+            "direction_distance",
+            over="margin_level",
+            log="xy",
+            title="Slow convergence of the direction",
+            y_label="relative distance from the limit",
+            caption="Distance of β/ν from its limit, over ν = log(1/L). For the linear classifier it is "
+            f"{rounded(distance.isel(margin_level=0))} at the loss exp(−10) and "
+            f"{rounded(distance.isel(margin_level=-1))} at the end. Theory predicts a decay as 1/ν, and a slower one "
+            "for products.",
+        ),
+        Chart(
+            ("random_distance", "random_own_error"),
+            "run",
+            "Distance of β/ν from the predicted limit on random data at the end of training (at most "
+            f"{rounded(observed['random_distance'].max())}), and the predicted error of the limit at this ν.",
+            log="y",
+            symbols={"seed": ""},
+            words=("measured", "predicted error"),
+            title="Distance from the limit on random data",
+            x_label="classifier and dimension",
+            y_label="relative distance from the limit",
+            points=True,
+        ),
+        Chart(
+            "block_share",
+            over="margin_level",
+            log="xy",
+            title="Contribution of an unnecessary weight",
+            y_label="share of the margin",
+            caption="Mixed classifier trained on one sample that the product of weights separates alone. The share of "
+            f"the single weight in the margin ends at {rounded(share)}. Dashed curves are the exact solution.",
+        ),
+        Chart(
+            ("normalised_nc1", "unnormalised_nc1"),
+            over="margin_level",
+            log="xy",
+            decades=16.0,
+            symbols={"start": ""},
+            words=("normalised features", "without normalisation"),
+            title="Collapse of normalised features",
+            y_label="within-class over between-class variance",
+            caption="Within-class variance of the features over their between-class variance (NC1), for the same "
+            "two-layer network on the same inputs, with and without normalisation of the features. Without "
+            f"normalisation the mean over initialisations ends at {rounded(spread)}.",
+        ),
+    ]
+
+
+def meaning(study: MaxMargin, result: Comparison) -> str:
+    """How the growth rates of the parameters decide the margin, with the measured margins."""
+    observed = result.observed
+    share = observed["block_share"].sel(parameter_block="single weight").isel(margin_level=-1)
+    normalised, free = (observed[f"{name}_nc1"].isel(margin_level=-1).mean() for name in ("normalised", "unnormalised"))
+    first = observed["direction_distance"].sel(architecture="mixed").isel(margin_level=0)
+    return (
+        "Once a classifier is correct on all samples, its loss falls further only as its outputs grow, and theory "
+        "predicts that gradient flow minimises a norm of the parameters at a given margin. If all parameters grow at "
+        "the same rate, the norm includes all of them. For the linear classifier this maximises the Euclidean margin, "
+        f"which ended at {rounded(_margin(result, 'linear'))}. If some parameters grow faster, the norm includes only "
+        "these. The mixed classifier can represent the same functions, with a product of two weights in place of one, "
+        f"and its Euclidean margin ended at {rounded(_margin(result, 'mixed'))}. Theory predicts that fast parameters "
+        "are discarded where they are not needed: the share of the unnecessary weight in the margin ended at "
+        f"{rounded(share)}. A layer before a normalisation does not grow at all, and its norm is free. Theory then "
+        "predicts neural collapse: the features move to where the readout has the smallest norm. The within-class "
+        f"variance of the features over their between-class variance ended at {rounded(normalised)} with normalisation "
+        f"and at {rounded(free)} without. Convergence is slow. At the loss exp(−10) the direction of the mixed "
+        f"classifier was still {rounded(first)} from its limit, relative to the limit. The limits are judged at losses "
+        "of exp(−100000) or less, which training by discrete steps does not reach."
+    )
+
+
+def _margin(result: Comparison, architecture: str) -> float:
+    """The final Euclidean margin of a classifier."""
+    return float(result.observed["end_euclidean_margin"].sel(architecture=architecture))

@@ -1,1 +1,1 @@
-"""From how many samples a network learns each of its skills, forecast from one skill that is trained alone."""
+"""The number of samples from which a network learns each skill, forecast from networks that learn one skill alone."""

@@ -1,4 +1,4 @@
-"""Interpolants of least norm of training sets of skills that are spread over many features."""
+"""Minimum-norm interpolants of training sets of skills that are sums of many features."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ __all__ = ["least_norm_strength", "mean_interpolants"]
 
 
 def mean_interpolants(counts: np.ndarray, features: int, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Mean strength, and loss over ½ S², of the interpolants of least norm of d samples of each skill.
+    """Mean strength and mean loss over ½ S² of the minimum-norm interpolants of d samples of each skill.
 
     Args:
         counts: d of each skill in each training set, shape (sets, skills).
-        features: D_c, which are Gaussian but for the first, the skill itself.
-        draw: Where they are drawn from.
+        features: D_c; the first feature is the skill, and the others are Gaussian.
+        draw: Random generator of the samples.
     """
     strength = np.where(counts >= features, 1.0, 0.0)
     loss = 1 - strength
     for count in np.unique(counts[(counts > 0) & (counts < features)]):
         rows = counts == count
-        # Each sample times its target, of which the skill itself is the first feature.
+        # Each sample times its target; the first feature is the skill.
         inputs = draw.normal(size=(rows.sum(), count, features))
         inputs[..., 0] = 1.0
         weights = np.linalg.solve(inputs @ np.swapaxes(inputs, 1, 2), np.ones((len(inputs), count, 1)))
@@ -30,5 +30,5 @@ def mean_interpolants(counts: np.ndarray, features: int, draw: np.random.Generat
 
 
 def least_norm_strength(inputs: np.ndarray, targets: np.ndarray, skills: int) -> np.ndarray:
-    """The strength of each skill in the interpolant of least norm, over the scale of the targets."""
+    """The strength of each skill in the minimum-norm interpolant, relative to the scale of the targets."""
     return (np.linalg.pinv(inputs) @ targets).reshape(skills, -1)[:, 0] / abs(targets[0])

@@ -1,1 +1,1 @@
-"""With how many neurons a network learns each of its skills, forecast from one skill that is trained alone."""
+"""The number of neurons with which a network learns each skill, forecast from networks that learn one skill alone."""

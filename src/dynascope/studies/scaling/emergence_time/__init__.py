@@ -1,1 +1,1 @@
-"""At which step a network learns each of its skills, forecast from one skill that is trained alone."""
+"""The training step at which a network learns each skill, forecast from networks that learn one skill alone."""

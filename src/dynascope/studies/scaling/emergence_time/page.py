@@ -1,54 +1,76 @@
-"""Figures and text of the page of emergence-time."""
+"""Figures and text of the study `emergence-time`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
-from dynascope.studies.scaling.emergence_study import STRENGTH
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+import numpy as np
 
-FIGURES = (
-    Chart(
-        "strength",
-        "step",
-        "How much of each skill is learned over the steps of training, one thin line for each of "
-        "{parameters.seeds} networks. Dashed is the forecast, which has seen none of them: it knows how often "
-        "each skill is asked for, and how other networks learn one skill alone.",
-        log="x",
-        title="Skills emerge one after the other",
-    ),
-    Chart(
-        "half_strength_step",
-        "skill",
-        "The step at which half of a skill is learned: mean and standard deviation of {parameters.seeds} "
-        "networks. The most frequent skill came at step {observed.half_strength_step:first} (forecast: "
-        "{predicted.half_strength_step:first}), the rarest at {observed.half_strength_step:last} (forecast: "
-        "{predicted.half_strength_step:last}).",
-        log="y",
-        error="half_strength_step_spread",
-        title="When each skill is half learned",
-        points=True,
-    ),
-    Chart(
-        ("calibration_strength", "calibrated_strength"),
-        "time",
-        "From what the forecast is made: networks that learn one skill alone, and the logistic curve through "
-        "what they have between 0.05 and 0.6. What is beyond is not used, and the curve does not claim it.",
-        trained=("calibration_strength",),
-        words=("networks", "the curve of theory"),
-        title="One skill alone",
-        y_label=STRENGTH,
-    ),
-)
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 
-MEANING = (
-    "Two-layer networks of {parameters.width} neurons learn {parameters.skills} skills at once. Each is a parity: "
-    "whether the number of ones among {parameters.relevant_bits} of the input bits is even or odd; and each is "
-    "asked for less often than the one before. For long nothing is seen of a skill, then it is learned quickly, "
-    "the frequent ones first. Theory takes two numbers from networks that learn one skill alone, and forecasts "
-    "that the first skill is half learned at step {predicted.half_strength_step:first} and the last at "
-    "{predicted.half_strength_step:last}; in training it was at {observed.half_strength_step:first} and "
-    "{observed.half_strength_step:last}. So far as these agree, what looks like a surprise is foreseen from the "
-    "frequencies of the skills. The forecast is for wide networks: in narrow ones the skills that are learned "
-    "before delay the later ones, which the forecast does not know."
-)
+if TYPE_CHECKING:
+    from dynascope.studies.scaling.emergence_time.study import EmergenceTime
+
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: EmergenceTime, result: Comparison) -> list[Chart]:
+    """The strengths, the half-strength steps and the calibration."""
+    seeds = study.setting.seeds
+    return [
+        Chart(
+            "strength",
+            "step",
+            f"Strength of each skill over training, one thin line for each of {seeds} networks. The dashed curve is "
+            "the forecast. It uses only the frequencies of the skills and a calibration on other networks, which "
+            "learn one skill alone.",
+            log="x",
+            title="Strength of the skills during training",
+        ),
+        Chart(
+            "half_strength_step",
+            "skill",
+            f"Step at which a skill reaches half strength: mean and standard deviation of {seeds} networks, and the "
+            f"forecast (dashed). The mean is {_half_steps(result)}.",
+            log="y",
+            error="half_strength_step_spread",
+            title="Half-strength step of each skill",
+            points=True,
+        ),
+        Chart(
+            ("calibration_strength", "calibrated_strength"),
+            "time",
+            "Calibration: networks that learn one skill alone, and the logistic curve fitted to their mean strength "
+            "between 0.05 and 0.6. The fit does not use values outside this range, and the theory makes no claim "
+            "there.",
+            trained=("calibration_strength",),
+            words=("networks", "fitted logistic curve"),
+            title="Calibration on one skill",
+            y_label="strength of the skill (1: learned)",
+        ),
+    ]
+
+
+def meaning(study: EmergenceTime, result: Comparison) -> str:
+    """How sudden learning can be forecast, with the first and the last half-strength step."""
+    setting = study.setting
+    return (
+        f"Two-layer networks of {setting.width} neurons learn all skills of multitask sparse parity at once. The "
+        f"number of skills is {setting.skills}, and each is less frequent than the one before. A skill is the parity "
+        f"of {setting.relevant_bits} input bits: whether the number of ones is even or odd. A skill shows almost no "
+        "progress for a long time and is then learned quickly. Theory calibrates two constants on networks that learn "
+        "one skill alone and forecasts the step at which every skill reaches half strength. In training the mean step "
+        f"is {_half_steps(result)}. Where measured and forecast steps agree, the frequencies of the skills predict "
+        "when a seemingly sudden ability appears. The forecast assumes wide networks. In narrow networks the skills "
+        "that are learned first delay the later ones, and the theory does not include this delay."
+    )
+
+
+def _half_steps(result: Comparison) -> str:
+    """The measured and forecast half-strength steps of the first and the last skill, as part of a sentence."""
+    measured, forecast = (side["half_strength_step"] for side in (result.observed, result.predicted))
+    ends = dict.fromkeys((0, measured.size - 1))
+    steps = [f"{rounded(measured[end])} for skill {end + 1} (forecast: {rounded(forecast[end])})" for end in ends]
+    unreached = "" if np.isfinite(measured).all() else "; ∞ means that not every network reaches half strength"
+    return " and ".join(steps) + unreached

@@ -1,4 +1,4 @@
-"""A ReLU network of three neurons whose weights are tied, so that four parameters learn a parity of three bits."""
+"""A ReLU network of three neurons with tied weights: four parameters that learn a parity of three bits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["TiedParity"]
 
 
 class TiedParity(eqx.Module):
-    """f(x) = w·σ(W x + b) + c with W, b and w made of α, β and γ.
+    """f(x) = w·σ(W x + b) + c with W, b and w built from α, β and γ.
 
     The rows of W are α(−1, 1, −1), β(−1, 1, −1) and γ(1, −1, 1), b = (0, β, −γ) and w = (−2α, β, γ).
 
@@ -25,7 +25,7 @@ class TiedParity(eqx.Module):
     bias: Any
 
     def outputs(self, x: Any) -> Any:
-        """What each neuron adds to the output, shape (n, 3)."""
+        """The contribution of each neuron to the output, shape (n, 3)."""
         first, second, third = self.neurons
         rows = jnp.outer(self.neurons, jnp.array([-1, 1, -1])) * jnp.array([[1], [1], [-1]])
         hidden = jax.nn.relu(x @ rows.T + jnp.stack([0 * first, second, -third]))
@@ -33,7 +33,7 @@ class TiedParity(eqx.Module):
 
     @property
     def squares(self) -> Any:
-        """(α², β², γ², c), the parameters for which there are equations."""
+        """(α², β², γ², c), the variables of the predicted equations."""
         return jnp.append(self.neurons**2, self.bias)
 
     def __call__(self, x: Any) -> Any:

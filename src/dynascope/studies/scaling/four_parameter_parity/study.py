@@ -1,4 +1,4 @@
-"""A network of four parameters learns a parity neuron by neuron, at times that its equations predict."""
+"""A network of four parameters learns a parity neuron by neuron, at the times that its equations predict."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dynascope.flows import gradient_flow
 from dynascope.probes.half_strength import first_passages
 from dynascope.studies import Reference, Study, Values, curve_tolerance
 from dynascope.studies.fields import count, number, numbers, positive
+from dynascope.studies.scaling.four_parameter_parity import page
 from dynascope.studies.scaling.four_parameter_parity.network import TiedParity
-from dynascope.studies.scaling.four_parameter_parity.page import FIGURES, MEANING
 from dynascope.tasks import Task
 from dynascope.theory import papers
 from dynascope.theory.skills import parity_relu
@@ -20,37 +20,36 @@ from dynascope.theory.skills.multilinear import skill_strengths
 from dynascope.theory.skills.parity_relu import INPUTS, TiedWeights
 
 _MODES = 3
-_SETTLED = 12.0  # time constants of the slowest relaxation after which nothing is left to learn
-_FIGURE = 1 / 3  # ℬ² of the multilinear model in the figure of the source
+_SETTLED = 12.0  # training continues for this many of the slowest time constants
+_FIGURE = 1 / 3  # ℬ² of the multilinear model in the figure of the paper
 _END = (1e-4, "the network is trained for at least twelve times the slowest time constant of the fixed point")
-_EXACT = (1e-6, "the equations are exact, and both integrators keep each step within 1e-10")
+_EXACT = (1e-6, "the equations are exact, and both solvers keep the error of each step within 1e-10")
 
 
 class FourParameterParity(Study):
-    """A ReLU network w·σ(W x + b) + c with tied weights on all eight inputs of three bits, whose parity it learns.
+    """A ReLU network w·σ(W x + b) + c with tied weights learns the parity of three bits from all eight inputs.
 
-    The rows of W are α(−1, 1, −1), β(−1, 1, −1) and γ(1, −1, 1), b = (0, β, −γ) and w = (−2α, β, γ). Trained by
-    gradient flow on (α, β, γ, c), through the network, it is compared with the equations for α², β², γ² and c: all
-    parameters, the loss and the strength of each neuron at all times, the times at which a neuron first has half its
-    final strength, and the end at α² = β² = γ² = 2S and c = −S. The strength of the skill is their sum, and rises over
-    a longer time than the logistic of the multilinear model (`multilinear_strength`), which is shown and not judged.
+    The rows of W are α(−1, 1, −1), β(−1, 1, −1) and γ(1, −1, 1), b = (0, β, −γ) and w = (−2α, β, γ). Gradient flow
+    trains (α, β, γ, c) through the network. The study compares training with the equations for α², β², γ² and c: all
+    parameters, the loss and the strength of each neuron over time, the time at which each neuron first has half of its
+    final strength, and the end point α² = β² = γ² = 2S, c = −S. The strength of the skill is the sum over neurons; it
+    rises over a longer time than the logistic curve of the multilinear model (`multilinear_strength`), which is shown
+    and not judged.
     """
 
     target_scale: float = positive(5.0, "S, the size of the targets ±S.")
-    scales: list[float] = numbers([0.1, 0.01, 0.001], "Factors on the initial weights, one start each.", above=0.0)
+    scales: list[float] = numbers([0.1, 0.01, 0.001], "Factors on the initial weights, one network each.", above=0.0)
     neurons: list[float] = numbers(
-        [1.0, 1.0, 1.0], "α, β and γ at the start at scale one.", fewest=_MODES, different=False, above=0.0
+        [1.0, 1.0, 1.0], "Initial α, β and γ at scale one.", fewest=_MODES, different=False, above=0.0
     )
-    bias: float = number(0.0, "c at the start at scale one.")
+    bias: float = number(0.0, "Initial c at scale one.")
     learning_rate: float = positive(1.0, "Learning rate η.")
-    times: int = count(
-        400, "Number of times at which both are recorded, enough to tell times between two of them.", least=200
-    )
+    times: int = count(400, "Number of recorded times, enough to interpolate half-saturation times.", least=200)
 
     reference = Reference.of(
         papers.SKILLS,
-        "In a network of four parameters each neuron learns its part of a parity at a time of its own, so that "
-        "the skill saturates more slowly than one mode would.",
+        "In a network of four parameters each neuron learns its part of a parity at a different time, so the skill "
+        "saturates more slowly than a single mode would.",
         also="; appendix C.4 of Nam, DPhil thesis (2024), corrected",
     )
     theory = "four-parameter parity"
@@ -61,26 +60,25 @@ class FourParameterParity(Study):
     flow = "gradient flow"
     labelled = {"scale": "scales", "weight": ("α²", "β²", "γ²", "c")}
     along = ("time", "scale")
-    title = "A parity that is learned neuron by neuron"
-    question = "Why does a network come to the end of a skill more slowly than it starts it?"
-    figures = FIGURES
-    meaning = MEANING
+    title = "A parity learned neuron by neuron"
+    question = "Why does a skill saturate more slowly than it rises?"
+    figures, meaning = page.figures, page.meaning
     minutes = 0.2
     names = {
         "multilinear_strength": ("strength in the multilinear model", "1"),
         "strength": ("strength of the skill", "1"),
-        "half_saturation_time": ("time at which a neuron has half its strength", "gradient-flow time"),
+        "half_saturation_time": ("time at which a neuron has half of its final strength", "gradient-flow time"),
         "parameters": ("parameter of the network", "1"),
     }
     tolerance = curve_tolerance(
         **dict.fromkeys(("loss", "parameters", "mode_strength", "strength"), _EXACT),
-        half_saturation_time=(1e-5, "what remains is the interpolation between recorded times"),
+        half_saturation_time=(1e-5, "the error of the interpolation between recorded times"),
         final_parameters=_END,
     )
     tiny = {"scales": [0.3, 0.1], "target_scale": 2.0, "times": 200}
 
     def trained(self) -> Values:
-        """Train the network itself by gradient flow, from every scale of the start."""
+        """Train the network by gradient flow from every initial scale."""
         parity = self.target_scale * (-1.0) ** INPUTS.sum(axis=1, keepdims=True)
         run, end = gradient_flow(
             TiedParity(np.asarray(self.neurons, float), np.asarray(self.bias, float)),
@@ -102,7 +100,7 @@ class FourParameterParity(Study):
         return {"loss": run["loss"], **self._compared(parameters, strength, halves, ends)}
 
     def exact(self) -> Values:
-        """The integrated equations, and where they end."""
+        """The integrated equations and their fixed point."""
         scale = self.target_scale
         model = {"target_scale": scale, "learning_rate": self.learning_rate}
         paths = [parity_relu.integrated_path(self._times, start, **model) for start in self._starts]
@@ -120,15 +118,15 @@ class FourParameterParity(Study):
         }
 
     def check(self) -> None:
-        """No neuron starts above half its strength."""
+        """No neuron starts above half of its final strength."""
         self.require(len(self.neurons) == _MODES, "neurons", "give three numbers")
-        problem = f"scales is {self.scales}, from which a neuron starts above half its strength"
-        remedy = "give smaller ones, so that (scale·neuron)² is below target_scale"
+        problem = f"scales is {self.scales}, and a neuron starts above half of its final strength"
+        remedy = "give smaller numbers, so that (scale·neuron)² is below target_scale"
         largest = (max(self.scales) * max(self.neurons)) ** 2
         self.require(largest < self.target_scale, "scales", remedy, problem=problem)
 
     def _compared(self, parameters: np.ndarray, modes: np.ndarray, halves: Any, ends: np.ndarray) -> dict[str, Any]:
-        """All parameters, strengths of neurons, times of their halves, and the parameters at the end."""
+        """The compared variables: parameters, strengths, half-saturation times and final parameters."""
         return {
             "parameters": ((*self.axes, "weight"), parameters),
             "mode_strength": ((*self.axes, "mode"), modes),
@@ -149,11 +147,11 @@ class FourParameterParity(Study):
 
     @property
     def _times(self) -> np.ndarray:
-        """Until twice as long as the last neuron takes for half its strength."""
+        """Up to twice the last half-saturation time."""
         return np.linspace(0.0, 2 * self._half_times.max(), self.times)
 
 
-# One object, by which the compiled program is found again.
+# Compiled programs are cached by this object.
 _STATISTICS = {
     "parameters": (lambda network: network.squares, ("weight",)),
     "neuron_outputs": (lambda network: network.outputs(INPUTS).T, ("mode", "sample")),

@@ -1,1 +1,1 @@
-"""The least loss of a model for given compute, the product of its training time and the number of its neurons."""
+"""The lowest loss of the multilinear model for given compute, the product of training time and number of neurons."""

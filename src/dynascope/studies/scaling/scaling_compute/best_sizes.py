@@ -1,4 +1,4 @@
-"""The size of model that does best, between those that were trained."""
+"""The best model size, interpolated between the trained sizes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from scipy.interpolate import CubicSpline
 
 __all__ = ["best_sizes"]
 
-_PLACES = 20_001  # between the models, at which the best one is looked for
+_PLACES = 20_001  # grid points between the smallest and the largest model
 
 
 def best_sizes(neurons: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Neurons of least loss, and that loss, along a spline through ln L over ln N of the models."""
+    """The number of neurons with the lowest loss, and this loss, on a cubic spline of ln L over ln N."""
     places = np.log(np.geomspace(neurons[0], neurons[-1], _PLACES))
     curves = CubicSpline(np.log(neurons), np.log(losses), axis=-1)(places)
     return np.exp(places[curves.argmin(axis=-1)]), np.exp(curves.min(axis=-1))

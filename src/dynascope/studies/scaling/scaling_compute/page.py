@@ -1,49 +1,71 @@
-"""Figures and text of the page of scaling-compute."""
+"""Figures and text of the study `scaling-compute`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
-from dynascope.studies.scaling.skill_simulation import FITTED, exponent_chart, law_chart
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+import xarray as xr
 
-FIGURES = (
-    law_chart(
-        "compute",
-        "The least loss that any model reaches with a budget, its neurons times its training time.",
-        points=True,
-    ),
-    Chart(
-        "model_loss",
-        "neurons",
-        "The loss of models of all sizes, each trained as long as the budget allows, one curve for each budget "
-        "and all for α = {observed.exponent:first}. Small models lack neurons, large ones lack time; the best "
-        "one for a budget lies between.",
-        log="xy",
-        places={"exponent": (0,), "compute": (0, 1, 2, 3, 4, 5, -1)},
-        symbols={"compute": "C"},
-        title="Too small, or too briefly trained",
-    ),
-    Chart(
-        "optimal_neurons",
-        "compute",
-        "The size of the best model for a budget. It grows as the budget to the power "
-        "{observed.neurons_exponent:first} for α = {observed.exponent:first} and {observed.neurons_exponent:last} "
-        "for α = {observed.exponent:last} (theory, 1/(α + 2): {predicted.neurons_exponent:first} and "
-        "{predicted.neurons_exponent:last}); the rest of the budget goes into longer training.",
-        log="xy",
-        title="The best size",
-        points=True,
-    ),
-    exponent_chart("α/(α + 2)"),
-)
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
+from dynascope.studies.scaling.skill_simulation import exponent_chart, fitted_exponents, law_chart
 
-MEANING = (
-    "Models of {parameters.fewest_neurons} to {parameters.most_neurons} neurons learn endlessly many skills, the "
-    "k-th of which is asked for with a frequency in proportion to 1/k¹⁺ᵅ, each for the time that a budget of "
-    "neurons times steps leaves it. The least loss for a budget falls with the fitted exponent "
-    f"{FITTED}. The best model grows more slowly than the budget, with the powers "
-    "{observed.neurons_exponent:first} and {observed.neurons_exponent:last} of it, so that of a larger budget more "
-    "goes into longer training. All this is for models with a neuron for each skill, whose skills do not disturb "
-    "each other."
-)
+if TYPE_CHECKING:
+    from dynascope.studies.scaling.scaling_compute.study import ScalingCompute
+
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: ScalingCompute, result: Comparison) -> list[Chart]:
+    """The least loss, the losses of all models, the best size and the fitted exponents."""
+    return [
+        law_chart(
+            "compute",
+            "Lowest loss of any model for a given compute budget, the number of neurons times the training time.",
+            result,
+            points=True,
+        ),
+        Chart(
+            "model_loss",
+            "neurons",
+            "Loss of models of all sizes, each trained for as long as the budget C allows; one curve per budget, for "
+            f"α = {rounded(study.exponents[0])}. Small models lack neurons for the rarer skills, and large ones lack "
+            "time. The best size lies between.",
+            log="xy",
+            places={"exponent": (0,), "compute": (0, 1, 2, 3, 4, 5, -1)},
+            symbols={"compute": "C"},
+            title="Loss over model size at fixed compute",
+        ),
+        Chart(
+            "optimal_neurons",
+            "compute",
+            "Number of neurons of the best model for each budget. Theory predicts growth as C^(1/(α + 2)), so that a "
+            f"larger budget goes mostly into longer training. The fitted exponent is {_growth(result)}.",
+            log="xy",
+            title="Best model size",
+            points=True,
+        ),
+        exponent_chart("α/(α + 2)"),
+    ]
+
+
+def meaning(study: ScalingCompute, result: Comparison) -> str:
+    """How the least loss and the best size depend on compute."""
+    return (
+        f"Models of {study.fewest_neurons} to {study.most_neurons} neurons learn infinitely many skills; the frequency "
+        "of skill k is proportional to 1/k¹⁺ᵅ. A budget C of neurons times steps sets how long each model trains. "
+        "Theory predicts that the lowest loss for a budget falls as C^(−α/(α + 2)). The fitted exponent is "
+        f"{fitted_exponents(result)}. The best number of neurons is predicted to grow as C^(1/(α + 2)), more slowly "
+        f"than the best training time. The fitted exponent of this growth is {_growth(result)}. In these models every "
+        "skill has a neuron of its own, and the skills do not interfere with each other."
+    )
+
+
+def _growth(result: Comparison) -> str:
+    """The fitted and predicted exponents of the best size, as part of a sentence."""
+    fitted, predicted = (side["neurons_exponent"] for side in (result.observed, result.predicted))
+    return " and ".join(_with_theory(fitted[end], predicted[end]) for end in dict.fromkeys((0, fitted.size - 1)))
+
+
+def _with_theory(fitted: xr.DataArray, predicted: xr.DataArray) -> str:
+    return f"{rounded(fitted)} for α = {rounded(fitted['exponent'])} (theory: {rounded(predicted)})"

@@ -1,4 +1,4 @@
-"""The least loss of a model for given compute, the product of its training time and the number of its neurons."""
+"""The lowest loss of the multilinear model for given compute, the product of training time and number of neurons."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from dynascope.studies import Reference, Values, curve_tolerance
 from dynascope.studies.fields import count, positive
+from dynascope.studies.scaling.scaling_compute import page
 from dynascope.studies.scaling.scaling_compute.best_sizes import best_sizes
-from dynascope.studies.scaling.scaling_compute.page import FIGURES, MEANING
 from dynascope.studies.scaling.skill_losses import losses_of_models
 from dynascope.studies.scaling.skill_simulation import SkillScaling
 from dynascope.theory import papers
@@ -19,51 +19,55 @@ from dynascope.theory.scaling_laws import ComputeOptimum, compute_optimum, fit, 
 from dynascope.theory.scaling_laws.allocation import finite_optimum
 from dynascope.theory.scaling_laws.finite_task import learning_folds, smooth_steps
 
-_MODELS = (2e-4, "the law integrates over skills, which costs 1e-4 when no more than one of them is being learned")
-_LOSS = (2e-4, "as for all models, of which the best one is interpolated")
-_OPTIMUM = (2e-3, "the loss is level around its least value, so that small errors of it shift its place")
-_FEWEST = 50  # neurons of the best model, from which on half a neuron hardly matters
+_MODELS = (
+    2e-4,
+    "the law replaces the sum over skills by an integral, an error of 1e-4 when only one skill is being learned",
+)
+_LOSS = (2e-4, "the error of the models, between which the best one is interpolated")
+_OPTIMUM = (2e-3, "the loss is flat around its minimum, so small errors of the loss shift its position")
+_FEWEST = 50  # neurons of the smallest best model; half a neuron is then negligible
 
 
 class ScalingCompute(SkillScaling):
-    """Models of many sizes N, each trained for the time T = C/N: their least loss falls with the compute as C^−α/(α+2).
+    """Models of many sizes N train for the time T = C/N; their lowest loss falls with compute as C^−α/(α+2).
 
-    Compared are the loss of every model for every budget; the least loss for each budget, itself and over the power
-    law, with the time and neurons that it takes, against the least that the law of finite time and size allows; and
-    exponents and prefactors of fits against the power laws of large compute.
+    The study compares the loss of every model at every budget. For each budget it compares the lowest loss, this loss
+    relative to the power law, and the best time and number of neurons with the optimum of the law for finite time and
+    size. Exponents and prefactors of fits are compared with the power laws for large compute.
     """
 
-    learning_rate: float = positive(1.0, "η, the gradient-flow time of a step; compute is in steps times neurons.")
+    learning_rate: float = positive(
+        1.0, "η, the gradient-flow time of one step; compute is the number of steps times neurons."
+    )
     least_compute: float = positive(3e6, "Smallest budget C.")
-    most_compute: float = positive(1e9, "Largest budget, at least twenty times the smallest.")
-    budgets: int = count(7, "Number of budgets, at equal ratios; a power law is fitted to three or more.", least=3)
+    most_compute: float = positive(1e9, "Largest budget, at least twenty times least_compute.")
+    budgets: int = count(7, "Number of budgets, spaced geometrically; a power-law fit needs at least three.", least=3)
     fewest_neurons: int = count(10, "Neurons of the smallest model.")
-    most_neurons: int = count(10_000, "Neurons of the largest one.")
-    sizes: int = count(101, "Number of models, at about equal ratios.", least=3)
+    most_neurons: int = count(10_000, "Neurons of the largest model.")
+    sizes: int = count(101, "Number of models, spaced about geometrically.", least=3)
 
     reference = Reference.of(
         papers.SKILLS,
-        "For given compute, time multiplied by neurons, the least loss of the multilinear model falls by the power "
-        "α/(α + 2), at a time and with neurons that are known.",
+        "The lowest loss of the multilinear model for given compute, time multiplied by neurons, falls as the power "
+        "−α/(α + 2) of compute, at a known training time and number of neurons.",
     )
     law = "compute"
     told = (
         *SkillScaling.told,
-        "Infinitely many skills, of which each model has a neuron for its most frequent ones; fresh samples.",
+        "Infinitely many skills; each model has one neuron for each of the most frequent ones. Samples are fresh.",
     )
     axes = ("exponent", "compute")
     labelled = {"neurons": "_neurons"}
     along = ("compute", "exponent")
     title = "The scaling law of compute"
-    question = "For a given budget of computation, how large should a model be, and how good can it get?"
-    figures = FIGURES
-    meaning = MEANING
+    question = "Given a compute budget, how large should a model be, and how low can its loss get?"
+    figures, meaning = page.figures, page.meaning
     minutes = 0.2
     names = {
         **SkillScaling.names,
         "model_loss": ("loss of the multilinear model", "1"),
-        "neurons_exponent": ("exponent of the best number of neurons", "1"),
-        "limiting_neurons": ("best number of neurons, law of large compute", "neurons"),
+        "neurons_exponent": ("growth exponent of the best number of neurons", "1"),
+        "limiting_neurons": ("best number of neurons, law for large compute", "neurons"),
         "optimal_neurons": ("best number of neurons", "neurons"),
         "optimal_time": ("best training time", "gradient-flow time"),
         "compute": ("compute, training time × neurons", "time × neurons"),
@@ -74,9 +78,9 @@ class ScalingCompute(SkillScaling):
         model_loss=_MODELS,
         optimal_neurons=_OPTIMUM,
         optimal_time=_OPTIMUM,
-        decay_exponent=(5e-4, "what half a neuron matters in the second order, from fifty neurons on"),
-        prefactor=(2e-3, "as for the exponent, and extrapolated from the budgets to a single unit"),
-        neurons_exponent=(5e-3, "what half a neuron matters in the first order, from fifty neurons on"),
+        decay_exponent=(5e-4, "the second-order effect of half a neuron, from fifty neurons on"),
+        prefactor=(2e-3, "the error of the exponent, extrapolated from the budgets to one unit of compute"),
+        neurons_exponent=(5e-3, "the first-order effect of half a neuron, from fifty neurons on"),
     )
     tiny = {
         **{"exponents": [0.4, 0.8], "least_compute": 5e5, "most_compute": 5e7, "budgets": 6},
@@ -84,7 +88,7 @@ class ScalingCompute(SkillScaling):
     }
 
     def trained(self) -> Values:
-        """Train all models by gradient flow, and take the best one for each budget."""
+        """Train all models by gradient flow and take the best one for each budget."""
         compute, times = self._amounts, self.learning_rate * (self._amounts[:, None] / self._neurons)
         losses = losses_of_models(self._exponents, self._neurons, times, **self._model)
         neurons, least = best_sizes(self._neurons, losses)
@@ -94,7 +98,7 @@ class ScalingCompute(SkillScaling):
         return {**self._fitted(least, compute, fits), **self._optimum(losses, neurons, growth)}
 
     def exact(self) -> Values:
-        """The least of the law of finite time and size, and the power laws in it."""
+        """The optimum of the law for finite time and size, and the power laws for large compute."""
         compute, ends, model = self._amounts, (self.fewest_neurons, self.most_neurons), self._theory
         losses = [
             [time_law(compute / each, alpha, neurons=each, **model) for each in self._neurons.tolist()]
@@ -111,32 +115,32 @@ class ScalingCompute(SkillScaling):
         }
 
     def check(self) -> None:
-        """The best model for each budget is among the models, and its loss follows the power law."""
+        """The best size for each budget lies within the trained sizes, and its loss follows the power law."""
         super().check()
         self._check_span("neurons")
-        # The loss of models that are a little too large rises within a factor of their size of this logarithm.
+        # Above the best size the loss rises within a factor of the size with this logarithm.
         width = 1 / ((max(self.exponents) + 2) * learning_folds(self._contrast))
         needed = 1 + math.ceil(math.log(self.most_neurons / self.fewest_neurons) / width)
-        remedy = f"choose {needed} or more, so that the best model is seen between its neighbours"
+        remedy = f"choose {needed} or more, so that the models resolve the best size"
         self.require(self.sizes >= needed, "sizes", remedy)
         least, most = self.least_compute, self.most_compute
         remedy = "choose twenty times least_compute or more"
         self.require(20 * least <= most, "most_compute", remedy, beside="least_compute")
         needed = self._neurons[-1] * max(smooth_steps(alpha, **self._theory) for alpha in self._exponents)
-        problem = f"with least_compute {least:g} the largest model has hardly learned a skill"
+        problem = f"with least_compute {least:g} the largest model learns hardly any skill"
         remedy = f"choose {needed:.3g} or more, or smaller models"
         self.require(least >= needed, "least_compute", remedy, problem=problem)
         smallest = min(each.neurons[0] for each in self._limits)
-        problem = f"the best model for least_compute {least:g} has {smallest:.0f} neurons"
-        remedy = f"choose more, for {_FEWEST} neurons and twice those of the smallest model"
+        problem = f"the best model for least_compute {least:g} has only {smallest:.0f} neurons"
+        remedy = f"choose more, so that it has {_FEWEST} neurons and twice those of the smallest model"
         self.require(smallest >= max(_FEWEST, 2 * self.fewest_neurons), "least_compute", remedy, problem=problem)
         largest = max(each.neurons[-1] for each in self._limits)
         problem = f"the best model for most_compute {most:g} has {largest:.0f} neurons"
-        remedy = "choose less, for half the neurons of the largest model"
+        remedy = "choose less, so that it has at most half the neurons of the largest model"
         self.require(largest <= self.most_neurons / 2, "most_compute", remedy, problem=problem)
 
     def _optimum(self, losses: np.ndarray, neurons: np.ndarray, growth: Any) -> dict[str, Any]:
-        """The losses of all models, the best one for each budget, and the power by which it grows."""
+        """Losses of all models, the best size and time for each budget, and the growth exponent of the best size."""
         return {
             "model_loss": ((*self.axes, "neurons"), losses),
             "optimal_neurons": neurons,
@@ -146,7 +150,7 @@ class ScalingCompute(SkillScaling):
 
     @functools.cached_property
     def _limits(self) -> list[ComputeOptimum]:
-        """The optima of large compute."""
+        """The optima in the limit of large compute, one for each α."""
         return [compute_optimum(self._amounts, alpha, **self._theory) for alpha in self._exponents]
 
     @functools.cached_property

@@ -1,0 +1,65 @@
+"""Training of networks on multitask sparse parity, shared by the experiments on emergence."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from dynascope.studies.scaling.skill_reading import SkillReading
+from dynascope.tasks import SparseParity
+from dynascope.training import descend
+
+__all__ = ["EmergenceExperiment"]
+
+
+class EmergenceExperiment:
+    """Networks that learn the multitask sparse parity of a study, or one of its skills alone.
+
+    Attributes:
+        study: The study whose fields define the task and the training.
+    """
+
+    study: Any
+
+    def __init__(self, study: Any):
+        self.study = study
+
+    @functools.cached_property
+    def task(self) -> SparseParity:
+        """All skills."""
+        names = ("skills", "bits", "relevant_bits", "exponent", "target_scale")
+        return SparseParity(**{name: getattr(self.study, name) for name in names})
+
+    @property
+    def one_skill(self) -> SparseParity:
+        """The most frequent skill alone."""
+        return dataclasses.replace(self.task, skills=1)
+
+    def measure(self, networks: list[Any], task: Any, steps: Any, *names: str, **options: Any) -> list[np.ndarray]:
+        """Train networks by gradient descent and record quantities of every skill.
+
+        Args:
+            networks: Networks of equal shape.
+            task: A parity or a training set. Without batches, the networks descend on the exact loss of a parity.
+            steps: The recorded steps; training ends at the last one.
+            *names: Quantities of `SkillReading`, or "loss".
+            **options: Options of `descend`.
+
+        Returns:
+            One array per name, of shape (networks, steps, skills); "loss" has shape (networks, steps).
+        """
+        is_parity, batch_size = isinstance(task, SparseParity), self.study.batch_size
+        parity = task if is_parity else self.task
+        run = descend(
+            networks,
+            task.expectation() if is_parity and not batch_size else task,
+            steps=int(steps[-1]),
+            batch_size=batch_size or None,
+            record_steps=steps,
+            statistics={name: (SkillReading(parity, name), ("skill",)) for name in names if name != "loss"},
+            **{"learning_rate": self.study.learning_rate, **options},
+        )
+        return [run[name].to_numpy().astype(np.float64) for name in names]

@@ -1,0 +1,126 @@
+"""The model of the theory, networks that learn one skill alone, and networks that learn all skills, over neurons."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import optax
+
+from dynascope.comparison import Claim
+from dynascope.studies import Values
+from dynascope.studies.scaling.extended_multilinear import train_with_features
+from dynascope.studies.scaling.gaussian_mlp import gaussian_mlp
+from dynascope.studies.scaling.skill_needs import QUARTER, SkillNeeds
+from dynascope.studies.scaling.spread_skills import spread_parities
+from dynascope.tasks import SparseParity
+from dynascope.theory.skills import calibrate_parameters, parameter_emergence
+from dynascope.theory.skills.training_set import Definition
+from dynascope.training.optimizers import decayed
+
+if TYPE_CHECKING:
+    from dynascope.studies.scaling.emergence_parameters.study import EmergenceParameters
+
+__all__ = ["Experiment"]
+
+_DEVIATION = 0.01  # standard deviation of the initial weights
+_ALONE = 0.5  # networks learn one skill alone at widths up to this share of the largest
+_SWAPPED = 0.2  # difference of strengths from which a rarer skill counts as stronger
+
+
+class Experiment(SkillNeeds):
+    """Networks of N neurons, a forecast from networks that learn one skill, and the theory's model."""
+
+    study: EmergenceParameters
+
+    resource = "neurons"
+    along_axis = staticmethod(np.float64)  # the forecasts of skills differ by equal numbers of neurons
+    calibrate = staticmethod(calibrate_parameters)
+    calibrated_on = "networks that learn one skill alone"
+
+    def trained(self) -> Values:
+        """Train the model of the theory and the networks, and report on the claims."""
+        study = self.study
+        strength, loss = np.moveaxis(np.array([self.descend(count) for count in study.neurons]), 1, 0)
+        runs, losses = self.train(self.task, study.neurons, study.runs)
+        swapped = runs - np.minimum.accumulate(runs, axis=-1) > _SWAPPED
+        return {
+            "basis_strength": strength,
+            "basis_loss": loss,
+            **self.measured(runs, losses.mean(axis=1)),
+            "strength_spread": runs.std(axis=1, ddof=1),
+            "out_of_order": ("neurons", np.any(swapped, axis=-1).mean(axis=1)),
+            **self.claims(runs),
+        }
+
+    def exact(self) -> Values:
+        """The law of the model, and the forecast calibrated on networks that learn one skill."""
+        law = self.law(self.study.features)
+        return {"basis_strength": law, "basis_loss": 1 - law, **self.forecast()}
+
+    def descend(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Strength of each skill in the trained model with N features, and its loss over that of the zero function."""
+        study, frequencies = self.study, self.task.frequencies
+        weights = np.abs(np.random.default_rng([study.seed, 2]).normal(size=(study.skills, study.features)))
+        steps = int(400 * np.sqrt(study.features) / frequencies[-1])
+        options = {"target_scale": study.target_scale, "steps": steps}
+        return train_with_features(*self._features, count, frequencies, weights, **options)
+
+    @functools.cached_property
+    def _features(self) -> tuple[np.ndarray, np.ndarray]:
+        draw = np.random.default_rng([self.study.seed, 1])
+        return spread_parities(self.study.skills, self.study.relevant_bits, self.study.features, draw)
+
+    def train(self, parity: SparseParity, widths: list[int], runs: int) -> tuple[np.ndarray, np.ndarray]:
+        """Strength R/S and loss over ½ S² of every skill, shape (widths, networks, skills)."""
+        found = self.measure(
+            [self._network(parity, width, widths[-1], run) for width in widths for run in range(runs)],
+            parity,
+            [self.study.steps],
+            "strength",
+            "skill_loss",
+            optimizer=decayed(optax.adam, self.study.weight_decay),
+            # Seed zero is reserved for the samples that estimate strengths.
+            seed=self.study.seed + 1,
+        )
+        strength, loss = np.array(found).reshape(2, len(widths), runs, parity.skills)
+        return strength, loss
+
+    def _network(self, parity: SparseParity, width: int, most: int, run: int) -> Any:
+        seed = int(np.random.default_rng([self.study.seed, parity.skills, width, run]).integers(2**31))
+        return gaussian_mlp((parity.input_dimension, most, 1), _DEVIATION, seed, present=width)
+
+    @property
+    def narrow(self) -> list[int]:
+        """The widths at which networks learn one skill alone."""
+        neurons = self.study.neurons
+        return [count for count in neurons if count <= _ALONE * neurons[-1]]
+
+    def alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
+        """Networks that learn one skill alone."""
+        strength, loss = self.train(self.one_skill, self.narrow, self.study.alone)
+        return self.narrow, strength[..., 0], loss[..., 0]
+
+    def law(self, needed: float, definition: Definition = "correlation") -> np.ndarray:
+        """The strength of every skill, if neurons go to the most frequent skill first."""
+        return parameter_emergence(self.study.neurons, self.study.skills, needed, definition=definition)
+
+    @property
+    def half_forecast(self) -> np.ndarray:
+        """The forecast number of neurons for half of each skill."""
+        return self.needs["correlation"].needed * (np.arange(self.study.skills) + 0.5)
+
+    def differences(self, runs: np.ndarray) -> list[Claim]:
+        """Measured strength minus one half where half of a skill is forecast, within the trained widths."""
+        half = self.half_forecast
+        return [
+            Claim.of_runs(
+                f"skill {k + 1}",
+                f"Where the forecast is half of skill {k + 1}, networks have learned about half.",
+                self.strength_at(runs, k, half[k]) - 0.5,
+                least=-QUARTER,
+                most=QUARTER,
+            )
+            for k in self.inside(half)
+        ]
