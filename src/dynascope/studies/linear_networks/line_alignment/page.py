@@ -44,7 +44,7 @@ def figures(study: LineAlignment, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: LineAlignment, result: Comparison) -> str:
-    """The final alignment from three of the initialisations, and what the verdict covers."""
+    """The final alignment from three of the initialisations, and the scope of the verdict."""
     alignment = result.observed["alignment"]
     first, last = alignment.isel(time=0), alignment.isel(time=-1)
     ends = {start: rounded(last.sel(start=start)) for start in ("small", "large orthogonal", "nearly parallel")}
