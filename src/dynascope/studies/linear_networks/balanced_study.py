@@ -1,4 +1,4 @@
-"""What studies of two-layer linear networks of several balances share."""
+"""Base classes of the studies of two-layer linear networks of several balances."""
 
 from __future__ import annotations
 
@@ -41,7 +41,14 @@ class BalancedStudy(Study):
 
 
 class TwoTasksStudy(BalancedStudy):
-    """A study of networks that have converged on one task and are then trained on another, as wide as they can be."""
+    """A study of networks that are trained to convergence on one task and then on another.
+
+    The hidden layer is as wide as the smaller of inputs and outputs.
+
+    Attributes:
+        tasks: Names of both tasks.
+        accuracy: Relative tolerance of the solver.
+    """
 
     tasks: ClassVar[tuple[str, str]] = "the old task", "the new task"
     accuracy: ClassVar[float] = 1e-10
@@ -60,7 +67,7 @@ class TwoTasksStudy(BalancedStudy):
         return whitened(self._maps[1], self.tasks[1])
 
     def _converged(self, rate: float) -> list[TwoLayer]:
-        """Networks that have learned the old task, at this rate or faster."""
+        """Networks trained on the old task for 30 time constants of its slowest rate."""
         inputs, outputs = self._maps[0].shape
         sizes = inputs, min(inputs, outputs), outputs
         networks = balanced_networks(sizes, self._balances, one_sign=True, seed=self.seed)
@@ -69,18 +76,18 @@ class TwoTasksStudy(BalancedStudy):
         return [jax.tree.map(lambda weights, i=i: weights[i], stacked) for i in range(len(networks))]
 
     def _flow(self, networks: list[TwoLayer], task: Learnable, times: np.ndarray, **options: Any) -> Any:
-        """Gradient flow over these times, with W₁ W₂ of every network as `product`."""
-        # With as many times and the same statistics, training on another task is the same compiled program.
+        """Integrate gradient flow over these times and record W₁ W₂ of every network as `product`."""
+        # With the same number of times and the same statistics, both tasks share one compiled program.
         options |= {"duration": times[-1], "save": times, "relative_tolerance": self.accuracy}
         return gradient_flow(networks, task, statistics=_PRODUCT, **options)
 
     def _spread(self, first: float, last: float) -> np.ndarray:
-        """Times: half of them equally spaced, for what waits long, and half in their logarithm, for what is fast."""
+        """Times up to `last`: half equally spaced, for long waits, half log-spaced from `first`, for fast changes."""
         fast = np.geomspace(first, last, self.times // 2 + 1)[:-1]
         return np.sort(np.concatenate([np.linspace(0.0, last, self.times - len(fast)), fast]))
 
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """Both layers in which every start of a balance λ ends on the old task, for each λ."""
+        """The layers to which every network of a balance λ converges on the old task, for each λ."""
         old = self._old_task.cross_moment.T
         ends = [converged_layers(old, balance, min(old.shape)) for balance in self._balances]
         first, second = zip(*ends, strict=True)

@@ -1,4 +1,4 @@
-"""Continual learning: the balance of the layers decides how a task is forgotten, not how much of it."""
+"""Continual learning: the balance of the layers decides how a task is forgotten, but not how much of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import functools
 import numpy as np
 import xarray as xr
 
-from dynascope.results import Chart
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
@@ -18,73 +19,84 @@ from dynascope.theory.transfer import forgetting
 
 
 class ContinualLearning(TwoTasksStudy):
-    """Error on an old task, and on a new one, while two-layer linear networks train on the new one.
+    """Loss on an old and on a new task while two-layer linear networks of several balances learn the new one.
 
-    W₂ W₂ᵀ − W₁ᵀ W₁ = λ I for several balances λ; they are as wide as they have inputs or outputs, whichever are fewer.
-    Both targets are random and have the same singular values; the first are trained to convergence.
+    The networks satisfy W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, and their hidden layer is as wide as the smaller of inputs and outputs.
+    Both targets are random maps with the same singular values. Before the new task, the networks are trained to
+    convergence on the old one.
     """
 
     inputs: int = count(5, "Number of inputs.")
     outputs: int = count(3, "Number of outputs.")
     strongest: float = positive(2.0, "Largest singular value of both target maps.")
-    weakest: float = weakest(1.0, "Smallest singular value of both")
+    weakest: float = weakest(1.0, "Smallest singular value of both target maps")
     largest_balance: float = positive(2.0, "Largest λ; the smallest is its negative.")
     balances: int = count(5, "Number of equally spaced λ.", least=2)
-    times: int = count(300, "Number of times at which both are recorded.", least=2)
+    times: int = count(300, "Number of recorded times.", least=2)
     seed: int = seed("Seed of the tasks and of the initial weights.")
 
     reference = Reference.of(
         papers.BALANCED,
-        "How a two-layer linear network forgets a task while it learns another follows exactly from the two "
-        "tasks and the balance of its layers, which sets the time course but not the end.",
+        "The loss of a two-layer linear network on an old task, while it learns a new one, follows exactly from the "
+        "two tasks and the balance of the layers. The balance sets the time course of forgetting but not its final "
+        "amount.",
     )
-    question = "How is an old task forgotten while a new one is learned?"
-    figures = (
-        Chart(
-            "old_loss",
-            title="Forgetting",
-            caption="The loss on the old task while the new one is learned. The balance λ of the layers sets the time "
-            "course; the two tasks set the end, {predicted.old_loss_at_the_end}.",
-        ),
-        Chart(
-            "loss",
-            log="y",
-            decades=8,
-            title="Learning",
-            caption="The loss on the new task. With more inputs than outputs, a large first layer (λ < 0) has to turn "
-            "towards the inputs that the new task uses, which takes long.",
-        ),
-    )
-    meaning = (
-        "Linear networks learned a task of {parameters.inputs} inputs and {parameters.outputs} outputs until they had "
-        "it, and then an unrelated one; they differ in λ, which says how much larger their second layer is than their "
-        "first, from −{parameters.largest_balance} to {parameters.largest_balance}. Theory knows the two tasks and λ, "
-        "and not the weights. It says that in the end the loss on the old task is {predicted.old_loss_at_the_end} for "
-        "every λ; training ended between {observed.old_loss[time=last]:least} and "
-        "{observed.old_loss[time=last]:most}. By this theory, which is one of linear networks without rehearsal, the "
-        "balance of the layers can delay forgetting and not lessen it."
-    )
+    question = "How does a network forget an old task while it learns a new one?"
     minutes = 0.2
     names = {
         "old_loss": ("loss on the old task", "1"),
-        "old_loss_at_the_end": ("loss on the old task, at the end", "1"),
+        "old_loss_at_the_end": ("final loss on the old task", "1"),
     }
     tolerance = exact("loss", "old_loss")
     tiny = {"inputs": 3, "outputs": 2, "balances": 2, "times": 200}
 
     def trained(self) -> xr.Dataset:
-        """Train on the old task until it is learned, then on the new one, by gradient flow on the weights."""
+        """Train on the old task until it is learned, then on the new one, by gradient flow."""
         run = self._flow(self._converged(self._slowest), self._task, self._times)
-        # Inputs are whitened, and the targets an exact map of them.
+        # The inputs are whitened and the targets are exactly linear, so this is the loss on the old task.
         missed = run["product"].to_numpy() - self._old_task.cross_moment.T
         values = {"old_loss": np.sum(missed**2, axis=(-2, -1)) / 2}
         return self.run_record(run, values, members="balance", without=["product"])
 
     def exact(self) -> Values:
-        """The exact solution from the layers that every start of that balance ends in."""
+        """Solve the new task exactly from the layers to which every network of a balance converges on the old task."""
         old, new = self._old_task.cross_moment.T, self._task.cross_moment.T
         found = forgetting(*self._ends(), old, new, self._times)
         return {"loss": found.new_error, "old_loss": found.old_error, "old_loss_at_the_end": ((), found.end)}
+
+    def figures(self, result: Comparison) -> list[Chart]:
+        """Losses on the old and on the new task."""
+        end = rounded(result.predicted["old_loss_at_the_end"])
+        return [
+            Chart(
+                "old_loss",
+                title="Forgetting",
+                caption="Loss on the old task while the new task is learned. In theory the balance λ of the layers "
+                f"sets the time course, and the two tasks alone set the final value, {end}.",
+            ),
+            Chart(
+                "loss",
+                log="y",
+                decades=8,
+                title="Learning",
+                caption="Loss on the new task. If there are more inputs than outputs, networks with a large first "
+                "layer (λ < 0) learn slowly: the layer must rotate towards the inputs that the new task uses.",
+            ),
+        ]
+
+    def meaning(self, result: Comparison) -> str:
+        """The final loss on the old task, predicted and measured."""
+        end, measured = result.predicted["old_loss_at_the_end"], result.observed["old_loss"].isel(time=-1)
+        largest = rounded(self.largest_balance)
+        return (
+            f"Linear networks were trained to convergence on a task with {self.inputs} inputs and {self.outputs} "
+            "outputs, and then on an unrelated task. They differ in the balance λ of their layers, "
+            f"W₂W₂ᵀ − W₁ᵀW₁ = λI, from −{largest} (larger first layer) to {largest} (larger second layer). The "
+            "prediction uses the two tasks and λ, but not the trained weights. It gives a final loss of "
+            f"{rounded(end)} on the old task for every λ. At the end of training this loss was between "
+            f"{rounded(measured.min())} and {rounded(measured.max())}. In this theory the balance of the layers can "
+            "delay forgetting but not reduce it. The networks are linear and do not rehearse the old task."
+        )
 
     @functools.cached_property
     def _maps(self) -> tuple[np.ndarray, np.ndarray]:
@@ -95,7 +107,7 @@ class ContinualLearning(TwoTasksStudy):
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
-        """Until the slowest network has long learned the new task."""
+        """Four time constants of the slowest network on the new task."""
         return np.linspace(0.0, 4.0 / self._slowest, self.times)
 
     @property

@@ -1,4 +1,4 @@
-"""From lazy to rich: one number, the balance of the layers, sets how far representation and kernel move."""
+"""From lazy to rich: the balance of the layers sets how far the representations and the NTK move."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import xarray as xr
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import balanced_networks
 from dynascope.probes.kernel.path import kernel_sum_path
-from dynascope.results import Chart
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import BalancedStudy
@@ -22,68 +23,33 @@ from dynascope.theory.balanced import gram
 
 
 class LambdaBalanced(BalancedStudy):
-    """Loss, kernel and representations of two-layer linear networks of several balances, from small to learned.
+    """Loss, NTK and representations of two-layer linear networks of several balances during training.
 
-    W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, for whitened inputs and a random target map. Near λ = 0 the kernel turns and grows; for large
-    |λ| it stays. The representations of inputs, v_iᵀ W₁W₁ᵀ v_i, and of outputs, u_iᵀ W₂ᵀW₂ u_i, are taken along the
-    singular vectors of the map; with a hidden layer narrower than its rank only the strongest modes are learned.
+    The networks satisfy W₂ W₂ᵀ − W₁ᵀ W₁ = λ I and learn a random target map from whitened inputs. The representations
+    of inputs, v_iᵀ W₁W₁ᵀ v_i, and of outputs, u_iᵀ W₂ᵀW₂ u_i, are measured along the singular vectors of the map. A
+    hidden layer narrower than the rank of the map learns only the strongest modes.
     """
 
     inputs: int = count(5, "Number of inputs.")
-    width: int = count(2, "Number of hidden neurons, at most that of inputs and outputs.")
+    width: int = count(2, "Number of hidden neurons, at most the number of inputs and of outputs.")
     outputs: int = count(3, "Number of outputs.")
     strongest: float = positive(2.0, "Largest singular value of the target map.")
     weakest: float = weakest(0.8)
     largest_balance: float = positive(5.0, "Largest λ; the smallest is its negative.")
     balances: int = count(5, "Number of equally spaced λ.", least=2)
-    initial_size: float = positive(0.3, "Size of the smaller layer at the start.")
+    initial_size: float = positive(0.3, "Size of the smaller layer at initialisation.")
     first_rate: float = positive(1.0, "Learning rate of the first layer.")
     second_rate: float = positive(1.0, "Learning rate of the second layer.")
-    times: int = count(200, "Number of times at which both are recorded.", least=2)
+    times: int = count(200, "Number of recorded times.", least=2)
     seed: int = seed("Seed of the task and of the initial weights.")
 
     reference = Reference.of(
         papers.BALANCED,
-        "Function, representations and kernel of a two-layer linear network follow exactly from its start and "
-        "the balance of its layers, which moves it from lazy to rich.",
+        "Function, representations and NTK of a two-layer linear network follow exactly from its initial weights, and "
+        "the balance of its layers moves learning from lazy to rich.",
     )
     title = "From lazy to rich by the balance of the layers"
-    question = "What does the balance of its two layers decide about how a network learns?"
-    figures = (
-        Chart(
-            "kernel_distance",
-            title="How far the tangent kernel turns",
-            caption="The tangent kernel says how a step on one input moves the answer to another. It turns most where "
-            "the layers are about equal, near λ = 0: such networks learn richly. Where one layer is much the larger it "
-            "turns little, and they learn lazily.",
-        ),
-        Chart(
-            "kernel_change",
-            over="balance",
-            places={"time": (-1,)},
-            title="How far the kernel has moved in the end",
-            caption="How far the kernel has moved at the end, relative to its start, against the balance λ of the "
-            "layers.",
-            x_label="balance λ (left: first layer larger, right: second)",
-            points=True,
-        ),
-        Chart(
-            "loss",
-            title="The loss",
-            caption="The loss over time for each balance. With a hidden layer narrower than the task it ends above "
-            "zero.",
-        ),
-    )
-    meaning = (
-        "Linear networks with {parameters.width} hidden neurons were trained on a random map of {parameters.inputs} "
-        "inputs to {parameters.outputs} outputs; they differ in the balance λ of their layers, which training keeps: "
-        "from a large first layer (λ = −{parameters.largest_balance}) over equal ones to a large second one. From the "
-        "start alone theory gives the loss, the representations and the tangent kernel at every time. At the end the "
-        "kernel had changed by {observed.kernel_change[time=last]:least} times its size in the network where it moved "
-        "least, and by {observed.kernel_change[time=last]:most} times where it moved most. By theory it is decided by "
-        "how the size is shared between the layers, and not only by how large the weights are; the inputs are white, "
-        "and the networks linear."
-    )
+    question = "How does the balance of its two layers affect how a network learns?"
     minutes = 0.2
     names = {
         "input_representation": ("representation of the inputs", "1"),
@@ -100,7 +66,7 @@ class LambdaBalanced(BalancedStudy):
         return self.run_record(run, measured, members="balance", without=["inner", "outer"])
 
     def exact(self) -> Values:
-        """The exact solution, from the initial weights."""
+        """Solve the training exactly from the initial weights."""
         first, second = (np.stack([getattr(each, name) for each in self._networks]) for name in ("first", "second"))
         target = self._task.cross_moment.T
         found = gram(first, second, target, self._times, first_rate=self.first_rate, second_rate=self.second_rate)
@@ -110,8 +76,50 @@ class LambdaBalanced(BalancedStudy):
             "loss": np.sum(missed**2, axis=(-2, -1)) / 2,
         }
 
+    def figures(self, result: Comparison) -> list[Chart]:
+        """Motion of the NTK, over time and against the balance, and the loss."""
+        distance = result.observed["kernel_distance"].isel(time=-1)
+        return [
+            Chart(
+                "kernel_distance",
+                title="Rotation of the NTK",
+                caption="Distance 1 − cos φ, where φ is the angle between the NTK and the initial NTK. A network whose "
+                "NTK hardly rotates learns lazily; one whose NTK rotates far learns features. At the end the distance "
+                f"is between {rounded(distance.min())} and {rounded(distance.max())}, depending on the balance λ.",
+            ),
+            Chart(
+                "kernel_change",
+                over="balance",
+                places={"time": (-1,)},
+                title="Final change of the NTK",
+                caption="Change of the NTK by the end of training, relative to its initial norm, against the balance.",
+                x_label="balance λ (left: first layer larger, right: second)",
+                points=True,
+            ),
+            Chart(
+                "loss",
+                title="Loss",
+                caption="Loss for each balance. A hidden layer narrower than the rank of the target leaves a positive "
+                "loss.",
+            ),
+        ]
+
+    def meaning(self, result: Comparison) -> str:
+        """The effect of the balance, with the smallest and the largest change of the NTK."""
+        change, largest = result.observed["kernel_change"].isel(time=-1), rounded(self.largest_balance)
+        return (
+            f"Linear networks with {self.width} hidden neurons were trained on a random map from {self.inputs} inputs "
+            f"to {self.outputs} outputs. They differ in the balance λ of their layers, which gradient flow conserves: "
+            f"from λ = −{largest} (larger first layer) to λ = {largest} (larger second layer). From the initial "
+            "weights alone, theory predicts the loss, the representations and the NTK at every time. By the end of "
+            f"training the NTK has changed by {rounded(change.min())} times its initial norm in the network that "
+            f"changes least, and by {rounded(change.max())} times in the one that changes most. In this theory the "
+            "balance of the layers, and not only the overall size of the weights, decides between lazy and rich "
+            "learning. The inputs are white, and the networks are linear."
+        )
+
     def _measured(self, inner: np.ndarray, outer: np.ndarray) -> dict[str, Any]:
-        """What both sides are compared in, from W₁W₁ᵀ and W₂ᵀW₂ over balances and times."""
+        """Motion of the NTK and representations, from W₁W₁ᵀ and W₂ᵀW₂ over balances and times."""
         left, _, right = np.linalg.svd(self._task.cross_moment.T, full_matrices=False)
         angle, size = kernel_sum_path(self.second_rate * inner, self.first_rate * outer)
         by_mode = (*self.axes, "mode")
@@ -135,7 +143,7 @@ class LambdaBalanced(BalancedStudy):
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
-        """Until modes of the weakest strength would have been learned from the start in balance."""
+        """Four time constants of the weakest mode of balanced layers."""
         rate = self.weakest * (self.first_rate * self.second_rate) ** 0.5
         return np.linspace(0.0, 4.0 / rate, self.times)
 

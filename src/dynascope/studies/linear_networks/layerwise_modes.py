@@ -1,4 +1,4 @@
-"""Modes of a diagonal network rise as sigmoids, one after the other."""
+"""The modes of a diagonal linear network are learned one after the other, each along a sigmoid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 import xarray as xr
 
 from dynascope.networks import DiagonalLinear
-from dynascope.results import Chart
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, number, positive, seed
 from dynascope.tasks import Task
@@ -18,64 +19,42 @@ from dynascope.theory.scalar_networks import mode_strength
 
 
 class LayerwiseModes(Study):
-    """Strength of every mode, and the loss, over time, for independent inputs with power-law variances.
+    """Mode strengths and loss of a diagonal linear network, for uncorrelated inputs with power-law variances.
 
-    The model is f(x) = Σ aᵢ bᵢ xᵢ with E[xᵢ xⱼ] = λᵢ δᵢⱼ, λᵢ = i^−(exponent + 1), and targets y = target · Σ xᵢ.
+    The model is f(x) = Σ aᵢ bᵢ xᵢ with E[xᵢ xⱼ] = λᵢ δᵢⱼ and λᵢ = i^−(exponent + 1), and the targets are
+    y = target · Σ xᵢ. The strength of mode i is aᵢ bᵢ.
     """
 
-    modes: int = count(5, "Number of modes.")
-    exponent: float = number(0.6, "α of the spectrum λᵢ = i^−(α + 1).")
-    target: float = number(1.0, "Strength S that every mode has in the target; may be negative.", nonzero=True)
+    modes: int = count(5, "Number of modes, which is the number of inputs.")
+    exponent: float = number(0.6, "Exponent α of the spectrum λᵢ = i^−(α + 1).")
+    target: float = number(1.0, "Strength S of every mode in the target; not zero, may be negative.", nonzero=True)
     initial_strength: float = positive(
-        1e-4, "|a·b| at the start of every mode, below the size of the target; its sign is the target's."
+        1e-4, "|a·b| of every mode at initialisation, smaller than |S|; the sign of a·b is that of S."
     )
-    imbalance: float = number(0.0, "log(b/a) at the start; zero starts both layers equal.")
+    imbalance: float = number(0.0, "log(b/a) at initialisation; with zero both layers are equal.")
     samples: int = count(
-        50, "Number of samples; the inputs are transformed so that their moments are exact.", least="modes"
+        50, "Number of samples; the inputs are transformed so that their second moments are exact.", least="modes"
     )
-    times: int = count(400, "Number of times at which both are recorded.", least=2)
+    times: int = count(400, "Number of recorded times.", least=2)
     seed: int = seed("Seed of the inputs.")
 
     reference = Reference.of(
         "A. M. Saxe, J. L. McClelland, S. Ganguli, Exact solutions to the nonlinear dynamics of learning in deep "
         "linear neural networks (arXiv 1312.6120)",
-        "Each mode of a two-layer diagonal network follows its own closed-form sigmoid, so that modes are "
-        "learned in stages, strongest first.",
+        "Each mode of a two-layer diagonal linear network follows its own closed-form sigmoid, so that modes are "
+        "learned in stages, the mode with the largest input variance first.",
     )
     title = "Modes learned one by one"
-    question = "In which order, and how fast, are the modes of the data learned?"
-    figures = (
-        Chart(
-            "mode_strength",
-            residual=True,
-            title="One sigmoid after the other",
-            caption="What the network has learned of each mode, from the most frequent (1) to the rarest: for long "
-            "next to nothing, then all within a short time. Below: training less theory.",
-        ),
-        Chart(
-            "loss",
-            title="The loss",
-            caption="The loss falls with each mode that is learned, from {observed.loss:first} to "
-            "{observed.loss:last}.",
-        ),
-    )
-    meaning = (
-        "A network with two weights for each of {parameters.modes} independent inputs was trained on targets that "
-        "hold all inputs alike, while their variances fall as a power law; a weight that starts small grows in "
-        "proportion to itself. By theory each mode waits, rises and is done, in the order of the variances, although "
-        "all are equally strong in the target; there is a closed form for it, from which training differs by "
-        "{agreement.mode_strength} of its size. This is the simplest case of learning in stages; in it the modes do "
-        "not disturb each other."
-    )
+    question = "In which order, and how fast, does a network learn the modes of its data?"
     minutes = 0.1
     theory = "sigmoidal modes"
     trains = "diagonal"
-    tolerance = exact("loss", "mode_strength", reason="the theory is exact, and the solver keeps each step within 1e-9")
+    tolerance = exact("loss", "mode_strength", reason="the theory is exact, and the solver's local error is below 1e-9")
     tiny = {"modes": 2, "samples": 6, "times": 40, "initial_strength": 1e-2}
 
     def check(self) -> None:
-        """Modes rise to the target."""
-        remedy = "choose a positive number below the size of the target"
+        """The initial strength lies below the target."""
+        remedy = "choose a positive number smaller than |target|"
         self.require(self.initial_strength < abs(self.target), "initial_strength", remedy, beside="target")
 
     def trained(self) -> xr.Dataset:
@@ -84,13 +63,43 @@ class LayerwiseModes(Study):
         return self.followed(network, _mode_strength, relative_tolerance=1e-9, absolute_tolerance=1e-12)
 
     def exact(self) -> Values:
-        """The closed form of each mode, and the loss that they add up to."""
+        """Evaluate the closed form of each mode, and the loss that the modes add up to."""
         powers = np.diag(self._task.input_moment)
         mode = mode_strength(self._times[:, None], self.target, powers, *self._start)
         return {
             "loss": np.sum(powers * np.asarray(mode.residual) ** 2, axis=1) / 2,
             "mode_strength": (("time", "mode"), mode.strength),
         }
+
+    def figures(self, result: Comparison) -> list[Chart]:
+        """Strengths of the modes, and the loss."""
+        loss = result.observed["loss"]
+        return [
+            Chart(
+                "mode_strength",
+                residual=True,
+                title="Strength of each mode",
+                caption="Strength of each mode. The variance of input i is "
+                f"i^{rounded(-self.exponent - 1)}. A mode with a small initial strength stays near zero for a long "
+                "time and then rises quickly. The lower panel shows training minus theory.",
+            ),
+            Chart(
+                "loss",
+                title="Loss",
+                caption=f"Loss over time, from {rounded(loss[0])} at initialisation to {rounded(loss[-1])} at the end.",
+            ),
+        ]
+
+    def meaning(self, result: Comparison) -> str:
+        """The order of the modes, and the error of their closed form."""
+        return (
+            f"A diagonal linear network f(x) = Σ aᵢ bᵢ xᵢ was trained on {self.modes} uncorrelated inputs. Every input "
+            f"has the same coefficient in the target, but the variance of input i is i^{rounded(-self.exponent - 1)}. "
+            "Theory predicts that each mode follows its own sigmoid, at a rate proportional to the variance of its "
+            "input: modes with a large variance are learned first. Training differs from the closed form by at most "
+            f"{rounded(result.quantities['mode_strength_maximum'].error)} of the largest strength. This is the "
+            "simplest case of stage-like learning: the inputs are uncorrelated, so the modes do not interact."
+        )
 
     @functools.cached_property
     def _task(self) -> Task:
@@ -99,12 +108,12 @@ class LayerwiseModes(Study):
     @property
     def _start(self) -> tuple[np.ndarray, np.ndarray]:
         size, ratio = np.full(self.modes, np.sqrt(self.initial_strength)), np.exp(self.imbalance / 2)
-        # From the other sign a mode would have to pass zero, where equal layers stay.
+        # With the opposite sign a mode would have to cross zero, a saddle at which equal layers stop.
         return size / ratio, np.sign(self.target) * size * ratio
 
     @property
     def _times(self) -> np.ndarray:
-        """Until the weakest mode has long been learned."""
+        """Times until long after the mode of least variance is learned."""
         rate = 2 * abs(self.target) * self.modes ** -(self.exponent + 1)
         return np.linspace(0.0, (np.log(abs(self.target) / self.initial_strength) + 8) / rate, self.times)
 

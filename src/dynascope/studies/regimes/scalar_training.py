@@ -1,4 +1,4 @@
-"""Training of scalar networks, and how much their weights grow."""
+"""Training of scalar networks, and the growth of their weights."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dynascope.theory.scalar_networks.scalar import Setting
 
 __all__ = ["final_growth", "trained_curves"]
 
-_REST = 30.0  # time constants for which they are trained once they have left the start
+_REST = 30.0  # time constants of training after a network has left its initialisation
 _ACCURACY = 1e-11
 
 
 def final_growth(settings: Iterable[Setting]) -> list[float]:
     """The growth ln γ = ln Σ (a + b)² − ln Σ (a₀ + b₀)² of networks with positive targets after gradient flow.
 
-    They are so small that integrating the gradients takes less time than compiling a program.
+    SciPy integrates the gradients, because these networks are so small that compiling a program would take longer.
 
     Raises:
         DivergenceError: The integration failed.
@@ -39,7 +39,7 @@ def final_growth(settings: Iterable[Setting]) -> list[float]:
 
         rate = 2 * power * max(target, np.sqrt(a @ a * (b @ b)) / divisor) / divisor
         start = np.concatenate([a, b])
-        # A small start takes some time constants to leave.
+        # A network needs additional time constants to leave a small initialisation.
         end = (_REST + np.log1p(target * divisor / (start @ start))) / rate
         smallest = _ACCURACY * np.abs(start).max()
         path = solve_ivp(velocity, (0.0, end), start, "DOP853", rtol=_ACCURACY, atol=smallest)
@@ -57,22 +57,22 @@ def final_growth(settings: Iterable[Setting]) -> list[float]:
 def trained_curves(
     setting: Setting, inputs: np.ndarray, times: np.ndarray, learning_rate: float
 ) -> dict[str, np.ndarray]:
-    """What the network f(x) = (x/Z) Σ aᵢ bᵢ learns of y = S x by gradient flow on samples.
+    """Curves of the network f(x) = (x/Z) Σ aᵢ bᵢ that learns y = S x by gradient flow on samples.
 
     Args:
-        setting: Network, start and second moment of the inputs.
-        inputs: Shape (n, 1), which are scaled to that moment.
-        times: Until the last of them, increasing.
-        learning_rate: η.
+        setting: Target, initial weights, second moment of the inputs and divisor of the output.
+        inputs: Inputs, shape (n, 1), which are scaled to that second moment.
+        times: Increasing times; training ends at the last.
+        learning_rate: Learning rate η.
 
     Returns:
-        `loss`, `relative_loss` (over the first), `learned_fraction` of the target and `log_growth` of the weights.
+        `loss`, `relative_loss` (over the initial loss), `learned_fraction` of the target, `log_growth` of the weights.
     """
     target, a, b, power, divisor = map(np.asarray, setting)
     x = inputs * np.sqrt(power / np.mean(inputs**2))
     run = gradient_flow(
         TwoLayer(1, len(a), 1, activation="linear").with_neurons(np.stack([b, a], axis=1)),
-        # A linear network whose outputs are divided is one whose inputs are, and all divisors have one program.
+        # Dividing the inputs is equivalent to dividing the outputs, and lets all divisors share one compiled program.
         Task(x / divisor, target * x, name="a line through the origin"),
         duration=float(times[-1]),
         save=times,
@@ -81,7 +81,7 @@ def trained_curves(
         relative_tolerance=1e-10,
     )
     loss, overlap, size = (run[name].to_numpy() for name in ("loss", "overlap", "size"))
-    # Σ (a ± b)²: the one that grows keeps its digits.
+    # Of Σ (a ± b)², the sum that grows is computed without cancellation.
     grows = np.sign(target)
     growing = size + 2 * grows * np.sign(divisor) * overlap
     return {

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
 from dynascope.studies import find_study
+from dynascope.studies.linear_networks.single_neuron.experiment import Experiment
 
 SingleNeuron = find_study("single-neuron")
 
@@ -45,7 +48,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
 @pytest.mark.slow
 def test_the_direction_that_is_never_seen_is_left_alone_upstream_and_rescaled_downstream():
     study = SingleNeuron(imbalance=20.0, **LOW_RANK)
-    _, _, right = np.linalg.svd(study._task.inputs)
+    _, _, right = np.linalg.svd(Experiment(study).task.inputs)
     unseen = study.predict()["coefficients"].to_numpy() @ right[-1]
     # In the kernel limit the map moves along the data only; the others grow as their output weight does.
     upstream, balanced, downstream = unseen[:, -1] / unseen[:, 0]
@@ -70,14 +73,15 @@ def test_another_regime_than_theory_says_refutes_it(monkeypatch):
     tree = study.run()
     assert tree.verdict.outcome == "agree", tree.verdict.sentence
     assert tree.observed["regime"].to_numpy().tolist() == ["delayed rich", "rich", "lazy"]
-    monkeypatch.setattr(SingleNeuron, "_regimes", lambda *_: np.array(["rich", "rich", "lazy"]))
+    monkeypatch.setattr(Experiment, "predicted_regimes", np.array(["rich", "rich", "lazy"]))
+    study = SingleNeuron(**dataclasses.asdict(study))
     tree = study.compare(study.observe(), study.judged(study.predict()))
     assert tree.verdict.outcome == "disagree"
 
 
 def test_all_three_start_from_the_same_function_with_the_imbalance_that_is_asked_for():
     study = SingleNeuron(imbalance=2.5, output_rate=0.5, weight_rate=3.0)
-    a, w = study._start()
+    a, w = Experiment(study).start
     np.testing.assert_allclose(3.0 * a**2 - 0.5 * np.sum(w**2, axis=1), [2.5, 0.0, -2.5], atol=1e-14)
     np.testing.assert_allclose(a[:, None] * w, np.broadcast_to(a[0] * w[0], w.shape), atol=1e-15)
 
@@ -90,7 +94,9 @@ def test_inputs_on_a_line_agree_though_their_kernel_never_turns():
 
 @pytest.mark.slow
 def test_an_imbalance_of_zero_is_shown_alone():
-    assert SingleNeuron(**SingleNeuron.tiny | {"imbalance": -0.0}).predict()["imbalance"].to_numpy().tolist() == [0.0]
+    tree = SingleNeuron(**SingleNeuron.tiny | {"imbalance": -0.0}).run()
+    assert tree.verdict.outcome == "agree", tree.verdict.sentence
+    assert tree.predicted["imbalance"].to_numpy().tolist() == [0.0]
 
 
 @pytest.mark.slow

@@ -98,7 +98,7 @@ def test_features_are_reported_on_and_not_judged(tree):
 )
 def test_bad_fields_are_named(monkeypatch, fields, argument):
     monkeypatch.setattr(
-        "dynascope.studies.regimes.lazy_rich_features.study.train", lambda *_, **__: pytest.fail("it was trained")
+        "dynascope.studies.regimes.lazy_rich_features.experiment.train", lambda *_, **__: pytest.fail("it was trained")
     )
     for side in ("observe", "predict"):
         with pytest.raises(InputError) as caught:

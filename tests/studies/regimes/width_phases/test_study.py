@@ -7,12 +7,13 @@ import pytest
 from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
-from dynascope.results import from_attributes
 from dynascope.studies import find_study
-from dynascope.theory.regimes.phases import phase, phase_of_exponents, phase_table
+from dynascope.studies.regimes.width_phases.experiment import Experiment
+from dynascope.theory.regimes.phases import distinct_starts, phase, phase_of_exponents, phase_table
 
 WidthPhases = find_study("width-phases")
 tiny = WidthPhases(**WidthPhases.tiny)
+PARAMETRISATIONS = distinct_starts()
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def test_all_twenty_phases_of_the_table_follow_from_the_measured_exponents(sides
     for rows in phase_table().values():
         for each in rows.values():
             alone = dataclasses.replace(each, first_rate=0.0, second_rate=0.0)
-            [name] = [name for name, entry in tiny._parametrisations.items() if entry == alone]
+            [name] = [name for name, entry in PARAMETRISATIONS.items() if entry == alone]
             kernel, speed = measured[name]
             # Common rates ~ κ^c multiply the speed by κ^c and leave the kernel's path as it is.
             assert phase_of_exponents(kernel, speed + each.first_rate) == phase(each).name
@@ -70,23 +71,17 @@ def test_another_phase_than_that_of_the_diagram_is_refuted(sides):
     seen = {name: observed[name].values.tolist() for name in ("phase", "phase_at_stable_rates")}
     told = {name: predicted[name].values.tolist() for name in seen}
     assert seen == told
-    assert tiny._as_told(seen).outcome == "holds"
-    assert tiny._as_told({**seen, "phase": ["frozen", *seen["phase"][1:]]}).outcome == "does not hold"
+    assert Experiment(tiny).phase_claim(seen).outcome == "holds"
+    assert Experiment(tiny).phase_claim({**seen, "phase": ["frozen", *seen["phase"][1:]]}).outcome == "does not hold"
     wrong = observed.assign(holds=(("hypothesis",), ["does not hold"]))
     assert tiny.compare(wrong, predicted).verdict.outcome == "disagree"
-
-
-@pytest.mark.parametrize("networks", [0, 1])
-def test_digits_are_drawn_where_there_are_any(networks):
-    figures = from_attributes(WidthPhases(digits_seeds=networks).attributes()["figures"])
-    assert sum(any(name.startswith("digits") for name in chart.variables) for chart in figures) == networks
 
 
 @pytest.mark.slow
 def test_the_records_keep_the_names_of_the_parametrisations(sides):
     tree = tiny.compare(*sides)
     for side in ("observed", "predicted", "residual"):
-        assert getattr(tree, side)["architecture"].values.tolist() == list(tiny._parametrisations)
+        assert getattr(tree, side)["architecture"].values.tolist() == list(PARAMETRISATIONS)
     assert tree.residual["log_kernel_change_residual"].dims == ("scaling_parameter", "architecture")
 
 
@@ -96,6 +91,7 @@ def test_relu_networks_on_digits_keep_their_kernel_where_theory_says():
     tree = dataclasses.replace(tiny, digits_samples=40, digits_seeds=1, seed=1).run()
     agreement = tree.quantities
     assert agreement["digits_keeps_kernel"].agrees
+    assert "digits_log_kernel_change" in tree.charts[-1].variables
     assert tree.observed["digits_keeps_kernel"].values.tolist() == [1, 0, 0, 1, 1, 0, 0, 1]
 
 

@@ -1,1 +1,1 @@
-"""Deep linear networks: lazy or from saddle to saddle, by how the initial variance falls with the width."""
+"""Deep linear networks: training is lazy or moves from saddle to saddle, depending on the initial variance."""

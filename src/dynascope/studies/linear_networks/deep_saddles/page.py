@@ -1,53 +1,67 @@
-"""Figures and text of the page of deep-saddles."""
+"""Figures and text of the study `deep-saddles`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 
-FIGURES = (
-    Chart(
-        "random_loss",
-        log="x",
-        title="The loss of random networks",
-        caption="The loss of networks that start at random, at several scales width^(−γ/2) of their "
-        "weights. The smaller these are, the longer the loss waits on each plateau, and the sharper it falls.",
-    ),
-    Chart(
-        "random_learned_rank",
-        log="x",
-        title="Rank by rank",
-        caption="How many modes of the target are learned, in the same networks. The plateaus are at whole "
-        "numbers: at each the network is near a saddle, the best map of that rank.",
-        y_label="learned modes",
-    ),
-    Chart(
-        "kernel_exponent",
-        over="exponent",
-        error="kernel_exponent_error",
-        title="Where lazy turns to saddle-to-saddle",
-        caption="The power of the width with which the tangent kernel grows at the start, against γ, for weights "
-        "of variance width^−γ. Above zero wide networks are lazy; below zero their kernel vanishes and they start "
-        "near the saddle at the origin.",
-        points=True,
-    ),
-    Chart(
-        "mode_strength",
-        log="x",
-        title="Aligned layers",
-        caption="The strength of each mode where all layers are aligned from the start, which theory knows "
-        "in closed form.",
-    ),
-)
+if TYPE_CHECKING:
+    from dynascope.studies.linear_networks.deep_saddles.study import DeepSaddles
 
-MEANING = (
-    "Linear networks of {parameters.depth} layers were trained from random weights that are the smaller the "
-    "larger γ is, and the kernels of many more were measured at the start. Theory puts the turn from learning as "
-    "a whole to learning mode by mode at γ = 1. Of the networks with the smallest weights the loss on the "
-    "plateaus was {observed.plateau_loss:most} to {observed.plateau_loss:least}, where best maps of rank 0, 1, … "
-    "have {predicted.plateau_loss:most} to {predicted.plateau_loss:least}; as weights shrink the wait before the "
-    "first jump grew with a slope of {observed.escape_slope}, in units in which theory has "
-    "{predicted.escape_slope}. That random networks visit these saddles in turn is a conjecture of the paper; one "
-    "network and one target put it to the test here."
-)
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: DeepSaddles, result: Comparison) -> list[Chart]:
+    """Loss and rank of random networks, the exponents of the initial NTK, and the modes of aligned layers."""
+    return [
+        Chart(
+            "random_loss",
+            log="x",
+            title="Loss of random networks",
+            caption="Loss of networks with random initial weights, for several scales width^(−γ/2) of the weights. The "
+            "smaller the weights, the longer the plateaus are compared with the drops between them.",
+        ),
+        Chart(
+            "random_learned_rank",
+            log="x",
+            title="Learned rank of random networks",
+            caption="Number of target modes that the same networks have learned, Σ sᵢ/σᵢ. On a plateau at a whole "
+            "number the network is near a saddle, the best linear map of that rank.",
+            y_label="learned modes",
+        ),
+        Chart(
+            "kernel_exponent",
+            over="exponent",
+            error="kernel_exponent_error",
+            title="Width exponent of the initial NTK",
+            caption="Power of the width with which the initial NTK grows, against γ, for weights of variance width^−γ. "
+            "Above zero wide networks learn lazily. Below zero their NTK vanishes, and they start near the saddle at "
+            "the origin.",
+            points=True,
+        ),
+        Chart(
+            "mode_strength",
+            log="x",
+            title="Modes of aligned layers",
+            caption="Strength of each mode if all layers are aligned at initialisation. Theory gives these curves in "
+            "closed form.",
+        ),
+    ]
+
+
+def meaning(study: DeepSaddles, result: Comparison) -> str:
+    """The plateaus and the escape time of random networks beside their predictions."""
+    seen, predicted = result.observed, result.predicted
+    plateaus, best = seen["plateau_loss"], predicted["plateau_loss"]
+    return (
+        f"Linear networks of {study.depth} layers were trained from random weights of variance width^−γ, and the NTKs "
+        "of many more were measured at initialisation. Theory puts the transition from lazy to saddle-to-saddle "
+        "learning at γ = 1. In the network with the smallest weights, the loss on successive plateaus goes from "
+        f"{rounded(plateaus[0])} to {rounded(plateaus[-1])}; the best linear maps of rank 0 to {len(best) - 1} have "
+        f"losses from {rounded(best[0])} to {rounded(best[-1])}. As the weights shrink, the network waits longer "
+        f"before its first jump. The slope of this waiting time is {rounded(seen['escape_slope'])} in units in which "
+        f"the leading-order theory gives {rounded(predicted['escape_slope'])}. That random networks visit these "
+        "saddles in turn is a conjecture of the paper; this study tests it for one network and one target."
+    )

@@ -1,4 +1,4 @@
-"""Deep linear networks at random: the mean square of their outputs and their tangent kernel."""
+"""Moments of random deep linear networks: the variance of their outputs and the size of their NTK."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 
 __all__ = ["Moments", "initial_moments", "moments_by_width"]
 
-_CHANNELS = 20  # inputs and outputs over which outputs and kernels are averaged
+_CHANNELS = 20  # numbers of inputs and of outputs, over which the moments are averaged
 
 
 class Moments(NamedTuple):
     """Means over networks, inputs of unit norm and outputs.
 
     Attributes:
-        output_variance: Of f².
-        kernel: Of Σ (∂f/∂W)².
+        output_variance: Mean of f².
+        kernel: Mean of Σ (∂f/∂W)².
     """
 
     output_variance: float
@@ -26,20 +26,20 @@ class Moments(NamedTuple):
 
 
 def initial_moments(depth: int, width: int, gamma: float, draws: int, draw: np.random.Generator) -> Moments:
-    """The moments of networks x W₁ ⋯ W_L with weights of variance width^−γ.
+    """Moments of networks x W₁ ⋯ W_L with weights of variance width^−γ.
 
     Args:
-        depth: L.
-        width: Of the hidden layers.
-        gamma: γ.
+        depth: Number of layers L.
+        width: Width of the hidden layers.
+        gamma: Exponent γ of the variance.
         draws: Number of networks.
-        draw: Where they are drawn from.
+        draw: Random generator.
     """
     sizes = [_CHANNELS, *(depth - 1) * [width], _CHANNELS]
     squares, kernels = np.zeros(draws), np.zeros(draws)
     for number in range(draws):
         weights = [width ** (-gamma / 2) * draw.normal(size=shape) for shape in itertools.pairwise(sizes)]
-        # Products of the layers before and after each one; their squared entries make the derivative by it.
+        # The gradient of a layer is the product of the layers before it and of those after it.
         before = list(itertools.accumulate(weights, np.matmul, initial=np.eye(_CHANNELS)))
         after = list(itertools.accumulate(weights[::-1], lambda y, w: w @ y, initial=np.eye(_CHANNELS)))[::-1]
         squares[number] = np.mean(before[-1] ** 2)
@@ -52,7 +52,7 @@ def initial_moments(depth: int, width: int, gamma: float, draws: int, draw: np.r
 def moments_by_width(
     depths: Sequence[int], gammas: Sequence[float], widths: Sequence[int], *, draws: int, seed: int
 ) -> np.ndarray:
-    """The moments for all depths, γ and widths, shape (moments, depths, gammas, widths)."""
+    """Moments for all depths, γ and widths, shape (moments, depths, gammas, widths)."""
     found = [
         initial_moments(depth, width, gamma, draws, np.random.default_rng([seed, 2, index, width]))
         for index, (depth, gamma) in enumerate(itertools.product(depths, gammas))

@@ -1,1 +1,1 @@
-"""The layers of a linear network align, or disalign, as target and start decide before training."""
+"""Alignment on a line: the target and the initialisation decide whether the layers of a linear network align."""

@@ -1,34 +1,65 @@
-"""Figures and text of the page of line-alignment."""
+"""Figures and text of the study `line-alignment`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 
-FIGURES = (
-    Chart(
-        "alignment",
-        title="Alignment of the layers",
-        caption="The cosine of the angle between both layers, from five starts: it rises, falls or stays. Theory "
-        "knows from the start and the data alone which of these, and by how much.",
-    ),
-    Chart(
-        "second_norm",
-        title="Size of the second layer",
-        caption="Layers grow where the output is too small at first, and shrink where it is too large; where it "
-        "has the wrong sign they shrink and then grow.",
-    ),
-)
+if TYPE_CHECKING:
+    from dynascope.studies.linear_networks.line_alignment.study import LineAlignment
 
-MEANING = (
-    "Linear networks with {parameters.width} hidden neurons were trained on inputs along a line from five starts: "
-    "small, large with layers at right angles, and with layers that are parallel, nearly so, or opposite; of each "
-    "theory gives alignment, sizes and loss at every time. From the small start the alignment ended at "
-    "{observed.alignment[start=small][time=last]}, from the large orthogonal one at "
-    "{observed.alignment[start=large orthogonal][time=last]}, and from the nearly parallel one at "
-    "{observed.alignment[start=nearly parallel][time=last]}, where it had begun at "
-    "{observed.alignment[start=nearly parallel][time=first]}. By theory learning need not align layers: start and "
-    "target decide, before training. Networks trained by SGD and Adam, with ReLU too, can be put beside these; of "
-    "them the linear ones by SGD are judged, by the side on which their alignment ends."
-)
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: LineAlignment, result: Comparison) -> list[Chart]:
+    """Alignment and size under gradient flow and, where they were trained, alignment of ReLU networks."""
+    charts = [
+        Chart(
+            "alignment",
+            title="Alignment of the layers",
+            caption="Cosine of the angle between the two layers, from five initialisations. From the initial weights "
+            "and the data alone, theory predicts the full curve: whether it rises, falls or stays, and by how much.",
+        ),
+        Chart(
+            "second_norm",
+            title="Norm of the second layer",
+            caption="Norm of the second layer. The layers grow if the initial output is too small and shrink if it is "
+            "too large. If it has the wrong sign, they first shrink and then grow.",
+        ),
+    ]
+    for optimizer in ("SGD", "Adam") if study.descent else ():
+        charts.append(
+            Chart(
+                f"relu_{optimizer.lower()}_alignment",
+                over="step",
+                title=f"ReLU networks trained by {optimizer}",
+                caption=f"Alignment of the two layers of ReLU networks along the steps of {optimizer}, from the same "
+                "initialisations. The theory does not cover these networks.",
+                y_label="alignment of the layers",
+            )
+        )
+    return charts
+
+
+def meaning(study: LineAlignment, result: Comparison) -> str:
+    """The final alignment from three of the initialisations, and the scope of the verdict."""
+    alignment = result.observed["alignment"]
+    first, last = alignment.isel(time=0), alignment.isel(time=-1)
+    ends = {start: rounded(last.sel(start=start)) for start in ("small", "large orthogonal", "nearly parallel")}
+    descent = (
+        " Linear and ReLU networks were also trained by SGD and Adam. Of these runs, only the linear networks trained "
+        "by SGD count towards the verdict, by the direction in which their alignment changes."
+        if study.descent
+        else ""
+    )
+    return (
+        f"Linear networks with {study.width} hidden neurons were trained on inputs along a line from five "
+        "initialisations: small; large with orthogonal layers; and with layers that are nearly parallel, parallel or "
+        "opposite. For each, theory predicts alignment, norms and loss at every time. The alignment ended at "
+        f"{ends['small']} from the small initialisation, at {ends['large orthogonal']} from the large orthogonal one, "
+        f"and at {ends['nearly parallel']} from the nearly parallel one, where it had started at "
+        f"{rounded(first.sel(start='nearly parallel'))}. In this theory learning need not align the layers: the target "
+        f"and the initialisation decide before training.{descent}"
+    )

@@ -1,4 +1,4 @@
-"""Starts of two-layer networks on inputs along a line, in each of the ways in which their layers may lie."""
+"""Initial weights of two-layer networks on inputs along a line, for several alignments of the layers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ STARTS = ("small", "large orthogonal", "nearly parallel", "parallel", "opposite"
 def line_starts(
     direction: np.ndarray, slope: float, width: int, disturbance: float, draw: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """W and u of every one of `STARTS`, shapes (start, d, h) and (start, h).
+    """W and u of each initialisation in `STARTS`, shapes (start, d, h) and (start, h).
 
     Args:
-        direction: n of the line, of length one, shape (d,).
-        slope: S of the targets along it; layers of the size √|S| give outputs as large.
-        width: h.
-        disturbance: Angle between layers that are nearly parallel, or opposite, in radians.
-        draw: Where they are drawn from.
+        direction: Unit vector n of the line, shape (d,).
+        slope: Slope S of the targets along the line; aligned layers of norm √|S| produce it.
+        width: Number h of hidden neurons.
+        disturbance: Angle in radians by which nearly parallel and opposite layers are rotated.
+        draw: Random generator.
     """
     one, other = np.linalg.qr(draw.normal(size=(width, 2)))[0].T
     turned = np.cos(disturbance) * one + np.sin(disturbance) * other

@@ -1,4 +1,4 @@
-"""The layers of a linear network align, or disalign, as target and start decide before training."""
+"""Alignment on a line: the target and the initialisation decide whether the layers of a linear network align."""
 
 from __future__ import annotations
 
@@ -13,66 +13,55 @@ from dynascope.comparison import Claim, report_claims
 from dynascope.networks import TwoLayer
 from dynascope.observation import observe
 from dynascope.probes.alignment.line import LineLayers
-from dynascope.results import Chart
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, flag, fraction, number, positive, seed
-from dynascope.studies.linear_networks.line_alignment.page import FIGURES, MEANING
+from dynascope.studies.linear_networks.line_alignment import page
+from dynascope.studies.linear_networks.line_alignment.claims import direction_claim
 from dynascope.studies.linear_networks.line_alignment.starts import STARTS, line_starts
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import line_regression
 from dynascope.theory import line_inputs, papers
 
-_STAYS = 1e-6  # a change of alignment that is smaller is one of the solver
 _DESCENTS = tuple(itertools.product(("linear", "relu"), ("sgd", "adam")))
 _CALLED = {"relu": "ReLU", "sgd": "SGD", "adam": "Adam"}
-_OF_DESCENT = tuple(
-    Chart(
-        f"relu_{name.lower()}_alignment",
-        over="step",
-        title=f"ReLU networks trained by {name}",
-        caption=f"The alignment of both layers of ReLU networks from the same starts, along the steps of {name}. The "
-        "theory is not about these.",
-        y_label="alignment of the layers",
-    )
-    for name in ("SGD", "Adam")
-)
 
 
 class LineAlignment(Study):
-    """Alignment and norms of both layers, and the loss, of two-layer networks on inputs along a line, from five starts.
+    """Layer alignment, layer norms and loss of two-layer networks on inputs along a line, from five initialisations.
 
-    The network is f(x) = x W u, the inputs are x = a n, and the targets y = S a with noise. The small start is Gaussian
-    and a fifth of the size that S needs; the large orthogonal one is in the kernel phase; where the layers are parallel
-    or nearly so the output is too large, and where they are opposite it has the wrong sign.
+    The network is f(x) = x W u, the inputs are x = a n, and the targets are y = S a plus noise. The small
+    initialisation is Gaussian, a fifth of the size that S requires; the large orthogonal one lies in the kernel phase.
+    With parallel or nearly parallel layers the initial output is too large, and with opposite layers it has the wrong
+    sign.
 
-    Judged is the linear network under gradient flow, which the theory solves exactly, and for how many starts the
-    alignment ends on the side of its beginning that theory says; this too where it is trained by small steps of SGD,
-    for those that move. Adam, and ReLU networks of √2 times as large weights, as half of their neurons answer each
-    input, are reported: of them the theory says nothing.
+    The study compares the linear network under gradient flow with the exact solution. One claim counts the
+    initialisations from which the alignment changes in the predicted direction; another counts the same for small steps
+    of SGD, among initialisations with a predicted change. Adam and ReLU networks are reported but not judged, because
+    the theory does not cover them; initial weights of ReLU networks are √2 times as large, since half of the neurons
+    are active on each input.
     """
 
     width: int = count(50, "Number of hidden neurons h, at least two.", least=2)
     input_dimension: int = count(3, "Number of inputs d.")
-    target: float = number(1.0, "Slope S of the targets along the line, of any sign but not zero.", nonzero=True)
+    target: float = number(1.0, "Slope S of the targets along the line; not zero, may be negative.", nonzero=True)
     noise: float = fraction(0.1, "Standard deviation of the noise on the targets, relative to S.")
-    disturbance: float = fraction(0.3, "Angle between layers that are nearly parallel, or nearly opposite, in radians.")
+    disturbance: float = fraction(0.3, "Angle in radians by which nearly parallel and opposite layers are rotated.")
     first_rate: float = positive(1.0, "Learning rate of the first layer W.")
     second_rate: float = positive(0.5, "Learning rate of the second layer u.")
     samples: int = count(100, "Number of samples.", least=2)
-    descent: bool = flag(True, "Whether SGD and Adam are trained too.")
-    batch_size: int = count(10, "Samples in a step of SGD or Adam.", most="samples")
-    times: int = count(200, "Number of times at which both sides are recorded.", least=2)
+    descent: bool = flag(True, "Whether to train networks by SGD and Adam too.")
+    batch_size: int = count(10, "Batch size of SGD and Adam.", most="samples")
+    times: int = count(200, "Number of recorded times.", least=2)
     seed: int = seed("Seed of the data, of the initial weights and of the batches.")
 
     reference = Reference.of(
         papers.ON_A_LINE,
-        "On inputs along a line the layers of a two-layer linear network of any width and learning rates follow "
-        "an exact solution: they align or disalign, and grow or shrink, as target and initial output decide.",
+        "On inputs along a line, the layers of a two-layer linear network of any width and learning rates follow an "
+        "exact solution: the target and the initial output decide whether they align or disalign, and grow or shrink.",
     )
     title = "Do layers align?"
-    question = "Do the layers of a network align when it learns, and what decides that?"
-    figures = FIGURES
-    meaning = MEANING
+    question = "Do the layers of a network align while it learns, and what decides whether they do?"
+    figures, meaning = page.figures, page.meaning
     minutes = 0.4
     theory = "exact solution on a line"
     trains = "linear"
@@ -80,17 +69,17 @@ class LineAlignment(Study):
     labelled = {"start": STARTS}
     names = {
         "alignment_change": ("change of the alignment", "1"),
-        "rescaling": ("how the sizes of the layers move", "1"),
-        "alignment_sign": ("sign of the change of alignment", "1"),
+        "rescaling": ("growth or shrinkage of the layers", "1"),
+        "alignment_sign": ("sign of the change of the alignment", "1"),
     }
     tolerance = exact(
         *("loss", "alignment", "first_norm", "second_norm"),
-        reason="the theory is exact, and the solver keeps each step within 1e-9",
+        reason="the theory is exact, and the solver's local error is below 1e-9",
     )
     tiny = {"width": 4, "input_dimension": 2, "samples": 20, "descent": False, "times": 40}
 
     def trained(self) -> xr.Dataset:
-        """Train all starts by gradient flow, then linear and ReLU networks by SGD and Adam."""
+        """Train from every initialisation by gradient flow, then linear and ReLU networks by SGD and Adam."""
         rates = {"first": self.first_rate, "second": self.second_rate}
         accuracy = {"relative_tolerance": 1e-9, "absolute_tolerance": 1e-12}
         run = self.followed(self._networks("linear"), LineLayers.of(self._data), learning_rate=rates, **accuracy)
@@ -100,7 +89,7 @@ class LineAlignment(Study):
         return self.run_record(run, report_claims(self._sides(run)))
 
     def exact(self) -> Values:
-        """The exact solution from each start, and what it says before training."""
+        """Evaluate the exact solution from each initialisation, and the quantities known before training."""
         start, rates, times = (*self._layers, self._data), self._rates, self._times
         norms = line_inputs.layer_norms(*start, times, **rates)
         change = line_inputs.alignment_change(*start, **rates)
@@ -115,32 +104,37 @@ class LineAlignment(Study):
             "time_scale": ("start", line_inputs.time_scale(*start, **rates).time),
         }
 
-    def charts(self) -> tuple[Chart, ...]:
-        """With those of descent where there is any."""
-        return self.figures + (_OF_DESCENT if self.descent else ())
-
     @property
     def judged_claims(self) -> tuple[str, ...]:
-        """On which side alignment ends in the linear network, under gradient flow and by small steps."""
+        """The direction in which the alignment of the linear network changes, under gradient flow and under SGD."""
         return ("gradient flow", "linear sgd") if self.descent else ("gradient flow",)
 
     def _sides(self, run: xr.Dataset) -> list[Claim]:
-        """What is claimed of the sides on which alignment ends."""
+        """Claims about the direction in which the alignment changes."""
         sign = np.asarray(line_inputs.alignment_change(*self._layers, self._data, **self._rates).sign)
-        of = "in the linear network under gradient flow"
-        claims = [_side("gradient flow", of, run["alignment"].transpose("time", "start").to_numpy(), sign)]
+        statement = (
+            "From every initialisation, the alignment in the linear network under gradient flow changes in the "
+            "predicted direction, or stays constant where no change is predicted."
+        )
+        claims = [
+            direction_claim("gradient flow", statement, run["alignment"].transpose("time", "start").to_numpy(), sign)
+        ]
         for network, optimizer in _DESCENTS if self.descent else ():
             curve = run[f"{network}_{optimizer}_alignment"].transpose("step", "start").to_numpy()
-            of = f"in the {_CALLED.get(network, network)} network by {_CALLED[optimizer]}"
-            claims.append(_side(f"{network} {optimizer}", of, curve[:, sign != 0], sign[sign != 0]))
+            statement = (
+                "From every initialisation with a predicted change, the alignment in the "
+                f"{_CALLED.get(network, network)} network trained by {_CALLED[optimizer]} changes in the direction "
+                "predicted for the linear network."
+            )
+            claims.append(direction_claim(f"{network} {optimizer}", statement, curve[:, sign != 0], sign[sign != 0]))
         return claims
 
     def _descended(self, activation: str, optimizer: str) -> xr.DataArray:
-        """Alignment over the steps, from each start."""
-        # Far below what the curvature at the largest start allows.
+        """Alignment over the steps, from each initialisation."""
+        # Far below the stability limit, which the curvature at the largest initialisation sets.
         step = 0.05 / (float(self._data.power) * (self.first_rate + self.second_rate) * 9 * abs(self.target))
         steps = int(np.ceil(self._times[-1] / step))
-        # Enough for every weight to go some times as far as the largest start is from zero.
+        # Adam moves a weight by about its rate in each step: in total, several times the largest initial weights.
         adam = 15 * np.sqrt(abs(self.target) / self.width) / steps
         sgd = {"first": step * self.first_rate, "second": step * self.second_rate}
         probes, record_steps = [LineLayers.of(self._data)], np.unique(np.linspace(0, steps, self.times).astype(int))
@@ -156,7 +150,7 @@ class LineAlignment(Study):
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
-        """Until ten of the longest time scale."""
+        """Times up to ten times the longest time scale."""
         longest = np.max(line_inputs.time_scale(*self._layers, self._data, **self._rates).time)
         return np.linspace(0.0, 10 * float(longest), self.times)
 
@@ -171,7 +165,7 @@ class LineAlignment(Study):
 
     @functools.cached_property
     def _layers(self) -> tuple[np.ndarray, np.ndarray]:
-        """W and u of every start, shapes (start, d, h) and (start, h)."""
+        """W and u of every initialisation, shapes (start, d, h) and (start, h)."""
         draw = np.random.default_rng([self.seed, 1])
         direction, slope = np.asarray(self._data.direction), float(self._data.target)
         return line_starts(direction, slope, self.width, self.disturbance, draw)
@@ -181,11 +175,3 @@ class LineAlignment(Study):
         size = np.sqrt(2.0) if activation == "relu" else 1.0
         rows = size * np.concatenate([np.swapaxes(self._layers[0], -1, -2), self._layers[1][..., None]], axis=-1)
         return [network.with_neurons(each) for each in rows]
-
-
-def _side(name: str, of: str, curve: np.ndarray, sign: np.ndarray) -> Claim:
-    """From every start the alignment, shape (times, starts), ends on that side of its beginning, or where it was."""
-    change = curve[-1] - curve[0]
-    right = np.where(np.abs(change) > _STAYS, np.sign(change), 0) == sign
-    statement = f"From every start the alignment {of} ends on the side that theory says."
-    return Claim(name, statement, int(right.sum()), least=len(sign))

@@ -1,1 +1,1 @@
-"""A single linear neuron is lazy, rich or delayed rich by the imbalance of its two layers."""
+"""A single linear neuron learns lazily, richly or richly after a delay, depending on the imbalance of its layers."""

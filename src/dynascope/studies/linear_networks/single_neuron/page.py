@@ -45,11 +45,18 @@ def meaning(study: SingleNeuron, result: Comparison) -> str:
     """What the imbalance decides, with the regimes and the change of the kernel."""
     change = result.observed["kernel_change"].isel(time=-1)
     first, last = result.predicted["regime"].values[[0, -1]]
+    if study.imbalance == 0:
+        return (
+            "The layers of this neuron f(x) = a w·x are balanced, δ = 0. Theory gives its exact trajectory and "
+            f"predicts {first} learning. By the end of training the NTK has changed by {rounded(change[0])} times its "
+            "initial norm. With another imbalance δ, the study shows neurons with δ, 0 and −δ, which start from the "
+            f"same function. This neuron is linear and its inputs are {study.inputs}."
+        )
     return (
         "All three neurons f(x) = a w·x compute the same function at t = 0. They differ only in how this function is "
         f"split between the two layers: with imbalance δ = {rounded(study.imbalance)}, with δ = 0 and with "
-        f"δ = {rounded(-study.imbalance)}. Theory gives each trajectory in closed form and predicts {first} learning "
-        f"for the first neuron and {last} learning for the last. By the end of training the NTK has changed by "
+        f"δ = {rounded(-study.imbalance)}. Theory gives each exact trajectory and predicts {first} learning for "
+        f"the first neuron and {last} learning for the last. By the end of training the NTK has changed by "
         f"{rounded(change.min())} times its initial norm in the neuron that changes least, and by "
         f"{rounded(change.max())} times in the one that changes most. The layer imbalance alone explains the "
         f"difference. This neuron is linear and its inputs are {study.inputs}."

@@ -1,4 +1,4 @@
-"""Where vectors are in the plane of a start and a target."""
+"""Coordinates of vectors in the plane of an initial vector and a target."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from jaxtyping import Float
 
 __all__ = ["in_plane"]
 
-_ROUNDING = 1e-9  # of the start: what rounding makes across a target along which it is
+_ROUNDING = 1e-9  # relative size of the component across the target that is only rounding
 
 
 def in_plane(
     vectors: Float[np.ndarray, "... d"], start: Float[np.ndarray, " d"], target: Float[np.ndarray, " d"]
 ) -> tuple[Float[np.ndarray, ...], Float[np.ndarray, ...]]:
-    """Their coordinates along the target, and across it to the side of the start; zero where this has no side.
+    """Coordinates along the target and across it, towards `start`; the latter are zero if `start` is parallel to it.
 
     Example:
         >>> [each.tolist() for each in in_plane(np.array([[3.0, 4.0]]), np.array([1.0, -1.0]), np.array([2.0, 0.0]))]

@@ -1,49 +1,66 @@
-"""Figures and text of the page of transfer-learning."""
+"""Figures and text of the study `transfer-learning`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import percent, rounded
 
-FIGURES = (
-    Chart(
-        "loss",
-        log="y",
-        decades=8,
-        title="A new readout on old features",
-        caption="The loss of a new output that reads what the first layer has learned of an old task. With a large "
-        "second layer (λ > 0) it may end on a floor: what the old task did not need is gone. With a large first "
-        "layer (λ < 0) it goes on falling.",
-    ),
-    Chart(
-        "mode_strength",
-        places={"mode": (-1,)},
-        title="What is learned along the direction that mattered least",
-        caption="The part of the new target along the input direction that the old task used least, or not at all. "
-        "It is one once learned.",
-    ),
-    Chart(
-        ("old_loss", "new_loss"),
-        log="y",
-        places={"balance": (0, -1)},
-        decades=8,
-        title="All layers trained on both tasks",
-        caption="What the old task loses for a while, and what the new one gains, at the smallest and the largest "
-        "balance.",
-        words=("old task", "new task"),
-        y_label="loss",
-    ),
-)
+if TYPE_CHECKING:
+    from dynascope.studies.linear_networks.transfer_learning.study import TransferLearning
 
-MEANING = (
-    "Linear networks learned a task that uses {parameters.rank} of {parameters.dimension} directions of its "
-    "inputs; then a new output was trained, for a task that uses all of them, first with the old features frozen. "
-    "Along the direction that the old task used least the output learned, of what there was to learn, "
-    "{observed.mode_strength[balance=first][mode=last][time=last]:percent} at λ = −{parameters.largest_balance} "
-    "and {observed.mode_strength[balance=last][mode=last][time=last]:percent} at λ = {parameters.largest_balance}; "
-    "theory says {predicted.mode_strength[balance=first][mode=last][time=last]:percent} and "
-    "{predicted.mode_strength[balance=last][mode=last][time=last]:percent}. By theory a network with a large first "
-    "layer keeps features that its task does not need, and they serve the next one; a large second layer keeps "
-    "those of the task alone. The old training is taken to have converged."
-)
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: TransferLearning, result: Comparison) -> list[Chart]:
+    """Loss and weakest mode of the new readout, and both losses where all layers are trained."""
+    floor = result.predicted["floor"].isel(balance=-1)
+    return [
+        Chart(
+            "loss",
+            log="y",
+            decades=8,
+            title="Loss of a new readout on old features",
+            caption="Loss of a new readout that is trained on the frozen first layer. With a larger second layer "
+            "(λ > 0) the loss can end on a floor, because the first layer has lost the directions that the old task "
+            f"did not need: at the largest λ the predicted floor is {rounded(floor)}. With a larger first layer "
+            "(λ < 0) there is no floor.",
+        ),
+        Chart(
+            "mode_strength",
+            places={"mode": (-1,)},
+            title="Learning along the least used direction",
+            caption="Learned fraction of the new target along the input direction that the old task used least, or "
+            "not at all.",
+        ),
+        Chart(
+            ("old_loss", "new_loss"),
+            log="y",
+            places={"balance": (0, -1)},
+            decades=8,
+            title="All layers trained on both tasks",
+            caption="Losses on both tasks when all layers are trained on both, for the smallest and the largest "
+            "balance. The old task has been learned at t = 0; while the new one is learned, its loss is at most "
+            f"{rounded(result.observed['old_loss'].max())} over all balances.",
+            words=("old task", "new task"),
+            y_label="loss",
+        ),
+    ]
+
+
+def meaning(study: TransferLearning, result: Comparison) -> str:
+    """What a readout learns along the direction that the old task used least."""
+    observed, predicted = (
+        side["mode_strength"].isel(mode=-1, time=-1, balance=[0, -1]) for side in (result.observed, result.predicted)
+    )
+    largest = rounded(study.largest_balance)
+    return (
+        f"Linear networks were trained to convergence on a task that uses {study.rank} of {study.dimension} input "
+        "directions. Then a new readout was trained on their frozen first layer, for a target that uses all directions "
+        f"equally. Along the direction that the old task used least, the readout learned {percent(observed[0])} of the "
+        f"target at λ = −{largest} (predicted: {percent(predicted[0])}) and {percent(observed[1])} at λ = {largest} "
+        f"(predicted: {percent(predicted[1])}). In this theory a network with a larger first layer (λ < 0) keeps "
+        "features that its task does not need, and they serve the next task; a network with a larger second layer (λ > "
+        "0) keeps only the features of its own task. The theory assumes that training on the old task has converged."
+    )

@@ -1,4 +1,4 @@
-"""What a linear readout of features learns: how much of a target it can reach, and how fast it comes there."""
+"""The reachable part of a target, and the learning speed, of a linear readout of features."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["decay_rates", "reachable_share"]
 def decay_rates(
     times: Float[np.ndarray, " times"], left: Float[np.ndarray, "... times modes"], least: float
 ) -> Float[np.ndarray, "... modes"]:
-    """Slopes of −log(left) through zero, of what is left of each mode, as long as that is more than `least`.
+    """Decay rates of modes: slopes through zero of −log of the remaining part, while that is more than `least`.
 
     Example:
         >>> times = np.linspace(0, 9, 10)
@@ -24,12 +24,12 @@ def decay_rates(
 
 
 def reachable_share(first: Float[np.ndarray, "d h"], target: Float[np.ndarray, "d c"], least: float) -> float:
-    """The share of a linear target, squared, in the span of the features x @ W of white inputs.
+    """Share of the squared norm of a linear target in the span of the features x @ W of white inputs.
 
     Args:
         first: W.
-        target: The map to be formed.
-        least: Size of a feature, over the largest, below which it is lost.
+        target: The target map.
+        least: Size of a feature, relative to the largest, below which it counts as lost.
 
     Example:
         >>> reachable_share(np.diag([1.0, 1e-9]), np.array([[3.0], [4.0]]), 1e-6)

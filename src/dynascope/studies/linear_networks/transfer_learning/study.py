@@ -11,59 +11,66 @@ from dynascope.flows.objective import FrozenFirst, Samples
 from dynascope.studies import Reference, Values, exact
 from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
-from dynascope.studies.linear_networks.transfer_learning.page import FIGURES, MEANING
+from dynascope.studies.linear_networks.transfer_learning import page
 from dynascope.studies.linear_networks.transfer_learning.readout import decay_rates, reachable_share
 from dynascope.tasks.random_maps import rotation, whitened
 from dynascope.theory import papers
 from dynascope.theory.transfer import joint_transfer, transfer_error, transfer_speed
 
-_LEFT = 0.01  # of a mode, below which errors of the solver count
-_LOST = 1e-6  # size of a feature, over the largest, below which it is lost
+_LEFT = 0.01  # remaining part of a mode below which solver errors matter in the fit of its speed
+_LOST = 1e-6  # size of a feature, relative to the largest, below which it counts as lost
 
 
 class TransferLearning(TwoTasksStudy):
-    """What a new output learns from the features of an old task, in square two-layer linear networks.
+    """Learning of a new output from the features of an old task, in square two-layer linear networks.
 
-    Networks of several balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on old targets that use only some
-    directions of the inputs; the new target uses all equally. Then (i) a new readout of the frozen first layer is
-    trained from zero: judged are `loss`, `mode_strength` along each input direction of the old task, its `speed`
-    √(s² + λ²/4) − λ/2, and by the share of the new target that lies in the trained features (`reachable_share`) the
-    floor of the loss, half of what does not; (ii) an output with weights zero is added and all layers are trained on
-    old and new targets: judged are `old_loss` and `new_loss`.
+    Networks of several balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on an old task that uses only some
+    input directions; the new target uses all directions equally. The study then trains the networks in two ways:
+    (i) A new readout of the frozen first layer is trained from zero. The study compares `loss`, `mode_strength` along
+    each input direction of the old task, its `speed` √(s² + λ²/4) − λ/2, and `reachable_share`, the share of the new
+    target that lies in the span of the trained features; half of the rest is the floor of the loss.
+    (ii) An output with zero weights is added, and all layers are trained on both targets. The study compares `old_loss`
+    and `new_loss`.
     """
 
     dimension: int = count(3, "Number of inputs, of old outputs and of hidden neurons.")
     rank: int = count(2, "Number of input directions that the old task uses.", most="dimension")
     strongest: float = positive(2.0, "Largest singular value of the old target map.")
-    weakest: float = weakest(1.0, "Smallest one that is not zero")
+    weakest: float = weakest(1.0, "Smallest nonzero singular value")
     largest_balance: float = positive(3.0, "Largest λ; the smallest is its negative.")
     balances: int = count(
-        4, "Number of equally spaced λ; even, since at λ = 0 unused directions are never quite forgotten.", least=2
+        4,
+        "Number of equally spaced λ; even, because at λ = 0 unused directions are never completely forgotten.",
+        least=2,
     )
-    times: int = count(300, "Number of times at which both are recorded.", least=10)
+    times: int = count(300, "Number of recorded times.", least=10)
     seed: int = seed("Seed of the tasks and of the initial weights.")
 
     reference = Reference.of(
         papers.BALANCED,
-        "A large first layer keeps features of all inputs and serves any new task, a large second layer keeps "
-        "only those of the old task, and the speed of a new readout along each is known in closed form.",
+        "A two-layer linear network with a larger first layer keeps features of all inputs and can learn any new "
+        "readout; one with a larger second layer keeps only features of its task. The speed of a new readout along "
+        "each input direction has a closed form.",
     )
     question = "Which features of an old task serve a new one?"
-    figures = FIGURES
-    meaning = MEANING
+    figures, meaning = page.figures, page.meaning
     tasks = ("the old task", "a new task")
     minutes = 0.2
     along = ("time", "balance")
     names = {
-        "reachable_share": ("share of the new target that old features can serve", ""),
+        "reachable_share": ("share of the new target in the span of old features", ""),
         "old_loss": ("loss on the old task", "1"),
         "new_loss": ("loss on the new task", "1"),
-        "floor": ("least reachable loss", "1"),
+        "floor": ("floor of the loss", "1"),
     }
     tolerance = {
         **exact("loss", "mode_strength", "old_loss", "new_loss"),
-        **exact("speed", error=1e-4, reason="fitted until a hundredth is left, a hundred times the error of a mode"),
-        **exact("reachable_share", error=1e-6, reason="features count as lost below a millionth of the largest"),
+        **exact(
+            "speed",
+            error=1e-4,
+            reason="the fit ends where a hundredth of a mode remains; the solver's error is a hundred times smaller",
+        ),
+        **exact("reachable_share", error=1e-6, reason="features below a millionth of the largest count as lost"),
     }
     tiny = {"dimension": 2, "rank": 1, "balances": 2, "times": 40}
 
@@ -72,7 +79,7 @@ class TransferLearning(TwoTasksStudy):
         self.require(self.balances % 2 == 0, "balances", "choose an even number")
 
     def trained(self) -> xr.Dataset:
-        """Train on the old task, then a readout on its own and all layers together, by gradient flow."""
+        """Train on the old task, then a readout alone and all layers together, by gradient flow."""
         networks, unlearned = self._converged(np.abs(self._balances).min() / 2), np.zeros((self.dimension, 1))
         new, both = self._task, whitened(np.hstack(self._maps), "both tasks")
         said = (("task", new.name), ("description", new.description))
@@ -94,7 +101,7 @@ class TransferLearning(TwoTasksStudy):
         return self.run_record(run, values, members="balance", without=["product"])
 
     def exact(self) -> Values:
-        """The exact solutions from the layers that every start of that balance ends in."""
+        """Solve both exactly from the layers to which every network of a balance converges on the old task."""
         old, new = self._old_task.cross_moment.T, self._task.cross_moment.T
         first, second = self._ends()
         readouts = [transfer_error(each, new, self._times) for each in first]
@@ -118,18 +125,18 @@ class TransferLearning(TwoTasksStudy):
 
     @functools.cached_property
     def _directions(self) -> np.ndarray:
-        """Input directions of the old task, one in each column, strongest first; the last ones it does not use."""
+        """Input directions of the old task, one per column, strongest first; unused directions come last."""
         return rotation(np.random.default_rng(self.seed), self.dimension)
 
     @property
     def _strengths(self) -> np.ndarray:
-        """Singular values of the old target map, of every direction."""
+        """Singular values of the old target map, zero for unused directions."""
         used = np.linspace(self.strongest, self.weakest, self.rank)
         return np.concatenate([used, np.zeros(self.dimension - self.rank)])
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
-        """Until the readout has learned the slowest direction that the old task used."""
+        """Times until the readout has learned the slowest direction that the old task used."""
         slowest = float(transfer_speed(self._strengths[self.rank - 1], self._balances[-1]))
         fastest = float(transfer_speed(self.strongest, self._balances[0]))
         return self._spread(0.1 / fastest, 4.0 / slowest)

@@ -1,1 +1,1 @@
-"""Networks with several outputs: the imbalance of the layers alone tells how their function moves."""
+"""Wide linear networks: the function obeys an equation that depends on the imbalance of the layers only as δ²."""

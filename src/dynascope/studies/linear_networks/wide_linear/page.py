@@ -1,37 +1,52 @@
-"""Figures and text of the page of wide-linear."""
+"""Figures and text of the study `wide-linear`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 
-FIGURES = (
-    Chart(
-        "kernel_change",
-        residual=True,
-        title="How far the tangent kernel moves",
-        caption="Relative change of the tangent kernel, with the large layer second (δ > 0) or first (δ < 0). "
-        "Theory has one equation for both; below: training less theory.",
-    ),
-    Chart("loss", log="y", title="The loss", caption="The loss over time for each imbalance."),
-    Chart(
-        "step_drift",
-        over="learning_rate",
-        title="What steps of finite size do",
-        caption="Gradient flow keeps the imbalance; descent in steps changes its trace in proportion to the step.",
-        x_label="size of a step",
-        y_label="change of the trace",
-        points=True,
-    ),
-)
+if TYPE_CHECKING:
+    from dynascope.studies.linear_networks.wide_linear.study import WideLinear
 
-MEANING = (
-    "Two linear networks with {parameters.inputs} inputs and {parameters.outputs} outputs started with the same "
-    "map, one with a large second layer (δ = {parameters.imbalance}), one with a first layer as large. Theory "
-    "says that their functions follow one equation, in which only δ² appears, although they have other weights "
-    "and other widths; from it the maps differ in training by {agreement.coefficients} of their size. Which layer "
-    "is the larger would then make no difference, unlike in a single neuron. This is about layers that are "
-    "isotropic and as wide as there are outputs or inputs; steps of finite size break what flow conserves, in "
-    "proportion to the step."
-)
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: WideLinear, result: Comparison) -> list[Chart]:
+    """The change of the NTK, the loss, and the drift of the conserved trace in discrete steps."""
+    return [
+        Chart(
+            "kernel_change",
+            residual=True,
+            title="Change of the NTK",
+            caption="Change of the NTK relative to its initial norm, for a larger second layer (δ > 0) and a larger "
+            "first layer (δ < 0). Theory predicts both from one equation. The lower panel shows training minus theory.",
+        ),
+        Chart("loss", log="y", title="Loss", caption="Loss for each imbalance δ."),
+        Chart(
+            "step_drift",
+            over="learning_rate",
+            title="Drift of the conserved quantity",
+            caption="Change of tr Δ over gradient descent at two step sizes, where Δ = η₁AAᵀ − η₂WᵀW is the imbalance "
+            "matrix. Gradient flow conserves Δ; to first order, discrete steps change its trace in proportion to the "
+            "step size.",
+            x_label="step size",
+            y_label="change of tr Δ",
+            points=True,
+        ),
+    ]
+
+
+def meaning(study: WideLinear, result: Comparison) -> str:
+    """One equation for both signs of the imbalance, and the error of its solution."""
+    imbalance, error = rounded(study.imbalance), rounded(result.quantities["coefficients"].error)
+    return (
+        f"Two linear networks with {study.inputs} inputs and {study.outputs} outputs start from the same linear map. "
+        f"One has a larger second layer (δ = {imbalance}) and one hidden neuron for each output; the other has a "
+        f"larger first layer (δ = −{imbalance}) and one for each input. Theory predicts that both maps obey the same "
+        f"equation, which contains only δ². In training they differ from its solution by at most {error} of their "
+        "size. Under this equation it makes no difference which layer is larger, in contrast to a single neuron. The "
+        "theory holds for isotropic layers of these widths. Discrete steps break the conservation law of gradient "
+        "flow, in proportion to the step size."
+    )

@@ -1,4 +1,4 @@
-"""Networks with several outputs: the imbalance of the layers alone tells how their function moves."""
+"""Wide linear networks: the function obeys an equation that depends on the imbalance of the layers only as δ²."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynascope.networks.balanced_linear import isotropic_linear
 from dynascope.probes.kernel.path import kernel_path
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, flag, positive, seed
-from dynascope.studies.linear_networks.wide_linear.page import FIGURES, MEANING
+from dynascope.studies.linear_networks.wide_linear import page
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import unit_regression
 from dynascope.theory import papers
@@ -26,43 +26,44 @@ from dynascope.theory.function_space import (
 from dynascope.theory.function_space.isotropic import trace_drift
 from dynascope.training import descend
 
-_LONGEST_STEP = 0.004  # step of discrete descent, in units of the fastest time constant
+_LONGEST_STEP = 0.004  # of discrete descent, in units of the fastest time constant
 _SPAN = 5.0  # duration, in units of the slowest time constant
 _AXES = {"coefficients": ("time", "feature", "target"), "step_drift": ("learning_rate",)}
 
 
 class WideLinear(Study):
-    """Function and tangent kernel of isotropic two-layer linear networks over time, from one initial function.
+    """Function and NTK of isotropic two-layer linear networks during training, from one initial function.
 
-    One network is as wide as it has outputs, with a large second layer (δ > 0), the other as wide as it has inputs,
-    with a large first layer (δ < 0). Both should follow one equation of the function, in which only δ² appears.
-    Discrete descent in two step sizes shows by how much steps break the conservation of Δ: in proportion to the step.
+    One network has as many hidden neurons as outputs and a larger second layer (δ > 0); the other has as many as inputs
+    and a larger first layer (δ < 0). Theory predicts that both functions obey one equation, in which only δ² appears.
+    The drift of Δ in discrete gradient descent is measured at two step sizes; it is proportional to the step size.
     """
 
     inputs: int = count(3, "Number of inputs.")
     outputs: int = count(2, "Number of outputs.")
-    imbalance: float = positive(0.5, "δ > 0 of η₁ A Aᵀ − η₂ Wᵀ W = δ I; shown beside −δ.")
-    initial_size: float = positive(0.1, "Standard deviation of the entries of the initial map, common to both.")
+    imbalance: float = positive(0.5, "δ > 0 of Δ = η₁ A Aᵀ − η₂ Wᵀ W = δ I; shown together with −δ.")
+    initial_size: float = positive(
+        0.1, "Standard deviation of the entries of the initial map, which both networks share."
+    )
     first_rate: float = positive(1.0, "Learning rate η₁ of the first layer W.")
     second_rate: float = positive(1.0, "Learning rate η₂ of the second layer A.")
-    whitened: bool = flag(False, "Whether the inputs are white; otherwise their variances fall from 1 to 0.3.")
-    samples: int = count(20, "Number of samples, at least that of inputs.", least="inputs")
-    times: int = count(200, "Number of times at which both are recorded.", least=2)
+    whitened: bool = flag(False, "Whether the inputs are white; if not, their variances fall from 1 to 0.3.")
+    samples: int = count(20, "Number of samples, at least the number of inputs.", least="inputs")
+    times: int = count(200, "Number of recorded times.", least=2)
     seed: int = seed("Seed of the task and of the initial map.")
 
     reference = Reference.of(
         papers.UNBALANCED,
-        "The function of an isotropic two-layer linear network moves by an equation of its own that depends on "
-        "the size of the imbalance of its layers and not on its sign.",
+        "The function of an isotropic two-layer linear network obeys a closed equation that depends on the size of the "
+        "layer imbalance, but not on its sign.",
     )
     theory = "isotropic two-layer linear networks in function space"
     trains = "linear"
     symbols = {"imbalance": "δ"}
     along = ("time", "learning_rate")
     title = "The imbalance of wide layers"
-    question = "Does it matter which of its two layers is the larger, in a network with several outputs?"
-    figures = FIGURES
-    meaning = MEANING
+    question = "In a network with several outputs, does it matter which of its two layers is larger?"
+    figures, meaning = page.figures, page.meaning
     minutes = 0.3
     labelled = {
         "learning_rate": "_steps",
@@ -72,30 +73,30 @@ class WideLinear(Study):
     }
     names = {
         "conserved_drift": ("drift of the conserved quantity", "1"),
-        "step_drift": ("drift of the conserved quantity in a step", "1"),
-        "kernel_trace": ("trace of the kernel", "1"),
+        "step_drift": ("drift of the conserved quantity in discrete steps", "1"),
+        "kernel_trace": ("trace of the NTK", "1"),
     }
     tolerance = {
         **exact(
             *("loss", "coefficients", "kernel_trace", "kernel_change"),
-            reason="the theory is exact, and the solvers keep each step within 1e-10",
+            reason="the theory is exact, and the local errors of the solvers are below 1e-10",
         ),
         **exact(
             "step_drift",
             error=0.03,
-            reason="the drift is predicted to first order in the step, which changes the map by below a hundredth",
+            reason="the drift is predicted to first order in the step size; a step changes the map by less than 1 %",
         ),
     }
     tiny = {"samples": 4, "times": 30}
 
     def trained(self) -> xr.Dataset:
-        """Train both by gradient flow, and by discrete descent in two step sizes."""
+        """Train both by gradient flow, and by discrete descent at two step sizes."""
         runs = [self._flow(each) for each in self._imbalances]
         joined = xr.concat(runs, "imbalance", combine_attrs="drop_conflicts", join="exact")
         return joined.assign_coords(imbalance=self._imbalances)
 
     def exact(self) -> Values:
-        """The equation of the function alone, and the first-order drift that follows from its path."""
+        """Integrate the equation of the function, and the first-order drift along its solution."""
         members = [self._path(*each) for each in zip(self._imbalances, (self.outputs, self.inputs), strict=True)]
         found = {name: np.stack([each[name] for each in members]) for name in members[0]}
         return {name: (("imbalance", *_AXES.get(name, ("time",))), values) for name, values in found.items()}
@@ -117,7 +118,7 @@ class WideLinear(Study):
 
     def _path(self, imbalance: float, width: int) -> dict[str, np.ndarray]:
         task, rate = self._task, (self.first_rate * self.second_rate) ** 0.5
-        between = -(-2000 // (self.times - 1))  # the drift is an integral over finer times than those of the record
+        between = -(-2000 // (self.times - 1))  # the drift is an integral over finer times
         fine = np.linspace(0.0, self._times[-1], (self.times - 1) * between + 1)
         path = isotropic_flow(fine, task.inputs, task.targets, self._start, imbalance, width, rate=rate)
         beta = np.asarray(path.coefficients)
@@ -130,7 +131,7 @@ class WideLinear(Study):
         }
 
     def _step_drift(self, network: TwoLayer, step: float) -> float:
-        """The change of tr Δ over discrete descent."""
+        """Change of tr Δ over discrete descent."""
         steps = round(self._times[-1] / step)
         rates = {"first": step * self.first_rate, "second": step * self.second_rate}
         options = {"learning_rate": rates, "record_steps": [0, steps], "return_networks": True}
@@ -158,12 +159,12 @@ class WideLinear(Study):
 
     @functools.cached_property
     def _start(self) -> np.ndarray:
-        """The initial map of both, (d, c)."""
+        """The initial map of both networks, (d, c)."""
         return self.initial_size * np.random.default_rng([self.seed, 1]).normal(size=(self.inputs, self.outputs))
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
-        """Until the direction of least variance has been learned at the imbalance that is there from the start."""
+        """Five time constants, near the target, of the direction of least variance."""
         return np.linspace(0.0, _SPAN / (self._least_variance * self._fastest), self.times)
 
     @property
@@ -179,7 +180,7 @@ class WideLinear(Study):
 
 
 def _kernel_curves(kernel: Any) -> dict[str, np.ndarray]:
-    """The trace of the matrix M over time, and how far it has moved."""
+    """Trace and relative change of the matrix M over time."""
     kernel = np.asarray(kernel)
     return {"kernel_trace": np.trace(kernel, axis1=-2, axis2=-1), "kernel_change": kernel_path(kernel).change}
 

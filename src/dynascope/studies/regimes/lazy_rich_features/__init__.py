@@ -1,1 +1,1 @@
-"""Small targets make a network lazy: what its features and its function then approach, and how fast."""
+"""Small targets make a network lazy: limits and speed of the change of its features and its function."""

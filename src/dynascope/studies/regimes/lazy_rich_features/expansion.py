@@ -1,4 +1,4 @@
-"""What is left of an MLP when its start is taken away, and the first orders of that in small targets."""
+"""Networks minus their initial function, and the first orders of this difference in small targets."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["LazyOrders", "MovedMLP"]
 
 
 class MovedMLP(eqx.Module):
-    """f − f₀ of a network and its start, which stays; or its linear order, or that of its last layer.
+    """f − f₀ of a network and its fixed initial network, or the linear order of all layers or of the last layer.
 
     Attributes:
-        network: f.
-        start: f₀.
+        network: The trained network f.
+        start: The initial network f₀.
         kind: "all layers", "linearised" or "last layer only".
     """
 
@@ -36,17 +36,17 @@ class MovedMLP(eqx.Module):
         return start.features(x) @ weights + self.network.classifier_bias - start.classifier_bias
 
     def features(self, x: Any) -> Any:
-        """Inputs of the last layer, which stay where nothing but the linear order is trained."""
+        """Inputs of the last layer; they do not change if only the linear order is trained."""
         return (self.network if self.kind == "all layers" else self.start).features(x)
 
 
 class LazyOrders(eqx.Module):
-    """F₁ and F₂ of θ₁ and θ₂, side by side, and the first order of the features; θ₀ stays.
+    """F₁ and F₂ as functions of θ₁ and θ₂, and the first order of the features; θ₀ is fixed.
 
     Attributes:
-        start: The network of θ₀.
-        one: A network of θ₁.
-        two: A network of θ₂.
+        start: The network with weights θ₀.
+        one: A network with weights θ₁.
+        two: A network with weights θ₂.
     """
 
     start: Any
@@ -60,7 +60,7 @@ class LazyOrders(eqx.Module):
         return jnp.stack([first, self._along(self.two, start, x) + curved / 2], axis=1)
 
     def change(self, x: Any) -> Any:
-        """h₁, the first order of the features."""
+        """First order h₁ of the features."""
         return jax.jvp(lambda each: each.features(x), (self.start,), (self.one,))[1]
 
     def _along(self, direction: Any, at: Any, x: Any) -> Any:

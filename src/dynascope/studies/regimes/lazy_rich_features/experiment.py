@@ -1,231 +1,193 @@
-"""Networks trained on small targets: in all weights, in linear order or in the last layer; and their expansion."""
+"""Networks on ever smaller targets, their two lazy limits and scalar networks: trained, and predicted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
 
-from dynascope.networks.mlp import MLP
-from dynascope.probes.kernel import kernel_distance
-from dynascope.probes.last_layer import layer_metrics
-from dynascope.studies.regimes.lazy_rich_features.expansion import LazyOrders, MovedMLP
-from dynascope.tasks.task import Task
-from dynascope.training.descend import descend
+from dynascope.comparison.effect import report_effects
+from dynascope.networks import MLP
+from dynascope.probes.features import kappa_cka
+from dynascope.studies.regimes.lazy_rich_features.claims import DISTANCE, LAST_LAYER, SMALLNESS
+from dynascope.studies.regimes.lazy_rich_features.fastest_rate import fastest_rate
+from dynascope.studies.regimes.lazy_rich_features.linear_descent import descended_outputs
+from dynascope.studies.regimes.lazy_rich_features.richness import richer_settings
+from dynascope.studies.regimes.lazy_rich_features.training import (
+    Trained,
+    distance,
+    errors,
+    expand,
+    final_metrics,
+    measures,
+    train,
+)
+from dynascope.studies.regimes.scalar_training import final_growth
+from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
+from dynascope.theory.scalar_networks.scalar import Setting, limit
 
-__all__ = ["Expansion", "Trained", "distance", "errors", "expand", "final_metrics", "measures", "train"]
+if TYPE_CHECKING:
+    from dynascope.studies.regimes.lazy_rich_features.study import LazyRichFeatures
 
-_METRICS = ("kappa_cka", "effective_dimension", "effective_dimension_quality", "effective_dimension_utilization")
+__all__ = ["STEP", "Experiment"]
+
+STEP = 0.25  # of gradient descent, in fastest time constants
+_LINEARISED, _LAST_LAYER = "linearised", "last layer only"
+_LARGEST_SECOND_ORDER = 0.02  # over the first order, for which the tolerances of the study hold
 
 
-class Trained(NamedTuple):
-    """What training made of networks, on the training inputs and then on others.
+class Experiment:
+    """Training and prediction of the networks of one study.
 
     Attributes:
-        outputs: f − f₀ times the factor by which the targets were divided, shape (seeds, times, m, c).
-        movement: ‖h − h₀‖/‖h₀‖ of the features on the training inputs, shape (seeds, times).
-        features: h at the end on the training inputs, shape (seeds, n, p).
+        study: The study, whose fields are the settings.
+        scalars: Scalar networks by name.
     """
 
-    outputs: np.ndarray
-    movement: np.ndarray
-    features: np.ndarray
+    def __init__(self, study: LazyRichFeatures):
+        self.study = study
+        self.scalars = richer_settings(study.scalar_neurons, study.scalar_target, study.factor)
+
+    @functools.cached_property
+    def data(self) -> LabelledImages:
+        """Labelled images, with enough samples and neurons for their classes."""
+        study = self.study
+        data = labelled_images(study.data, study.samples, study.test_samples, study.seed)
+        problem = f"samples is {study.samples}, and there are {data.classes} classes"
+        study.require(study.samples > data.classes, "samples", f"choose more than {data.classes}", problem=problem)
+        # With fewer neurons some output dimensions are empty, and higher orders of the expansion would fill them.
+        enough, remedy = 2 * study.width + 1 >= data.classes, f"choose {data.classes // 2} or more"
+        study.require(enough, "width", remedy, problem=f"{study.width} neurons are few for {data.classes} classes")
+        return data
+
+    @functools.cached_property
+    def labels(self) -> np.ndarray:
+        """One-hot labels of the training images and then of the test images."""
+        return np.eye(self.data.classes)[np.concatenate([self.data.labels, self.data.test_labels])]
+
+    @functools.cached_property
+    def split(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Training images, their targets, and the test images."""
+        images = (self.data.inputs, self.data.test_inputs)
+        inputs, others = (each.reshape(len(each), -1).astype(np.float64) for each in images)
+        return inputs, self.labels[: self.study.samples], others
+
+    @functools.cached_property
+    def networks(self) -> list[MLP]:
+        """Initial networks, one for each seed."""
+        study = self.study
+        widths = (self.split[0].shape[1], *[study.width] * study.hidden_layers, self.data.classes)
+        return [MLP(widths, activation=study.activation, seed=study.seed + each) for each in range(study.seeds)]
+
+    @functools.cached_property
+    def initial_features(self) -> np.ndarray:
+        """Initial features of all images, shape (seeds, m, p)."""
+        points = np.concatenate([self.split[0], self.split[2]])
+        with jax.enable_x64(True):
+            return np.stack([np.asarray(network.features(points)) for network in self.networks])
+
+    @functools.cached_property
+    def learning_rate(self) -> float:
+        """A fraction of the fastest time constant of the first network's linearisation."""
+        return STEP / fastest_rate(self.networks[0], self.split[0])
+
+    @functools.cached_property
+    def steps(self) -> np.ndarray:
+        """Recorded steps, spaced at equal ratios."""
+        last = round(self.study.duration / STEP)
+        return np.unique(np.append(0, np.geomspace(1, last, self.study.times).round().astype(int)))
+
+    def trained(self) -> dict[str, Any]:
+        """Train the networks at every α, their linearisations, their last layers and the scalar networks."""
+        study = self.study
+        statistics = measures(self.split[0], self.split[2])
+        runs = {_named(alpha): self.run("all layers", alpha, statistics) for alpha in (*study.rich, *study.lazy)}
+        runs |= {kind: self.run(kind, 1.0, statistics) for kind in (_LINEARISED, _LAST_LAYER)}
+        linear, last = (runs[kind].outputs for kind in (_LINEARISED, _LAST_LAYER))
+        limits = {"linearised": linear, "last_layer": last}
+        measured = {
+            name: final_metrics(run, limits, self.initial_features, self.labels, study.samples)
+            for name, run in runs.items()
+        }
+        lazy = {alpha: runs[_named(alpha)] for alpha in study.lazy}
+        return {
+            **self.compared(
+                np.stack([run.outputs for run in lazy.values()], axis=1),
+                np.stack([alpha * distance(run.outputs, linear, study.samples) for alpha, run in lazy.items()], axis=1),
+                np.stack([alpha * run.movement for alpha, run in lazy.items()], axis=1),
+                (linear, last),
+                np.transpose([measured[_named(alpha)]["kappa_cka"] for alpha in study.lazy]),
+            ),
+            "final_log_growth": ("dial", final_growth(self.scalars.values())),
+            **{
+                name: (("run", "seed"), np.array([each[name] for each in measured.values()]))
+                for name in measured[_LINEARISED]
+            },
+            **self.reported(measured),
+            "run": ("run", list(runs)),
+        }
+
+    def exact(self) -> dict[str, Any]:
+        """Evaluate two orders of the expansion at every lazy α, the last layer alone, and the scalar networks."""
+        study = self.study
+        inputs, targets, others = self.split
+        found = expand(self.networks, inputs, targets, others, self.steps, learning_rate=self.learning_rate)
+        # The unknown third order is small if it is as much smaller than the second as the second than the first.
+        first, second = (np.linalg.norm(each[:, 1:], axis=(-2, -1)) for each in (found.first, found.second))
+        least = float(np.max(second / first)) / _LARGEST_SECOND_ORDER
+        problem = f"at the first of lazy, {study.lazy[0]:g}, the second order is not small"
+        study.require(study.lazy[0] >= least, "lazy", f"choose factors of {least:.0f} or more", problem=problem)
+        outputs = np.stack([found.first + found.second / alpha for alpha in study.lazy], axis=1)
+        features = np.stack([found.start + found.change / alpha for alpha in study.lazy], axis=1)
+        kappa = [
+            [float(kappa_cka(h, f[-1, : study.samples])) for h, f in zip(*each, strict=True)]
+            for each in zip(features, outputs, strict=True)
+        ]
+        last = [descended_outputs(h, targets, self.steps, self.learning_rate) for h in self.initial_features]
+        same = np.ones((1, len(study.lazy), 1))
+        correction, movement = (
+            each[:, None] * same for each in (distance(found.second, 0, study.samples), found.movement)
+        )
+        scalars = Setting(*map(np.stack, zip(*self.scalars.values(), strict=True)))
+        return {
+            **self.compared(outputs, correction, movement, (found.first, np.stack(last)), kappa),
+            "final_log_growth": ("dial", limit(scalars).log_growth),
+        }
+
+    def run(self, kind: str, divisor: float, statistics: Mapping[str, Any]) -> Trained:
+        """Train all networks on targets over a divisor."""
+        inputs, targets, _ = self.split
+        options = {"divisor": divisor, "learning_rate": self.learning_rate}
+        return train(self.networks, kind, inputs, targets, self.steps, statistics, **options)
+
+    def compared(
+        self, outputs: np.ndarray, correction: np.ndarray, movement: np.ndarray, limits: Any, kappa: Any
+    ) -> dict[str, Any]:
+        """The compared quantities, from outputs (seeds, lazy, times, m, c) and the outputs of both limits."""
+        loss, error = errors(outputs, self.labels, self.study.samples)
+        linearised, last = (errors(each, self.labels, self.study.samples)[1] for each in limits)
+        return {
+            "loss": loss,
+            "test_error": error,
+            "correction": correction,
+            "feature_movement": movement,
+            "linearised_test_error": (("seed", "time"), linearised),
+            "last_layer_test_error": (("seed", "time"), last),
+            "lazy_kappa_cka": (("seed", "scaling_parameter"), kappa),
+        }
+
+    def reported(self, measured: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Outcomes of the hypotheses on features."""
+        scaled = [measured[_named(alpha)] for alpha in (*self.study.rich, *self.study.lazy)]
+        levels = {claim: [each[claim.metric] for each in scaled] for claim in SMALLNESS}
+        levels[LAST_LAYER] = [each["kappa_cka"] for each in (scaled[-1], measured[_LAST_LAYER])]
+        levels[DISTANCE] = [scaled[-1][f"distance_to_{which}"] for which in ("linearised", "last_layer")]
+        effects = [claim.compare(each) for claim, each in levels.items()]
+        return {**report_effects(list(levels), effects), "hypothesis": ("hypothesis", [each.name for each in levels])}
 
 
-class Expansion(NamedTuple):
-    """The orders of α (f − f₀) and of the features, f trained on targets over α: F₁ + F₂/α and h₀ + h₁/α.
-
-    Attributes:
-        first: F₁, the linearised network, shape (seeds, times, m, c).
-        second: F₂, shape (seeds, times, m, c).
-        movement: ‖h₁‖/‖h₀‖, shape (seeds, times).
-        start: h₀, shape (seeds, n, p).
-        change: h₁ at the end, shape (seeds, n, p).
-    """
-
-    first: np.ndarray
-    second: np.ndarray
-    movement: np.ndarray
-    start: np.ndarray
-    change: np.ndarray
-
-
-def train(
-    networks: Sequence[MLP],
-    kind: str,
-    inputs: np.ndarray,
-    targets: np.ndarray,
-    steps: np.ndarray,
-    statistics: Mapping[str, Any],
-    *,
-    divisor: float,
-    learning_rate: float,
-) -> Trained:
-    """Train f − f₀ on targets over a divisor by gradient descent.
-
-    Args:
-        networks: At the start, with biases.
-        kind: What is trained: "all layers", all layers of the "linearised" network, or the "last layer only".
-        inputs: Shape (n, d).
-        targets: Shape (n, c).
-        steps: Numbers of steps after which to record.
-        statistics: Those of `measures`.
-        divisor: α.
-        learning_rate: η.
-    """
-    run, ends = descend(
-        [MovedMLP(network, network, kind) for network in networks],
-        Task(inputs, targets / divisor, name="labels"),
-        steps=int(steps[-1]),
-        learning_rate=learning_rate,
-        record_steps=steps,
-        return_networks=True,
-        **statistics,
-    )
-    with jax.enable_x64(True):
-        features = jax.device_get(jax.vmap(lambda network: network.features(inputs))(ends))
-    return Trained(divisor * run["outputs"].to_numpy(), run["movement"].to_numpy(), np.asarray(features))
-
-
-def measures(inputs: np.ndarray, others: np.ndarray) -> dict[str, Any]:
-    """What `train` records: outputs on the inputs and on others, and movement of the features on the inputs.
-
-    The arrays are given to the compiled program and no part of it, so that others of these sizes find it again.
-    """
-    return {"statistics": _MEASURES, "reference": _seen(inputs, others)}
-
-
-def _seen(inputs: np.ndarray, others: np.ndarray) -> Task:
-    """All inputs, with a one for those of training and a zero for the others."""
-    trained = np.arange(len(inputs) + len(others)) < len(inputs)
-    return Task(np.concatenate([inputs, others]), trained[:, None].astype(float), name="inputs")
-
-
-def _outputs(network: Any, inputs: Any, trained: Any) -> Any:
-    return network(inputs)
-
-
-def _movement(network: Any, inputs: Any, trained: Any) -> Any:
-    before = network.start.features(inputs)
-    return jnp.linalg.norm(trained * (network.features(inputs) - before)) / jnp.linalg.norm(trained * before)
-
-
-def _first_order(network: Any, inputs: Any, trained: Any) -> Any:
-    return network(inputs)[:, 0]
-
-
-def _second_order(network: Any, inputs: Any, trained: Any) -> Any:
-    return network(inputs)[:, 1]
-
-
-def _first_movement(network: Any, inputs: Any, trained: Any) -> Any:
-    before = network.start.features(inputs)
-    return jnp.linalg.norm(trained * network.change(inputs)) / jnp.linalg.norm(trained * before)
-
-
-_AXES = ("sample", "target")
-_MEASURES = {"outputs": (_outputs, _AXES), "movement": (_movement, ())}
-_ORDERS = {"first": (_first_order, _AXES), "second": (_second_order, _AXES), "movement": (_first_movement, ())}
-
-
-def expand(
-    networks: Sequence[MLP],
-    inputs: np.ndarray,
-    targets: np.ndarray,
-    others: np.ndarray,
-    steps: np.ndarray,
-    *,
-    learning_rate: float,
-) -> Expansion:
-    """The first two orders of gradient descent in 1/α, from derivatives at the start alone.
-
-    With θ = θ₀ + θ₁/α + θ₂/α² + …, Jacobian J and second derivative H of f at θ₀, and r = J θ₁ − y, each step takes
-
-        θ₁ ← θ₁ − (η/n) Jᵀ r,  θ₂ ← θ₂ − (η/n) [Jᵀ (J θ₂ + ½ θ₁ᵀ H θ₁) + (H θ₁)ᵀ r],
-
-    and F₁ = J θ₁, F₂ = J θ₂ + ½ θ₁ᵀ H θ₁. So both descend the mean over samples of r · F₂, whose derivative by θ₂ moves
-    θ₁, and whose derivative by θ₁ moves θ₂.
-
-    Args:
-        networks: At the start.
-        inputs: Those of the training samples, shape (n, d).
-        targets: y, shape (n, c).
-        others: Further inputs, shape (m − n, d).
-        steps: Numbers of steps, increasing, shape (times,).
-        learning_rate: η.
-    """
-    nothing = jax.tree.map(np.zeros_like, networks[0])
-    run, ends = descend(
-        [LazyOrders(network, nothing, nothing) for network in networks],
-        Task(inputs, targets, name="labels"),
-        steps=int(steps[-1]),
-        learning_rate=learning_rate,
-        loss=_pairing,
-        optimizer=_crossed,
-        record_steps=steps,
-        statistics=_ORDERS,
-        reference=_seen(inputs, others),
-        return_networks=True,
-    )
-    with jax.enable_x64(True):
-        features = jax.vmap(lambda network: (network.start.features(inputs), network.change(inputs)))(ends)
-    recorded = [run[name].to_numpy() for name in ("first", "second", "movement")]
-    return Expansion(*recorded, *map(np.asarray, features))
-
-
-def errors(outputs: np.ndarray, labels: np.ndarray, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """½ E‖F − y‖² over training samples, which come first, and over the others, of outputs (..., m, c)."""
-    each = np.sum((outputs - labels) ** 2, axis=-1) / 2
-    return each[..., :samples].mean(axis=-1), each[..., samples:].mean(axis=-1)
-
-
-def distance(outputs: np.ndarray, other: np.ndarray | float, samples: int) -> np.ndarray:
-    """√E‖F − G‖² on the inputs after those of training."""
-    return np.sqrt(np.mean(np.sum((outputs - other)[..., samples:, :] ** 2, axis=-1), axis=-1))
-
-
-def final_metrics(
-    run: Trained, limits: Mapping[str, np.ndarray], start: np.ndarray, labels: np.ndarray, samples: int
-) -> dict[str, Any]:
-    """What is measured at the end of a run, for each seed.
-
-    Args:
-        run: What training made.
-        limits: Outputs of other runs by name, shape (seeds, times, m, c), to which the distance is measured.
-        start: Features of all inputs at the start, shape (seeds, m, p).
-        labels: y of all inputs, one column for each class, shape (m, c).
-        samples: Number of training samples, which come first.
-    """
-    outputs = run.outputs[:, -1]
-    # Few samples are what is studied here, and the page says so.
-    seeds = zip(run.features, outputs[:, :samples], start[:, :samples], strict=True)
-    found = [(layer_metrics(h, f, labels[:samples], bias=True), h, first) for h, f, first in seeds]
-    correct = outputs[:, samples:].argmax(axis=-1) == labels[samples:].argmax(axis=-1)
-    return {
-        **{name: [float(metrics[name]) for metrics, *_ in found] for name in _METRICS},
-        "feature_similarity": [
-            1 - float(kernel_distance(h @ h.T, first @ first.T, centred=True)) for _, h, first in found
-        ],
-        **{f"distance_to_{name}": distance(outputs, each[:, -1], samples) for name, each in limits.items()},
-        "final_test_error": errors(outputs, labels, samples)[1],
-        "test_accuracy": correct.mean(axis=-1),
-    }
-
-
-def _pairing(outputs: Any, targets: Any) -> Any:
-    """The product r · F₂ of every sample."""
-    return jnp.sum((outputs[:, 0] - targets) * outputs[:, 1], axis=1)
-
-
-def _exchanged(updates: Any) -> Any:
-    return eqx.tree_at(lambda each: (each.one, each.two), updates, (updates.two, updates.one))
-
-
-def _crossed(learning_rate: Any) -> optax.GradientTransformation:
-    """Descent by each other's derivative."""
-    return optax.chain(optax.stateless(lambda updates, _: _exchanged(updates)), optax.sgd(learning_rate))
+def _named(alpha: float) -> str:
+    return f"target / {alpha:.9g}"

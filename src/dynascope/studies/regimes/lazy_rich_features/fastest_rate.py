@@ -1,4 +1,4 @@
-"""The rate at which gradient descent of a linearised network learns what it learns first."""
+"""The largest learning rate of a mode of a linearised network, which sets the unit of time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ITERATIONS = 30
 
 
 def fastest_rate(network: Any, inputs: np.ndarray) -> float:
-    """The largest eigenvalue of the tangent kernel over n, to the accuracy of a clock, by power iteration.
+    """Largest eigenvalue of the NTK over n, by power iteration; accurate enough for a unit of time.
 
     Args:
-        network: With a `classifier_bias`, one for each output.
-        inputs: Shape (n, ...).
+        network: A network with a `classifier_bias` for each output.
+        inputs: Inputs, shape (n, ...).
     """
 
     def iterate(outputs: Any, _: None) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""A linear model that is trained by gradient descent, step by step in closed form."""
+"""Closed form of gradient descent on a linear model."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ __all__ = ["descended_outputs"]
 
 
 def descended_outputs(features: np.ndarray, targets: np.ndarray, steps: np.ndarray, learning_rate: float) -> np.ndarray:
-    """Outputs of a linear model on features and a bias, trained from zero on the first of the samples, mode by mode.
+    """Outputs of a linear model on features and a bias, trained from zero on the first n samples.
 
     Args:
-        features: Of all samples, shape (m, p).
-        targets: Of the first n of them, on which it is trained, shape (n, c).
+        features: Features of all samples, shape (m, p).
+        targets: Targets of the first n samples, shape (n, c).
         steps: Numbers of steps, shape (times,).
-        learning_rate: η.
+        learning_rate: Learning rate η.
 
     Returns:
-        Shape (times, m, c).
+        Outputs, shape (times, m, c).
     """
     rows, n = np.column_stack([features, np.ones(len(features))]), len(targets)
     spectrum = eigenspectrum(rows[:n])

@@ -1,19 +1,81 @@
-"""Figures and text of the page of lazy-rich-features."""
+"""Figures and text of the study `lazy-rich-features`."""
 
 from __future__ import annotations
 
-__all__ = ["MEANING"]
+from typing import TYPE_CHECKING
 
-MEANING = (
-    "Networks with {parameters.hidden_layers} hidden layers learn {parameters.samples} labelled images, with "
-    "labels that are divided by ever larger factors and outputs that are multiplied by them; the more, the less "
-    "the weights have to move. From the smallest factor to the limit, a network that is linear in its weights, "
-    "the distance κ to minimum features (as few as the outputs need) goes from "
-    "{observed.kappa_cka[run=first]:mean} to {observed.kappa_cka[run=linearised]:mean} and the test error from "
-    "{observed.final_test_error[run=first]:mean} to {observed.final_test_error[run=linearised]:mean}; training "
-    "the last layer alone ends at {observed.kappa_cka[run=last layer only]:mean} and "
-    "{observed.final_test_error[run=last layer only]:mean}. How networks come near the limit is compared with an "
-    "expansion that is known before training; its correction and that of training differ by at most "
-    "{agreement.correction_maximum:percent}. What happens to features on the way has no theory here and is "
-    "measured on few images, in {parameters.seeds} networks of each kind; the verdict is on the expansion."
-)
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import percent, rounded
+
+if TYPE_CHECKING:
+    from dynascope.studies.regimes.lazy_rich_features.study import LazyRichFeatures
+
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: LazyRichFeatures, result: Comparison) -> list[Chart]:
+    """Features, functions and test error from rich to lazy, and the approach to the lazy limit."""
+    return [
+        Chart(
+            "kappa_cka",
+            over="run",
+            title="Features from rich to lazy",
+            caption="Distance κ of the trained last-layer features from minimum features, which span only the "
+            "dimensions that the outputs need; one point for each initialisation. From the left, labels are divided "
+            "by increasing factors; then follow the linearised network and the network whose last layer alone is "
+            "trained.",
+            x_label="training",
+        ),
+        Chart(
+            ("distance_to_linearised", "distance_to_last_layer"),
+            over="run",
+            title="Distance to both limits",
+            caption="Distance of the trained functions from the linearised network and from the network whose last "
+            "layer alone is trained, on test images. As targets shrink, the distance to the limit that is approached "
+            "vanishes.",
+            words=("to the linearised network", "to training the last layer alone"),
+            x_label="training",
+            y_label="distance of the functions",
+        ),
+        Chart(
+            "final_test_error",
+            over="run",
+            title="Test error",
+            caption=f"Error on at most {study.test_samples} test images after training, one point for each "
+            "initialisation.",
+            x_label="training",
+        ),
+        Chart(
+            "correction",
+            over="time",
+            log="x",
+            places={"seed": (0,)},
+            symbols={"scaling_parameter": "α"},
+            title="Approach to the linearised network",
+            caption="Distance to the linearised network during training, times the factor α that divides the targets, "
+            "from the first initialisation. Curves of different α coincide if the distance falls as 1/α. The dashed "
+            "prediction uses derivatives at the initial weights, without training.",
+            y_label="distance to the linearised network × α",
+        ),
+    ]
+
+
+def meaning(study: LazyRichFeatures, result: Comparison) -> str:
+    """Features and test error from the smallest factor to the lazy limits, and the error of the expansion."""
+    kappa, error = (result.observed[name].mean("seed") for name in ("kappa_cka", "final_test_error"))
+    linear, last = {"run": "linearised"}, {"run": "last layer only"}
+    depth = "one hidden layer" if study.hidden_layers == 1 else f"{study.hidden_layers} hidden layers"
+    correction = percent(result.quantities["correction_maximum"].error)
+    return (
+        f"Networks with {depth} learn {study.samples} labelled images. The labels are "
+        "divided by a factor α and the outputs multiplied by it. The larger α, the less the weights need to move: "
+        "learning becomes lazy. Minimum features span only as many dimensions as the outputs need, and κ is the "
+        "distance of the features from them. From the smallest α to the lazy limit, a network that is linear in its "
+        f"weights, the mean κ goes from {rounded(kappa[0])} to {rounded(kappa.sel(linear))} and the mean test error "
+        f"from {rounded(error[0])} to {rounded(error.sel(linear))}. Training the last layer alone ends at κ = "
+        f"{rounded(kappa.sel(last))} and a test error of {rounded(error.sel(last))}. The approach to the lazy limit is "
+        "compared with an expansion in 1/α, which is known before training. The predicted correction and the measured "
+        f"one differ by at most {correction} of the largest correction. The verdict covers only this expansion. No "
+        f"theory covers the features between the limits: they are measured on few images, in {study.seeds} networks of "
+        "each kind."
+    )

@@ -1,4 +1,4 @@
-"""Scalar networks that are made richer or lazier."""
+"""Scalar networks of different richness."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _WIDENINGS = (1, 4, 16)
 
 
 def richer_settings(neurons: int, target: float, factor: float) -> dict[str, Setting]:
-    """A network with weights ±1 that starts at zero, made richer in three ways, and widened with outputs over √width.
+    """A network with weights ±1 and zero output, made richer in three ways, and widened with outputs over √width.
 
-    All are of one shape: neurons without weights fill up the narrow ones, and stay so.
+    Neurons with zero weights, which stay zero in training, pad all networks to one shape.
 
     Args:
-        neurons: Their number, even.
-        target: S > 0.
-        factor: c > 0, by which the target is multiplied, the output divided, or the square of the weights divided.
+        neurons: Number of neurons; even.
+        target: Target slope S > 0.
+        factor: Factor c > 0 that multiplies the target, divides the output, or divides the squared weights.
     """
     place = np.arange(neurons * _WIDENINGS[-1])
 

@@ -1,1 +1,1 @@
-"""Which parametrisations of wide networks learn features: exponents of training, measured and predicted."""
+"""Width phases: the parametrisation of a wide network decides whether it learns features."""

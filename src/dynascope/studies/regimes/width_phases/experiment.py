@@ -1,102 +1,157 @@
-"""How fast wide two-layer networks learn, and by how much that changes their tangent kernel: trained, and exactly."""
+"""Wide two-layer networks of all parametrisations, trained on a line and on digits, and solved on the line."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
-from dynascope.errors import DivergenceError
-from dynascope.flows.gradient_flow import gradient_flow
-from dynascope.studies.regimes.width_phases.networks import WideNetworks
-from dynascope.tasks.task import Task
-from dynascope.theory.line_inputs import line_data, time_scale, trajectory
-from dynascope.theory.line_inputs.motion import Trajectory
+from dynascope.comparison import Claim, report_claims
+from dynascope.studies.power_fit import measured_exponents
+from dynascope.studies.regimes.width_phases.networks import WideNetworks, drawn_networks
+from dynascope.studies.regimes.width_phases.wide_run import WideRun, solved_on_line, trained_on_line, trained_to_half
+from dynascope.tasks import Task, digits
+from dynascope.theory.regimes.phases import ZERO, distinct_starts, phase, phase_of_exponents, stable_rates
 
-__all__ = ["WideRun", "solved_on_line", "trained_on_line", "trained_to_half"]
+if TYPE_CHECKING:
+    from dynascope.studies.regimes.width_phases.study import WidthPhases
+
+__all__ = ["Experiment"]
+
+_COMPARED_INPUTS = 20  # digits on which NTKs are compared
+_NARROW = 256  # networks up to this width are padded to one shape, so that programs are compiled once
+_LARGEST_CORRECTION = 0.2  # of an exponent, about a quarter of the step between exponents: larger ones show no limit
+_AXES = ("scaling_parameter", "architecture")
 
 
-class WideRun(NamedTuple):
-    """What an ensemble did, an entry for each network.
+class Experiment:
+    """Training and exact solution of the networks of one study.
 
     Attributes:
-        kernel_change: ‖K − K₀‖/‖K₀‖ at the end.
-        learning_speed: Of the error on a line; over one in the time in which half of any other task is learned.
-        loss: At the end.
+        study: The study, whose fields are the settings.
+        parametrisations: The eight parametrisations by name.
+        phases: The predicted phase of each one, at constant learning rates.
     """
 
-    kernel_change: np.ndarray
-    learning_speed: np.ndarray
-    loss: np.ndarray
+    def __init__(self, study: WidthPhases):
+        self.study = study
+        self.parametrisations = distinct_starts()
+        self.phases = [phase(each) for each in self.parametrisations.values()]
+
+    @functools.cached_property
+    def line(self) -> Task:
+        """Inputs a·n on the line along n = (0.6, 0.8), with E[a²] = 1, and targets S·a."""
+        position = np.array([[1.0], [-1.0]])
+        return Task(position * [0.6, 0.8], self.study.target * position, name=self.study.task)
+
+    @functools.cached_property
+    def digits(self) -> Task:
+        """A random subset of the handwritten digits, centred."""
+        every = digits()
+        left_out = 1 - self.study.digits_samples / every.samples
+        chosen, _ = every.split(test_fraction=left_out, seed=self.study.seed)
+        return chosen.centred()
+
+    def trained(self) -> dict[str, Any]:
+        """Train linear networks on the line, and ReLU networks on digits if there are any."""
+        line = self.on_line(trained_on_line)
+        exponents = self.exponents(line)
+        kernel, speed = (exponents[f"{each}_exponent"][1] for each in ("kernel", "speed"))
+        phases = {
+            "phase": [phase_of_exponents(*pair) for pair in zip(kernel, speed, strict=True)],
+            "phase_at_stable_rates": [phase_of_exponents(each, 0.0) for each in kernel],
+        }
+        found = {
+            **_curves(line),
+            **exponents,
+            "loss": (_AXES, line["loss"]),
+            **phases,
+            **report_claims([self.phase_claim(phases)]),
+        }
+        if self.study.digits_seeds:
+            on_digits = self.means(self.trained_on_digits)
+            measured = {**_curves(on_digits), **self.exponents(on_digits)}
+            found |= {f"digits_{name}": values for name, values in measured.items()}
+            found["digits_keeps_kernel"] = (measured["kernel_exponent"][1] < -ZERO).astype(int)
+        return found
+
+    def exact(self) -> dict[str, Any]:
+        """Evaluate the closed form of each network on the line, and the exponents of the phase diagram."""
+        given = f"{self.study.scaling_parameters} and target {self.study.target:g}"
+        remedy = "choose larger ones, or a target nearer to one"
+        for off in (np.abs(each).max() for _, each in self.corrections.values()):
+            problem = f"with scaling_parameters {given} an exponent differs from its limit by {off:.2g}"
+            self.study.require(off <= _LARGEST_CORRECTION, "scaling_parameters", remedy, problem=problem)
+        keeps = [int(each.kernel_exponent < 0) for each in self.phases]
+        return {
+            **_curves(self.solved),
+            **{name: limits for name, (limits, _) in self.corrections.items()},
+            **self.predicted_phases,
+            **({"digits_keeps_kernel": keeps} if self.study.digits_seeds else {}),
+        }
+
+    @functools.cached_property
+    def solved(self) -> dict[str, np.ndarray]:
+        """Means over the exact solutions of all networks on the line."""
+        return self.on_line(solved_on_line)
+
+    @functools.cached_property
+    def corrections(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """For each exponent its limits, and the deviation of fits to the exact solution from them."""
+        fitted = self.exponents(self.solved)
+        names = ("kernel_exponent", "speed_exponent")
+        limits = {name: np.array([getattr(each, name) for each in self.phases]) for name in names}
+        return {name: (each, fitted[name][1] - each) for name, each in limits.items()}
+
+    @property
+    def predicted_phases(self) -> dict[str, list[str]]:
+        """The phases of the diagram, at constant and at stable learning rates."""
+        stable = [phase(stable_rates(each)).name for each in self.parametrisations.values()]
+        return {"phase": [each.name for each in self.phases], "phase_at_stable_rates": stable}
+
+    def phase_claim(self, phases: Mapping[str, list[str]]) -> Claim:
+        """The claim that every measured phase is the predicted one."""
+        pairs = [pair for name, told in self.predicted_phases.items() for pair in zip(phases[name], told, strict=True)]
+        statement = "Each parametrisation is in its phase of the diagram, at constant and at stable learning rates."
+        return Claim("phases", statement, sum(seen == told for seen, told in pairs), least=len(pairs))
+
+    def trained_on_digits(self, name: str, kappa: float) -> WideRun:
+        """Train the ReLU networks of a parametrisation at one κ until they have learned half of the digits."""
+        start = self.start(name, kappa, self.digits, self.study.digits_seeds, activation="relu")
+        # With zero output, partner neurons cancel each other's outputs, but not the errors of the solver.
+        accuracy = 1e-10 if self.parametrisations[name].zero_output else 1e-6
+        return trained_to_half(start, self.digits, _COMPARED_INPUTS, accuracy, name=f"{name} at {kappa:g}")
+
+    def on_line(self, run: Callable[[WideNetworks, Task], WideRun]) -> dict[str, np.ndarray]:
+        """Means over the runs of all linear networks on the line."""
+        line, options = self.line, {"activation": "linear", "direction": self.line.inputs[0]}
+        return self.means(lambda name, kappa: run(self.start(name, kappa, line, self.study.seeds, **options), line))
+
+    def means(self, run: Callable[[str, float], WideRun]) -> dict[str, np.ndarray]:
+        """Means over seeds of the fields of runs, shape (scaling parameters, parametrisations)."""
+        kappas, names = self.study.scaling_parameters, self.parametrisations
+        means = np.array([[np.mean(run(name, kappa), axis=1) for name in names] for kappa in kappas])
+        return dict(zip(WideRun._fields, np.moveaxis(means, -1, 0), strict=True))
+
+    def exponents(self, means: Mapping[str, np.ndarray]) -> dict[str, tuple[Any, np.ndarray]]:
+        """Fitted powers of κ of the NTK change and the learning speed."""
+        sizes = np.asarray(self.study.scaling_parameters)
+        return {
+            **measured_exponents("kernel", sizes, means["kernel_change"].T),
+            **measured_exponents("speed", sizes, means["learning_speed"].T),
+        }
+
+    def start(self, name: str, kappa: float, task: Task, members: int, **options: Any) -> WideNetworks:
+        """Initial networks of a parametrisation at one κ, padded to the shape that all share."""
+        fixed = self.study.fixed_width
+        widest = 1 + max(_NARROW, fixed, *map(round, self.study.scaling_parameters))
+        shape, seeds = (task.input_dimension, task.output_dimension), range(self.study.seed, self.study.seed + members)
+        widths = {"fixed_width": fixed, "widest": widest}
+        return drawn_networks(self.parametrisations[name], kappa, shape, seeds, **widths, **options)
 
 
-def solved_on_line(start: WideNetworks, task: Task) -> WideRun:
-    """What linear networks do on a line, exactly, until ten over their mean speed 1/t_c."""
-    times, path = _path(start, task)
-    speed = np.log(np.abs(path.residual[:, 0] / path.residual[:, 1])) / times[1]
-    change = start.kernel_change(path.first[:, -1], path.second[:, -1, :, None], task.inputs[:1])
-    return WideRun(change, speed, np.asarray(path.residual[:, -1]) ** 2 / 2)
-
-
-def trained_on_line(start: WideNetworks, task: Task) -> WideRun:
-    """The same by gradient flow."""
-    times, _ = _path(start, task)
-    run, trained = gradient_flow(
-        start.networks,
-        task,
-        duration=float(times[-1]),
-        save=times,
-        learning_rate=start.rates,
-        relative_tolerance=1e-9,
-        return_networks=True,
-    )
-    loss = run["loss"].to_numpy()
-    speed = np.log(loss[:, 0] / loss[:, 1]) / (2 * times[1])
-    return WideRun(start.kernel_change(trained.first, trained.second, task.inputs[:1]), speed, loss[:, -1])
-
-
-def trained_to_half(start: WideNetworks, task: Task, compared: int, relative_tolerance: float, *, name: str) -> WideRun:
-    """Gradient flow on any task until the loss is half of that of the zero function.
-
-    Args:
-        start: The networks.
-        task: What they learn.
-        compared: Number of inputs on which kernels are compared.
-        relative_tolerance: Of the solver.
-        name: What the networks are called if one does not.
-
-    Raises:
-        DivergenceError: A network does not learn half of it.
-    """
-    kernel = start.kernels(*start.layers(), task.inputs)
-    slowest = np.sqrt(start.rates["first"] * start.rates["second"])
-    rate = max(float(np.mean(np.trace(kernel, axis1=1, axis2=2))) / task.samples, slowest)
-    run, trained = gradient_flow(
-        start.networks,
-        task,
-        duration=1e5 / rate,
-        save=2,
-        learning_rate=start.rates,
-        loss_target=task.target_power / 4,
-        relative_tolerance=relative_tolerance,
-        return_networks=True,
-    )
-    if not np.all(run["stop_reason"] == "loss_target"):
-        raise DivergenceError(
-            f"{name} does not learn half of {task.name}",
-            time=float(run["stop_time"].max()),
-            remedy="choose larger scaling parameters",
-        )
-    change = start.kernel_change(trained.first, trained.second, task.inputs[:compared])
-    return WideRun(change, 1 / run["stop_time"].to_numpy(), run["loss"].to_numpy()[:, -1])
-
-
-def _path(start: WideNetworks, task: Task) -> tuple[np.ndarray, Trajectory]:
-    """Three times, 0, two and ten over the mean speed 1/t_c, and where the exact path is then."""
-    data = line_data(task.inputs, task.targets)
-    known = {"first_rate": start.rates["first"], "second_rate": start.rates["second"]}
-    first, second = start.layers()
-    speeds = 1 / np.asarray(time_scale(first, second[..., 0], data, **known).time)
-    times = np.array([0.0, 2.0, 10.0]) / np.mean(speeds)
-    return times, jax.device_get(trajectory(first, second[..., 0], data, times, **known))
+def _curves(means: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[str, str], np.ndarray]]:
+    """Decimal logarithms over κ and parametrisations."""
+    return {f"log_{name}": (_AXES, np.log10(means[name])) for name in ("kernel_change", "learning_speed")}

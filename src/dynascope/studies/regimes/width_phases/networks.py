@@ -1,4 +1,4 @@
-"""Ensembles of two-layer networks of different widths: their starts and their tangent kernels."""
+"""Ensembles of two-layer networks of different widths: initial weights and NTKs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class WideNetworks(NamedTuple):
         return first, second
 
     def kernels(self, first: Any, second: Any, inputs: np.ndarray) -> np.ndarray:
-        """Tangent kernels η_u c σ(xW)·σ(x′W) + η_w x·x′ Σᵢ σ′ᵢ σ′ᵢ′ ‖uᵢ‖², summed over the c outputs.
+        """NTKs η_u c σ(xW)·σ(x′W) + η_w x·x′ Σᵢ σ′ᵢ σ′ᵢ′ ‖uᵢ‖², summed over the c outputs.
 
         Args:
             first: W, shape (seeds, d, width).
@@ -53,7 +53,7 @@ class WideNetworks(NamedTuple):
         return self.rates["second"] * by_second + self.rates["first"] * by_first
 
     def kernel_change(self, first: Any, second: Any, inputs: np.ndarray) -> np.ndarray:
-        """‖K − K₀‖/‖K₀‖ of each network, with the layers that it has come to."""
+        """Relative change ‖K − K₀‖/‖K₀‖ of the NTK of each network, given its layers after training."""
         kernels = [self.kernels(*layers, inputs) for layers in (self.layers(), (first, second))]
         return kernel_path(np.stack(kernels, axis=1)).change[:, 1]
 
@@ -72,14 +72,15 @@ def drawn_networks(
     """An ensemble drawn from a parametrisation at a value of κ.
 
     Args:
-        entry: The exponents.
-        scaling_parameter: κ.
+        entry: Exponents of the parametrisation.
+        scaling_parameter: Scaling parameter κ.
         shape: Numbers of inputs and outputs.
-        seeds: One for each network.
-        activation: A name that `homogeneous_activation` knows.
-        fixed_width: Width where it does not grow with κ.
-        widest: Width up to which all are padded, so that one compiled program serves all widths.
-        direction: Along which starts are `stratified`: overlaps are the quantiles of the normal distribution.
+        seeds: One seed for each network.
+        activation: A name of `homogeneous_activation`.
+        fixed_width: Width if it does not scale with κ.
+        widest: Width to which all networks are padded, so that one compiled program serves all widths.
+        direction: Direction along which initial weights are `stratified`: overlaps are quantiles of the normal
+            distribution.
     """
     drawn = {"width": 1.0 if entry.width else fixed_width, "activation": activation}
     size, networks = entry.at(scaling_parameter), []
@@ -96,17 +97,17 @@ def drawn_networks(
 def stratified(
     network: TwoLayer, direction: np.ndarray, first_size: float, second_size: float, overlap: float
 ) -> TwoLayer:
-    """The linear network with its layers along a direction at their expected norms and at a given overlap.
+    """Give the layers of a linear network their expected norms along a direction, and a given overlap.
 
-    Σᵢ vᵢ² and Σᵢ uᵢ² become their expectations, and Σᵢ uᵢvᵢ = overlap · its standard deviation; all else stays random.
-    That spares hundreds of networks, which the scatter of the overlap would need to average out.
+    Σᵢ vᵢ² and Σᵢ uᵢ² become their expectations, and Σᵢ uᵢvᵢ = overlap · its standard deviation; everything else stays
+    random. Without stratification, hundreds of networks would be needed to average out the scatter of the overlap.
 
     Args:
-        network: One output.
-        direction: n of norm one, on which v = n·W.
+        network: A network with one output.
+        direction: Unit vector n, which defines v = n·W.
         first_size: Standard deviation of the weights of the first layer.
-        second_size: That of the second layer.
-        overlap: In standard deviations, below √width in size.
+        second_size: Standard deviation of the weights of the second layer.
+        overlap: Overlap in standard deviations, smaller than √width in absolute value.
     """
     width = len(network.second)
     v, u = direction @ network.first, network.second[:, 0]
@@ -119,5 +120,5 @@ def stratified(
 
 
 def padded(network: TwoLayer, width: int) -> TwoLayer:
-    """The network with neurons without weights, which stay so, added up to a width."""
+    """Pad the network to a width by neurons with zero weights, which stay zero in training."""
     return network.with_neurons(np.pad(network.neurons, ((0, width - len(network.neurons)), (0, 0))))

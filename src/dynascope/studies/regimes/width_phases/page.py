@@ -1,54 +1,83 @@
-"""Figures and text of the page of width-phases."""
+"""Figures and text of the study `width-phases`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 
-FIGURES = (
-    Chart(
-        "log_kernel_change",
-        "scaling_parameter",
-        "By how much training changes the tangent kernel, which says how a step on one input moves the output on "
-        "another, for growing width κ (in lazy training the factor of the output). Level: features are learned at "
-        "any width. Falling: the kernel stays in wide networks. Each line is a usual way to scale networks, or "
-        "one that is turned into the other phase by a factor on the output.",
-        log="x",
-        title="Whose kernel still changes",
-        x_label="width κ, or factor of the output",
-    ),
-    Chart(
-        ("kernel_exponent", "speed_exponent"),
-        "architecture",
-        "The powers of κ with which the change of the kernel and the speed of learning go, fitted to training. A "
-        "kernel that changes with power zero is in the phase that learns features, with a negative power in the "
-        "kernel phase. A speed of power zero is stable; others are made so by learning rates that are scaled too.",
-        words=("change of the kernel", "learning speed"),
-        title="In which phase each is",
-        x_label="how the network is scaled",
-        y_label="power of κ",
-    ),
-    Chart(
-        "digits_log_kernel_change",
-        "scaling_parameter",
-        "The change of the kernel in ReLU networks that learn handwritten digits, in the mean over "
-        "{parameters.digits_seeds} of each kind. No closed form is known for them: judged is which lines fall.",
-        log="x",
-        title="The same for networks on digits",
-        x_label="width κ, or factor of the output",
-    ),
-)
+if TYPE_CHECKING:
+    from dynascope.studies.regimes.width_phases.study import WidthPhases
 
-MEANING = (
-    "There are several usual ways to choose initial weights and the size of the output as a network gets wider "
-    "(NTK, mean field, Xavier, Kaiming, lazy). For each, two-layer linear networks of growing width κ learned a "
-    "line, {parameters.seeds} at every width. The names with a second word are ways that a factor on the output "
-    "turns round: into one that learns features (learning), or into one that keeps its kernel (kernel). The "
-    "change of the kernel goes with powers of the width between {observed.kernel_exponent:least} and "
-    "{observed.kernel_exponent:most}, where theory says {predicted.kernel_exponent:least} to "
-    "{predicted.kernel_exponent:most}; the fitted powers are off by up to {agreement.kernel_exponent_maximum} of "
-    "the largest. So whether a wide network learns features is decided by how it is scaled, and a factor on its "
-    "output is enough to change it. The powers are exact for linear networks on a line. ReLU networks on "
-    "handwritten digits (of each kind here: {parameters.digits_seeds}) are judged only by whether the kernel stays."
-)
+__all__ = ["figures", "meaning"]
+
+_WIDTH = "width κ, or output multiplier"
+
+
+def figures(study: WidthPhases, result: Comparison) -> list[Chart]:
+    """The change of the NTK against κ, the fitted exponents and, where they were trained, networks on digits."""
+    charts = [
+        Chart(
+            "log_kernel_change",
+            over="scaling_parameter",
+            log="x",
+            title="Change of the NTK",
+            caption="Change of the NTK during training, relative to its initial norm, against the scaling parameter κ: "
+            "the width, or in lazy training the output multiplier. If a line is level, networks learn features at any "
+            "width; if it falls, the NTK of wide networks stays constant. Each line is one parametrisation. A second "
+            'word, "learning" or "kernel", means that an output multiplier moves it into that phase.',
+            x_label=_WIDTH,
+        ),
+        Chart(
+            ("kernel_exponent", "speed_exponent"),
+            over="architecture",
+            title="Exponents of each parametrisation",
+            caption="Powers of κ with which the NTK change and the learning speed scale, fitted to training. The "
+            "kernel exponent is zero in the phase that learns features and negative in the kernel phase. A speed "
+            "exponent of zero is stable; other parametrisations become stable if learning rates scale with κ too.",
+            words=("change of the NTK", "learning speed"),
+            x_label="parametrisation",
+            y_label="power of κ",
+        ),
+    ]
+    if study.digits_seeds:
+        charts.append(
+            Chart(
+                "digits_log_kernel_change",
+                over="scaling_parameter",
+                log="x",
+                title="Change of the NTK on digits",
+                caption="Mean change of the NTK of ReLU networks that learn handwritten digits (networks of each "
+                f"parametrisation: {study.digits_seeds}). No closed form is known for these networks. "
+                f"{_judged(result)}",
+                x_label=_WIDTH,
+            )
+        )
+    return charts
+
+
+def meaning(study: WidthPhases, result: Comparison) -> str:
+    """The range of the kernel exponents, measured and predicted."""
+    seen, predicted = (side["kernel_exponent"] for side in (result.observed, result.predicted))
+    error = rounded(result.quantities["kernel_exponent_maximum"].error)
+    digits = f" ReLU networks also learned handwritten digits. {_judged(result)}" if study.digits_seeds else ""
+    return (
+        "Several parametrisations of the initial weights and the output scale are in use for wide networks: NTK, mean "
+        f"field, Xavier, Kaiming and lazy training. For each one, {study.seeds} two-layer linear networks learned a "
+        "line at every value of the scaling parameter κ, which is the width or, in lazy training, the output "
+        "multiplier. Names with a second word are parametrisations that an output multiplier moves into the other "
+        "phase, which learns features (learning) or keeps its NTK constant (kernel). The change of the NTK scales with "
+        f"powers of κ between {rounded(seen.min())} and {rounded(seen.max())}; theory predicts "
+        f"{rounded(predicted.min())} to {rounded(predicted.max())}. The fitted powers differ from the predicted ones "
+        f"by at most {error} of the largest. In this theory the parametrisation decides whether a wide network learns "
+        "features, and an output multiplier is enough to change that. The powers are exact for linear networks on a "
+        f"line.{digits}"
+    )
+
+
+def _judged(result: Comparison) -> str:
+    """Whether networks on digits count towards the verdict."""
+    if "digits_keeps_kernel" in result.quantities:
+        return "They are judged only by whether their NTK stays constant."
+    return "They are not judged here, because a fitted exponent lies halfway between the two phases."

@@ -72,7 +72,7 @@ def test_modes_pass_zero_at_the_predicted_time_later_the_smaller_the_balance():
 def test_negative_balances_are_not_drawn_on_a_logarithmic_axis():
     study = ReversalLearning(sign=-1, times=100)
     predicted = study.judged(study.predict())
-    tree = study.compare(predicted, predicted)
+    tree = study.with_page(study.compare(predicted, predicted))
     assert [chart.log for chart in tree.charts] == ["", ""]
 
 

@@ -8,7 +8,7 @@ import pytest
 from dynascope.compilation import jit
 from dynascope.networks import MLP
 from dynascope.probes.kernel import neural_tangent_kernel
-from dynascope.studies.regimes.lazy_rich_features.experiment import expand, measures, train
+from dynascope.studies.regimes.lazy_rich_features.training import expand, measures, train
 
 DRAW = np.random.default_rng(0)
 INPUTS, OTHERS, TARGETS = DRAW.normal(size=(8, 3)), DRAW.normal(size=(5, 3)), DRAW.normal(size=(8, 2))

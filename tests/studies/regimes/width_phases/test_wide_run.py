@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from dynascope.errors import DivergenceError
-from dynascope.studies.regimes.width_phases.experiment import solved_on_line, trained_on_line, trained_to_half
 from dynascope.studies.regimes.width_phases.networks import drawn_networks
+from dynascope.studies.regimes.width_phases.wide_run import solved_on_line, trained_on_line, trained_to_half
 from dynascope.tasks import Task
 from dynascope.theory.regimes.phases import standard_parametrisations
 

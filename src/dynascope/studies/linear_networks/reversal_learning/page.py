@@ -1,0 +1,57 @@
+"""Figures and text of the study `reversal-learning`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
+
+if TYPE_CHECKING:
+    from dynascope.studies.linear_networks.reversal_learning.study import ReversalLearning
+
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: ReversalLearning, result: Comparison) -> list[Chart]:
+    """The strength of the weakest mode over time, and the reversal times against the balance."""
+    # Negative balances cannot be drawn on a logarithmic axis.
+    straight = " On this logarithmic axis the points approach straight lines as λ → 0." if study.sign > 0 else ""
+    return [
+        Chart(
+            "mode_strength",
+            places={"mode": (-1,)},
+            title="Strength of the weakest mode",
+            caption="Strength of the weakest mode after all targets have changed sign. The mode must cross zero, where "
+            "its gradient vanishes if the layers are equal. The closer λ is to 0, the longer it stays there.",
+        ),
+        Chart(
+            "reversal_time",
+            over="balance",
+            log="x" if study.sign > 0 else "",
+            title="Reversal time",
+            caption="Time at which each mode crosses zero, against the balance λ. Theory predicts that it grows as the "
+            f"logarithm of 1/|λ|.{straight}",
+            points=True,
+        ),
+    ]
+
+
+def meaning(study: ReversalLearning, result: Comparison) -> str:
+    """The reversal times of the least and the most balanced networks."""
+    sizes = np.abs(result.observed["balance"].to_numpy())
+    observed, predicted = (side["reversal_time"] for side in (result.observed, result.predicted))
+    least = {"balance": int(np.argmax(sizes))}
+    most = {"balance": int(np.argmin(sizes))}
+    return (
+        "Linear networks were trained to convergence on a task, and then on the same task with the sign of all targets "
+        "changed. Each mode must cross zero, which is a saddle of the loss: exactly balanced layers (λ = 0) would stop "
+        f"there. In the least balanced network, |λ| = {rounded(study.largest_balance)}, the first mode crosses zero at "
+        f"time {rounded(observed.isel(least).min())} (predicted: {rounded(predicted.isel(least).min())}). In the most "
+        f"balanced one, |λ| = {rounded(study.smallest_balance)}, the last mode does so at time "
+        f"{rounded(observed.isel(most).max())} (predicted: {rounded(predicted.isel(most).max())}). In this theory a "
+        "small imbalance of the layers is enough for a network to relearn quickly. The theory is about gradient flow; "
+        "the noise of stochastic steps would also move a network away from the saddle."
+    )

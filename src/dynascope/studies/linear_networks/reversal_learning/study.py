@@ -1,0 +1,126 @@
+"""Reversal learning: networks with unequal layers relearn quickly, and exactly balanced networks never do."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import xarray as xr
+
+from dynascope.probes.half_strength import first_zero
+from dynascope.studies import Reference, Values, exact
+from dynascope.studies.fields import choice, count, positive, seed, weakest
+from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
+from dynascope.studies.linear_networks.reversal_learning import page
+from dynascope.tasks.random_maps import random_map
+from dynascope.theory import papers
+from dynascope.theory.balanced.convergence import slowest_rate
+from dynascope.theory.transfer import reversal_time, reversal_trajectory
+
+_BALANCED = 1e-7  # least |λ| over the strongest mode: solver errors of 1e-13 then grow to a tenth of the tolerance
+_INTERPOLATED = 2e-5  # largest relative error of an interpolated time, a fifth of its tolerance
+
+
+class ReversalLearning(TwoTasksStudy):
+    """Mode strengths of two-layer linear networks that relearn a task whose targets have changed sign.
+
+    Networks of several balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on a random target map and then on
+    its negative. The study compares the loss, the strength of every mode over time, and the time at which each mode
+    crosses zero. That time grows as log(1/|λ|) as λ vanishes.
+    """
+
+    inputs: int = count(4, "Number of inputs.")
+    outputs: int = count(2, "Number of outputs.")
+    strongest: float = positive(2.0, "Largest singular value of the target map.")
+    weakest: float = weakest(1.0)
+    largest_balance: float = positive(1.0, "Largest |λ| of the balance W₂ W₂ᵀ − W₁ᵀ W₁ = λ I of the layers.")
+    smallest_balance: float = positive(1e-3, "Smallest |λ|.", below="largest_balance")
+    balances: int = count(4, "Number of log-spaced |λ|.", least=2)
+    sign: int = choice(1, "Sign of λ, 1 or -1; the prediction does not depend on it.", (1, -1))
+    times: int = count(1000, "Number of recorded times.", least=10)
+    seed: int = seed("Seed of the task and of the initial weights.")
+
+    reference = Reference.of(
+        papers.BALANCED,
+        "When its targets change sign, every mode of a two-layer linear network crosses zero at a time in closed form, "
+        "which grows logarithmically as the balance of the layers approaches zero.",
+    )
+    along = ("time", "balance")
+    question = "How long does a network take to relearn a task whose targets have changed sign?"
+    figures, meaning = page.figures, page.meaning
+    tasks = ("a task", "the reversed task")
+    accuracy = 1e-12
+    minutes = 0.2
+    names = {
+        "reversal_time": ("time at which the mode crosses zero", "gradient-flow time"),
+    }
+    tolerance = {
+        **exact(
+            *("loss", "mode_strength"),
+            error=1e-5,
+            reason="the theory is exact; the saddle amplifies the solver's error by up to s/|λ|",
+        ),
+        **exact(
+            "reversal_time",
+            error=1e-4,
+            reason="the theory is exact; the observed time is interpolated by a cubic spline",
+        ),
+    }
+    tiny = {"inputs": 3, "balances": 2, "smallest_balance": 0.1, "times": 200}
+
+    def check(self) -> None:
+        """The smallest balance is large enough that rounding does not decide when weights leave the saddle."""
+        least = _BALANCED * self.strongest
+        self.require(self.smallest_balance >= least, "smallest_balance", f"choose at least {least:g}")
+
+    def trained(self) -> xr.Dataset:
+        """Train on the task until it is learned, then on its negative, by gradient flow."""
+        slowest = slowest_rate(self.inputs, self.outputs, self.weakest, self._balances)
+        run = self._flow(self._converged(slowest), self._task, self._times)
+        left, _, right = np.linalg.svd(self._old_task.cross_moment.T, full_matrices=False)
+        strength = np.einsum("...fo,fm,mo->...m", run["product"].to_numpy(), left, right)
+        values = {
+            "mode_strength": ((*self.axes, "mode"), strength),
+            "reversal_time": (("balance", "mode"), self._crossings(strength)),
+        }
+        return self.run_record(run, values, members="balance", without=["product"])
+
+    def exact(self) -> Values:
+        """Evaluate the closed form of each mode, from converged layers of each balance."""
+        balances = self._balances[:, None]
+        path = reversal_trajectory(self._times[:, None], self._strengths, balances[:, None])
+        passed = np.asarray(reversal_time(self._strengths, balances))
+        resolved = np.abs(self._crossings(np.asarray(path.strength)) / passed - 1).max() < _INTERPOLATED
+        problem = f"{self.times} times are too far apart to locate the zero crossings of the modes"
+        self.require(resolved, "times", "choose more", problem=problem)
+        return {
+            "loss": np.sum(np.square(path.residual), axis=-1) / 2,
+            "mode_strength": ((*self.axes, "mode"), path.strength),
+            "reversal_time": (("balance", "mode"), passed),
+        }
+
+    def _crossings(self, strength: np.ndarray) -> np.ndarray:
+        """First time at which each mode is zero, shape (balance, mode)."""
+        # Near the saddle s changes exponentially, but arsinh(2 s/|λ|) changes linearly in time, so that it can be
+        # interpolated between times that are far apart.
+        angle = np.arcsinh(2 * strength / np.abs(self._balances)[:, None, None])
+        return np.apply_along_axis(lambda path: first_zero(self._times, path), 1, angle)
+
+    @functools.cached_property
+    def _maps(self) -> tuple[np.ndarray, np.ndarray]:
+        target = random_map(np.random.default_rng(self.seed), self.inputs, self.outputs, self._strengths)
+        return target, -target
+
+    @property
+    def _strengths(self) -> np.ndarray:
+        return np.linspace(self.strongest, self.weakest, min(self.inputs, self.outputs))
+
+    @functools.cached_property
+    def _balances(self) -> np.ndarray:
+        return np.sort(self.sign * np.geomspace(self.smallest_balance, self.largest_balance, self.balances))
+
+    @functools.cached_property
+    def _times(self) -> np.ndarray:
+        """Times until the slowest mode has reversed, which takes at least twice its time of crossing zero."""
+        passed = np.asarray(reversal_time(self._strengths[:, None], self._balances))
+        return self._spread(passed.min() / 10, 2.5 * float(passed.max()) + 1.0 / self.weakest)

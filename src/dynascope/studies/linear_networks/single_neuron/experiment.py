@@ -1,0 +1,169 @@
+"""Linear neurons with one initial function and several layer imbalances, trained by gradient flow and solved."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from dynascope.comparison import Claim, report_claims
+from dynascope.networks import TwoLayer
+from dynascope.probes.kernel.path import layer_kernel_path
+from dynascope.studies.linear_networks.single_neuron.plane import in_plane
+from dynascope.tasks import Task
+from dynascope.tasks.known_modes import neuron_regression, unit_maps
+from dynascope.tasks.random_maps import orthonormal
+from dynascope.theory import neuron
+from dynascope.theory.neuron.regimes import regime_along
+from dynascope.theory.neuron.state import weights_of
+
+if TYPE_CHECKING:
+    from dynascope.studies.linear_networks.single_neuron.study import SingleNeuron
+
+__all__ = ["Experiment"]
+
+_LEARNED = 1e-13  # loss relative to the initial loss at which training ends: the map is then within 1e-6 of its limit
+_NEURON = ("imbalance",)
+_CURVE = ("imbalance", "time")
+_VECTOR = ("imbalance", "time", "feature")
+
+
+class Experiment:
+    """Training and exact solution of the neurons f(x) = a wᵀx of one study.
+
+    Attributes:
+        study: The study, whose fields are the settings.
+        rates: Learning rates of both layers.
+        imbalances: δ of each neuron; the requested imbalance comes first.
+    """
+
+    def __init__(self, study: SingleNeuron):
+        self.study = study
+        self.rates = {"output_rate": study.output_rate, "weight_rate": study.weight_rate}
+        imbalance = float(study.imbalance)
+        self.imbalances = np.array(list(dict.fromkeys((imbalance, 0.0, -imbalance))))
+
+    @functools.cached_property
+    def directions(self) -> np.ndarray:
+        """The directions in which the inputs vary, shape (d, rank)."""
+        dimension = self.study.dimension
+        if self.study.inputs == "whitened":
+            return np.eye(dimension)
+        return orthonormal(np.random.default_rng([self.study.seed, 1]), dimension, dimension - 1)
+
+    @functools.cached_property
+    def maps(self) -> tuple[np.ndarray, np.ndarray]:
+        """The initial map β = a w and the target map, shape (d,) each."""
+        start, target = unit_maps(self.directions, self.study.alignment, self.study.seed)
+        return self.study.initial_strength * start, target
+
+    @functools.cached_property
+    def start(self) -> tuple[np.ndarray, np.ndarray]:
+        """Initial weights a (neurons,) and w (neurons, d); all neurons have the same map."""
+        return weights_of(self.maps[0], self.imbalances, **self.rates)
+
+    @functools.cached_property
+    def task(self) -> Task:
+        """Regression on the target map."""
+        least = 1.0 if self.study.inputs == "whitened" else 0.5
+        options = {"samples": self.study.samples, "least_variance": least, "seed": self.study.seed}
+        return neuron_regression(self.maps[1], self.directions, **options)
+
+    @functools.cached_property
+    def times(self) -> np.ndarray:
+        """Log-spaced times until all neurons have learned."""
+        # Near the target, of norm one, no direction is slower than (R − |δ|)/2 times its variance, which is ½ or 1.
+        product, size = self.study.output_rate * self.study.weight_rate, abs(self.study.imbalance)
+        slowest = 2 * product / (np.hypot(size, 2 * np.sqrt(product)) + size)
+        guesses = np.append(0.0, np.geomspace(1, 100, self.study.times - 1) / slowest)
+        loss = self.solution(guesses)["loss"]
+        learned = np.all(loss <= _LEARNED * loss[:, :1], axis=0)
+        self.study.require(
+            learned.any(),
+            "initial_strength",
+            "choose a larger one, or a larger alignment",
+            problem=f"from initial_strength {self.study.initial_strength} the neuron does not learn in a hundred time "
+            "constants",
+        )
+        last = guesses[np.argmax(learned)]
+        return np.append(0.0, np.geomspace(1e-4 * last, last, self.study.times - 1))
+
+    def trained(self) -> xr.Dataset:
+        """Train all neurons by gradient flow on the weights; record weights, functions, NTK changes and regimes."""
+        rates = {"first": self.study.weight_rate, "second": self.study.output_rate}
+        accuracy = {"relative_tolerance": 1e-9, "absolute_tolerance": 1e-12}
+        frame = TwoLayer(self.study.dimension, 1, 1)
+        networks = [frame.with_neurons(np.append(w, a)[None]) for a, w in zip(*self.start, strict=True)]
+        run = self.study.followed(networks, _weights, learning_rate=rates, **accuracy)
+        a, w = run["output_weight"].to_numpy()[..., None], run["weights"].to_numpy()
+        # The NTK on the samples is X M Xᵀ, with M of shape (d, d).
+        layers = self.study.weight_rate * a[..., None] ** 2 * np.eye(self.study.dimension)
+        layers += self.study.output_rate * w[..., :, None] * w[..., None, :]
+        motion = self.kernel_motion(layers)
+        regimes = self.regimes_along(a * w, motion["kernel_change"])
+        right = int(np.sum(regimes == self.predicted_regimes))
+        statement = "Every neuron learns in the regime that theory predicts from its initialisation."
+        values = {
+            "coefficients": (_VECTOR, a * w),
+            "interpolator": (("imbalance", "feature"), a[:, -1] * w[:, -1]),
+            **motion,
+            **self.coordinates(a[..., 0], a * w),
+            "regime": (_NEURON, regimes),
+            **report_claims([Claim("regimes", statement, right, least=len(regimes))]),
+        }
+        return self.study.run_record(run, values, members="imbalance")
+
+    def exact(self) -> dict[str, Any]:
+        """Evaluate the exact trajectory and, without training, the map at its end."""
+        end = neuron.interpolator(self.task.inputs, self.task.targets, *self.start, **self.rates)
+        return {
+            **{name: (_VECTOR[: values.ndim], values) for name, values in self.solution(self.times).items()},
+            "interpolator": (("imbalance", "feature"), end.coefficients),
+            "regime": (_NEURON, self.predicted_regimes),
+        }
+
+    @functools.cached_property
+    def predicted_regimes(self) -> np.ndarray:
+        """The regime of each neuron: from the initial weights if the inputs are whitened, else along the exact path."""
+        if self.study.inputs == "whitened":
+            return neuron.regime(*self.start, self.maps[1], **self.rates).regime
+        path = self.solution(self.times)
+        return self.regimes_along(path["coefficients"], path["kernel_change"])
+
+    def solution(self, times: np.ndarray) -> dict[str, np.ndarray]:
+        """The exact trajectory at some times: a closed form for whitened inputs, else the flow in function space."""
+        (a, w), imbalances = self.start, self.imbalances
+        if self.study.inputs == "whitened":
+            run = neuron.trajectory(a, w, self.maps[1], times, **self.rates)
+            path = {"output_weight": run.output_weight, "weights": run.weights, "loss": run.excess_loss}
+        else:
+            start = self.task.inputs, self.task.targets, a[:, None] * w, imbalances
+            run = neuron.function_space_flow(times, *start, **self.rates)
+            size, _ = weights_of(np.asarray(run.coefficients), imbalances[:, None], **self.rates)
+            path = {"output_weight": np.where(run.reversed, -size, size), "loss": run.loss}
+        layers = np.asarray(neuron.preconditioner(run.coefficients, imbalances[:, None], **self.rates))
+        path |= {"coefficients": run.coefficients, **self.kernel_motion(layers)}
+        path |= self.coordinates(np.asarray(path["output_weight"]), np.asarray(run.coefficients))
+        return {name: np.asarray(values) for name, values in path.items()}
+
+    def coordinates(self, a: np.ndarray, coefficients: np.ndarray) -> dict[str, np.ndarray]:
+        """Coordinates of the neurons in the plane of the initial map and the target."""
+        along, across = in_plane(coefficients, *self.maps)
+        named = {"coefficient_along_target": along, "coefficient_across_target": across}
+        return {"weight_along_target": along / a, **named}
+
+    def kernel_motion(self, layers: np.ndarray) -> dict[str, np.ndarray]:
+        """Rotation and relative change of the NTK X M Xᵀ since initialisation, for M over time."""
+        path = layer_kernel_path(layers, self.task.input_moment)
+        return {"kernel_distance": path.distance, "kernel_change": path.change}
+
+    def regimes_along(self, coefficients: np.ndarray, kernel_change: np.ndarray) -> np.ndarray:
+        """The regimes that trajectories show."""
+        rate = float(np.sqrt(self.study.output_rate * self.study.weight_rate))
+        return regime_along(self.times, coefficients, kernel_change, self.imbalances, self.maps[1], rate=rate)
+
+
+def _weights(network: TwoLayer) -> dict[str, tuple[tuple[str, ...], Any]]:
+    return {"output_weight": ((), network.second[0, 0]), "weights": (("feature",), network.first[:, 0])}

@@ -1,0 +1,118 @@
+"""Weights, target, input and output of a scalar network are four equivalent dials from lazy to rich learning."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dynascope.studies import Reference, Study, Values, exact
+from dynascope.studies.fields import count, number, numbers, positive, seed
+from dynascope.studies.regimes.scalar_network import page
+from dynascope.studies.regimes.scalar_training import trained_curves
+from dynascope.theory.scalar_networks.scalar import Limit, Scaling, Setting, equivalent_scalings, limit, trajectory
+
+_DIALS = ("target", "output", "input", "weights")
+
+
+class ScalarNetwork(Study):
+    """The network f(x) = (x/Z) Σ aᵢ bᵢ learns y = S x under four dials, each turned by the same factors c.
+
+    The dials multiply the target by c, divide the output by c, divide the input by c while the labels stay the same,
+    and divide the weights by √c. Each network is trained on samples. Its learning rate compensates for the clock of its
+    dial, so that the distance to the target finally falls as exp(−t). Theory then predicts that the four dials coincide
+    at all times: the same growth ln γ of the weights, the same learned part of the target, the same relative loss.
+    """
+
+    factors: list[float] = numbers(
+        [0.1, 1.0, 10.0], "Factors c; large factors make learning rich, small ones lazy.", above=0.0
+    )
+    neurons: int = count(8, "Number of hidden neurons.")
+    target: float = number(1.0, "Unscaled slope S of the target; not zero, may be negative.", nonzero=True)
+    weight_scale: float = positive(1.0, "Standard deviation of the initial weights, times √neurons.")
+    input_power: float = positive(1.0, "Unscaled second moment E[x²] of the input.")
+    divisor: float = number(1.0, "Unscaled divisor Z of the output; not zero.", nonzero=True)
+    samples: int = count(10, "Number of samples.")
+    times: int = count(200, "Number of recorded times.", least=2)
+    seed: int = seed("Seed of the initial weights and of the samples.")
+
+    reference = Reference.of(
+        "Y. Nam, S. H. Lee, C. C. J. Dominé, Y. Park, C. London, W. Choi, N. Göring, S. Lee, Position: Solve Layerwise "
+        "Linear Models First to Understand Neural Dynamical Phenomena (arXiv 2502.21009)",
+        "Small weights, a large target, a small output and a small input make a two-layer network rich in exactly the "
+        "same way: training differs only in its clock.",
+        also="; theorem in Nam, DPhil thesis (2024)",
+    )
+    title = "Four equivalent dials"
+    question = "Are small weights, large targets, small outputs and small inputs four ways to the same regime?"
+    figures, meaning = page.figures, page.meaning
+    minutes = 0.2
+    symbols = {"scaling_parameter": "c"}
+    theory = "scalar network"
+    axes = ("dial", "scaling_parameter", "time")
+    task = "a line through the origin"
+    told = (
+        "The {samples} inputs have second moment {input_power:g}, and the targets have slope {target:g}.",
+        "Time is measured in time constants of the final approach to the target.",
+    )
+    trains = "two-layer linear"
+    flow = "gradient flow"
+    names = {
+        "time": ("training time × final rate of approach", "1"),
+        "relative_loss": ("loss relative to the initial loss", "1"),
+        "log_growth": ("growth ln γ of the weights", "1"),
+        "final_log_growth": ("final growth ln γ of the weights", "1"),
+    }
+    labelled = {"dial": _DIALS, "scaling_parameter": "factors"}
+    tolerance = exact("loss", "relative_loss", "learned_fraction", "log_growth")
+    tiny = {"factors": [0.5, 4.0], "neurons": 3, "samples": 4, "times": 40}
+
+    def trained(self) -> Values:
+        """Train every network by gradient flow."""
+        inputs = np.random.default_rng([self.seed, 1]).normal(size=(self.samples, 1))
+        found = self._turned(lambda setting, rate: trained_curves(setting, inputs, self._times, rate))
+        return {**found, "final_log_growth": (self.axes[:2], found["log_growth"][..., -1])}
+
+    def exact(self) -> Values:
+        """Evaluate the exact solution of every network."""
+        found = self._turned(self._solve)
+        return {**found, "final_log_growth": (self.axes[:2], found["final_log_growth"])}
+
+    def _turned(self, curves: Callable[[Setting, float], Mapping[str, Any]]) -> dict[str, np.ndarray]:
+        """Curves of the networks under every dial and factor, each at its learning rate."""
+
+        def at(dial: str, c: float) -> Values:
+            scaling = self._scalings[c][dial]
+            return curves(scaling.setting, 1 / (float(scaling.clock) * float(self._ends[c].rate)))
+
+        runs = [[at(dial, c) for c in self.factors] for dial in _DIALS]
+        return {name: np.array([[run[name] for run in row] for row in runs]) for name in runs[0][0]}
+
+    def _solve(self, setting: Setting, learning_rate: float) -> Values:
+        path = trajectory(setting, self._times, learning_rate=learning_rate)
+        return {
+            "loss": path.loss,
+            "relative_loss": path.loss / path.loss[0],
+            "learned_fraction": 1 - path.residual / setting.target,
+            "log_growth": path.log_growth,
+            "final_log_growth": limit(setting).log_growth,
+        }
+
+    @functools.cached_property
+    def _scalings(self) -> dict[float, dict[str, Scaling]]:
+        draw = np.random.default_rng(self.seed).normal(size=(2, self.neurons))
+        output_weights, input_weights = self.weight_scale / np.sqrt(self.neurons) * draw
+        setting = Setting(self.target, output_weights, input_weights, self.input_power, self.divisor)
+        return {c: equivalent_scalings(setting, c) for c in self.factors}
+
+    @functools.cached_property
+    def _ends(self) -> dict[float, Limit]:
+        """Limits of the networks with a scaled target; the other dials have the same limits on their own clocks."""
+        return {c: limit(each["target"].setting) for c, each in self._scalings.items()}
+
+    @property
+    def _times(self) -> np.ndarray:
+        """Times until the richest network has left the saddle and converged."""
+        return np.linspace(0.0, 8.0 + max(float(end.richness) for end in self._ends.values()), self.times)

@@ -1,0 +1,102 @@
+"""Learning speed and NTK change of an ensemble of wide two-layer networks, trained or solved exactly."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from dynascope.errors import DivergenceError
+from dynascope.flows.gradient_flow import gradient_flow
+from dynascope.studies.regimes.width_phases.networks import WideNetworks
+from dynascope.tasks.task import Task
+from dynascope.theory.line_inputs import line_data, time_scale, trajectory
+from dynascope.theory.line_inputs.motion import Trajectory
+
+__all__ = ["WideRun", "solved_on_line", "trained_on_line", "trained_to_half"]
+
+
+class WideRun(NamedTuple):
+    """Measurements of one ensemble, with an entry for each network.
+
+    Attributes:
+        kernel_change: Relative change ‖K − K₀‖/‖K₀‖ of the NTK by the end.
+        learning_speed: Decay rate of the error on a line; on other tasks, one over the time to learn half of the task.
+        loss: Final loss.
+    """
+
+    kernel_change: np.ndarray
+    learning_speed: np.ndarray
+    loss: np.ndarray
+
+
+def solved_on_line(start: WideNetworks, task: Task) -> WideRun:
+    """The exact run of linear networks on a line, for ten times one over their mean speed 1/t_c."""
+    times, path = _path(start, task)
+    speed = np.log(np.abs(path.residual[:, 0] / path.residual[:, 1])) / times[1]
+    change = start.kernel_change(path.first[:, -1], path.second[:, -1, :, None], task.inputs[:1])
+    return WideRun(change, speed, np.asarray(path.residual[:, -1]) ** 2 / 2)
+
+
+def trained_on_line(start: WideNetworks, task: Task) -> WideRun:
+    """The same run, trained by gradient flow."""
+    times, _ = _path(start, task)
+    run, trained = gradient_flow(
+        start.networks,
+        task,
+        duration=float(times[-1]),
+        save=times,
+        learning_rate=start.rates,
+        relative_tolerance=1e-9,
+        return_networks=True,
+    )
+    loss = run["loss"].to_numpy()
+    speed = np.log(loss[:, 0] / loss[:, 1]) / (2 * times[1])
+    return WideRun(start.kernel_change(trained.first, trained.second, task.inputs[:1]), speed, loss[:, -1])
+
+
+def trained_to_half(start: WideNetworks, task: Task, compared: int, relative_tolerance: float, *, name: str) -> WideRun:
+    """Train by gradient flow on any task until the loss is half of that of the zero function.
+
+    Args:
+        start: Initial networks.
+        task: The task.
+        compared: Number of inputs on which NTKs are compared.
+        relative_tolerance: Relative tolerance of the solver.
+        name: Name of the networks in an error.
+
+    Raises:
+        DivergenceError: A network does not learn half of the task.
+    """
+    kernel = start.kernels(*start.layers(), task.inputs)
+    slowest = np.sqrt(start.rates["first"] * start.rates["second"])
+    rate = max(float(np.mean(np.trace(kernel, axis1=1, axis2=2))) / task.samples, slowest)
+    run, trained = gradient_flow(
+        start.networks,
+        task,
+        duration=1e5 / rate,
+        save=2,
+        learning_rate=start.rates,
+        loss_target=task.target_power / 4,
+        relative_tolerance=relative_tolerance,
+        return_networks=True,
+    )
+    if not np.all(run["stop_reason"] == "loss_target"):
+        raise DivergenceError(
+            f"{name} does not learn half of {task.name}",
+            time=float(run["stop_time"].max()),
+            remedy="choose larger scaling parameters",
+        )
+    change = start.kernel_change(trained.first, trained.second, task.inputs[:compared])
+    return WideRun(change, 1 / run["stop_time"].to_numpy(), run["loss"].to_numpy()[:, -1])
+
+
+def _path(start: WideNetworks, task: Task) -> tuple[np.ndarray, Trajectory]:
+    """The times 0, 2 and 10 over the mean speed 1/t_c, and the exact trajectory at these times."""
+    data = line_data(task.inputs, task.targets)
+    known = {"first_rate": start.rates["first"], "second_rate": start.rates["second"]}
+    first, second = start.layers()
+    speeds = 1 / np.asarray(time_scale(first, second[..., 0], data, **known).time)
+    times = np.array([0.0, 2.0, 10.0]) / np.mean(speeds)
+    return times, jax.device_get(trajectory(first, second[..., 0], data, times, **known))
