@@ -34,7 +34,7 @@ def tiny_run(name: str) -> TinyRun:
     study = kind(**kind.tiny)
     predicted = study.judged(study.predict())
     observed = study.observe()
-    run = TinyRun(study, predicted, observed, study.compare(observed, predicted))
+    run = TinyRun(study, predicted, observed, study.with_page(study.compare(observed, predicted)))
     for record in (predicted, observed, *run.tree.sides.values(), run.tree.residual):
         for values in record.data_vars.values():
             values.variable.values.flags.writeable = False

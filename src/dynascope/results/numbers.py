@@ -47,7 +47,7 @@ def rounded(value: Any, digits: int = 3) -> str:
         >>> rounded(0.12345), rounded(29474.4), rounded(-1.5e-7).replace("\N{NO-BREAK SPACE}", " ")
         ('0.123', '29500', '−1.5 × 10⁻⁷')
     """
-    value = value if isinstance(value, int) else float(value)
+    value = _scalar(value)
     if isinstance(value, float) and 10**digits <= abs(value) < _PLAIN:
         value = int(float(f"{value:.{digits}g}"))
     return number(value, digits).replace(" ", _NO_BREAK)
@@ -64,8 +64,8 @@ def percent(value: Any, digits: int = 3) -> str:
         >>> percent(0.98).replace("\N{NO-BREAK SPACE}", " ")
         '98 %'
     """
-    # Zero has no sign.
-    return f"{rounded(round(100 * float(value), digits) + 0.0, digits)}{_NO_BREAK}%"
+    share = round(100 * _scalar(value), digits) + 0.0  # zero has no sign
+    return f"{rounded(share, digits)}{_NO_BREAK}%"
 
 
 def signed_percent(value: float | None) -> str:
@@ -89,3 +89,7 @@ def counted(size: int) -> str:
         ('no', 'twelve', '13')
     """
     return _COUNTS[size] if size < len(_COUNTS) else str(size)
+
+
+def _scalar(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value

@@ -182,37 +182,20 @@ class Study:
         """
         with no_member_lost():
             predicted = name_all(self.judged(self.predict()), self.names)
-            return self.with_page(self.described(self.compare(name_all(self.observe(), self.names), predicted)))
+            return self.with_page(self.compare(name_all(self.observe(), self.names), predicted))
 
     def with_page(self, result: Comparison) -> Comparison:
-        """The result with its figures, their captions and what it means."""
-        if isinstance(self.figures, tuple):  # TODO: every study has functions of its result
-            charts = [dataclasses.replace(each, caption=fill_caption(each.caption, result)) for each in self.charts()]
-            meaning = fill_caption(self.meaning, result) if isinstance(self.meaning, str) else ""
-        else:
-            charts, meaning = self.figures(result), self.meaning(result)
-        charts = tuple(dataclasses.replace(each, symbols=each.symbols or self.symbols) for each in charts)
-        return dataclasses.replace(result, charts=charts, meaning=meaning)
-
-    def figures(self, result: Comparison) -> Sequence[Chart]:
-        """The figures of the page, in order, with numbers of the result in their captions."""
-        return ()
-
-    def meaning(self, result: Comparison) -> str:
-        """What the result means, in sentences that are true whatever the verdict."""
-        return ""
-
-    def judged(self, predicted: xr.Dataset) -> xr.Dataset:
-        """The prediction with this study's tolerances attached."""
-        return with_limits(predicted, self.tolerance)
-
-    def described(self, result: Comparison) -> Comparison:
-        """The result with the title, the claim, the parameters and the command of the study."""
+        """The result with title, claim, parameters and command, its figures with their captions, and what it means."""
         descriptions, shown = fields.descriptions(self), fields.stand_ins(self)
         parameters = {
             name: Parameter(value, descriptions.get(name, ""), shown.get(name, ""))
             for name, value in self.parameters().items()
         }
+        if isinstance(self.figures, tuple):  # TODO: every study has functions of its result
+            charts = [dataclasses.replace(each, caption=fill_caption(each.caption, result)) for each in self.charts()]
+            meaning = fill_caption(self.meaning, result) if isinstance(self.meaning, str) else ""
+        else:
+            charts, meaning = self.figures(result), self.meaning(result)
         return dataclasses.replace(
             result,
             study=self.name,
@@ -222,7 +205,21 @@ class Study:
             reference=f"{self.reference.paper} (arXiv {self.reference.arxiv})",
             parameters=parameters,
             provenance=dataclasses.replace(result.provenance, command=self.command),
+            charts=tuple(dataclasses.replace(each, symbols=each.symbols or self.symbols) for each in charts),
+            meaning=meaning,
         )
+
+    def figures(self, /, result: Comparison) -> Sequence[Chart]:
+        """The figures of the page, in order, with numbers of the result in their captions."""
+        return ()
+
+    def meaning(self, /, result: Comparison) -> str:
+        """What the result means, in sentences that are true whatever the verdict."""
+        return ""
+
+    def judged(self, predicted: xr.Dataset) -> xr.Dataset:
+        """The prediction with this study's tolerances attached."""
+        return with_limits(predicted, self.tolerance)
 
     def parameters(self) -> dict[str, Any]:
         """The values of the fields, as the result shows them."""

@@ -89,9 +89,9 @@ class EmergenceStudy(Study):
         result = super().compare(observed, predicted.drop_vars(self.shown))
         return dataclasses.replace(result, predicted=predicted)
 
-    def attributes(self) -> dict[str, Any]:
-        """Attributes of the result, with the fields of the setting that is trained."""
-        return super().attributes() | {"parameters": dataclasses.asdict(self.setting) | {"paper": self.paper}}
+    def parameters(self) -> dict[str, Any]:
+        """The fields; the paper's own values where `paper` is set."""
+        return dataclasses.asdict(self.setting) | {"paper": self.paper}
 
     def check(self) -> None:
         """There are enough bits for the skills."""

@@ -141,7 +141,7 @@ class LineAlignment(Study):
         rate, used = (sgd, "sgd") if optimizer == "sgd" else (float(adam), optax.adam)
         options = {"learning_rate": rate, "optimizer": used, "batch_size": self.batch_size, "seed": self.seed}
         options |= {"flow": "descent", "steps": steps, "record_steps": record_steps, "probes": probes}
-        run = observe(self._task, self._networks(activation), **options)
+        run = observe(self._task, self._networks(activation), **options).record
         return run["alignment"].rename(seed="start").assign_coords(start=list(STARTS))
 
     @property

@@ -25,6 +25,13 @@ def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
             "weights (δ < 0) the neuron first fits the size of its output and then turns towards the target.",
         ),
         Chart(
+            "weight_along_target",
+            over="output_weight",
+            title="Path of the weights",
+            caption="The same training in weight space: the output weight a to the right, the component of the input "
+            "weights w along the target upwards.",
+        ),
+        Chart(
             "kernel_change",
             log="x",
             title="Change of the NTK",

@@ -57,7 +57,6 @@ class SingleNeuron(Study):
         "delay. Its trajectory has an exact solution, and its final map is known without training.",
     )
     along = ("time", "feature")
-    planes = (("output_weight", "weight_along_target"), ("coefficient_along_target", "coefficient_across_target"))
     title = "A single neuron, lazy or rich"
     question = "Three neurons start from the same function. Why do they take different paths to the same target?"
     figures, meaning = page.figures, page.meaning
