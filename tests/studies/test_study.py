@@ -76,5 +76,5 @@ def test_a_curve_is_judged_as_a_whole_and_at_its_worst_place_by_the_same_limit()
 
 
 def test_the_result_says_by_which_command_it_is_made_once_more():
-    assert Decay().attributes()["command"] == "dynascope run decay"
-    assert Decay(start=2.0).attributes()["command"] == "dynascope run decay --start 2.0"
+    assert Decay().command == "dynascope run decay"
+    assert Decay(start=2.0).command == "dynascope run decay --start 2.0"
