@@ -134,13 +134,13 @@ def test_slopes_are_told_only_where_both_scales_have_the_same_jumps(monkeypatch,
     monkeypatch.setattr(
         MultiIndexStaircase, "_staircase", lambda _, scale: xr.Dataset(coords={"jump": np.arange(records[scale])})
     )
-    assert study.sloped() is sloped
+    assert study.compares_slopes() is sloped
 
 
 @pytest.mark.slow
 def test_without_slopes_times_and_levels_are_judged_alone(monkeypatch):
     study = MultiIndexStaircase(**MultiIndexStaircase.tiny)
-    monkeypatch.setattr(MultiIndexStaircase, "sloped", lambda _: False)
+    monkeypatch.setattr(MultiIndexStaircase, "compares_slopes", lambda _: False)
     tree = study.run()
     assert tree.verdict.outcome == "agree"
     assert "slope" not in tree.quantities
