@@ -126,10 +126,15 @@ def jump_times(result: Comparison) -> str:
         return "The prediction has no jumps."
     if len(predicted) == 1:
         return f"The prediction has one jump, at t = {rounded(predicted[0])}. In training, it was {_seen(observed[0])}."
+    first, last = observed[0], observed[-1]
+    seen = (
+        f"they were observed at t = {rounded(first)} and t = {rounded(last)}"
+        if math.isfinite(first) and math.isfinite(last)
+        else f"the first was {_seen(first)} and the last was {_seen(last)}"
+    )
     return (
         f"The prediction has {counted(len(predicted))} jumps, the first at t = {rounded(predicted[0])} and the last at "
-        f"t = {rounded(predicted[-1])}. In training, the first was {_seen(observed[0])} and the last "
-        f"was {_seen(observed[-1])}."
+        f"t = {rounded(predicted[-1])}. In training, {seen}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Alternating Gradient Flows of two-layer linear networks: greedy low-rank learning, and data where it fails."""
+"""Alternating Gradient Flows of two-layer linear networks: greedy low-rank learning, or decoupled modes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class AgfLinear(StaircaseStudy):
 
     On data with generic moments, the plateaus are the reduced-rank regressions of the data, in order of rank. If the
     moments commute, the modes decouple and the network learns them in the order of the singular values of Σyx. The
-    first plateau is then a saddle among the rank-one maps, protected by symmetry, and not the best rank-one map. In the
-    example its loss is 1.485, whereas the best rank-one map has a loss of 0.86.
+    first plateau can then be a saddle among the rank-one maps, protected by symmetry, instead of the best rank-one map.
+    In the commuting example, its loss is 1.485, whereas the best rank-one map has a loss of 0.86.
     """
 
     moments: Literal["whitened", "general", "commuting"] = choice(
@@ -54,7 +54,7 @@ class AgfLinear(StaircaseStudy):
                 "mode_strength",
                 title="Strengths of the singular modes",
                 caption="Strength of the learned map in each singular mode of the input–output correlation Σyx, the "
-                "strongest mode first. With correlated inputs, a single jump can change several strengths.",
+                "largest singular value first. With correlated inputs, a single jump can change several strengths.",
             ),
         ]
 

@@ -18,10 +18,10 @@ from dynascope.tasks import digits
 from dynascope.tasks.known_modes import halving_modes
 from dynascope.theory import papers
 
-# Times may be off by 2.2 e-folds of growth. This many of them change between the two scales; with few neurons for the
-# rank more change, because the initial weights contain little of the last modes.
+# Times may be off by 2.2 e-folds of growth. Usually 0.55 of them change between the two scales. With few neurons for
+# the rank, 1.5 of them change, because the initial weights contain little of the last modes.
 _CHANGE, _CHANGE_OF_FEW = 0.55, 1.5
-_SLOPE_LIMITS = 0.05, 0.24  # tolerance of the slopes: at least, and at most, where all of these e-folds change
+_SLOPE_LIMITS = 0.05, 0.24  # bounds on the tolerance of the slopes; the upper is reached if all 2.2 e-folds change
 _OVERLAPPING = "neighbouring modes overlap, less at smaller scales and with more neurons; at least 5 %"
 
 
@@ -59,7 +59,8 @@ class LinearStaircase(StaircaseStudy):
                 "mode_strength",
                 title="Strengths of the singular modes",
                 caption="Strength of the learned map in each singular mode of the input–output correlation, the "
-                "strongest mode first. Each mode grows exponentially before it is large enough to change the loss.",
+                "largest singular value first. Modes grow exponentially before they are large enough to change the "
+                "loss.",
             ),
         ]
 

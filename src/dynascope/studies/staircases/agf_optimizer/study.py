@@ -82,7 +82,10 @@ class AgfOptimizer(Study):
     minutes = 0.3
     tolerance = curve_tolerance(
         loss=(1e-5, "each minimisation stops at a gradient of 1e-6 times the initial loss"),
-        growth_rate=(1e-3, "its error is of first order in the distance from the minimum, that of the loss of second"),
+        growth_rate=(
+            1e-3,
+            "its error grows linearly with the distance from the minimum, that of the loss quadratically",
+        ),
         guarantee=(1e-6, "the bound is exact up to rounding"),
         power_balance=(0.005, "quasi-Newton steps stop before a minimum that lies at kinks of the ReLU"),
     )

@@ -35,7 +35,7 @@ def meaning(study: GroupComposition, result: Comparison) -> str:
         f"{study.sequence_length} elements of the group {study.group} from their vector encodings. An encoding is a "
         "sum of parts in the irreducible representations (irreps) of the group, which generalise the frequencies of "
         "a Fourier series. Theory orders the irreps by their maximal utility, which sets the growth rate of a small "
-        f"neuron tuned to one irrep. {jump_times(result)} These conditions separate the jumps: by default, the "
-        "encoding is chosen so that irreps are learned at well-separated times; each neuron starts near one irrep; "
-        "and the flow is homogeneity-normalised, so that the learning rate of a neuron depends on its norm."
+        f"neuron tuned to one irrep. {jump_times(result)} Three conditions separate the jumps. By default, the "
+        "encoding is chosen so that the network learns the irreps at well-separated times. Each neuron starts near "
+        "one irrep. The flow is homogeneity-normalised: the learning rate of a neuron depends on its norm."
     )

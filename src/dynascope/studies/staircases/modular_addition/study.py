@@ -37,7 +37,7 @@ class ModularAddition(StaircaseStudy):
     plain clock the phases of its three parts are aligned, so that all neurons of a frequency grow at the same time.
     """
 
-    p: int = count(17, "The modulus p.", least=3)
+    p: int = count(17, "Modulus of the addition.", least=3)
     frequencies: list[int] = numbers([1, 2, 4], "Frequencies of the encoding, with random phases.", whole=True)
     amplitudes: list[float] = numbers([0.8, 0.52, 0.36], "Amplitudes of these frequencies.", different=False)
     clock: Literal["normalised", "plain"] = choice(
@@ -75,7 +75,7 @@ class ModularAddition(StaircaseStudy):
         remedy = f"choose at least {_NEURONS * asked}: learning a frequency takes {_NEURONS} neurons"
         self.require(self.width >= _NEURONS * asked, "width", remedy, beside="frequencies")
         remedy = f"choose at least {_SMALLEST_PLAIN}, or the normalised clock"
-        problem = f"scale is {self.scale}, and the plain flow takes a time of 1/scale"
+        problem = f"scale is {self.scale}, and the plain flow takes a time of order 1/scale"
         self.require(self._normalised or self.scale >= _SMALLEST_PLAIN, "scale", remedy, problem=problem)
         small = self._normalised or self.scale <= _LARGEST_PLAIN
         self.require(small, "scale", f"choose at most {_LARGEST_PLAIN} with the plain clock")

@@ -106,8 +106,8 @@ class MultiIndexStaircase(StaircaseStudy):
         """Predict at both scales; the record of the general prediction also contains the closed form, if it exists."""
         first, second = self._staircases.values()
         times = _OFFSET / -math.log(self.scale), f"times are known up to growth by {_OFFSET:g} e-folds"
-        # A plateau is flat only if the neglected growth at its two ends does not overlap. This is its minimum duration,
-        # from the time of one e-fold of growth before each jump.
+        # A plateau is flat only if it lasts longer than the neglected growth at its two ends. This minimum duration
+        # follows from the time that one e-fold of growth takes before each jump.
         growth = -StaircaseView(first).times / math.log(self.scale)
         settling = {staircase_names.SETTLING_TIME: (("jump",), np.append(2 * _OFFSET * growth[1:], 0.0))}
         first = first.assign(settling).assign_attrs(network=f"two-layer power-{self.degree}")
