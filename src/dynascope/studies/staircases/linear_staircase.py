@@ -43,7 +43,7 @@ class LinearStaircase(StaircaseStudy):
 
     reference = Reference.of(
         papers.GREEDY,
-        "From small initialisation, a two-layer linear network visits the reduced-rank regressions of the data in "
+        "From small initialisation a two-layer linear network visits the reduced-rank regressions of the data in "
         "order of rank, at times that grow as log(1/scale) with slopes set by the residual singular values.",
     )
     title = "Rank-by-rank learning in linear networks"
