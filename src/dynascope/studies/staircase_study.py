@@ -1,8 +1,9 @@
-"""A study that compares staircases: plateaus and jumps of the loss of a network that starts small."""
+"""Base class of studies that predict a staircase: plateaus and jumps of the loss from a small initialisation."""
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,20 +15,21 @@ from dynascope.networks.kinds import NetworkKind
 from dynascope.observation import observe
 from dynascope.prediction import predict
 from dynascope.protocols import Learnable, Network
-from dynascope.results import Chart, Comparison, Staircase, staircase_record
+from dynascope.results import Chart, Comparison, Staircase, staircase_names, staircase_record
 from dynascope.results.clock import other_scale
+from dynascope.results.numbers import counted, rounded
 from dynascope.studies.study import Study
 
-__all__ = ["Setup", "StaircaseStudy"]
+__all__ = ["Setup", "StaircaseStudy", "jump_times"]
 
 
 class Setup(NamedTuple):
-    """What is trained, and what is predicted for.
+    """The task and the network of a study.
 
     Attributes:
-        task: What is learned.
+        task: The task to learn.
         network: A module at unit scale, or the name of a kind.
-        options: Of `observe`, besides.
+        options: Further options of `observe`.
     """
 
     task: Learnable
@@ -36,21 +38,12 @@ class Setup(NamedTuple):
 
 
 class StaircaseStudy(Study):
-    """A study whose claim is a staircase: levels and times at one scale, and slopes of the times between two.
+    """A study that compares the plateaus, jump times and slopes of a staircase.
 
-    It states its `setup`; a field `scale` is that of the initial weights. Prediction and observation are those that a
-    user gets for data of their own, unless it has a theory or a flow of its own and says so in `predict` or `trained`.
+    Levels and times are compared at one initialisation scale, slopes of the times between two scales. A subclass
+    implements `setup` and has a field `scale`, the scale of the initial weights. By default `predict` and `observe` do
+    the same as for user data. A study with its own theory or flow overrides `predict` or `trained_from`.
     """
-
-    figures = (
-        Chart(
-            "loss",
-            staircase=True,
-            title="The loss, from plateau to plateau",
-            caption="The loss rests on plateaus and falls from one to the next, from {observed.loss:first} to "
-            "{observed.loss:last}. Theory puts a jump at each number.",
-        ),
-    )
 
     if TYPE_CHECKING:
         scale: float
@@ -60,26 +53,26 @@ class StaircaseStudy(Study):
         raise NotImplementedError
 
     def trained_from(self, scale: float) -> xr.Dataset:
-        """Train from this scale."""
+        """Train from this initialisation scale."""
         return observe(self._setup.task, self._setup.network, scale=scale, **self._setup.options).record
 
     def second_scale(self) -> float:
-        """The scale from which to train again, for the slopes."""
+        """The scale of the second training run, which the slopes need."""
         return other_scale(self.scale)
 
-    def sloped(self) -> bool:
-        """Whether theory has the same jumps at both scales, so that slopes can be told."""
+    def compares_slopes(self) -> bool:
+        """Whether theory predicts the same jumps at both scales, so that slopes exist."""
         return True
 
     def observe(self) -> xr.Dataset:
-        """Train at the given scale."""
+        """Train from the scale of the study."""
         return self.trained_from(self.scale)
 
     def predict(self) -> xr.Dataset:
-        """The staircase that theory expects."""
+        """Predict the staircase."""
         return predict(self._setup.task, self._setup.network, scale=self.scale, curve=False).record
 
-    def stated(
+    def predicted_record(
         self,
         staircase: Staircase,
         network: str,
@@ -87,19 +80,32 @@ class StaircaseStudy(Study):
         jump_time: tuple[float, str] | None = None,
         slope: tuple[float, str] | None = None,
     ) -> xr.Dataset:
-        """The record of a staircase that a theory of the study's own says of its task, with its tolerances."""
+        """The record of a staircase from the study's own theory, with its tolerances and their reasons."""
         limits = {"jump_time_tolerance": jump_time, "slope_tolerance": slope}
         return staircase_record(staircase, self._task, scale=self.scale, network=network, **limits)
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Levels and times at one scale, slopes between two."""
+        """Compare levels and times at one scale, and slopes between two."""
         return compare(
             observed,
             predicted,
-            at_other_scale=self._at_second_scale if self.sloped() else None,
+            at_other_scale=self._at_second_scale if self.compares_slopes() else None,
             checks=self.checks,
             claims=self.judged_claims,
         )
+
+    def figures(self, result: Comparison, /) -> list[Chart]:
+        """The loss with the predicted staircase."""
+        loss = result.observed["loss"]
+        return [
+            Chart(
+                "loss",
+                staircase=True,
+                title="Loss and predicted staircase",
+                caption="Loss over time. The dashed line shows the predicted plateaus, and numbers mark the predicted "
+                f"jumps. In training, the loss starts at {rounded(loss[0])} and ends at {rounded(loss[-1])}.",
+            )
+        ]
 
     @functools.cached_property
     def _setup(self) -> Setup:
@@ -107,5 +113,29 @@ class StaircaseStudy(Study):
 
     @functools.cached_property
     def _at_second_scale(self) -> xr.Dataset:
-        """Trained once, however often it is compared."""
+        """The second training run, cached because several comparisons may need it."""
         return self.trained_from(self.second_scale())
+
+
+def jump_times(result: Comparison) -> str:
+    """Two sentences with the predicted and the observed times of the first and the last jump."""
+    predicted = result.predicted[staircase_names.JUMP_TIME].values
+    observed = result.residual[staircase_names.OBSERVED_JUMP_TIME].values
+    if len(predicted) == 0:
+        return "The prediction has no jumps."
+    if len(predicted) == 1:
+        return f"The prediction has one jump, at t = {rounded(predicted[0])}. In training, it was {_seen(observed[0])}."
+    first, last = observed[0], observed[-1]
+    seen = (
+        f"they were observed at t = {rounded(first)} and t = {rounded(last)}"
+        if math.isfinite(first) and math.isfinite(last)
+        else f"the first was {_seen(first)} and the last was {_seen(last)}"
+    )
+    return (
+        f"The prediction has {counted(len(predicted))} jumps, the first at t = {rounded(predicted[0])} and the last at "
+        f"t = {rounded(predicted[-1])}. In training, {seen}."
+    )
+
+
+def _seen(time: float) -> str:
+    return f"observed at t = {rounded(time)}" if math.isfinite(time) else "not observed"

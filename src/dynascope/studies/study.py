@@ -209,11 +209,11 @@ class Study:
             meaning=meaning,
         )
 
-    def figures(self, /, result: Comparison) -> Sequence[Chart]:
+    def figures(self, result: Comparison, /) -> Sequence[Chart]:
         """The figures of the page, in order, with numbers of the result in their captions."""
         return ()
 
-    def meaning(self, /, result: Comparison) -> str:
+    def meaning(self, result: Comparison, /) -> str:
         """What the result means, in sentences that are true whatever the verdict."""
         return ""
 

@@ -1,1 +1,1 @@
-"""Studies of staircases: what is learned from small initialisation, one jump after the other."""
+"""Studies of staircases: learning from small initialisation, one jump at a time."""

@@ -1,4 +1,4 @@
-"""Alternating Gradient Flows of diagonal networks: one path of saddles for every depth, each with its own clock."""
+"""Alternating Gradient Flows of diagonal networks: the same sequence of saddles at every depth, at different times."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Literal
 import xarray as xr
 
 from dynascope.flows import deep_diagonal_flow, diagonal_flow
-from dynascope.results import Chart, Staircase, other_scale, time_unit
+from dynascope.results import Chart, Comparison, Staircase, other_scale, time_unit
+from dynascope.results.numbers import rounded
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, initial_scale, seed
+from dynascope.studies.staircase_study import jump_times
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import dropped_input, halving_inputs
 from dynascope.theory import papers
@@ -21,76 +23,89 @@ from dynascope.theory.staircase.activation_times import activation_staircase
 class AgfDiagonal(StaircaseStudy):
     """Levels, activation times and slopes of diagonal networks of depth two and more.
 
-    `diagonal-staircase` predicts when the loss of the network u ⊙ v has fallen by half. Here the depth is free, and the
-    times are those of Alternating Gradient Flows: when a neuron, at the residual that it sees while dormant, reaches
-    norm one. At a finite scale they are those of the limit times one number, the same for all jumps.
+    Alternating Gradient Flows (AGF) predict when a dormant neuron, driven by a constant residual, reaches norm one. At
+    a finite scale, the predicted times are those of the limit times one factor, the same for all jumps. The related
+    study `diagonal-staircase` has depth two and predicts when the loss has fallen by half of a jump.
     """
 
     depth: int = count(
-        2, "D; two for β = u ⊙ v from u = scale, v = 0, and more for β = u^D − v^D from u = v = scale.", least=2
+        2,
+        "Depth D. At D = 2, β = u ⊙ v with initial weights u = scale and v = 0; above, β = u^D − v^D with initial "
+        "weights u = v = scale.",
+        least=2,
     )
     data: Literal["example", "gaussian"] = choice(
-        "example", '"example" for three samples of four inputs of which one is dropped again, or "gaussian".'
+        "example",
+        '"example" for three samples of four inputs, one of which the network learns and later drops, or "gaussian".',
     )
     scale: float = initial_scale(1e-12, "Initial value of the weights", beside="a smaller one")
     samples: int = count(
-        40, "Number of samples of the Gaussian data; fewer than inputs makes the offsets of the times larger.", least=2
+        40,
+        "Number of samples of the Gaussian data. With fewer samples than inputs, the times have larger offsets.",
+        least=2,
     )
     inputs: int = count(5, "Number of inputs of the Gaussian data.")
     seed: int = seed("Seed of the Gaussian data.")
 
     reference = Reference.of(
         papers.ALTERNATING,
-        "Alternating Gradient Flows give the saddles of diagonal linear networks and the times at which neurons "
-        "activate; the depth of the network changes the clock and not the path.",
+        "Alternating Gradient Flows predict the saddles that a diagonal linear network visits and the times at which "
+        "its neurons activate; the depth changes these times but not the sequence of saddles.",
     )
     title = "Diagonal networks of any depth"
-    question = "In which order does a network that starts near zero take up its inputs, and what does depth change?"
-    figures = (
-        *StaircaseStudy.figures,
-        Chart(
-            "coefficient",
-            title="What the network multiplies each input with",
-            caption="The coefficient of each input over time. At a jump of the loss one of them leaves zero, the "
-            "others adjust, and one that was learned before may return to zero.",
-        ),
-    )
-    meaning = (
-        "A network of depth {parameters.depth} in which each input has weights of its own was trained from weights of "
-        "{parameters.scale}. On a plateau the loss does not move, but the weights of sleeping inputs grow; theory "
-        "computes from the data alone which of them become large next, and when. It puts the first jump at time "
-        "{predicted.jump_time:first} and the last at {predicted.jump_time:last}; in training they came at "
-        "{residual.observed_jump_time:first} and {residual.observed_jump_time:last}. By theory the levels are those "
-        "of the limit of vanishing weights and the same at every depth, as you may see with another depth; from a "
-        "finite start the times are off by an amount that stays the same while the times grow."
+    question = (
+        "In which order does a diagonal network with small initial weights learn its inputs, and does its depth matter?"
     )
     minutes = 0.2
     tiny = {"depth": 2, "scale": 1e-14}
 
+    def figures(self, result: Comparison) -> list[Chart]:
+        """The loss and the coefficients."""
+        return [
+            *super().figures(result),
+            Chart(
+                "coefficient",
+                title="Coefficients of the inputs",
+                caption="Coefficient of each input over time. An input is learned when its coefficient leaves zero, "
+                "and dropped when it returns to zero. All active coefficients adjust at each jump.",
+            ),
+        ]
+
+    def meaning(self, result: Comparison) -> str:
+        """How theory predicts the jumps, the times of the first and the last, and the role of depth."""
+        return (
+            f"A diagonal linear network of depth {self.depth} was trained from initial weights of "
+            f"{rounded(self.scale)}. On a plateau the loss is almost constant, but the weights of dormant inputs grow. "
+            "Theory predicts from the data alone which input activates next, and when. "
+            f"{jump_times(result)} In the limit of vanishing initial weights, the predicted plateaus are the same at "
+            "every depth. At a finite scale, the times differ from the prediction by an offset that stays bounded as "
+            "the scale decreases."
+        )
+
     def trained_from(self, scale: float) -> xr.Dataset:
-        """Follow the signed coefficients, half as long again as the last neuron takes to activate, or longer."""
+        """Train for at least one and a half times as long as the last neuron takes to activate."""
         last = float(self._staircase.accelerated_times[-1]) * time_unit(scale, degree=self.depth)
         flow = diagonal_flow if self.depth == 2 else functools.partial(deep_diagonal_flow, depth=self.depth)
-        # A jump takes a time of order one, which is a large part of that from a large scale.
+        # A jump takes a time of order one, a large part of the total time at a large scale.
         duration = max(1.5, 1.25 - 2 / math.log(scale)) * last
         return flow(self._task, scale=scale, duration=duration).assign_attrs(task=self._task.name)
 
     def second_scale(self) -> float:
-        """Beyond depth two times grow as a power of the scale, and half of it is another scale by far."""
+        """A much smaller scale at depth two; half the scale above, where times grow as a power of it."""
         return other_scale(self.scale, degree=self.depth, divisor=2.0)
 
     def predict(self) -> xr.Dataset:
-        """The path of saddles with the times at which neurons activate."""
+        """Predict the saddles and the activation times of the neurons."""
         if self.depth == 2:
             offset = -4 / math.log(self.scale)
-            reason = "the sizes that coefficients reach shift the times by an offset: 4/log(1/scale)"
+            reason = "the final sizes of the coefficients shift the times by a bounded offset: 4/log(1/scale)"
         else:
             offset = 2 * self.depth * (self.depth - 2) * self.scale ** (self.depth - 2)
-            reason = "jumps take a time of order one: two units of the clock, at least 0.2 %"
+            reason = "a jump takes a time of order one: up to two time units, at least 0.2 %"
         network = "diagonal" if self.depth == 2 else f"diagonal of depth {self.depth}"
         times = min(max(offset, 0.002), 0.3), reason
-        slopes = 0.01, "where no plateau is slow, the offset is nearly the same at both scales"
-        return self.stated(self._staircase, network, jump_time=times, slope=slopes)
+        slopes = 0.01, "the offset is nearly the same at both scales, except after slow plateaus"
+        return self.predicted_record(self._staircase, network, jump_time=times, slope=slopes)
 
     @functools.cached_property
     def _staircase(self) -> Staircase:

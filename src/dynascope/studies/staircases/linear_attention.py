@@ -1,8 +1,9 @@
-"""Linear attention learns in-context regression one principal component after the other."""
+"""Linear attention learns in-context regression one principal component at a time."""
 
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, Literal
 
 import jax
@@ -12,9 +13,11 @@ import xarray as xr
 from dynascope.arguments import require_context
 from dynascope.flows import gradient_flow
 from dynascope.networks import LinearAttention, MergedAttention
-from dynascope.results import Chart, Staircase, other_scale
+from dynascope.results import Chart, Comparison, Staircase, other_scale
+from dynascope.results.numbers import rounded
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import checked, choice, count, initial_scale, number, seed
+from dynascope.studies.staircase_study import jump_times
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.random_maps import covariance
 from dynascope.theory import papers
@@ -31,16 +34,14 @@ class LinearAttentionStaircase(StaircaseStudy):
 
     inputs: int = count(3, "Dimension d of the inputs.")
     condition: float = number(
-        3.0, "Ratio of the largest to the smallest input variance; those between are spaced geometrically.", least=1.0
+        3.0, "Ratio of the largest to the smallest input variance; the variances are spaced geometrically.", least=1.0
     )
-    context_length: float = checked(
-        20.0, "Labelled examples in a prompt, which may be infinitely many.", require_context
-    )
+    context_length: float = checked(20.0, "Number of labelled examples in a prompt; may be infinite.", require_context)
     heads: int = count(8, "Number of attention heads; each rank-one head learns one component.")
     parametrisation: Literal["rank-one", "merged"] = choice(
         "rank-one",
-        '"rank-one" for separate rank-one keys and queries, which learn one component after the other; "merged" for '
-        "one matrix in their place, which learns all at once.",
+        '"rank-one" for separate rank-one keys and queries, which learn one component at a time; "merged" for a single '
+        "key-query matrix, which learns all components at once.",
     )
     scale: float = initial_scale(1e-3, beside="a tenth of it", most=0.03)
     seed: int = seed("Seed of the initial weights and of the orientation of the covariance.")
@@ -48,31 +49,43 @@ class LinearAttentionStaircase(StaircaseStudy):
     name = "linear-attention"
     reference = Reference.of(
         papers.ATTENTION,
-        "From small initialisation linear attention with rank-one keys and queries learns in-context regression one "
-        "principal component after the other, and with merged keys and queries all components in one drop.",
+        "From small initialisation, linear attention with rank-one keys and queries learns in-context regression one "
+        "principal component at a time, and linear attention with merged keys and queries learns all components in "
+        "one drop.",
     )
-    question = "In which order does attention learn to do regression on the examples in a prompt?"
-    figures = (
-        *StaircaseStudy.figures,
-        Chart(
-            "learned_fraction",
-            title="What is read from the prompt along each direction",
-            caption="Along each principal direction of the inputs, the one of largest variance first: the share of the "
-            "regression coefficient that the network reads from its prompt. With finitely many examples the best "
-            "share is below one. With rank-one heads, each rise is the work of one head.",
-        ),
-    )
-    meaning = (
-        "A layer of linear attention with {parameters.heads} heads ({parameters.parametrisation} keys and queries) was "
-        "trained to answer a query from the {parameters.context_length} labelled examples in its prompt, from weights "
-        "of {parameters.scale}. Theory follows each head while it is small and tells which one grows large first, and "
-        "when: its first jump is at time {predicted.jump_time:first}, its last at {predicted.jump_time:last}; training "
-        "had them at {residual.observed_jump_time:first} and {residual.observed_jump_time:last}. By theory, with "
-        "separate rank-one keys and queries the directions of the inputs are learned one at a time, with merged ones "
-        "all together. The attention has no softmax, and the loss is the exact mean over all prompts."
-    )
+    title = "In-context regression with linear attention"
+    question = "In which order does linear attention learn to do regression on the examples in its prompt?"
     minutes = 0.2
     tiny = {"inputs": 2, "heads": 4, "scale": 3e-3}
+
+    def figures(self, result: Comparison) -> list[Chart]:
+        """The loss, and the learned fraction along each principal direction."""
+        return [
+            *super().figures(result),
+            Chart(
+                "learned_fraction",
+                title="Learned fraction along each principal direction",
+                caption="Fraction of the in-context regression coefficient that the network recovers from its prompt, "
+                "along each principal direction of the inputs (largest variance first). With infinitely many examples "
+                "the optimum is one; with finitely many it is smaller.",
+            ),
+        ]
+
+    def meaning(self, result: Comparison) -> str:
+        """How theory predicts the jumps, and the times of the first and the last."""
+        order = (
+            "Theory integrates the growth of each head while all heads are small. It predicts which head learns next, "
+            "which principal direction of the inputs it learns, and when."
+            if self.parametrisation == "rank-one"
+            else "Theory predicts that all principal directions of the inputs are learned together, in one drop."
+        )
+        examples = rounded(self.context_length) if math.isfinite(self.context_length) else "infinitely many"
+        return (
+            f"A layer of linear attention with {self.heads} heads and {self.parametrisation} keys and queries was "
+            f"trained to predict the label of a query from {examples} labelled examples in its prompt, from initial "
+            f"weights scaled by {rounded(self.scale)}. {order} {jump_times(result)} The attention has no softmax, and "
+            "the loss is the exact expectation over prompts."
+        )
 
     def trained_from(self, scale: float) -> xr.Dataset:
         """Train on the exact population loss."""
@@ -80,7 +93,7 @@ class LinearAttentionStaircase(StaircaseStudy):
         learned = 1.2 * self._staircase(scale).times.max()
         duration = learned + 20.0 * self.condition**2
         save = np.append(np.linspace(0.0, learned, 5000, endpoint=False), np.linspace(learned, duration, 200))
-        # The explicit solver takes less to compile, but its steps cannot grow along a long plateau.
+        # The explicit solver compiles faster, but its steps cannot grow along a long plateau.
         solver = "explicit" if duration < 3e5 else "stiff"
         read = jax.tree_util.Partial(_learned_fraction, *np.linalg.eigh(self._task.covariance))
         statistics = {"learned_fraction": (read, ("mode",))}
@@ -89,15 +102,15 @@ class LinearAttentionStaircase(StaircaseStudy):
         )
 
     def second_scale(self) -> float:
-        """A tenth of the scale, both where times grow as log(1/scale) and where as a power of it."""
+        """A tenth of the scale, whether times grow as log(1/scale) or as a power of the scale."""
         return other_scale(self.scale, degree=self._staircase(self.scale).degree, factor=0.1, divisor=10.0)
 
     def predict(self) -> xr.Dataset:
-        """Follow each small head to its blow-up."""
+        """Integrate each small head up to its blow-up."""
         network = f"linear attention, {self.parametrisation}"
-        times = 0.01 + 10 * self.scale, "what the times leave out falls with the scale"
-        slopes = 0.02, "what the times leave out changes little between the two scales"
-        return self.stated(self._staircase(self.scale), network, jump_time=times, slope=slopes)
+        times = 0.01 + 10 * self.scale, "the neglected part of the times decreases with the scale"
+        slopes = 0.02, "the neglected part of the times changes little between the two scales"
+        return self.predicted_record(self._staircase(self.scale), network, jump_time=times, slope=slopes)
 
     def _staircase(self, scale: float) -> Staircase:
         _, theory = _KINDS[self.parametrisation]
@@ -116,5 +129,5 @@ class LinearAttentionStaircase(StaircaseStudy):
 
 
 def _learned_fraction(variances: Any, axes: Any, network: LinearAttention | MergedAttention) -> Any:
-    """Diagonal of Σ P in the principal directions, largest variance first: one where a prompt is read in full."""
+    """Diagonal of Σ P in the principal directions, largest variance first; one if the network uses the full prompt."""
     return (variances * ((axes.T @ network.matrix) * axes.T).sum(axis=1))[::-1]

@@ -8,19 +8,21 @@ from typing import Literal
 import xarray as xr
 
 from dynascope.networks import network_for
-from dynascope.results import Chart
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 from dynascope.results.staircase import with_tolerances
 from dynascope.studies import Reference, Setup, StaircaseStudy
 from dynascope.studies.fields import choice, count, initial_scale, number, seed
+from dynascope.studies.staircase_study import jump_times
 from dynascope.tasks import digits
 from dynascope.tasks.known_modes import halving_modes
 from dynascope.theory import papers
 
-# Of 2.2 e-folds of growth that times may be off, so many change from one scale to the other: where neurons are few for
-# the rank, what they have of the last modes at the start is little.
+# Times may be off by 2.2 e-folds of growth. Usually 0.55 of them change between the two scales. With few neurons for
+# the rank, 1.5 of them change, because the initial weights contain little of the last modes.
 _CHANGE, _CHANGE_OF_FEW = 0.55, 1.5
-_KNOWN = 0.05, 0.24  # slopes, at best, and where all of these e-folds change
-_OVERLAPPING = "neighbouring modes overlap, less so from smaller scales and with more neurons; at least 5 %"
+_SLOPE_LIMITS = 0.05, 0.24  # bounds on the tolerance of the slopes; the upper is reached if all 2.2 e-folds change
+_OVERLAPPING = "neighbouring modes overlap, less at smaller scales and with more neurons; at least 5 %"
 
 
 class LinearStaircase(StaircaseStudy):
@@ -44,37 +46,46 @@ class LinearStaircase(StaircaseStudy):
         "From small initialisation a two-layer linear network visits the reduced-rank regressions of the data in "
         "order of rank, at times that grow as log(1/scale) with slopes set by the residual singular values.",
     )
-    question = "In which order does a linear network learn what is in its data, and when?"
-    figures = (
-        *StaircaseStudy.figures,
-        Chart(
-            "mode_strength",
-            title="What is known of each mode",
-            caption="Strength of the learned map in each singular mode of the correlation of outputs and inputs, the "
-            "strongest first: each rises at a jump of the loss, after long growth that the loss does not show.",
-        ),
-    )
-    meaning = (
-        "A linear network with {parameters.width} hidden neurons was trained from weights {parameters.scale} times as "
-        "large as usual (data: {parameters.data}). By theory each jump of its loss adds one rank to the map that it "
-        "has learned, which is one pattern in the inputs with one answer to it; levels and times are computed before "
-        "training, from the correlations in the data and the initial weights. The first jump was expected at time "
-        "{predicted.jump_time:first} and came at {residual.observed_jump_time:first}, the last at "
-        "{predicted.jump_time:last} and came at {residual.observed_jump_time:last}. Jumps that follow each other "
-        "closely overlap, so that their plateaus are hardly reached; smaller initial weights draw them apart."
-    )
+    title = "Rank-by-rank learning in linear networks"
+    question = "In which order does a linear network learn the modes of its data, and when?"
     minutes = 0.2
     tiny = {"data": "gaussian", "samples": 60, "inputs": 4, "outputs": 2, "width": 6, "scale": 1e-20}
 
+    def figures(self, result: Comparison) -> list[Chart]:
+        """The loss and the strengths of the modes."""
+        return [
+            *super().figures(result),
+            Chart(
+                "mode_strength",
+                title="Strengths of the singular modes",
+                caption="Strength of the learned map in each singular mode of the input–output correlation, the "
+                "largest singular value first. Modes grow exponentially before they are large enough to change the "
+                "loss.",
+            ),
+        ]
+
+    def meaning(self, result: Comparison) -> str:
+        """The meaning of a jump, and the times of the first and the last."""
+        data = "handwritten digits" if self.data == "digits" else "Gaussian data"
+        return (
+            f"A linear network with {self.width} hidden neurons was trained from initial weights scaled by "
+            f"{rounded(self.scale)}, on {data}. Theory predicts that each jump of the loss adds one rank to the "
+            "learned map: one direction of the inputs with one direction of the outputs. Levels and times are computed "
+            f"before training, from the moments of the data and the initial weights. {jump_times(result)} Jumps that "
+            "follow each other closely overlap, and the loss then hardly reaches the plateau between them. Smaller "
+            "initial weights separate them."
+        )
+
     def predict(self) -> xr.Dataset:
-        """With slopes that are known less well from larger scales, where the overlap of modes still changes."""
+        """Predict the staircase, with a wider tolerance of the slopes where the modes overlap more."""
         predicted = super().predict()
         few = self.width < 2 * predicted.sizes["jump"]
         change = (_CHANGE_OF_FEW if few else _CHANGE) / -math.log(self.scale)
-        return with_tolerances(predicted, slope=(min(max(change, _KNOWN[0]), _KNOWN[1]), _OVERLAPPING))
+        least, most = _SLOPE_LIMITS
+        return with_tolerances(predicted, slope=(min(max(change, least), most), _OVERLAPPING))
 
     def setup(self) -> Setup:
-        """Greedy low-rank learning, from the actual initial weights."""
-        asked = {name: getattr(self, name) for name in ("samples", "inputs", "outputs", "condition", "seed")}
-        task = digits() if self.data == "digits" else halving_modes(**asked)
+        """The data, and a two-layer linear network."""
+        options = {name: getattr(self, name) for name in ("samples", "inputs", "outputs", "condition", "seed")}
+        task = digits() if self.data == "digits" else halving_modes(**options)
         return Setup(task, network_for("linear", task, width=self.width, seed=self.seed))

@@ -1,4 +1,4 @@
-"""The part of a loss that is in each of several orthogonal parts of the outputs."""
+"""The loss in each of several orthogonal components of the outputs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["loss_parts"]
 
 
 def loss_parts(task: Learnable, encoding: np.ndarray, projections: Sequence[np.ndarray]) -> Callable[[Any], Any]:
-    """The loss in each part of the outputs, as a function of a network whose last layer is called `second`.
+    """The loss in each component of the outputs, as a function of a network whose last layer is called `second`.
 
     Args:
-        task: Its targets are elements of a group in an encoding.
-        encoding: Of one element, shape (n,); those of the others are permutations of it.
-        projections: On each part, shape (n, n); they commute with the permutations.
+        task: A task whose targets are encoded elements of a group.
+        encoding: Encoding of one element, shape (n,); the encodings of the others are permutations of it.
+        projections: Projections onto the components, shape (n, n); they commute with the permutations.
     """
-    # The loss of a network that leaves the other parts at zero holds their whole power.
+    # With outputs in one component only, the loss contains the full power of the others.
     others = np.array([(encoding @ encoding - encoding @ part @ encoding) / 2 for part in projections])
-    # Its arrays are no part of compiled programs, which so serve for other encodings too.
+    # A Partial passes its arrays as arguments, so that compiled programs serve other encodings too.
     return jax.tree_util.Partial(_losses, task, np.array(projections), others)
 
 

@@ -1,4 +1,4 @@
-"""How wide a network must be for its training to reach a loss, and how good training makes each width."""
+"""The smallest width at which training reaches a loss, and the best loss of each width."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def smallest_width(
     steps: int,
     **options: Any,
 ) -> tuple[int, float]:
-    """The smallest width, by doubling, at which the best of several networks reaches a loss, and the loss there.
+    """The smallest width, by doubling, at which the best of several networks reaches a loss, and its loss.
 
     Args:
-        networks: Those of a width.
-        task: What they learn.
+        networks: Returns the networks of a width.
+        task: The task to learn.
         target: The loss to reach.
-        smallest: Width at which to start.
-        largest: Width at which to stop; where none reaches the loss the width is 0.
-        steps: Of each training.
-        **options: Of `training.descend`.
+        smallest: The first width.
+        largest: The largest width; the result is 0 if no width reaches the loss.
+        steps: Number of training steps.
+        **options: Options of `training.descend`.
     """
     loss, width = float("inf"), smallest
     while width <= largest:
@@ -49,21 +49,21 @@ def smallest_width(
 def best_of_widths(
     sizes: tuple[int, int, int], activation: str, task: Learnable, *, steps: int, seeds: int, **options: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best loss of two-layer networks of each width over seeds and rates, and the seconds that finding it took.
+    """The best loss of two-layer networks of each width over seeds and learning rates, and the seconds it took.
 
     Args:
-        sizes: Numbers of inputs, of neurons of the widest, and of outputs.
-        activation: Of the neurons.
-        task: What they learn.
-        steps: Of each training.
-        seeds: Number of starts.
-        **options: Of `training.descend`.
+        sizes: Numbers of inputs, of neurons in the widest network, and of outputs.
+        activation: Activation of the neurons.
+        task: The task to learn.
+        steps: Number of training steps.
+        seeds: Number of initialisations.
+        **options: Options of `training.descend`.
     """
     inputs, widest, outputs = sizes
 
     def best(width: int, steps: int) -> float:
         networks = [TwoLayer(inputs, width, outputs, activation=activation, seed=seed) for seed in range(seeds)]
-        # Neurons of zero weights stay zero, so that one program serves all widths.
+        # Neurons with zero weights stay zero, so that one compiled program serves all widths.
         rows = [np.pad(network.neurons, ((0, widest - width), (0, 0))) for network in networks]
         padded = [network.with_neurons(each) for network, each in zip(networks, rows, strict=True)]
         return float(descend(padded, task, steps=steps, record_steps=[0, steps], **options)["loss"].isel(step=-1).min())

@@ -123,15 +123,16 @@ def test_digits_agree_too(monkeypatch):
 
 @pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "argument"),
     [
-        ({"neurons": 1}, "neurons is 1"),
-        ({"data": "letters"}, "data is 'letters'"),
-        ({"samples": 0}, "samples is 0"),
-        ({"teacher": -1}, "teacher is -1"),
-        ({"data": "digits", "samples": 1798}, "samples is 1798"),
+        ({"neurons": 1}, "neurons"),
+        ({"data": "letters"}, "data"),
+        ({"samples": 0}, "samples"),
+        ({"teacher": -1}, "teacher"),
+        ({"data": "digits", "samples": 1798}, "samples"),
     ],
 )
-def test_fields_that_make_no_sense_are_refused(fields, message):
-    with pytest.raises(InputError, match=message):
+def test_fields_out_of_range_are_rejected_by_name(fields, argument):
+    with pytest.raises(InputError) as rejection:
         dataclasses.replace(tiny, **fields)
+    assert rejection.value.argument == argument

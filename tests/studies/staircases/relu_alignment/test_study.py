@@ -104,9 +104,10 @@ def test_paths_to_other_directions_are_refuted(plane):
 
 
 @pytest.mark.usefixtures("unchecked_types")
-def test_data_of_another_name_are_refused():
-    with pytest.raises(InputError, match="choose 'plane', 'orthogonal' or 'general'"):
+def test_unknown_data_are_rejected():
+    with pytest.raises(InputError) as rejection:
         ReluAlignment(data="digits")
+    assert rejection.value.argument == "data"
 
 
 @pytest.mark.parametrize("data", ["plane", "orthogonal"])
@@ -127,8 +128,9 @@ def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(data, fi
 
 def test_orthogonal_data_that_no_neuron_sees_are_refused_at_scales_below_their_rounding():
     study = ReluAlignment(data="orthogonal", scale=1e-14, samples=20, width=1)
-    with pytest.raises(InputError, match="choose at least 1e-12, or more neurons"):
+    with pytest.raises(InputError) as rejection:
         study.predict()
+    assert rejection.value.argument == "scale"
     dataclasses.replace(study, scale=1e-12).predict()
 
 

@@ -1,46 +1,61 @@
-"""Figures and text of the page of agf-optimizer."""
+"""Figures and text of the study `agf-optimizer`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import percent, rounded
 
-FIGURES = (
-    Chart(
-        ("relu_loss", "sgd_loss", "adam_loss"),
-        over="neuron",
-        title="ReLU networks: how good are so many neurons?",
-        caption="The loss that each way of training reaches with a given number of ReLU neurons. SGD and Adam "
-        "train all of them at once, and the best of several rates and seeds counts; nothing here is judged.",
-        words=("added one by one", "SGD", "Adam"),
-        y_label="loss",
-    ),
-    Chart(
-        "loss",
-        over="neuron",
-        title="Linear networks: the best map of each rank",
-        caption="With linear neurons theory knows the loss at every number of neurons: that of the best map of "
-        "this rank, until no linear map is better.",
-        points=True,
-    ),
-    Chart(
-        "growth_rate",
-        over="neuron",
-        title="How fast the next linear neuron would grow",
-        caption="The utility of the next neuron, as the rate at which it grows while small. It falls to zero where "
-        "nothing is left that a linear neuron could learn, and adding neurons ends.",
-        points=True,
-    ),
-)
+if TYPE_CHECKING:
+    from dynascope.studies.staircases.agf_optimizer.study import AgfOptimizer
 
-MEANING = (
-    "Neurons were added one at a time, each in the direction in which it would grow fastest, and after each the "
-    "network was trained until it rests. Of linear neurons theory knows the outcome: a loss of "
-    "{predicted.loss:first} with one and of {predicted.loss:last} with {parameters.neurons}, where training came "
-    "to {observed.loss:first} and {observed.loss:last}. Of ReLU neurons it knows by how much each must lower the "
-    "loss at least; the smallest share of this that was kept is {observed.guarantee:least:percent}. On average "
-    "over all numbers of ReLU neurons the loss came to {observed.relu_loss:mean}, and with SGD and Adam to "
-    "{observed.sgd_loss:mean} and {observed.adam_loss:mean}: a comparison on one data set of {parameters.samples} "
-    "samples, and no more."
-)
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: AgfOptimizer, result: Comparison) -> list[Chart]:
+    """The loss of ReLU and of linear networks, and the growth rate of the next linear neuron."""
+    return [
+        Chart(
+            ("relu_loss", "sgd_loss", "adam_loss"),
+            over="neuron",
+            title="Loss of ReLU networks",
+            caption="Final loss against the number of ReLU neurons. The active-set method adds the neurons one at a "
+            "time; SGD and Adam train all neurons at once. For SGD and Adam, the figure shows the best of three "
+            f"learning rates and {study.seeds} initialisations. The verdict does not depend on this comparison.",
+            words=("active set", "SGD", "Adam"),
+            y_label="loss",
+        ),
+        Chart(
+            "loss",
+            over="neuron",
+            title="Loss of linear networks",
+            caption="Loss against the number of linear neurons. Theory predicts the loss of the best linear map of "
+            "this rank, up to the rank of the targets.",
+            points=True,
+        ),
+        Chart(
+            "growth_rate",
+            over="neuron",
+            title="Growth rate of the next linear neuron",
+            caption="Utility of the next neuron: the rate at which it grows while it is small. The utility is zero "
+            "once linear neurons cannot lower the loss further, and the method then adds no more neurons.",
+            points=True,
+        ),
+    ]
+
+
+def meaning(study: AgfOptimizer, result: Comparison) -> str:
+    """The method, the loss of linear neurons, the guarantee of ReLU neurons, and the mean losses of the optimisers."""
+    predicted, observed = result.predicted["loss"], result.observed
+    linear = observed["loss"]
+    return (
+        "The active-set method adds neurons one at a time, each in the direction in which it grows fastest, and "
+        "minimises the loss after each addition. For linear neurons, theory predicts a loss of "
+        f"{rounded(predicted[0])} with one neuron and of {rounded(predicted[-1])} with {study.neurons} neurons; the "
+        f"method reached {rounded(linear[0])} and {rounded(linear[-1])}. For ReLU neurons, theory gives a lower bound "
+        f"on the decrease of the loss per neuron. The smallest decrease was {percent(observed['guarantee'].min())} of "
+        "its bound, where larger decreases count as 100 %. Averaged over the numbers of ReLU neurons, the loss was "
+        f"{rounded(observed['relu_loss'].mean())} with this method, {rounded(observed['sgd_loss'].mean())} with SGD "
+        f"and {rounded(observed['adam_loss'].mean())} with Adam, on a single data set of {study.samples} samples."
+    )

@@ -1,4 +1,4 @@
-"""Alternating gradient flow as an optimiser: training one neuron at a time, beside SGD and Adam."""
+"""Alternating gradient flow as an optimiser: training one neuron at a time, compared with SGD and Adam."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynascope.alternating.optimizer import active_set_descent, by_neurons
 from dynascope.networks import TwoLayer
 from dynascope.studies import Reference, Study, curve_tolerance
 from dynascope.studies.fields import choice, count, seed
-from dynascope.studies.staircases.agf_optimizer.page import FIGURES, MEANING
+from dynascope.studies.staircases.agf_optimizer import page
 from dynascope.studies.staircases.smallest_width import best_of_widths
 from dynascope.tasks import Task, digits
 from dynascope.tasks.data.digits import drawn_digits
@@ -23,79 +23,81 @@ from dynascope.theory.staircase import linear_staircase
 from dynascope.training.optimizers import annealed
 
 _INPUTS, _TARGETS = 10, 4  # of the teacher
-_SAME = 1e-3  # of a drop of the loss, by which the next one is smaller at most where both are called the same
+_SAME = 1e-3  # relative difference below which two decreases of the loss count as equal
 _RATES: dict[Literal["sgd", "adam"], tuple[float, ...]] = {"sgd": (0.1, 0.3, 1.0), "adam": (0.003, 0.01, 0.03)}
 
 
 class AgfOptimizer(Study):
-    """Loss against the number of neurons when neurons are added one by one where their utility is largest.
+    """Loss against the number of neurons if each new neuron has the largest utility.
 
-    Judged is what theory says before anything is trained. Of linear neurons: the `loss` with k neurons is that of the
-    best map of rank k, and neuron k enters at the `growth_rate` σ₁(Σyx − P_{k−1} Σyx), which is zero from the rank of
-    the targets on. Of ReLU neurons: each lowers the loss by no less than its utility guarantees (`guarantee`, the share
-    kept, at most one), and where they rest E‖f‖² + 2L = E‖y‖² (`power_balance`, the left over the right).
+    The verdict compares predictions made before training. For linear neurons, the `loss` with k neurons is that of the
+    best map of rank k, and neuron k enters at the `growth_rate` σ₁(Σyx − P_{k−1} Σyx), which is zero beyond the rank of
+    the targets. Each ReLU neuron lowers the loss at least as much as its utility guarantees (`guarantee` is the
+    decrease over this bound, at most one). At a minimum, E‖f‖² + 2L = E‖y‖² (`power_balance`, left over right side).
 
-    Reported and not judged, for ReLU: `relu_loss` beside `sgd_loss` and `adam_loss` of networks of k neurons, the best
-    of three learning rates and all seeds; and the wall time without compilation: `relu_seconds` until there are k
-    neurons, `sgd_seconds` and `adam_seconds` for all rates and seeds of one width, on a program that is as wide as the
-    widest. The attribute `neurons_to_one_percent` says how many neurons each needs for one percent of the initial loss
-    (0 where none does).
+    The study also reports, without effect on the verdict, `relu_loss` next to `sgd_loss` and `adam_loss` of ReLU
+    networks with k neurons, the best of three learning rates and all seeds. It reports wall times without compilation:
+    `relu_seconds` to reach k neurons, and `sgd_seconds` and `adam_seconds` for all rates and seeds of one width, padded
+    to the largest width. The attribute `neurons_to_one_percent` is the number of neurons with which each method reaches
+    one percent of the initial loss (0 if it never does).
     """
 
     data: Literal["teacher", "digits"] = choice("teacher", '"teacher" (a ReLU network on Gaussian inputs) or "digits".')
     neurons: int = count(10, "Largest number of neurons.", least=2)
     teacher: int = count(6, "Number of neurons of the teacher.")
     samples: int = count(256, "Number of samples.")
-    starts: int = count(64, "Directions from which each utility is maximised.")
-    steps: int = count(4000, "Steps of SGD and Adam, with a learning rate that falls to zero as a cosine.")
-    batch_size: int = count(32, "Samples in such a step.")
+    starts: int = count(64, "Number of random directions from which each utility is maximised.")
+    steps: int = count(
+        4000, "Number of steps of SGD and Adam, with a cosine schedule of the learning rate down to zero."
+    )
+    batch_size: int = count(32, "Batch size of SGD and Adam.")
     seeds: int = count(2, "Number of initialisations for SGD and Adam.")
-    seed: int = seed("Seed of the data and of the directions.")
+    seed: int = seed("Seed of the data and of the random directions.")
 
     reference = Reference.of(
         papers.ALTERNATING,
-        "Adding the neuron of largest utility and descending, again and again, trains a network feature by feature: "
-        "linear neurons through the best map of each rank, ReLU neurons by no less than their utility guarantees.",
+        "Repeatedly adding the neuron of largest utility and minimising the loss trains a network feature by feature: "
+        "linear neurons reach the best map of each rank, and ReLU neurons lower the loss at least as much as their "
+        "utility guarantees.",
     )
     title = "Training one neuron at a time"
-    question = "Can a network be trained by adding the most useful neuron, again and again?"
-    figures = FIGURES
-    meaning = MEANING
+    question = "Can a network be trained by repeatedly adding the neuron that lowers the loss fastest?"
+    figures, meaning = page.figures, page.meaning
     trains = "two-layer"
     axes = ("neuron",)
     labelled = {"neuron": "_widths"}
     names = {
         "neuron": ("number of neurons", "1"),
-        "relu_loss": ("final loss, neurons added one by one", "1"),
+        "relu_loss": ("final loss with the active-set method", "1"),
         "adam_loss": ("final loss with Adam", "1"),
         "sgd_loss": ("final loss with SGD", "1"),
         "relu_growth_rate": ("growth rate of the ReLU neuron", "1"),
-        "guarantee": ("share of the guaranteed decrease", "1"),
-        "power_balance": ("power explained and left, of the whole", "1"),
-        "relu_seconds": ("duration, neurons added one by one", "s"),
+        "guarantee": ("decrease of the loss over its guaranteed value", "1"),
+        "power_balance": ("explained and remaining power over target power", "1"),
+        "relu_seconds": ("duration of the active-set method", "s"),
         "adam_seconds": ("duration of Adam", "s"),
         "sgd_seconds": ("duration of SGD", "s"),
     }
     along = "neuron"
     minutes = 0.3
     tolerance = curve_tolerance(
-        loss=(1e-5, "the descent of each number of neurons ends at slopes of one in a million"),
+        loss=(1e-5, "each minimisation stops at a gradient of 1e-6 times the initial loss"),
         growth_rate=(
             1e-3,
-            "it is as far from its value as the weights are from their minimum, the loss only to second order",
+            "its error grows linearly with the distance from the minimum, that of the loss quadratically",
         ),
-        guarantee=(1e-6, "the guarantee is exact up to rounding"),
-        power_balance=(0.005, "quasi-Newton steps end before the minimum where it lies at kinks of the ReLU"),
+        guarantee=(1e-6, "the bound is exact up to rounding"),
+        power_balance=(0.005, "quasi-Newton steps stop before a minimum that lies at kinks of the ReLU"),
     )
     tiny = {"neurons": 3, "teacher": 2, "samples": 40, "starts": 16, "steps": 100, "batch_size": 20}
 
     def check(self) -> None:
-        """As many digits as there are."""
+        """Check that there are enough digits."""
         most = digits().samples
         self.require(self.data != "digits" or self.samples <= most, "samples", f"choose at most {most}")
 
     def observe(self) -> xr.Dataset:
-        """Train by active-set descent, linear and ReLU neurons, then ReLU networks by SGD and Adam."""
+        """Train linear and ReLU neurons by the active-set method, then ReLU networks by SGD and Adam."""
         power = self._task.target_power
         linear, relu = (self._active_set(activation) for activation in ("linear", "relu"))
         values = {
@@ -110,18 +112,18 @@ class AgfOptimizer(Study):
         enough = {name: np.flatnonzero(values[f"{name}_loss"] <= 0.005 * power) for name in ("relu", *_RATES)}
         fewest = {name: int(found[0]) + 1 if len(found) else 0 for name, found in enough.items()}
         fewest = {"active set" if name == "relu" else name: number for name, number in fewest.items()}
-        flow = "one neuron after the other, and descent by SGD and Adam"
+        flow = "active-set descent, SGD and Adam"
         return self.record(values, neurons_to_one_percent=fewest, flow=flow)
 
     def predict(self) -> xr.Dataset:
-        """Reduced-rank regression, the singular values of what it leaves, and what holds for every ReLU network."""
+        """Reduced-rank regression, the singular values of its residuals, and the identities of every ReLU network."""
         cross = self._task.cross_moment
         ranks = linear_staircase(cross, self._task.input_moment, self._task.target_power, scale=1e-6)
-        # Of two features by which the loss falls as much, it is open which is learned, and what is left then.
+        # If two features lower the loss equally, theory cannot tell which of them is learned first.
         drops = -np.diff(ranks.levels)[: self.neurons]
         for first, (drop, following) in enumerate(itertools.pairwise(drops), start=1):
-            problem = f"seed is {self.seed}, and linear features {first} and {first + 1} lower the loss by as much"
-            remedy = "choose another, or another number of samples"
+            problem = f"seed is {self.seed}, and linear features {first} and {first + 1} lower the loss equally"
+            remedy = "choose another seed, or another number of samples"
             self.require(following <= (1 - _SAME) * drop, "seed", remedy, problem=problem)
         _, features = ranks.features["output_feature"]
         learned = [features[:k].T @ features[:k] for k in range(len(features) + 1)]
@@ -146,7 +148,7 @@ class AgfOptimizer(Study):
         return relu_teacher(draw, self.samples, *teacher)
 
     def _active_set(self, activation: str) -> dict[str, np.ndarray]:
-        """What holds with at most k neurons, k = 1, 2, …, and the rate at which neuron k enters."""
+        """Results with at most k neurons, k = 1, 2, …, and the rate at which neuron k enters."""
         network = TwoLayer(self._task.input_dimension, 1, self._task.output_dimension, activation=activation)
         record, _ = active_set_descent(
             network, self._task, max_neurons=self.neurons, starts=self.starts, least_growth=1e-3, seed=self.seed
@@ -154,9 +156,9 @@ class AgfOptimizer(Study):
         return by_neurons(record, self.neurons)
 
     def _descended(self, optimizer: Literal["sgd", "adam"]) -> tuple[np.ndarray, np.ndarray]:
-        """The best loss of each width, and the seconds that finding it took."""
+        """The best loss of each width, and the seconds of its training."""
         sizes = self._task.input_dimension, self.neurons, self._task.output_dimension
         options = {"learning_rate": _RATES[optimizer], "batch_size": min(self.batch_size, self._task.samples)}
-        # A gradient of bounded norm keeps the largest rates finite.
+        # Clipping the gradient norm keeps training finite at the largest rates.
         options |= {"optimizer": annealed(optimizer, self.steps, largest_gradient=1.0), "seed": self.seed}
         return best_of_widths(sizes, "relu", self._task, steps=self.steps, seeds=self.seeds, **options)

@@ -1,50 +1,77 @@
-"""Figures and text of the page of composition-depth."""
+"""Figures and text of the study `composition-depth`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+import xarray as xr
 
-FIGURES = (
-    Chart(
-        "width",
-        over="length",
-        log="y",
-        title="Neurons that suffice, by construction",
-        caption="Hidden neurons of the networks that are written down and give every answer. In one layer they "
-        "multiply with each further element; a recurrent network and a tree use those for two again and again.",
-        points=True,
-    ),
-    Chart(
-        "depth",
-        over="length",
-        title="What it costs: layers in a row",
-        caption="Nonlinear layers that follow each other: one, one for each further element, or the levels of a tree.",
-        points=True,
-    ),
-    Chart(
-        "trained_width",
-        over="length",
-        log="y",
-        title="Neurons that training needs",
-        caption="The smallest width, by doubling from {parameters.smallest_width}, at which the best of "
-        "{parameters.seeds} trainings brings the loss to {parameters.target_loss} of its start; where none up to "
-        "{parameters.largest_width} does, there is no point. The claim is that it at least doubles with each "
-        "further element in one layer, and at most once in deeper networks.",
-        points=True,
-    ),
-)
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 
-MEANING = (
-    "Networks that combine k elements of the group {parameters.group} were written down from its representations, "
-    "for k from 2 to {parameters.longest}, and tried on all sequences; the largest error of any answer leaves an "
-    "exactness of {observed.exactness:least} (one is perfect). In a single layer the widest of them has "
-    "{observed.width[architecture=two-layer]:most} neurons, against {observed.width[architecture=recurrent]:most} "
-    "in a recurrent network and {observed.width[architecture=tree]:most} in a tree, which pay with up to "
-    "{observed.depth[architecture=recurrent]:most} and {observed.depth[architecture=tree]:most} layers in a row. "
-    "These widths suffice, and fewer may do. What networks need that start at random and are trained was found by "
-    "doubling the width: up to {observed.trained_width[architecture=two-layer]:most} neurons in a single layer, "
-    "{observed.trained_width[architecture=recurrent]:most} in a recurrent network and "
-    "{observed.trained_width[architecture=tree]:most} in a tree. The verdict is on how these grow with k."
-)
+if TYPE_CHECKING:
+    from dynascope.studies.staircases.composition_depth.study import CompositionDepth
+
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: CompositionDepth, result: Comparison) -> list[Chart]:
+    """Width and depth of the constructed networks, and the width that training needs."""
+    return [
+        Chart(
+            "width",
+            over="length",
+            log="y",
+            title="Width of the constructed networks",
+            caption="Hidden neurons of the networks with explicit weights. These widths are sufficient; smaller "
+            "networks may also be exact.",
+            points=True,
+        ),
+        Chart(
+            "depth",
+            over="length",
+            title="Depth of the constructed networks",
+            caption="Number of consecutive nonlinear layers: one in the two-layer network, one per further element in "
+            "the recurrent network, and the number of levels in the tree.",
+            points=True,
+        ),
+        Chart(
+            "trained_width",
+            over="length",
+            log="y",
+            title="Smallest width that training needs",
+            caption=f"Smallest width at which the best of {study.seeds} training runs reaches "
+            f"{rounded(study.target_loss)} times the loss of the zero function. Widths double from "
+            f"{study.smallest_width}. A point is missing if no width up to {study.largest_width} suffices.",
+            points=True,
+        ),
+    ]
+
+
+def meaning(study: CompositionDepth, result: Comparison) -> str:
+    """The sizes of the constructed networks, the widths that training needs, and the claims of the verdict."""
+    observed = result.observed
+    width, depth = observed["width"].max("length"), observed["depth"].max("length")
+    longest = observed["trained_width"].isel(length=-1)
+    exactness = observed["exactness"].min()
+    return (
+        f"Networks that compose k elements of the group {study.group}, with k from 2 to {study.longest}, were "
+        "constructed from its representations and evaluated on all sequences. Their largest error, relative to the "
+        f"largest target, is {rounded(1 - exactness)}. The two-layer network has up to {_at(width, 'two-layer')} "
+        f"hidden neurons, the recurrent network {_at(width, 'recurrent')} and the tree {_at(width, 'tree')}. The "
+        f"deeper networks need more consecutive layers: up to {_at(depth, 'recurrent')} in the recurrent network and "
+        f"{_at(depth, 'tree')} in the tree. For k = {study.longest}, training from random weights reached the target "
+        f"loss with {_trained(longest, 'two-layer')} in one layer, with {_trained(longest, 'recurrent')} in the "
+        f"recurrent network and with {_trained(longest, 'tree')} in the tree. The verdict tests how the trained width "
+        "grows with k. In the two-layer network, it must at least double with each further element. In the recurrent "
+        "network and in the tree, it must at most double over all k."
+    )
+
+
+def _at(values: xr.DataArray, architecture: str) -> str:
+    return rounded(values.sel(architecture=architecture))
+
+
+def _trained(widths: xr.DataArray, architecture: str) -> str:
+    width = int(widths.sel(architecture=architecture))
+    return f"{width} neurons" if width else "no tried width"

@@ -1,1 +1,1 @@
-"""Two-layer networks learn to compose group elements one irreducible representation after the other."""
+"""Two-layer networks learn to compose group elements one irreducible representation at a time."""

@@ -1,4 +1,4 @@
-"""Encodings of a few irreducible representations that are learned one well after the other."""
+"""Encodings of a few irreducible representations that are learned at well-separated times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynascope.theory.groups.composition_utility import maximal_utility
 
 __all__ = ["paced_encoding", "undisturbed_irreps"]
 
-_SPACING = 2.5  # times as late as the one before: drops then take a small part of the plateaus between them
+_SPACING = 2.5  # ratio of successive learning times, at which drops are short compared with plateaus
 
 
 def paced_encoding(
@@ -24,10 +24,10 @@ def paced_encoding(
 
     Args:
         group: The group.
-        irreps: Those in the encoding, in the order in which they are to be learned.
-        sequence_length: k of the composition.
-        amplitudes: Of each irrep; by default those with which the first is learned at log(1/scale), and each of the
-            others 2.5 times as late as the one before.
+        irreps: The irreps in the encoding, in the intended order of learning.
+        sequence_length: Number k of composed elements.
+        amplitudes: Amplitude of each irrep. By default, the first irrep is learned at t = log(1/scale), and each
+            further irrep 2.5 times as late as the one before.
         seed: Seed of the encoding.
     """
     k = sequence_length
@@ -43,7 +43,7 @@ def paced_encoding(
 def undisturbed_irreps(
     group: Group, sequence_length: int, *, most: int = 3, scale: float = 1e-5, seed: int = 0
 ) -> list[Irrep]:
-    """A few irreps, none marked slow after those before it; first one of each dimension, smallest first."""
+    """A few irreps that are not predicted to be slow in this order; one of each dimension first, smallest first."""
     _, *offered = real_irreducible_representations(group)
     found: dict[int, list[Irrep]] = {}
     for irrep in offered:

@@ -1,29 +1,41 @@
-"""Figures and text of the page of group-composition."""
+"""Figures and text of the study `group-composition`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
+
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 from dynascope.studies import StaircaseStudy
+from dynascope.studies.staircase_study import jump_times
 
-__all__ = ["FIGURES", "MEANING"]
+if TYPE_CHECKING:
+    from dynascope.studies.staircases.group_composition.study import GroupComposition
 
-FIGURES = (
-    *StaircaseStudy.figures,
-    Chart(
-        "irrep_loss",
-        title="One representation after the other",
-        caption="The loss in each irreducible representation of the group: each of these parts of the answer stays "
-        "unlearned until its turn, and is then learned as a whole.",
-    ),
-)
+__all__ = ["figures", "meaning"]
 
-MEANING = (
-    "A network was trained from weights of {parameters.scale} to give the product of {parameters.sequence_length} "
-    "elements of the group {parameters.group} from their encodings as vectors. Such a vector is a sum of parts "
-    "which the group turns within themselves, its irreducible representations; they are to a group what "
-    "frequencies are to the clock. Theory ranks them by how fast a neuron that is tuned to one can grow, and puts "
-    "the first jump at {predicted.jump_time:first} and the last at {predicted.jump_time:last}; in training they "
-    "came at {residual.observed_jump_time:first} and {residual.observed_jump_time:last}. The encoding was made so "
-    "that jumps are apart, the neurons start near one representation each, and every neuron's rate is scaled by "
-    "its size; without these, jumps overlap."
-)
+
+def figures(study: GroupComposition, result: Comparison) -> list[Chart]:
+    """The loss, in total and in each irreducible representation."""
+    return [
+        *StaircaseStudy.figures(study, result),
+        Chart(
+            "irrep_loss",
+            title="Loss in each irreducible representation",
+            caption="Part of the loss in each irreducible representation (irrep) of the group over time. The network "
+            "has learned an irrep when its part of the loss has fallen to zero.",
+        ),
+    ]
+
+
+def meaning(study: GroupComposition, result: Comparison) -> str:
+    """The task, how theory orders the irreps, the times of the first and the last jump, and the conditions."""
+    return (
+        f"A two-layer network was trained from neurons of norm {rounded(study.scale)} to compute the product of "
+        f"{study.sequence_length} elements of the group {study.group} from their vector encodings. An encoding is a "
+        "sum of parts in the irreducible representations (irreps) of the group, which generalise the frequencies of "
+        "a Fourier series. Theory orders the irreps by their maximal utility, which sets the growth rate of a small "
+        f"neuron tuned to one irrep. {jump_times(result)} Three conditions separate the jumps. By default, the "
+        "encoding is chosen so that the network learns the irreps at well-separated times. Each neuron starts near "
+        "one irrep. The flow is homogeneity-normalised: the learning rate of a neuron depends on its norm."
+    )

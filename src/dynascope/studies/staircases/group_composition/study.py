@@ -1,4 +1,4 @@
-"""Two-layer networks learn to compose group elements one irreducible representation after the other."""
+"""Two-layer networks learn to compose group elements one irreducible representation at a time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dynascope.networks import TwoLayer
 from dynascope.results import Staircase
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import checked, count, initial_scale, numbers, seed, text
+from dynascope.studies.staircases.group_composition import page
 from dynascope.studies.staircases.group_composition.paced_encoding import paced_encoding, undisturbed_irreps
-from dynascope.studies.staircases.group_composition.page import FIGURES, MEANING
 from dynascope.studies.staircases.loss_parts import loss_parts
 from dynascope.tasks.algebra import group_expectation
 from dynascope.tasks.algebra.group_composition import group_composition
@@ -25,52 +25,52 @@ from dynascope.theory import papers
 from dynascope.theory.groups import composition_staircase
 from dynascope.theory.groups.irrep_neurons import irrep_projection, neurons_by_share, shares_of_irreps
 
-# Gradient flow comes to rest on a plateau slowly with no more neurons than the construction needs.
+# With only as many neurons as the construction needs, gradient flow converges slowly to a plateau.
 _SURPLUS = 2
 
 
 class GroupComposition(StaircaseStudy):
     """Levels, times and slopes of the loss staircase of a two-layer network with the activation zᵏ on all sequences.
 
-    The encoding of the elements holds a few irreps, each with one amplitude: all singular values of its Fourier
-    coefficient. Neurons start near one irrep each, more of them where it is larger, and the flow is the
-    homogeneity-normalised one, in which each neuron has the rate norm^(1−k). The observed record also holds the part of
+    The encoding of the elements contains a few irreps. All singular values of the Fourier coefficient of an irrep
+    equal its amplitude. Each neuron starts near one irrep, and larger irreps have more neurons. The flow is
+    homogeneity-normalised: each neuron has the learning rate norm^(1−k). The observed record also contains the part of
     the loss in each irrep, which shows the order.
     """
 
     group: str = text("D7", "Name of the group: C11, C5xC5, D7, S4, A5, Q8, Oh, …")
-    sequence_length: int = count(2, "Number k of elements that are composed.", least=2, most=20)
+    sequence_length: int = count(2, "Number k of composed elements.", least=2, most=20)
     irreps: list[str] = checked(
         [],
-        "Names of the irreps in the encoding; none for up to three of different dimension where there are, chosen so "
-        "that no irrep pushes the neurons of another while it is learned, unless the group has no two such.",
+        "Names of the irreps in the encoding. By default up to three, of different dimensions if possible, such that "
+        "learning one irrep does not drive the neurons of another; if the group has no two such irreps, its first two.",
     )
     amplitudes: list[float] = numbers(
         [],
-        "Amplitude of each irrep; none for those that make each irrep be learned 2.5 times as late as the one before, "
-        "the first at log(1/scale).",
+        "Amplitude of each irrep. By default, the first irrep is learned at t = log(1/scale), and each further irrep "
+        "2.5 times as late as the one before.",
         fewest=0,
         different=False,
         above=0.0,
     )
     width: int | None = count(
         None,
-        "Number of neurons; none for twice as many as the explicit construction needs (see "
-        "`theory.groups.construction_width`), irreps of dimension one counted as of two. Each irrep takes a share, of "
-        "no fewer than it has there.",
+        "Number of neurons. By default twice as many as the explicit construction needs (see "
+        "`theory.groups.construction_width`), with irreps of dimension one counted as dimension two. Each irrep gets "
+        "at least as many neurons as in the construction.",
     )
-    scale: float = initial_scale(1e-5, "Norm of the neurons at the start", most=0.01)
+    scale: float = initial_scale(1e-5, "Initial norm of the neurons", most=0.01)
     seed: int = seed("Seed of the encoding and of the neurons.")
 
     reference = Reference.of(
         papers.COMPOSITION,
-        "From small initialisation a two-layer network learns to compose the elements of a finite group one "
-        "irreducible representation of the encoding after the other, in an order set by its Fourier coefficients, its "
-        "dimension and the length of the sequence.",
+        "From small initialisation, a two-layer network learns to compose the elements of a finite group one "
+        "irreducible representation of the encoding at a time, in an order set by the Fourier coefficients, the "
+        "dimensions of the representations and the sequence length.",
     )
-    question = "In which order does a network learn how the elements of a group combine?"
-    figures = FIGURES
-    meaning = MEANING
+    title = "Group composition, one representation at a time"
+    question = "In which order does a network learn the irreducible representations of a group?"
+    figures, meaning = page.figures, page.meaning
     minutes = 0.2
     names = {
         "irrep_loss": ("loss in the representation", "1"),
@@ -79,16 +79,16 @@ class GroupComposition(StaircaseStudy):
     tiny = {"group": "D3", "width": 48}
 
     def check(self) -> None:
-        """Irreps that the group has, an amplitude for each, and neurons for each."""
-        names, trivial = [irrep.name for irrep in self._offered], f"the group {self.group} has the trivial irrep alone"
-        self.require(len(names) > 0, "group", "choose a larger one", problem=trivial)
+        """Check that the irreps exist and that each has an amplitude and enough neurons."""
+        names, trivial = [irrep.name for irrep in self._offered], f"the group {self.group} has only the trivial irrep"
+        self.require(len(names) > 0, "group", "choose a larger group", problem=trivial)
         different = set(self.irreps) <= set(names) and len(set(self.irreps)) == len(self.irreps)
-        self.require(different, "irreps", f"choose different ones from {', '.join(names)}")
+        self.require(different, "irreps", f"choose different irreps from {', '.join(names)}")
         each = not self.amplitudes or len(self.amplitudes) == len(self._irreps)
-        self.require(each, "amplitudes", "give a positive number for each irrep, or none at all")
+        self.require(each, "amplitudes", "give a positive number for each irrep, or no amplitudes")
         irreps = self._irreps, self.sequence_length
         enough = np.all(self._shares >= shares_of_irreps(*irreps))
-        remedy = f"choose at least {shares_of_irreps(*irreps, least=2).sum()}, with which networks are known, or none"
+        remedy = f"choose at least {shares_of_irreps(*irreps, least=2).sum()}, as in the construction, or None"
         self.require(self.width is None or enough, "width", remedy)
 
     def trained_from(self, scale: float) -> xr.Dataset:
@@ -100,15 +100,15 @@ class GroupComposition(StaircaseStudy):
         return record.assign_coords(irrep=[irrep.name for irrep in self._irreps])
 
     def predict(self) -> xr.Dataset:
-        """The largest utility of a neuron in each irrep, and the share of the encoding that the irrep holds."""
-        grown = "times are known up to the growth of neurons by a factor of e²: many grow at once, once aligned"
-        slopes = 0.01, "what the times leave out is the same at both scales, up to the overlap of drops"
+        """Predict times from the largest utility in each irrep, and levels from the power of each irrep."""
+        grown = "times are known up to growth by a factor of e², because many aligned neurons grow together"
+        slopes = 0.01, "the neglected part of the times is the same at both scales, up to the overlap of drops"
         network, times = f"two-layer, activation power-{self.sequence_length}", (2 / math.log(1 / self.scale), grown)
-        return self.stated(self._staircase(self.scale), network, jump_time=times, slope=slopes)
+        return self.predicted_record(self._staircase(self.scale), network, jump_time=times, slope=slopes)
 
     def _staircase(self, scale: float) -> Staircase:
         steps = composition_staircase(self._group, self._encoding, self.sequence_length, scale=scale)
-        # It does not know that every irrep has neurons here.
+        # The warning about Gaussian neurons does not apply, because every irrep has neurons here.
         return dataclasses.replace(steps, warnings=tuple(each for each in steps.warnings if "Gaussian" not in each))
 
     @functools.cached_property
@@ -117,13 +117,13 @@ class GroupComposition(StaircaseStudy):
 
     @functools.cached_property
     def _offered(self) -> list[Irrep]:
-        """All irreps but the trivial one."""
+        """All irreps except the trivial one."""
         _, *others = real_irreducible_representations(self._group)
         return others
 
     @functools.cached_property
     def _irreps(self) -> list[Irrep]:
-        """The irreps in the encoding, in the order in which they are to be learned."""
+        """The irreps in the encoding, in the intended order of learning."""
         names = {irrep.name: irrep for irrep in self._offered}
         usual = (self._group, self.sequence_length)
         return [names[name] for name in self.irreps] or undisturbed_irreps(*usual, scale=self.scale, seed=self.seed)
@@ -142,7 +142,7 @@ class GroupComposition(StaircaseStudy):
     @functools.cached_property
     def _shares(self) -> np.ndarray:
         """Number of neurons of each irrep, in the order of the group."""
-        # An irrep of dimension one needs as many as of two: half of the random neurons have the wrong sign for it.
+        # An irrep of dimension one needs as many neurons as one of dimension two, since half have the wrong sign.
         irreps = self._irreps, self.sequence_length
         width = _SURPLUS * int(shares_of_irreps(*irreps, least=2).sum()) if self.width is None else self.width
         return shares_of_irreps(*irreps, width=width, least=2)

@@ -1,1 +1,1 @@
-"""Quadratic networks learn modular addition one frequency after the other."""
+"""Quadratic networks learn modular addition one frequency at a time."""

@@ -1,4 +1,4 @@
-"""Initial neurons that are near given frequencies, and the waves of a frequency."""
+"""Initial neurons near given frequencies, and projections onto a frequency."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def neurons_near_frequencies(
 ) -> np.ndarray:
     """Neurons (u, v, w) of unit norm, each near one of the frequencies in turn, with random phases.
 
-    Of fully random neurons the strongest frequency takes almost all: of 1000, 989, 11 and 0 learn the amplitudes 0.8,
-    0.52 and 0.36 of p = 17.
+    Of fully random neurons, almost all would learn the strongest frequency. For p = 17 and the amplitudes 0.8, 0.52 and
+    0.36, they are 989, 11 and 0 of 1000 neurons.
 
     Args:
         encoding: x, shape (p,).
-        frequencies: Those that neurons are near.
-        neurons: Their number.
-        aligned: Whether the phases of the three parts of a neuron fit together.
-        leakage: Share of the other frequencies.
+        frequencies: The frequencies, assigned to the neurons in turn.
+        neurons: Number of neurons.
+        aligned: Whether the phases of the three parts of a neuron are aligned, which maximises its utility.
+        leakage: Amplitude of the other frequencies, relative to that of the neuron.
         seed: Seed of the phases.
 
     Returns:
@@ -46,7 +46,7 @@ def neurons_near_frequencies(
 
 
 def frequency_projection(p: int, frequency: int) -> np.ndarray:
-    """The matrix (p, p) that keeps of a function on the integers modulo p its part in a frequency."""
+    """The projection (p, p) of functions on the integers modulo p onto a frequency."""
     turns = 2 * np.pi / p * np.subtract.outer(np.arange(p), np.arange(p))
-    # The frequency p/2 is one wave, every other is two.
+    # The frequency p/2 has one wave, every other frequency has two.
     return (1 if 2 * frequency == p else 2) / p * np.cos(frequency * turns)

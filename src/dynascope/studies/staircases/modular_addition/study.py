@@ -1,4 +1,4 @@
-"""Quadratic networks learn modular addition one frequency after the other."""
+"""Quadratic networks learn modular addition one frequency at a time."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import xarray as xr
 from dynascope.flows import gradient_flow
 from dynascope.groups import encoding_from_frequencies
 from dynascope.networks import TwoLayer
-from dynascope.results import Chart, Staircase, other_scale
+from dynascope.results import Staircase, other_scale
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, initial_scale, numbers, seed
 from dynascope.studies.staircases.loss_parts import loss_parts
+from dynascope.studies.staircases.modular_addition import page
 from dynascope.studies.staircases.modular_addition.frequency_neurons import (
     frequency_projection,
     neurons_near_frequencies,
@@ -24,62 +25,42 @@ from dynascope.tasks.algebra import modular_addition
 from dynascope.theory import papers
 from dynascope.theory.modular.addition import modular_addition_staircase
 
-_NEURONS = 6  # that learn a frequency completely
-_LARGEST_PLAIN = 0.05  # scale up to which times of the plain flow are known to a quarter
-_SMALLEST_PLAIN = 1e-3  # scale at which the plain flow still ends in minutes
+_NEURONS = 6  # per frequency, to learn it completely
+_LARGEST_PLAIN = 0.05  # largest scale in the plain flow, at which times are known to within 25 %
+_SMALLEST_PLAIN = 1e-3  # smallest scale in the plain flow, at which training takes minutes
 
 
 class ModularAddition(StaircaseStudy):
     """Levels, times and slopes of the loss staircase of a two-layer quadratic network on all pairs of numbers.
 
-    Neurons start near one frequency each, taken in turn, with random phases and unit norm times the scale. In the plain
-    clock the phases of their three parts fit together, so that the neurons of a frequency grow at the same time.
+    Each neuron starts near one of the frequencies, assigned in turn, with random phases and with norm `scale`. In the
+    plain clock the phases of its three parts are aligned, so that all neurons of a frequency grow at the same time.
     """
 
-    p: int = count(17, "The modulus: numbers begin again from 0 at p.", least=3)
-    frequencies: list[int] = numbers(
-        [1, 2, 4], "Frequencies of the encoding; its phases are drawn at random.", whole=True
-    )
+    p: int = count(17, "Modulus of the addition.", least=3)
+    frequencies: list[int] = numbers([1, 2, 4], "Frequencies of the encoding, with random phases.", whole=True)
     amplitudes: list[float] = numbers([0.8, 0.52, 0.36], "Amplitudes of these frequencies.", different=False)
     clock: Literal["normalised", "plain"] = choice(
         "normalised",
-        '"normalised" for the flow in which each neuron has the rate 1/norm, where times grow as log(1/scale); "plain" '
-        "for gradient flow, where they grow as 1/scale and a scale of 0.02 is already small.",
+        '"normalised" for the flow in which each neuron has the learning rate 1/norm, so that times grow as '
+        'log(1/scale); "plain" for gradient flow, in which times grow as 1/scale and a scale of 0.02 is already small.',
     )
     width: int = count(
-        60, "Number of neurons; at least six for each frequency, and twice as many are safe from unlucky phases."
+        60, "Number of neurons, at least six per frequency; twice as many are robust against unlucky phases."
     )
     scale: float = initial_scale(
-        1e-6, "Norm of the neurons at the start", beside="1e-4 of it, or a half of it in the plain clock", most=0.1
+        1e-6, "Initial norm of the neurons", beside="1e-4 of it, or half of it in the plain clock", most=0.1
     )
     seed: int = seed("Seed of the phases.")
 
     reference = Reference.of(
         papers.ALTERNATING,
-        "From small initialisation a two-layer quadratic network learns modular addition one frequency of the "
-        "encoding after the other, strongest first, at times set by the cube of its Fourier coefficient.",
+        "From small initialisation, a two-layer quadratic network learns modular addition one frequency of the "
+        "encoding at a time, the strongest first, at times set by the cube of the Fourier coefficient.",
     )
-    question = "In which order does a network learn to add numbers modulo p?"
-    figures = (
-        Chart(
-            "frequency_loss",
-            title="One frequency after the other",
-            caption="The loss in each frequency of the answer. It stays at its start until the neurons of this "
-            "frequency have grown large, and then falls to zero while the others hardly move.",
-        ),
-        *StaircaseStudy.figures,
-    )
-    meaning = (
-        "Numbers from 0 to p − 1, p = {parameters.p}, were written as sums of a few waves, and a network with "
-        "{parameters.width} neurons that square their input was trained from weights of size {parameters.scale} to "
-        "give the sum of two numbers, beginning again from 0 at p. By theory the loss on a plateau is the power of the "
-        "waves that are still missing, and the time of a jump follows from how fast a neuron tuned to that wave can "
-        "grow, which is as the cube of the wave's size: the first was expected at {predicted.jump_time:first} and came "
-        "at {residual.observed_jump_time:first}, the last at {predicted.jump_time:last} and "
-        "{residual.observed_jump_time:last}. The neurons started near one frequency each, since among fully random "
-        "ones the strongest wave takes almost all. The clock is {parameters.clock}: in the normalised one the rate of "
-        "a neuron falls as its weights grow, so that small neurons grow exponentially; the plain one is gradient flow."
-    )
+    title = "Modular addition, one frequency at a time"
+    question = "In which order does a network learn the frequencies of modular addition?"
+    figures, meaning = page.figures, page.meaning
     minutes = 0.2
     names = {
         "frequency_loss": ("loss in the frequency", "1"),
@@ -88,23 +69,23 @@ class ModularAddition(StaircaseStudy):
     tiny = {"p": 7, "frequencies": [1, 2], "amplitudes": [1.0, 0.6], "width": 24}
 
     def check(self) -> None:
-        """An amplitude and enough neurons for each frequency, and an end of the plain flow."""
+        """Check that each frequency has an amplitude and enough neurons, and that the clock allows the scale."""
         given, asked = len(self.amplitudes), len(self.frequencies)
-        self.require(given == asked, "amplitudes", "give one amplitude for each frequency", beside="frequencies")
-        remedy = f"choose at least {_NEURONS * asked}: a frequency takes {_NEURONS} neurons to learn"
+        self.require(given == asked, "amplitudes", "give one amplitude per frequency", beside="frequencies")
+        remedy = f"choose at least {_NEURONS * asked}: learning a frequency takes {_NEURONS} neurons"
         self.require(self.width >= _NEURONS * asked, "width", remedy, beside="frequencies")
         remedy = f"choose at least {_SMALLEST_PLAIN}, or the normalised clock"
-        problem = f"scale is {self.scale}, and the plain flow takes a time of 1/scale"
+        problem = f"scale is {self.scale}, and the plain flow takes a time of order 1/scale"
         self.require(self._normalised or self.scale >= _SMALLEST_PLAIN, "scale", remedy, problem=problem)
         small = self._normalised or self.scale <= _LARGEST_PLAIN
         self.require(small, "scale", f"choose at most {_LARGEST_PLAIN} with the plain clock")
 
     def trained_from(self, scale: float) -> xr.Dataset:
         """Train on the average over all pairs."""
-        # A drop takes a time of order one, which is a large part of that from a large scale.
+        # A drop takes a time of order one, a large part of the total time at a large scale.
         beyond = max(1.4, 1.25 - 2 / math.log(scale)) if self._normalised else 1.4
         options = {"duration": beyond * float(self._staircase(scale).times.max()), "save": 4000}
-        # The plain flow waits 1/scale for what then happens in a time of order one.
+        # In the plain flow, plateaus last for times of order 1/scale and jumps for times of order one.
         options |= {"normalised": True} if self._normalised else {"solver": "stabilised", "relative_tolerance": 1e-3}
         waves = [frequency_projection(self.p, each) for each in self.frequencies]
         statistics = {"frequency_loss": (loss_parts(self._task, self._encoding, waves), ("frequency",))}
@@ -112,18 +93,18 @@ class ModularAddition(StaircaseStudy):
         return record.assign_coords(frequency=self.frequencies)
 
     def second_scale(self) -> float:
-        """Far below in the clock in which times grow as log(1/scale), half of it where they grow as 1/scale."""
+        """A much smaller scale where times grow as log(1/scale), half the scale where they grow as 1/scale."""
         return other_scale(self.scale, degree=3, normalised=self._normalised, divisor=2.0)
 
     def predict(self) -> xr.Dataset:
-        """The utilities of the frequencies, and the growth of every neuron until one of them takes it."""
+        """Predict from the utilities of the frequencies and the growth of every neuron up to its activation."""
         if self._normalised:
             times = 1 / math.log(1 / self.scale), "times are known up to the growth of neurons by a factor of e"
-            slopes = 0.01, "what the times leave out is the same at both scales, up to the overlap of drops"
+            slopes = 0.01, "the neglected part of the times is the same at both scales, up to the overlap of drops"
         else:
-            times = 5 * self.scale, "what the times leave out falls with the scale"
-            slopes = 0.05, "what the times leave out changes little between the two scales"
-        return self.stated(self._staircase(self.scale), "two-layer quadratic", jump_time=times, slope=slopes)
+            times = 5 * self.scale, "the neglected part of the times decreases with the scale"
+            slopes = 0.05, "the neglected part of the times changes little between the two scales"
+        return self.predicted_record(self._staircase(self.scale), "two-layer quadratic", jump_time=times, slope=slopes)
 
     @property
     def _normalised(self) -> bool:
@@ -136,7 +117,7 @@ class ModularAddition(StaircaseStudy):
     @functools.cached_property
     def _encoding(self) -> np.ndarray:
         phases = np.random.default_rng(self.seed).uniform(0, 2 * np.pi, len(self.frequencies))
-        # The phase of p/2 would only scale its amplitude.
+        # A phase at frequency p/2 would only rescale the amplitude.
         phases[2 * np.array(self.frequencies) == self.p] = 0.0
         amplitudes = dict(zip(self.frequencies, self.amplitudes, strict=True))
         return encoding_from_frequencies(self.p, amplitudes, dict(zip(self.frequencies, phases, strict=True)))

@@ -1,1 +1,1 @@
-"""Two-layer networks learn the directions of a multi-index model one after the other."""
+"""Two-layer networks learn the directions of a multi-index model one at a time."""

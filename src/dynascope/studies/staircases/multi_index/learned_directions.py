@@ -1,4 +1,4 @@
-"""Which of the directions of a target the neurons of a predicted staircase learn."""
+"""The target directions that the neurons of a predicted staircase learn."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ __all__ = ["with_overlaps"]
 
 
 def with_overlaps(predicted: xr.Dataset, directions: np.ndarray, strengths: Sequence[float]) -> xr.Dataset:
-    """A staircase with the overlaps of the first neuron of each jump with the directions of the target.
+    """A predicted staircase with the overlaps between the first neuron of each jump and the directions of the target.
 
-    What it learns is the one, of those not learned before, with which its overlap is largest.
+    The neuron learns the direction with the largest overlap, among those not learned before.
 
     Args:
-        predicted: As `alternating_flow` returns it, for a target Σ_r g_r φ(⟨w_r, x⟩).
+        predicted: The staircase from `alternating_flow`, for a target Σ_r g_r φ(⟨w_r, x⟩).
         directions: w_r, orthonormal, shape (r, d).
-        strengths: g_r, by which they are called.
+        strengths: g_r, by which the directions are named.
     """
     weights = predicted["direction"].to_numpy()[:, : directions.shape[1]]
     overlaps = weights @ directions.T / np.linalg.norm(weights, axis=1, keepdims=True)
     every, found = range(len(strengths)), []
     for sizes in np.abs(overlaps):
-        # A neuron that came along with an earlier jump still has most of its weight in the direction learned then.
+        # A neuron that also grew at an earlier jump still has most of its weight in the direction learned then.
         left = [index for index in every if index not in found] or every
         found.append(max(left, key=sizes.__getitem__))
     nearest, neurons = np.array(strengths)[found], predicted[names.LEARNED].to_numpy()

@@ -1,30 +1,46 @@
-"""Figures and text of the page of multi-index."""
+"""Figures and text of the study `multi-index`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
+
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 from dynascope.studies import StaircaseStudy
+from dynascope.studies.staircase_study import jump_times
 
-__all__ = ["FIGURES", "MEANING"]
+if TYPE_CHECKING:
+    from dynascope.studies.staircases.multi_index.study import MultiIndexStaircase
 
-FIGURES = (
-    *StaircaseStudy.figures,
-    Chart(
-        "index_strength",
-        title="What is known of each direction",
-        caption="What the network has along each hidden direction, in the order in which the study names their "
-        "strengths; once all is learned it is that strength. A direction learned first is corrected when "
-        "the next is found.",
-    ),
-)
+__all__ = ["figures", "meaning"]
 
-MEANING = (
-    "The target is a sum of powers z^k, k = {parameters.degree}, of the inputs along hidden directions in "
-    "{parameters.dimension} dimensions; a network with {parameters.width} neurons of the same power was trained "
-    "on the exact mean over Gaussian inputs, from weights {parameters.scale} times as large as usual. Theory "
-    "({parameters.theory}) tells which direction is learned next, and when. It puts the first jump at "
-    "{predicted.jump_time:first} and the last at {predicted.jump_time:last}; in training they came at "
-    "{residual.observed_jump_time:first} and {residual.observed_jump_time:last}; the order is in the table below. "
-    "This goes beyond the paper, which has no such model, and it holds in the clock in which each neuron's rate "
-    "is scaled by its size."
-)
+
+def figures(study: MultiIndexStaircase, result: Comparison) -> list[Chart]:
+    """The loss and the learned strength of each direction."""
+    return [
+        *StaircaseStudy.figures(study, result),
+        Chart(
+            "index_strength",
+            title="Learned strength of each direction",
+            caption="Strength of the network along each hidden direction over time, numbered as in the field "
+            "`strengths`. If the network learns the target exactly, it ends at these values. The strength of an "
+            "earlier direction can change when a later one is learned.",
+        ),
+    ]
+
+
+def meaning(study: MultiIndexStaircase, result: Comparison) -> str:
+    """The task, the theory, the times of the first and the last jump, and the limits of the claim."""
+    theory = (
+        "Alternating gradient flow predicts from the initial weights which direction is learned next, and when."
+        if study.theory == "alternating-flow"
+        else "A closed form predicts from the strengths which direction is learned next, and when."
+    )
+    return (
+        f"The target is a weighted sum of powers z^{study.degree} of the inputs along {len(study.strengths)} hidden "
+        f"directions in {study.dimension} dimensions. A two-layer network with {study.width} neurons of the same power "
+        "was trained on the exact expectation over Gaussian inputs, from initial weights scaled by "
+        f"{rounded(study.scale)}. {theory} {jump_times(result)} The table of jumps lists the order. The paper does not "
+        "treat this model. The prediction holds for the homogeneity-normalised flow, in which the learning rate of a "
+        "neuron depends on its norm."
+    )

@@ -1,4 +1,4 @@
-"""Two-layer networks learn the directions of a multi-index model one after the other."""
+"""Two-layer networks learn the directions of a multi-index model one at a time."""
 
 from __future__ import annotations
 
@@ -18,74 +18,73 @@ from dynascope.results import Staircase, StaircaseView, other_scale, staircase_n
 from dynascope.results.staircase import slopes_between, with_tolerances
 from dynascope.studies import Reference, StaircaseStudy
 from dynascope.studies.fields import choice, count, numbers, positive, seed
+from dynascope.studies.staircases.multi_index import page
 from dynascope.studies.staircases.multi_index.learned_directions import with_overlaps
-from dynascope.studies.staircases.multi_index.page import FIGURES, MEANING
 from dynascope.tasks.multi_index import MultiIndex
 from dynascope.tasks.random_maps import orthonormal
 from dynascope.theory import papers
 from dynascope.theory.staircase.multi_index import quadratic_index_staircase
 
 _APART = 1e-8  # ratio of the two scales
-_SMALLEST = 1e-12  # at a scale 1e-8 of this, a direction to be learned last may be lost in the rounding of the weights
-_OFFSET = 3.0  # e-folds of growth that a predicted time may leave out
+_SMALLEST = 1e-12  # smallest scale; at 1e-8 of it, rounding of the weights may erase the last direction
+_OFFSET = 3.0  # e-folds of growth that a predicted time may neglect
 
 
 class MultiIndexStaircase(StaircaseStudy):
     """Levels, times and slopes of the loss staircase of a two-layer network on y = Σ_r g_r ⟨w_r, x⟩^k, x ~ N(0, I).
 
-    The activation is z^k too, the loss is the exact expectation over inputs, and the flow is the one in which each
-    neuron has the rate ‖θ_i‖^(1−k), where plateaus last for times that grow as log(1/scale).
+    The activation is z^k as well, and the loss is the exact expectation over inputs. In the homogeneity-normalised flow
+    used here, each neuron has the learning rate ‖θ_i‖^(1−k), and the durations of plateaus grow as log(1/scale).
     """
 
     dimension: int = count(10, "Number of inputs d.")
     strengths: list[float] = numbers(
         [1.0, 0.4, 0.15],
-        "g_r, one for each direction; the directions are drawn at random, orthonormal.",
+        "Strengths g_r, one per direction; the directions are random and orthonormal.",
         different=False,
     )
     degree: int = count(2, "k, the power in the target and of the neurons; at least two.", least=2)
-    width: int = count(16, "Number of neurons, at least that of directions; some neurons die out, so take a few more.")
+    width: int = count(16, "Number of neurons, at least one per direction; some die out, so choose a few more.")
     theory: Literal["alternating-flow", "closed-form"] = choice(
         "alternating-flow",
-        '"alternating-flow" for the general prediction from the very neurons that are trained, "closed-form" for the '
-        "formula of the quadratic network with positive strengths.",
+        '"alternating-flow" for the general prediction from the initial weights, or "closed-form" for the formula of '
+        "the quadratic network with positive strengths.",
     )
     scale: float = positive(
         1e-8,
         "Factor on the initial weights, from 1e-12 to 1e-3; the slopes are measured between it and 1e-8 of it.",
         least=_SMALLEST,
-        most=1e-3,  # above it times are known to no better than half or twice
+        most=1e-3,  # above it, predicted times are accurate only to a factor of two
     )
     seed: int = seed("Seed of the initial weights and of the directions.")
 
     name = "multi-index"
     reference = Reference.of(
         papers.ALTERNATING,
-        "Beyond the paper: alternating gradient flows also predict in what order, and when, a two-layer network "
-        "learns the directions on which a multi-index model of a Gaussian input depends.",
+        "Beyond the paper: alternating gradient flows also predict in which order, and when, a two-layer network "
+        "learns the hidden directions of a multi-index model with Gaussian inputs.",
     )
-    title = "Multi-index models"
-    question = "A target depends on a few hidden directions of its inputs: in which order does a network find them?"
-    figures = FIGURES
-    meaning = MEANING
+    title = "Multi-index models, one direction at a time"
+    question = "In which order does a network learn the hidden directions of its target?"
+    figures, meaning = page.figures, page.meaning
     minutes = 0.3
     names = {
         "index_strength": ("strength of the direction", "1"),
         "overlap": ("overlap of the first neuron with the direction", "1"),
-        "closed_form_time": ("accelerated time of the jump, in closed form", "1"),
-        "closed_form_level": ("loss after the jump, in closed form", "1"),
+        "closed_form_time": ("accelerated time of the jump, closed form", "1"),
+        "closed_form_level": ("loss after the jump, closed form", "1"),
     }
     tiny = {"dimension": 3, "strengths": [1.0, 0.3], "width": 8, "theory": "closed-form"}
 
     def check(self) -> None:
-        """A neuron for each direction, directions that there are, and a closed form where there is one."""
+        """Check that there are enough dimensions and neurons, and that a closed form exists if it is requested."""
         directions, fit = len(self.strengths), len(self.strengths) <= self.dimension and all(self.strengths)
-        remedy = "give at least one, none of them zero, and not more than dimensions"
+        remedy = "give at least one strength, none of them zero, and at most one per dimension"
         self.require(fit, "strengths", remedy, beside="dimension")
-        remedy = "choose one neuron or more for each direction"
+        remedy = "choose at least one neuron per direction"
         self.require(self.width >= directions, "width", remedy, beside="strengths")
         known = self.theory == "alternating-flow" or self.degree == 2
-        self.require(known, "theory", "choose alternating-flow, as closed forms are of degree 2", beside="degree")
+        self.require(known, "theory", "choose alternating-flow; the closed form requires degree 2", beside="degree")
 
     def trained_from(self, scale: float) -> xr.Dataset:
         """Train on the exact population loss."""
@@ -95,29 +94,29 @@ class MultiIndexStaircase(StaircaseStudy):
         return gradient_flow(self._network, self._task, scale=scale, statistics=statistics, **options)
 
     def second_scale(self) -> float:
-        """Far enough for the growth before a jump to be known well against it."""
+        """A scale so much smaller that the uncertainty of the growth before a jump hardly affects the slopes."""
         return other_scale(self.scale, normalised=True, factor=_APART)
 
-    def sloped(self) -> bool:
-        """Not where neurons that learn a direction from the one scale have died out from the other."""
+    def compares_slopes(self) -> bool:
+        """False if a direction is learned at one scale only, because its neurons die out at the other."""
         first, second = self._staircases.values()
         return first.sizes["jump"] == second.sizes["jump"]
 
     def predict(self) -> xr.Dataset:
-        """Ask the theory at both scales; where there is a closed form, it stands beside the general prediction."""
+        """Predict at both scales; the record of the general prediction also contains the closed form, if it exists."""
         first, second = self._staircases.values()
         times = _OFFSET / -math.log(self.scale), f"times are known up to growth by {_OFFSET:g} e-folds"
-        # How long each plateau lasts at least where the growth that is left out of its two ends does not meet, from the
-        # time of an e-fold before each jump.
+        # A plateau is flat only if it lasts longer than the neglected growth at its two ends. This minimum duration
+        # follows from the time that one e-fold of growth takes before each jump.
         growth = -StaircaseView(first).times / math.log(self.scale)
         settling = {staircase_names.SETTLING_TIME: (("jump",), np.append(2 * _OFFSET * growth[1:], 0.0))}
         first = first.assign(settling).assign_attrs(network=f"two-layer power-{self.degree}")
         first = with_tolerances(first, jump_time=times)
         if self.theory == "closed-form":
             return first
-        if self.sloped():
+        if self.compares_slopes():
             first = slopes_between(first, second)
-        reason = "growth before a jump is known to half an e-fold, of eighteen between the scales"
+        reason = "growth before a jump is known to half an e-fold, out of eighteen between the scales"
         first = with_tolerances(first, slope=(0.05, reason))
         return self._beside_closed_form(with_overlaps(first, np.asarray(self._task.directions), self.strengths))
 
@@ -138,7 +137,7 @@ class MultiIndexStaircase(StaircaseStudy):
     def _staircase(self, scale: float) -> xr.Dataset:
         if self.theory == "alternating-flow":
             return alternating_flow(self._network, self._task, scale=scale, normalised=True)
-        slopes = 0.01, "what the times leave out is bounded and cancels between the scales"
+        slopes = 0.01, "the neglected part of the times is bounded and cancels between the scales"
         return staircase_record(
             self._closed_form(scale), self._task, scale=scale, network="TwoLayer", slope_tolerance=slopes
         )

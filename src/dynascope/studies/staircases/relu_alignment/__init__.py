@@ -1,1 +1,1 @@
-"""Neurons of a ReLU network turn to few directions before anything is learned."""
+"""ReLU neurons align with a few directions before the network learns."""

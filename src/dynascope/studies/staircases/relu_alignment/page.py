@@ -1,32 +1,64 @@
-"""Figures and text of the page of relu-alignment."""
+"""Figures and text of the study `relu-alignment`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
+from dynascope.studies import StaircaseStudy
+from dynascope.studies.staircase_study import jump_times
 
-FIGURES = (
-    Chart(
-        "angle",
-        title="Many neurons, few directions",
-        caption="The angle of the input weights of each neuron: from anywhere on the circle they turn to a few "
-        "directions that the data fix.",
-    ),
-    Chart(
-        "growth",
-        title="Which neurons grow",
-        caption="The logarithm of each neuron's size over its start. Along some directions neurons grow, and those "
-        "will learn; along others they shrink.",
-    ),
-)
+if TYPE_CHECKING:
+    from dynascope.studies.staircases.relu_alignment.study import ReluAlignment
 
-MEANING = (
-    "A ReLU network with {parameters.width} neurons was trained on {parameters.samples} points in the plane from "
-    "weights of {parameters.scale}. While all neurons are small the loss hardly moves ({observed.loss:first} at "
-    "the start, {observed.loss:last} at the end); yet each neuron turns along a path of its own until it points "
-    "in one of few directions, which theory computes from the data and the start of this neuron. Judged are the "
-    "paths and the sizes of the neurons until the largest has reached a thousandth; the worst direction is off by "
-    "{agreement.direction_maximum}. By theory what the network then learns is made of those directions alone, "
-    "however many neurons it has; neurons that shrink far are left out."
-)
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: ReluAlignment, result: Comparison) -> list[Chart]:
+    """The directions and sizes of the neurons in the plane, or the loss of a staircase."""
+    if study.data != "plane":
+        return StaircaseStudy.figures(study, result)
+    return [
+        Chart(
+            "angle",
+            title="Directions of the neurons",
+            caption="Angle of the input weights of each neuron over time, in degrees. Theory predicts that the neurons "
+            "turn towards a few extremal directions, which depend only on the data.",
+        ),
+        Chart(
+            "growth",
+            title="Growth of the neurons",
+            caption="Logarithm of the norm of each neuron over its initial norm. Neurons can grow along some extremal "
+            "directions and shrink along others.",
+        ),
+    ]
+
+
+def meaning(study: ReluAlignment, result: Comparison) -> str:
+    """The alignment of the neurons in the plane, or the jumps of a staircase."""
+    network = f"A ReLU network with {study.width} neurons was trained"
+    if study.data == "plane":
+        loss = result.observed["loss"]
+        return (
+            f"{network} on {study.samples} points in the plane from initial weights scaled by {rounded(study.scale)}. "
+            f"The loss was {rounded(loss[0])} at t = 0 and {rounded(loss[-1])} at the end, when the largest neuron "
+            "was predicted to reach a norm of 0.001. While all neurons are small, each turns along its own path "
+            "towards one of a few extremal directions. Theory computes these paths from the data and the initial "
+            f"weights. The verdict compares them for {result.observed.sizes['neuron']} neurons; neurons that are "
+            "predicted to shrink more than twentyfold are excluded. The largest error of a component of these unit "
+            f"vectors is {rounded(result.quantities['direction_maximum'].error)}."
+        )
+    kind = (
+        "With orthogonal inputs, theory predicts one jump for the positive targets and one for the negative targets "
+        "if each sign has a neuron that is initially active on all its data. Otherwise there are further, smaller "
+        "jumps, or some targets are never learned."
+        if study.data == "orthogonal"
+        else "On general data, neurons that have grown keep turning, and the predicted times after the first jump are "
+        "estimates."
+    )
+    return (
+        f"{network} on {study.data} data from initial weights scaled by {rounded(study.scale)}. Theory predicts that "
+        "its neurons first align with a few directions; neurons along one of them then grow until the loss drops. "
+        f"{jump_times(result)} {kind}"
+    )

@@ -1,4 +1,4 @@
-"""The paths of all small neurons of a ReLU network, and how long they stay small."""
+"""The paths of small neurons of a ReLU network, and the time for which they stay small."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["AlignmentPaths"]
 
 @dataclasses.dataclass(frozen=True)
 class AlignmentPaths:
-    """One path for each neuron, or for some of them."""
+    """The paths of several neurons."""
 
     paths: tuple[AlignmentPath, ...]
 
     @classmethod
     def of(cls, inputs: np.ndarray, targets: np.ndarray, first: np.ndarray, signs: np.ndarray) -> AlignmentPaths:
-        """Those of the neurons with the input weights `first`, shape (d, neurons), and these signs of the output."""
+        """The paths of neurons with input weights `first`, shape (d, neurons), and these signs of the output."""
         neurons = zip(first.T, signs, strict=True)
         return cls(tuple(alignment_path(inputs, targets, start, sign=int(sign)) for start, sign in neurons))
 
     def chosen(self, neurons: np.ndarray) -> AlignmentPaths:
-        """The paths of these neurons alone."""
+        """The paths of the neurons with these indices."""
         return AlignmentPaths(tuple(self.paths[neuron] for neuron in neurons))
 
     def at(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -33,12 +33,12 @@ class AlignmentPaths:
         return np.stack(directions, axis=1), np.stack(growths, axis=1)
 
     def time_to_grow(self, growth: float, longest: float) -> float:
-        """When a neuron first has grown by more than so many e-folds, to a ten-thousandth of the longest time."""
+        """The time at which some neuron first exceeds this growth in e-folds, to within `longest`/10 000."""
         times = np.linspace(0.0, longest, 10_000)
         return float(times[np.argmax(self.at(times)[1].max(axis=1) > growth)])
 
     def angles(self, directions: np.ndarray) -> np.ndarray:
-        """Angles in degrees of such directions in the plane, on the turn on which those of one end meet there."""
+        """Angles of directions in the plane in degrees, such that paths with the same end reach the same angle."""
         ends = np.array([path.end for path in self.paths])
         angles = np.degrees(np.unwrap(np.arctan2(directions[..., 1], directions[..., 0]), axis=0))
         beyond = angles[-1] - np.degrees(np.arctan2(ends[:, 1], ends[:, 0]))

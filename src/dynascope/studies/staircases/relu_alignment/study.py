@@ -1,4 +1,4 @@
-"""Neurons of a ReLU network turn to few directions before anything is learned."""
+"""ReLU neurons align with a few directions before the network learns."""
 
 from __future__ import annotations
 
@@ -6,55 +6,42 @@ import functools
 import math
 from typing import Literal
 
-import jax.numpy as jnp
-import numpy as np
 import xarray as xr
 
 from dynascope.comparison import compare
-from dynascope.networks import TwoLayer
-from dynascope.observation import observe
-from dynascope.prediction import predict
-from dynascope.results import Chart, Comparison, Staircase, training_time
+from dynascope.results import Comparison
 from dynascope.studies import Reference, StaircaseStudy, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, positive
-from dynascope.studies.staircases.relu_alignment.page import FIGURES, MEANING
-from dynascope.studies.staircases.relu_alignment.paths import AlignmentPaths
+from dynascope.studies.staircases.relu_alignment import page
+from dynascope.studies.staircases.relu_alignment.experiment import Experiment
 from dynascope.studies.tolerances import with_limits
 from dynascope.tasks import Task
-from dynascope.tasks.known_modes import relu_data
-from dynascope.theory.relu_alignment import orthogonal_staircase
 
-# Size of the largest neuron at the end of the alignment, and e-folds by which one may shrink meanwhile.
-_LARGE = 1e-3
-_SHRUNK = 3.0
-_ROUNDING = 1e-12  # 1e-4 of it is that of the products of orthogonal inputs
-
-_QUESTION = "When do the neurons of a ReLU network that starts near zero learn, and what is then left of the loss?"
-_MEANING = (
-    "A ReLU network with {parameters.width} neurons was trained on {parameters.data} data from weights of "
-    "{parameters.scale}. Its neurons first turn to few directions, then those along one of them grow large and the "
-    "loss falls at once. Theory puts the first jump at {predicted.jump_time:first} and the last at "
-    "{predicted.jump_time:last}; in training they came at {residual.observed_jump_time:first} and "
-    "{residual.observed_jump_time:last}. On orthogonal inputs this is one jump for the positive targets and one for "
-    "the negative ones; on other data the neurons that have grown move on, and later times are estimates."
+_ROUNDING = 1e-12  # smallest scale at which the rounding of orthogonal inputs cannot activate a neuron
+_LAG = "gradient descent lags behind gradient flow by a fraction of its step"
+_LIMITS = curve_tolerance(
+    loss=(1e-3, "the outputs stay below a thousandth of the targets"),
+    direction=(2e-3, f"{_LAG}, and oscillates about a kink"),
+    angle=(2e-3, f"{_LAG}, and oscillates about a kink"),
+    growth=(5e-3, _LAG),
 )
 
 
 class ReluAlignment(StaircaseStudy):
-    """Directions and growth of every neuron of a ReLU network, or the staircase that follows on orthogonal inputs.
+    """Directions and growth of every neuron of a ReLU network, or the staircase of its loss.
 
-    The network is f(x) = Σ aᵢ relu(wᵢ·x) with |aᵢ| = ‖wᵢ‖ at the start. On data in the plane the neurons are followed
-    until the largest has reached a thousandth. Those that theory expects to shrink more than twentyfold on the way are
-    left out: training keeps them balanced only up to the size of its steps, which comes to matter once they are small.
+    The network is f(x) = Σ aᵢ relu(wᵢ·x), with |aᵢ| = ‖wᵢ‖ at t = 0. On data in the plane, the neurons are followed
+    until the largest has reached a norm of 0.001. Neurons that are predicted to shrink more than twentyfold are
+    excluded: training keeps them balanced only up to the size of its steps, which matters once they are small.
     """
 
     data: Literal["plane", "orthogonal", "general"] = choice(
         "plane",
         '"plane" for Gaussian inputs and targets in the plane; "orthogonal" for orthogonal inputs, as many as samples, '
         'with targets of both signs; "general" for Gaussian inputs in three dimensions and targets of two teacher '
-        "neurons of opposite sign, where only alternating gradient flow can tell the staircase.",
+        "neurons of opposite sign, where only alternating gradient flow predicts the staircase.",
     )
-    samples: int = count(6, "Number of samples; with general data ten times as many.", least=2)
+    samples: int = count(6, "Number of samples; general data have ten times as many.", least=2)
     width: int = count(60, "Number of neurons.")
     # Neurons must be aligned before they are large.
     scale: float = positive(
@@ -66,155 +53,71 @@ class ReluAlignment(StaircaseStudy):
 
     reference = Reference.of(
         "H. Maennel, O. Bousquet, S. Gelly, Gradient descent quantizes ReLU network features (arXiv 1803.08367)",
-        "From vanishing initialisation the neurons of a ReLU network turn, along exactly known paths, to a few "
-        "directions that the data alone fix; with orthogonal inputs the loss then falls in one jump for each sign of "
-        "the targets (arXiv 2206.00939).",
+        "From vanishing initialisation, the neurons of a ReLU network turn along exactly known paths to a few "
+        "directions that depend only on the data; with orthogonal inputs, the loss then falls in jumps of known times "
+        "and levels (arXiv 2206.00939).",
     )
     title = "Alignment of ReLU neurons"
-    figures = FIGURES
+    figures, meaning = page.figures, page.meaning
     trains = "relu"
     symbols = {"neuron": ""}
     minutes = 0.2
     names = {
         "extremal_direction": ("extremal direction", "1"),
         "growth": ("logarithm of the growth of the neuron", "1"),
-        "rate": ("rate of growth", "1"),
-        "kind": ("kind of direction", "1"),
+        "rate": ("growth rate", "1"),
+        "kind": ("kind of extremal direction", "1"),
     }
     tiny = {"samples": 3, "width": 8, "scale": 1e-6}
 
-    def observe(self) -> xr.Dataset:
-        """Train: along the alignment by small steps of descent, through the jumps by gradient flow."""
-        if self.data != "plane":
-            return self.trained_from(self.scale)
-        # An adaptive solver would shorten its steps without end where a neuron slides along a kink.
-        options = {"steps": int(self._steps[-1]), "record_steps": self._steps, "learning_rate": self._learning_rate}
-        run = observe(self._task, self._network, scale=self.scale, flow="descent", probes=[_alignment], **options).isel(
-            neuron=self._judged
-        )
-        axes, sizes = run["size"].dims, run["size"].to_numpy()
-        angles = self._paths.chosen(self._judged).angles(run["direction"].to_numpy())
-        return run.assign(growth=(axes, np.log(sizes / sizes[0])), angle=(axes, angles)).drop_vars("size")
-
-    def trained_from(self, scale: float) -> xr.Dataset:
-        """Train through the jumps."""
-        if self.data == "general":
-            duration = training_time(self._alternation, scale)
-        else:
-            duration = 1.25 * float(self._staircase(scale).times[-1])
-        # No neuron slides along a kink here, but all cross some, where the error of a step is of first order.
-        return observe(self._task, self._network, scale=scale, duration=duration, save=2000, relative_tolerance=1e-6)
-
-    def predict(self) -> xr.Dataset:
-        """The exact path of each neuron under frozen residuals, or the staircase."""
-        if self.data == "plane":
-            return self._paths_predicted()
-        if self.data == "general":
-            return self._alternation
-        staircase = self._staircase(self.scale)
-        unseen = any("not learned" in each for each in staircase.warnings)
-        problem = f"at scale {self.scale} the rounding of orthogonal inputs switches on data that no neuron sees"
-        remedy = f"choose at least {_ROUNDING:g}, or more neurons"
-        self.require(self.scale >= _ROUNDING or not unseen, "scale", remedy, problem=problem)
-        offset = "times are known up to an offset, which was below 0.5 in random problems: 1/log(1/scale)"
-        bent = "neurons that do not see all the data move the slopes by up to one percent"
-        times, slopes = (1.0 / -math.log(self.scale), offset), (0.02, bent)
-        return self.stated(staircase, "relu", jump_time=times, slope=slopes)
-
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Directions, growth and loss over time, or levels and times at one scale and slopes between two."""
-        if self.data != "plane":
-            return super().compare(observed, predicted)
-        return compare(observed, predicted, attributes=self.attributes())
-
-    def charts(self) -> tuple[Chart, ...]:
-        """Directions in the plane, or the loss of a staircase."""
-        return FIGURES if self.data == "plane" else StaircaseStudy.figures
-
-    @property
-    def meaning(self) -> str:
-        """Of directions in the plane, or of a staircase."""
-        return MEANING if self.data == "plane" else _MEANING
-
     @property
     def question(self) -> str:
-        """Of directions in the plane, or of a staircase."""
+        """The question, about directions in the plane or about a staircase."""
         return (
-            "Where do the neurons of a ReLU network turn before anything is learned?"
+            "In which directions do ReLU neurons align before the network learns?"
             if self.data == "plane"
-            else _QUESTION
+            else "When does a ReLU network with small initial weights learn, and how large is its loss on each plateau?"
         )
+
+    def observe(self) -> xr.Dataset:
+        """Train by small steps of descent during the alignment, or by gradient flow through the jumps."""
+        return self._experiment.trained_to_align() if self.data == "plane" else self.trained_from(self.scale)
+
+    def trained_from(self, scale: float) -> xr.Dataset:
+        """Train by gradient flow through the jumps."""
+        return self._experiment.trained_to_learn(scale)
+
+    def predict(self) -> xr.Dataset:
+        """Predict the path of each neuron under constant residuals, or the staircase."""
+        if self.data == "plane":
+            values, theory = self._experiment.predicted_paths(), "early alignment of ReLU networks"
+            return with_limits(self.record(values, theory=theory, reference=self.reference.paper), _LIMITS)
+        if self.data == "general":
+            return self._experiment.alternation
+        staircase = self._experiment.staircase(self.scale)
+        never_learned = any("not learned" in each for each in staircase.warnings)
+        problem = f"at scale {self.scale} the rounding of orthogonal inputs activates neurons on data they do not see"
+        remedy = f"choose at least {_ROUNDING:g}, or more neurons"
+        self.require(self.scale >= _ROUNDING or not never_learned, "scale", remedy, problem=problem)
+        offset = "times are known up to an offset, which was below 0.5 in random problems: 1/log(1/scale)"
+        bent = "neurons that are not active on all data change the slopes by up to one percent"
+        times, slopes = (1.0 / -math.log(self.scale), offset), (0.02, bent)
+        return self.predicted_record(staircase, "relu", jump_time=times, slope=slopes)
+
+    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
+        """Compare directions, growth and loss over time, or levels, times and slopes of a staircase."""
+        if self.data != "plane":
+            return super().compare(observed, predicted)
+        return compare(observed, predicted)
 
     def labels(self) -> Values:
         """Times and neurons of the paths."""
-        return {"time": self._steps * self._learning_rate, "neuron": self._judged}
-
-    def _paths_predicted(self) -> xr.Dataset:
-        times, paths = self.labels()["time"], self._paths.chosen(self._judged)
-        directions, growths = paths.at(times)
-        lag = "descent lags behind the flow by a share of its step"
-        limits = curve_tolerance(
-            loss=(1e-3, "the outputs stay below a thousandth of the targets"),
-            direction=(2e-3, f"{lag}, and rattles about a kink"),
-            angle=(2e-3, f"{lag}, and rattles about a kink"),
-            growth=(5e-3, lag),
-        )
-        values = {
-            "loss": np.full(len(times), self._task.target_power / 2),
-            "direction": (("time", "neuron", "feature"), directions),
-            "growth": (("time", "neuron"), growths),
-            "angle": (("time", "neuron"), paths.angles(directions)),
-            "extremal_direction": (("neuron", "feature"), [path.end for path in paths.paths]),
-            **{name: ("neuron", [getattr(path, name) for path in paths.paths]) for name in ("kind", "rate")},
-        }
-        told = self.record(values, theory="early alignment of ReLU networks", reference=self.reference.paper)
-        return with_limits(told, limits)
-
-    def _staircase(self, scale: float) -> Staircase:
-        task, (first, second) = self._task, map(np.asarray, (self._network.first, self._network.second))
-        return orthogonal_staircase(task.inputs, task.targets, scale=scale, first=first, second=second)
+        return {"time": self._experiment.times, "neuron": self._experiment.compared}
 
     @functools.cached_property
-    def _alternation(self) -> xr.Dataset:
-        return predict(self._task, self._network, scale=self.scale, jumps=2, curve=False)
-
-    @functools.cached_property
-    def _task(self) -> Task:
-        return relu_data(self.data, self.samples, self.seed)
-
-    @functools.cached_property
-    def _network(self) -> TwoLayer:
-        network = TwoLayer(self._task.input_dimension, self.width, 1, activation="relu", seed=self.seed)
-        balanced = np.linalg.norm(network.first, axis=0)[:, None] * np.sign(network.second)
-        return network.with_neurons(np.hstack([network.first.T, balanced]))
-
-    @functools.cached_property
-    def _paths(self) -> AlignmentPaths:
-        signs = np.sign(self._network.second[:, 0])
-        return AlignmentPaths.of(self._task.inputs, self._task.targets, np.asarray(self._network.first), signs)
+    def _experiment(self) -> Experiment:
+        return Experiment(self)
 
     @property
-    def _learning_rate(self) -> float:
-        """A small fraction of the shortest time in which a neuron can turn."""
-        task = self._task
-        return 5e-4 / float(np.mean(np.abs(task.targets[:, 0]) * np.linalg.norm(task.inputs, axis=1)))
-
-    @functools.cached_property
-    def _steps(self) -> np.ndarray:
-        """Recorded steps, up to the time when the first neuron is large."""
-        fastest = max(path.rate for path in self._paths.paths)
-        problem, remedy = f"none of {self.width} neurons grows", "choose more neurons, or another seed"
-        self.require(fastest > 0, "width", remedy, problem=problem)
-        end = self._paths.time_to_grow(np.log(_LARGE / self.scale), -2 * np.log(self.scale) / fastest)
-        return np.unique(np.linspace(0, end / self._learning_rate, 200).astype(int))
-
-    @functools.cached_property
-    def _judged(self) -> np.ndarray:
-        """Neurons that do not shrink too much."""
-        _, growths = self._paths.at(self._steps * self._learning_rate)
-        return np.flatnonzero(growths.min(axis=0) > -_SHRUNK)
-
-
-def _alignment(network: TwoLayer) -> Values:
-    sizes = jnp.linalg.norm(network.first, axis=0)
-    return {"direction": (("neuron", "feature"), (network.first / sizes).T), "size": (("neuron",), sizes)}
+    def _task(self) -> Task:
+        return self._experiment.task
