@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import DivergenceError, InputError
+from dynascope.studies.features.feature_metrics.experiment import Experiment
 from dynascope.studies.features.feature_metrics.study import FeatureMetrics
 
 JUDGED = ("loss", "test_loss", "accuracy", "kappa_cka", "effective_dimension_utilization", "utilization")
@@ -78,7 +79,7 @@ def test_the_prediction_takes_a_path_that_can_be_wrong():
 
 
 def test_held_out_digits_are_others_and_classes_are_balanced():
-    inputs, targets = FeatureMetrics(samples=100)._data
+    inputs, targets = Experiment(FeatureMetrics(samples=100)).data
     assert inputs.shape == (200, 64)
     np.testing.assert_array_equal(targets[:100].sum(axis=0), 10)
     np.testing.assert_array_equal(targets[100:].sum(axis=0), 10)
