@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from dynascope.networks import VGG16, ResNet18
-from dynascope.studies.features.minimum_features import experiment
-from dynascope.studies.features.minimum_features.experiment import ClassifierRun, train_on_labels, train_on_targets
+from dynascope.studies.features.minimum_features import training
+from dynascope.studies.features.minimum_features.training import ClassifierRun, train_on_labels, train_on_targets
 from dynascope.tasks.data.labelled_images import labelled_images
 
 OPTIONS = {"epochs": 2, "batch_size": 8, "loss": "squared", "augment": False}
@@ -39,8 +39,8 @@ def _first_layers(network):
 @pytest.mark.parametrize("network", ["residual", "vgg-normalised", "convolutional"])
 def test_the_networks_of_the_source_train_on_images_of_the_user(network, tmp_path, monkeypatch):
     # Of their many layers, which compile for long, each kind once or twice.
-    of_source = experiment._network
-    monkeypatch.setattr(experiment, "_network", lambda *given: _first_layers(of_source(*given)))
+    of_source = training._network
+    monkeypatch.setattr(training, "_network", lambda *given: _first_layers(of_source(*given)))
     _write_idx(tmp_path)
     data = labelled_images(str(tmp_path), 24, 24, seed=0)
     assert (data.classes, data.inputs.dtype, len(data.test_inputs)) == (3, np.float32, 24)
