@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.studies.features.neural_collapse.claims import collapse_claims, judged_claims
 from dynascope.studies.features.neural_collapse.networks import CollapsingNetworks
 from dynascope.studies.features.neural_collapse.study import NeuralCollapse
 from dynascope.studies.features.relabelled_digits import LABELS
@@ -39,7 +40,7 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
 
 def test_without_networks_nothing_is_trained_on_digits():
     for fields in ({"networks": []}, {"labels": []}):
-        assert NeuralCollapse(**fields)._networks.measure() == {}
+        assert NeuralCollapse(**fields).part(CollapsingNetworks).measure() == {}
     assert not any(name.startswith("network") for name in NeuralCollapse.tolerance)
 
 
@@ -102,12 +103,9 @@ def test_networks_that_do_not_collapse_refute_the_claim(monkeypatch, end, verdic
 
 
 def outcomes(labels, ends, accuracy=1.0):
-    study = NeuralCollapse(**NeuralCollapse.tiny | {"networks": ["mlp"], "labels": list(labels), "starts": 2})
     nc1 = np.ones((1, 2, 2, 3))
     nc1[0, 0, :, -1] = ends
-    axes = ("architecture", "run", "seed", "step")
-    measured = {"network_nc1": (axes, nc1), "network_accuracy": (axes, np.full(nc1.shape, accuracy))}
-    return [each.outcome for each in study._claims(measured)]
+    return [each.outcome for each in collapse_claims(["mlp"], labels, nc1, np.full(nc1.shape, accuracy))]
 
 
 @pytest.mark.parametrize(
@@ -122,5 +120,4 @@ def test_collapse_is_not_due_before_the_labels_are_learned():
 
 
 def test_a_regression_is_shown_and_decides_nothing():
-    study = NeuralCollapse(networks=["mlp"], labels=list(LABELS[2:]))
-    assert study.judged_claims == ("mlp, 100 % random labels",)
+    assert judged_claims(["mlp"], LABELS[2:]) == ("mlp, 100 % random labels",)
