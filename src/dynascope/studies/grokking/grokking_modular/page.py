@@ -66,8 +66,9 @@ def meaning(study: GrokkingModular, result: Comparison) -> str:
     change, low, high = (rounded(observed[name].sel(hypothesis="H2")) for name in ("change", "low", "high"))
     return (
         f"A network is trained on {percent(study.train_fraction)} of the table of {study.operation} modulo {study.p}, "
-        f"with weight decay {rounded(study.weight_decay)}. It reaches a training accuracy of {percent(study.train_threshold)} at step {train}, and a "
-        f"test accuracy of {percent(study.test_threshold)} on the rest of the table at step {test}, on average over "
+        f"with weight decay {rounded(study.weight_decay)}. It reaches a training accuracy of "
+        f"{percent(study.train_threshold)} at step {train}, and a test accuracy of {percent(study.test_threshold)} on "
+        f"the rest of the table at step {test}, on average over "
         f"{study.seeds} runs. A threshold that is never reached counts as reached at the last step. From the middle of "
         "these two steps (geometric mean) to the end of training, the distance κ of the features to minimum features "
         f"changes by {change} (95 % interval {low} to {high}). The verdict depends on whether the test samples are "
