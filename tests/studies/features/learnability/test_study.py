@@ -45,7 +45,7 @@ def test_the_median_for_sine_features_agrees_within_a_wider_tolerance():
     tree = Learnability(samples=[40, 90], modes=120, basis="sine", draws=100).run()
     assert tree.verdict.outcome == "agree", tree.verdict.sentence
     agreement = tree.quantities
-    assert "beside the error of the theory" in agreement["loss"].reason
+    assert "plus the error of the theory" in agreement["loss"].reason
     assert 0.3 < agreement["loss"].tolerance < 0.5
     assert "median" in tree.setup["description"][1]
 
