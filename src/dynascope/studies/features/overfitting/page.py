@@ -45,7 +45,7 @@ def figures(study: Overfitting, result: Comparison) -> list[Chart]:
             words=("training", "test"),
             y_label="loss",
             caption="Training loss on the labels, and test loss against the noiseless target, both as medians over "
-            f"{study.trained} draws. The test loss ends at {rounded(test_loss.sel(run='benign'))} for the target in a "
+            f"the trained draws. The test loss ends at {rounded(test_loss.sel(run='benign'))} for the target in a "
             f"strong mode (benign) and at {rounded(test_loss.sel(run='malignant'))} for the target in a weak mode "
             "(malignant).",
         ),

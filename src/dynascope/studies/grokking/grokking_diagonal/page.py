@@ -51,9 +51,9 @@ def figures(study: GrokkingDiagonal, result: Comparison) -> list[Chart]:
             log="y",
             title="Product of paired weights",
             caption="Mean product of the paired weights u and v. Whatever the data, weight decay shrinks it at the "
-            f"rate 2λ with λ = {decay}, a straight line on this axis. According to theory, the network generalises "
-            f"soon after the product has fallen to {rounded(theory['critical_product'])}, a value that depends on the "
-            "data alone.",
+            f"rate 2λ with λ = {decay}, a straight line on this axis. The network is predicted to generalise a time "
+            f"{rounded(theory['grokking_lag'])} after the product has fallen to {rounded(theory['critical_product'])}; "
+            "both numbers depend on the data alone.",
         ),
     ]
 

@@ -73,7 +73,7 @@ def meaning(study: GrokkingModular, result: Comparison) -> str:
         "these two steps (geometric mean) to the end of training, the distance κ of the features to minimum features "
         f"changes by {change} (95 % interval {low} to {high}). The verdict depends on whether the test samples are "
         "learned after the training samples, in the median over runs and by more than the variation between them. The "
-        "checks are laws that hold for every run. For example, numbers are only names: training with other names gives "
-        f"the same loss (the ratio of the two losses is {renamed}). None of these laws predicts when the network finds "
-        "the rule."
+        "checks are laws that hold for every run. For example, numbers are only names: training with other names must "
+        f"give the same loss, and the ratio of the two losses is {renamed}. None of these laws predicts when the "
+        "network finds the rule."
     )
