@@ -17,14 +17,14 @@ def verdict(truth, seed=0, draws=50, spread=0.3):
     return compare(observed, within_chance(predicted, {"loss": errors}), along="samples").verdict.outcome
 
 
-def test_chance_alone_is_no_disagreement_and_a_wrong_theory_is():
+def test_a_wrong_theory_disagrees_and_sampling_error_does_not():
     told = [verdict(1.0, seed) for seed in range(100)]
-    # Three deviations, of one number that is the largest of all.
+    # Three standard deviations of the largest of three numbers.
     assert told.count("agree") >= 97
     assert {verdict(1.4, seed) for seed in range(20)} == {"disagree"}
 
 
-def test_a_tolerance_that_is_there_stays_where_it_is_larger():
+def test_a_larger_given_tolerance_is_kept():
     predicted = xr.Dataset({"loss": ("samples", [1.0, 1.0])}, attrs={"loss_tolerance": 0.2})
     found = within_chance(predicted, {"loss": [0.01, 0.01], "other": [1.0]}, beside=0.01).attrs
     assert found["loss_tolerance"] == 0.2

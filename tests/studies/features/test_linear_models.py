@@ -5,7 +5,7 @@ from dynascope.studies.features.linear_models import least_norm, noise_power, ri
 
 
 @pytest.mark.parametrize("n", [8, 12])
-def test_the_fit_in_the_mean_over_noise_is_that_of_the_kernel_whichever_side_is_larger(n):
+def test_the_ridge_fit_matches_its_dual_form_for_any_shape(n):
     features = np.random.default_rng(0).normal(size=(n, 12))
     intensity, target = np.arange(1.0, 13) ** -1.5, 1 / np.arange(1.0, 13)
     loss, training, learned, fraction = ridge_fit(features, intensity, target, ridge=0.3, noise_variance=0.25)
@@ -20,19 +20,19 @@ def test_the_fit_in_the_mean_over_noise_is_that_of_the_kernel_whichever_side_is_
     np.testing.assert_allclose(2 * training, np.mean(clean**2) + 0.25 * np.sum(left**2) / n, rtol=1e-10)
 
 
-def test_the_flow_from_zero_ends_at_the_fit_of_least_norm():
+def test_the_flow_from_zero_ends_at_the_minimum_norm_fit():
     draw = np.random.default_rng(0)
     features, labels = draw.normal(size=(3, 5)), draw.normal(size=(3, 2))
     run = train_from_zero(features, labels, np.array([0.0, 1e3]))
     found = least_norm(features, labels)
     np.testing.assert_allclose(features @ found, labels, rtol=1e-10)
-    # Steps are kept within 1e-8 in float64, within 1e-4 in float32.
+    # The solver tolerance is 1e-8 in float64 and 1e-4 in float32.
     np.testing.assert_allclose(run["weights"][-1].T, found, atol=1e-3)
 
 
-def test_more_modes_fit_pure_noise_in_sharper_spikes():
+def test_more_modes_fit_pure_noise_with_less_power():
     draw = np.random.default_rng([0, 1])
     power = [noise_power(modes, 50, draw) for modes in (100, 400, 2000)]
     assert np.all(np.diff(power) < 0)
-    # n/(p − n); with p = 2000 near-coincident samples hardly matter to the median.
+    # n/(p − n); with p = 2000, nearly coincident samples hardly affect the median.
     assert power[-1] == pytest.approx(50 / 1950, rel=0.1)

@@ -1,1 +1,1 @@
-"""Studies of features: which are learned, from how many samples, and how few are enough."""
+"""Studies of features: which ones networks learn, from how many samples, and how few suffice."""

@@ -1,4 +1,4 @@
-"""Means and medians over draws, and how far chance takes them."""
+"""Standard errors of means and medians over draws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def error_of_mean(draws: np.ndarray) -> Any:
 
 
 def error_of_median(draws: np.ndarray) -> Any:
-    """The standard error of the median over the first axis, from the quartiles, which heavy tails do not move.
+    """The standard error of the median over the first axis, from the quartiles, which are robust to heavy tails.
 
     Example:
         >>> normal = np.random.default_rng(0).normal(size=10_000)
@@ -28,5 +28,5 @@ def error_of_median(draws: np.ndarray) -> Any:
         1.3
     """
     quarter, three = np.percentile(draws, [25, 75], axis=0)
-    # Quartiles of a normal quantity are 1.349 deviations apart, and its median scatters √(π/2) as much as the mean.
+    # Normal quartiles are 1.349 standard deviations apart; the normal median has √(π/2) times the error of the mean.
     return (three - quarter) / 1.349 * np.sqrt(np.pi / 2 / len(draws))

@@ -1,4 +1,4 @@
-"""Tolerances of means over draws: what chance may explain is no disagreement, and what it could hide is not judged."""
+"""Tolerances of averages over draws that allow for their sampling error."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from numpy.typing import ArrayLike
 
 __all__ = ["WORTH", "within_chance"]
 
-WORTH = 0.5  # a tolerance that would let half or twice the prediction pass judges nothing
+WORTH = 0.5  # relative tolerance from which a comparison is meaningless
 _DEVIATIONS = 3
+_REASON = "three standard errors of the average over draws, plus the error of the theory"
 
 
 def within_chance(
     predicted: xr.Dataset, standard_errors: Mapping[str, ArrayLike], *, beside: float = 0.0
 ) -> xr.Dataset:
-    """The prediction with tolerances of at least three standard errors; what could then not be judged is left out.
+    """The prediction with tolerances of at least three standard errors, without quantities that are too uncertain.
 
     Args:
         predicted: A record with tolerances.
-        standard_errors: Of the observed means, by the name of the quantity, in its shape.
-        beside: Error of the theory, relative, that is added.
+        standard_errors: Standard errors of the observed averages, by name of the quantity, in its shape.
+        beside: Relative error of the theory, which is added.
 
     Example:
         >>> predicted = xr.Dataset({"loss": ("samples", [2.0, 1.0])}, attrs={"loss_tolerance": 0.01})
@@ -41,6 +42,6 @@ def within_chance(
             predicted = predicted.drop_vars(name)
             continue
         wider = {at: limit for at, limit in limits.items() if limit > predicted.attrs.get(at, 0.0)}
-        reasons = {f"{at}_reason": "three standard errors of the mean, beside the error of the theory" for at in wider}
+        reasons = {f"{at}_reason": _REASON for at in wider}
         predicted = predicted.assign_attrs(wider | reasons)
     return predicted

@@ -1,4 +1,4 @@
-"""Linear models on given features: their gradient flow from zero, and what a training set makes of them in the end."""
+"""Linear models on given features: their gradient flow from zero, and their fits at the end of training."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _NOISE_DRAWS = 40
 
 
 class RidgeFit(NamedTuple):
-    """What one training set teaches kernel ridge regression, in the mean over the noise of its labels.
+    """The fit of kernel ridge regression to one training set, averaged over the label noise.
 
     Attributes:
         test_loss: ½ E(f̂ − f*)², on all inputs.
         training_loss: ½ of the mean square error on the noisy labels.
         coefficients: Learned coefficients of the modes, shape (k,).
-        learned_fraction: The part of each mode that would be learned of it as a target, shape (k,).
+        learned_fraction: The fraction that would be learned of each mode as a target, shape (k,).
     """
 
     test_loss: Any
@@ -49,7 +49,7 @@ class RidgeFit(NamedTuple):
 
 
 def train_from_zero(features: np.ndarray, labels: np.ndarray, times: np.ndarray, **options: Any) -> xr.Dataset:
-    """The gradient flow of a linear model on features (n, p), with labels (n, c), from weights of zero.
+    """The gradient flow of a linear model on features (n, p) with labels (n, c), from zero weights.
 
     Returns:
         The record of the flow with `weights` over time, target and feature.
@@ -74,14 +74,14 @@ def train_from_zero(features: np.ndarray, labels: np.ndarray, times: np.ndarray,
 def train_all_layers(
     network: Any, inputs: np.ndarray, targets: np.ndarray, samples: int, *, recorded: np.ndarray, **options: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Features and outputs on all inputs, at these steps of training on the first of them; `options` of `descend`."""
+    """Features and outputs on all inputs, at the recorded steps of training on the first `samples` of them."""
     run = descend(
         network,
         Task(inputs[:samples], targets[:samples]),
         steps=int(recorded[-1]),
         record_steps=recorded,
         statistics={"features": (_features, ("sample", "feature")), "outputs": (_outputs, ("sample", "target"))},
-        # Given to the compiled program and no part of it.
+        # An argument of the compiled program rather than a constant in it.
         reference=Task(inputs, targets),
         **options,
     )
@@ -89,13 +89,13 @@ def train_all_layers(
 
 
 def train_last_layer(network: Any, features: np.ndarray, targets: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The outputs (times, n, c) on features (n, p), the first of which have targets, by gradient flow of what is last.
+    """The outputs (times, n, c) on features (n, p) during gradient flow of the last layer.
 
     Args:
-        network: Has `classifier` and `classifier_bias`, the start.
-        features: Those of training first.
-        targets: Of training, shape (m, c).
-        times: Increasing, from zero.
+        network: A network with the initial `classifier` and `classifier_bias`.
+        features: Features, training samples first.
+        targets: Targets of the training samples, shape (m, c).
+        times: Increasing times, from zero.
     """
     layer = eqx.tree_at(
         lambda layer: (layer.weights, layer.biases),
@@ -123,7 +123,7 @@ def ridge_fit(
         intensity: ρ_k, shape (k,).
         target: Coefficients of the target, shape (k,).
         ridge: δ ≥ 0; zero for the limit of no ridge.
-        noise_variance: σ² of the labels, over which the mean is taken exactly.
+        noise_variance: Variance σ² of the label noise, over which the fit is averaged exactly.
 
     Example:
         >>> ridge_fit(np.eye(2), np.ones(2), np.ones(2), ridge=1.0, noise_variance=0.0).coefficients
@@ -149,7 +149,7 @@ def ridge_fit(
 
 
 def averaged(fits: Sequence[RidgeFit], *, median: bool) -> tuple[RidgeFit, RidgeFit, RidgeFit]:
-    """The mean, or the median, of fits to several training sets, its standard error, and their standard deviation.
+    """The mean or median of fits to several training sets, its standard error, and the standard deviation of the fits.
 
     Example:
         >>> fits = [RidgeFit(each, each, np.array([each]), np.ones(1)) for each in (1.0, 3.0)]
@@ -164,7 +164,7 @@ def averaged(fits: Sequence[RidgeFit], *, median: bool) -> tuple[RidgeFit, Ridge
 
 
 def least_norm(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """The weights of least norm that fit labels (n, c) exactly, shape (p, c), where gradient flow from zero ends.
+    """The minimum-norm weights that fit labels (n, c) exactly, shape (p, c): the end of gradient flow from zero.
 
     Example:
         >>> least_norm(np.array([[3.0, 4.0]]), np.array([[5.0]])).ravel().round(6)
@@ -174,13 +174,13 @@ def least_norm(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def exactly_learned(features: np.ndarray) -> np.ndarray:
-    """The share of each mode that the fit of least norm learns of it as a target, ρ_k e_kᵀ K⁻¹ e_k.
+    """The fraction of each mode that the minimum-norm fit learns, with the mode as target: ρ_k e_kᵀ K⁻¹ e_k.
 
     Args:
-        features: √ρ_k e_k, of full rank on fewer samples than modes, shape (…, n, p).
+        features: √ρ_k e_k, of full rank, with fewer samples than modes, shape (…, n, p).
 
     Returns:
-        Shape (…, p); they add up to n.
+        Fractions that sum to n, shape (…, p).
 
     Example:
         >>> exactly_learned(np.array([[3.0, 4.0]])).round(2)
@@ -191,7 +191,7 @@ def exactly_learned(features: np.ndarray) -> np.ndarray:
 
 
 def noise_power(modes: int, samples: int, draw: np.random.Generator) -> float:
-    """Median power over 40 draws of the fits of least norm to noise of variance one, with sine modes of one intensity.
+    """Median mean square, over 40 draws, of minimum-norm fits to noise of variance one, with equal sine modes.
 
     Example:
         >>> noise_power(200, 10, np.random.default_rng(0)) < 0.2

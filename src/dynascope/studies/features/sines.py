@@ -1,4 +1,4 @@
-"""Sines on the unit interval, the modes of functions of one place, and noisy samples of such functions."""
+"""Sine modes on the unit interval, and noisy samples of functions of these modes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sines(x: Float[np.ndarray, " n"], modes: int) -> Float[np.ndarray, "n p"]:
 
 
 def centres(count: int) -> Float[np.ndarray, " count"]:
-    """The middles of equal parts of the unit interval.
+    """The centres of equal parts of the unit interval.
 
     Example:
         >>> centres(2).tolist()
@@ -33,7 +33,7 @@ def centres(count: int) -> Float[np.ndarray, " count"]:
 
 
 def points_apart(count: int, draw: np.random.Generator) -> Float[np.ndarray, " count"]:
-    """Points that are well apart, also from each other's mirror images, at which all sines are opposite.
+    """Points that are well separated, also from each other's mirror images, where all sines have the opposite sign.
 
     Example:
         >>> x = points_apart(4, np.random.default_rng(0))
@@ -45,11 +45,11 @@ def points_apart(count: int, draw: np.random.Generator) -> Float[np.ndarray, " c
 
 
 class Samples(NamedTuple):
-    """What a linear model is trained on.
+    """Features and noisy labels of a linear model.
 
     Attributes:
-        features: √ρ_k e_k at random places, shape (n, p).
-        labels: Of each target, with noise of its own, shape (n, targets).
+        features: √ρ_k e_k at random positions, shape (n, p).
+        labels: Labels of each target, with independent noise, shape (n, targets).
     """
 
     features: Float[np.ndarray, "n p"]
@@ -58,13 +58,13 @@ class Samples(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class NoisySines:
-    """Targets of sine modes, noisy samples of them, and what of them a linear model has learned.
+    """Targets of sine modes, their noisy samples, and the learned fraction and test loss of a linear model.
 
     Attributes:
         samples: Number n of samples in a draw.
-        intensity: ρ_k of the features, shape (p,).
+        intensity: Intensities ρ_k of the features, shape (p,).
         targets: Coefficients of the targets, shape (targets, p).
-        noise_variance: Variance of the noise in the labels.
+        noise_variance: Variance of the label noise.
 
     Example:
         >>> task = NoisySines(4, np.ones(2), np.eye(2), noise_variance=0.0)
@@ -79,20 +79,20 @@ class NoisySines:
 
     @property
     def root(self) -> Float[np.ndarray, " p"]:
-        """√ρ_k, by which weights become coefficients."""
+        """√ρ_k, the factor from weights to coefficients."""
         return np.sqrt(self.intensity)
 
     def draw(self, *seed: int) -> Samples:
-        """Samples at random places."""
+        """Samples at random positions."""
         draw = np.random.default_rng(seed)
         basis = sines(draw.uniform(size=self.samples), len(self.intensity))
         noise = np.sqrt(self.noise_variance) * draw.normal(size=(self.samples, len(self.targets)))
         return Samples(basis * self.root, basis @ self.targets.T + noise)
 
     def learned_fraction(self, coefficients: Float[np.ndarray, "... targets p"]) -> Float[np.ndarray, "... targets"]:
-        """The part of each target in functions of these coefficients, shape (targets, p)."""
+        """The learned fraction of each target, for functions with these coefficients."""
         return np.sum(coefficients * self.targets, axis=-1) / np.sum(self.targets**2, axis=-1)
 
     def test_loss(self, coefficients: Float[np.ndarray, "... targets p"]) -> Float[np.ndarray, "... targets"]:
-        """½E(f − f*)² on all places, without noise."""
+        """½E(f − f*)² over all positions, without noise."""
         return np.sum((coefficients - self.targets) ** 2, axis=-1) / 2

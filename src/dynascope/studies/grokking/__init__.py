@@ -1,1 +1,1 @@
-"""Studies of grokking: generalisation long after the training samples are fitted."""
+"""Studies of grokking: generalisation long after a network has fitted its training samples."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import DivergenceError, InputError
+from dynascope.studies.features.feature_metrics.experiment import Experiment
 from dynascope.studies.features.feature_metrics.study import FeatureMetrics
 
 JUDGED = ("loss", "test_loss", "accuracy", "kappa_cka", "effective_dimension_utilization", "utilization")
@@ -13,7 +14,7 @@ JUDGED = ("loss", "test_loss", "accuracy", "kappa_cka", "effective_dimension_uti
 
 def drawn(seed: int, **fields):
     draw = np.random.default_rng(seed)
-    # Sizes stay, so that one program serves all.
+    # All tests have the same sizes, so that one program serves all.
     chosen = {
         "learning_rate": float(draw.uniform(0.05, 0.3)),
         "weight_decay": float(draw.uniform(0, 2e-3)),
@@ -25,7 +26,7 @@ def drawn(seed: int, **fields):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("data", ["heaviside", "digits"])
-def test_theory_and_experiment_agree_at_random_fields(data):
+def test_theory_and_training_agree_for_random_fields(data):
     study = drawn(3, data=data)
     tree = study.run()
     checks = tree.checks
@@ -34,19 +35,19 @@ def test_theory_and_experiment_agree_at_random_fields(data):
     observed = tree.observed
     for name in JUDGED:
         assert np.ptp(observed[name].to_numpy(), axis=0).max() > 0, name
-    # Both trainings start alike, and part.
+    # Both ways of training start at the same values and separate.
     for name in ("kappa_cka", "test_loss"):
         full, alone = observed[f"full_{name}"].to_numpy(), observed[name].to_numpy()
         assert full[0] == pytest.approx(alone[0], rel=1e-9)
         assert abs(full[-1] - alone[-1]) > 1e-3 * abs(alone[-1])
-    # On the grid the modes are orthonormal, and their shares are shares.
+    # On the grid the modes are orthonormal, so that their shares sum to at most one.
     if data == "heaviside":
         assert np.all(observed["full_cumulative_utilization"] < 1 + 1e-9)
     kappas = np.array([observed["kappa_cka"][-1], observed["full_kappa_cka"][-1]])
     assert (observed["regime"] == "minimum features").to_numpy().tolist() == (kappas < 0.1).tolist()
     ends = observed["end_kappa_cka"].to_numpy()
     np.testing.assert_array_equal(ends[0], kappas)
-    # Other starts are other networks.
+    # Other seeds give other networks.
     assert np.ptp(ends, axis=0).min() > 1e-3
 
 
@@ -60,7 +61,7 @@ def test_theory_and_experiment_agree_at_random_fields(data):
         ([0.5, 0.1], [0.0, 0.2], "undecided"),
     ],
 )
-def test_full_training_must_come_to_few_features_from_every_start(monkeypatch, alone, full, verdict):
+def test_both_claims_about_kappa_decide_the_verdict(monkeypatch, alone, full, verdict):
     study, claimed = FeatureMetrics(**FeatureMetrics.tiny), FeatureMetrics.claimed
     ends = {"end_kappa_cka": (("seed", "run"), np.transpose([alone, full])), "fitted": ("seed", [True, True])}
     monkeypatch.setattr(FeatureMetrics, "claimed", lambda self, found: claimed(self, {**found, **ends}))
@@ -69,16 +70,16 @@ def test_full_training_must_come_to_few_features_from_every_start(monkeypatch, a
     assert tree.quantities == {}
 
 
-def test_the_prediction_takes_a_path_that_can_be_wrong():
+def test_the_predicted_loss_and_features_change_during_training():
     study = FeatureMetrics(**FeatureMetrics.tiny)
     predicted = study.predict()
-    # From the start to the end the last layer learns, and uses other features.
+    # The last layer learns, and uses other features at the end.
     assert predicted["loss"][-1] < 0.95 * predicted["loss"][0]
     assert np.ptp(predicted["kappa_cka"].to_numpy()) > 0.1
 
 
-def test_held_out_digits_are_others_and_classes_are_balanced():
-    inputs, targets = FeatureMetrics(samples=100)._data
+def test_held_out_digits_are_different_and_classes_are_balanced():
+    inputs, targets = Experiment(FeatureMetrics(samples=100)).data
     assert inputs.shape == (200, 64)
     np.testing.assert_array_equal(targets[:100].sum(axis=0), 10)
     np.testing.assert_array_equal(targets[100:].sum(axis=0), 10)
@@ -102,27 +103,27 @@ def test_held_out_digits_are_others_and_classes_are_balanced():
         ("seed", -1),
     ],
 )
-def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(field, value):
+def test_a_field_out_of_range_is_rejected_by_name(field, value):
     with pytest.raises(InputError) as refusal:
         FeatureMetrics(**{**FeatureMetrics.tiny, field: value})
     assert refusal.value.argument == field
 
 
-def test_there_are_not_more_digits_than_there_are():
+def test_more_digits_than_exist_are_rejected():
     with pytest.raises(InputError, match="20 to 870"):
         FeatureMetrics(samples=900)
 
 
 @pytest.mark.slow
-def test_training_that_has_not_come_to_its_end_decides_nothing():
-    # Ends at four fifths of its first loss, with κ far above the threshold.
+def test_unfinished_training_leaves_the_claims_undecided():
+    # The loss ends at four fifths of its initial value, with κ far above the threshold.
     tree = dataclasses.replace(drawn(3, data="digits"), learning_rate=0.1, threshold=0.04).run()
     assert not tree.observed["fitted"].any()
     assert tree.verdict.outcome == "undecided"
 
 
 @pytest.mark.slow
-def test_a_network_that_dies_has_diverged():
+def test_a_dead_network_raises_divergence():
     dead = {"data": "digits", "width": 8, "learning_rate": 0.7, "steps": 50, "batch_size": 10, "times": 6, "seed": 24}
     with pytest.raises(DivergenceError, match="came to ignore its inputs"):
         FeatureMetrics(**FeatureMetrics.tiny | dead).run()

@@ -11,7 +11,7 @@ Learnability = find_study("learnability")
 
 def drawn(seed: int, **fields):
     draw = np.random.default_rng(seed)
-    # Two numbers of samples and as many modes in every test, so that one program serves all.
+    # All tests have the same numbers of samples and modes, so that one program serves all.
     chosen = {
         "samples": sorted(draw.choice(np.arange(30, 100), size=2, replace=False).tolist()),
         "modes": 120,
@@ -27,13 +27,13 @@ def drawn(seed: int, **fields):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_theory_and_experiment_agree_at_random_fields(seed):
+def test_theory_and_training_agree_for_random_fields(seed):
     tree = drawn(seed).run()
     assert tree.verdict.outcome == "agree", tree.verdict.sentence
 
 
 @pytest.mark.slow
-def test_they_agree_without_ridge_below_and_above_the_number_of_modes():
+def test_theory_and_training_agree_without_ridge_on_both_sides_of_the_number_of_modes():
     tree = Learnability(samples=[40, 200], modes=120, ridge=0.0, draws=150).run()
     assert tree.verdict.outcome == "agree", tree.verdict.sentence
     assert "training_loss" not in tree.observed
@@ -41,11 +41,11 @@ def test_they_agree_without_ridge_below_and_above_the_number_of_modes():
 
 
 @pytest.mark.slow
-def test_the_median_of_the_sine_basis_agrees_roughly_and_says_so():
+def test_the_median_for_sine_features_agrees_within_a_wider_tolerance():
     tree = Learnability(samples=[40, 90], modes=120, basis="sine", draws=100).run()
     assert tree.verdict.outcome == "agree", tree.verdict.sentence
     agreement = tree.quantities
-    assert "beside the error of the theory" in agreement["loss"].reason
+    assert "plus the error of the theory" in agreement["loss"].reason
     assert 0.3 < agreement["loss"].tolerance < 0.5
     assert "median" in tree.setup["description"][1]
 
@@ -60,7 +60,7 @@ def test_strong_modes_are_learned_from_fewer_samples():
     assert np.all(np.diff(learned, axis=1) < 0)
 
 
-def test_a_wrong_spectrum_refutes_it():
+def test_a_wrong_spectrum_disagrees():
     study = Learnability(**Learnability.tiny)
     other = Learnability(**Learnability.tiny, exponent=1.4)
     tree = study.compare(study.observe(), study.judged(other.predict()))
@@ -80,13 +80,13 @@ def test_a_wrong_spectrum_refutes_it():
         ("seed", -1),
     ],
 )
-def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(field, value):
+def test_a_field_out_of_range_is_rejected_by_name(field, value):
     with pytest.raises(InputError) as refusal:
         Learnability(**Learnability.tiny | {field: value})
     assert refusal.value.argument == field
 
 
-def test_an_infinite_error_is_refused():
+def test_an_infinite_error_is_rejected():
     with pytest.raises(InputError, match="number of modes"):
         Learnability(samples=[50], modes=50, ridge=0.0)
 
@@ -95,25 +95,25 @@ def test_an_infinite_error_is_refused():
 @pytest.mark.parametrize(
     "fields",
     [
-        # Weak modes that one draw learns by chance, and errors that small ridges leave.
+        # Weak modes that a draw learns by chance, and errors of small ridges.
         {"samples": [108, 214], "modes": 215, "exponent": 3.25, "target_exponent": 0.16, "ridge": 0.0754, "draws": 100},
         {"samples": [87, 95], "modes": 10, "ridge": 0.0065, "noise_variance": 0.0, "draws": 20},
     ],
 )
-def test_chance_is_no_disagreement(fields):
+def test_sampling_error_is_no_disagreement(fields):
     tree = Learnability(**fields).run()
     assert tree.verdict.outcome == "agree", tree.verdict.sentence
     assert all(each.tolerance < 0.5 for each in tree.quantities.values())
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.0534])
-def test_a_ridge_that_leaves_hardly_a_label_unfitted_is_refused_on_a_line(ridge):
+def test_a_small_ridge_is_rejected_for_sine_features(ridge):
     with pytest.raises(InputError) as refusal:
         Learnability(samples=[16, 94], modes=372, target_exponent=1.95, ridge=ridge, basis="sine")
     assert refusal.value.argument == "ridge"
 
 
-def test_a_target_that_hardly_falls_is_refused_on_a_line():
+def test_a_slowly_decaying_target_is_rejected_for_sine_features():
     fields = {"samples": [40], "modes": 120, "basis": "sine"}
     assert Learnability(**fields, target_exponent=0.7)
     with pytest.raises(InputError) as refusal:
@@ -121,7 +121,7 @@ def test_a_target_that_hardly_falls_is_refused_on_a_line():
     assert refusal.value.argument == "target_exponent"
 
 
-def test_where_no_error_is_left_there_is_nothing_to_compare():
+def test_a_vanishing_error_is_rejected():
     with pytest.raises(InputError) as refusal:
         Learnability(samples=[81], modes=39, ridge=0.0, noise_variance=0.0)
     assert refusal.value.argument == "noise_variance"

@@ -15,7 +15,7 @@ def predicted():
 
 
 @pytest.mark.slow
-def test_both_fit_the_points_and_one_by_low_modes_the_other_by_high_ones(predicted):
+def test_one_model_fits_with_low_modes_and_the_other_with_high_modes(predicted):
     assert np.all(predicted["loss"][:, -1] < 1e-10 * predicted["loss"][:, 0])
     mean_mode = (predicted["utilization"] * predicted["mode"]).sum("mode")
     assert float(mean_mode[0]) < 4 < 7 < float(mean_mode[1])
@@ -31,21 +31,21 @@ def test_the_fits_go_through_the_points(predicted):
 
 
 def test_on_the_population_the_most_intense_modes_are_learned_first(predicted):
-    # When each mode has been learned by half.
+    # Time at which half of each mode has been learned.
     half = np.argmax(predicted["population_coefficients"].to_numpy() > 0.5, axis=1)
     assert np.all(np.diff(half[0]) >= 0)
     assert np.all(np.diff(half[1]) <= 0)
     assert np.all(np.ptp(half, axis=1) > 20)
 
 
-def test_the_shares_of_the_modes_add_up_to_the_number_of_points_in_every_draw():
+def test_learnabilities_sum_to_the_number_of_points():
     for draws in (1, 7):
         study = LinearInductiveBias(draws=draws)
         np.testing.assert_allclose(np.sum(study._mean_learnability(), axis=1), study.samples, rtol=1e-10)
 
 
-def test_theory_is_near_the_mean_learnability_at_four_points_already(predicted):
-    # Asymptotic, for features as if Gaussian: a tenth and a little more at n = 4 on a line.
+def test_theory_approximates_the_mean_learnability_for_four_points(predicted):
+    # The theory is asymptotic and assumes Gaussian features: its error at n = 4 on a line is a little over a tenth.
     np.testing.assert_allclose(LinearInductiveBias()._mean_learnability(), predicted["learnability"], atol=0.13)
 
 
@@ -59,7 +59,7 @@ def test_theory_is_near_the_mean_learnability_at_four_points_already(predicted):
         ("seed", -1),
     ],
 )
-def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(field, value):
+def test_a_field_out_of_range_is_rejected_by_name(field, value):
     with pytest.raises(InputError) as refusal:
         LinearInductiveBias(**{field: value})
     assert refusal.value.argument == field

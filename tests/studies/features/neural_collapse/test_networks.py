@@ -15,7 +15,7 @@ def networks(**fields):
 
 
 @pytest.mark.slow
-def test_networks_are_measured_with_every_kind_of_labels():
+def test_networks_are_measured_for_every_kind_of_labels():
     study = networks(networks=("mlp",), samples=80, width=12, steps=20, batch_size=20)
     measured = study.measure()
     for name in ("loss", "nc1", "nc2_angle", "nc2_norm", "nc3", "nc4", "kappa_cka", "effective_dimension"):
@@ -24,7 +24,7 @@ def test_networks_are_measured_with_every_kind_of_labels():
         assert values.shape == (1, 4, 2, len(study.recorded))
         assert np.isfinite(values).all()
         assert (values >= 0).all()
-    # One start, whose features do not depend on the labels.
+    # The initial features do not depend on the labels.
     first = measured["network_effective_dimension"][1][0, :, 0, 0]
     np.testing.assert_allclose(first[:3], first[0], rtol=1e-12)
     accuracy = measured["network_accuracy"][1][0, 0, 0]

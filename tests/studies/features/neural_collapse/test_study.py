@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.studies.features.neural_collapse.claims import collapse_claims, judged_claims
 from dynascope.studies.features.neural_collapse.networks import CollapsingNetworks
 from dynascope.studies.features.neural_collapse.study import NeuralCollapse
 from dynascope.studies.features.relabelled_digits import LABELS
@@ -11,7 +12,7 @@ from dynascope.studies.features.relabelled_digits import LABELS
 
 def drawn(seed: int):
     draw = np.random.default_rng(seed)
-    # Unequal classes; as many of them, samples, features, starts and times as in the tiny study, whose programs serve.
+    # Unequal classes; all counts are those of the tiny study, whose compiled programs are reused.
     first, second = np.sort(draw.choice(np.arange(1, 12), size=2, replace=False)).tolist()
     return NeuralCollapse(
         class_sizes=[first, second - first, 12 - second],
@@ -29,25 +30,25 @@ def drawn(seed: int):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
-def test_theory_and_experiment_agree_at_random_fields(seed):
+def test_theory_and_training_agree_for_random_fields(seed):
     tree = drawn(seed).run()
     assert tree.verdict.outcome == "agree", tree.verdict.sentence
-    # By then everything has been learned; otherwise agreement would be cheap.
+    # Everything has been learned by then; otherwise agreement would mean little.
     loss = tree.observed["loss"].to_numpy()
     assert loss[-1] < 1e-6 * loss[0]
 
 
-def test_without_networks_nothing_is_trained_on_digits():
+def test_no_network_is_trained_without_networks_or_labels():
     for fields in ({"networks": []}, {"labels": []}):
-        assert NeuralCollapse(**fields)._networks.measure() == {}
+        assert NeuralCollapse(**fields).part(CollapsingNetworks).measure() == {}
     assert not any(name.startswith("network") for name in NeuralCollapse.tolerance)
 
 
 @pytest.mark.slow
-def test_the_figures_show_the_networks_where_there_are_any():
+def test_the_figures_show_trained_networks():
     networks = {"networks": ["mlp"], "labels": ["true labels"], "samples": 50, "width": 6, "steps": 5, "batch_size": 10}
     tree = NeuralCollapse(**NeuralCollapse.tiny | networks | {"starts": 2, "learning_rate": 1e-6}).run()
-    # Networks that hardly move learn no labels.
+    # Networks that hardly change learn no labels.
     assert tree.claims == {"mlp, true labels": "undecided"}
     assert [chart.variables[0] for chart in tree.charts] == [
         "network_nc1",  # with the other measures
@@ -77,7 +78,7 @@ def test_the_figures_show_the_networks_where_there_are_any():
         ("seed", -1),
     ],
 )
-def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(field, value):
+def test_a_field_out_of_range_is_rejected_by_name(field, value):
     with pytest.raises(InputError) as refusal:
         NeuralCollapse(**{**NeuralCollapse.tiny, "networks": ["mlp"], "starts": 2, field: value})
     assert refusal.value.argument == field
@@ -85,7 +86,7 @@ def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(field, v
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("end", "verdict"), [(0.01, "agree"), (0.5, "disagree")])
-def test_networks_that_do_not_collapse_refute_the_claim(monkeypatch, end, verdict):
+def test_the_collapse_of_networks_decides_the_verdict(monkeypatch, end, verdict):
     measure = CollapsingNetworks.measure
 
     def collapsed(self):
@@ -102,25 +103,21 @@ def test_networks_that_do_not_collapse_refute_the_claim(monkeypatch, end, verdic
 
 
 def outcomes(labels, ends, accuracy=1.0):
-    study = NeuralCollapse(**NeuralCollapse.tiny | {"networks": ["mlp"], "labels": list(labels), "starts": 2})
     nc1 = np.ones((1, 2, 2, 3))
     nc1[0, 0, :, -1] = ends
-    axes = ("architecture", "run", "seed", "step")
-    measured = {"network_nc1": (axes, nc1), "network_accuracy": (axes, np.full(nc1.shape, accuracy))}
-    return [each.outcome for each in study._claims(measured)]
+    return [each.outcome for each in collapse_claims(["mlp"], labels, nc1, np.full(nc1.shape, accuracy))]
 
 
 @pytest.mark.parametrize(
     ("ends", "outcome"), [((0.010, 0.011), "holds"), ((0.50, 0.55), "does not hold"), ((0.01, 0.5), "undecided")]
 )
-def test_classes_collapse_where_their_spread_falls_to_a_tenth(ends, outcome):
+def test_classes_collapse_if_their_spread_falls_to_a_tenth(ends, outcome):
     assert outcomes(LABELS[2:], ends) == [outcome, "does not hold"]
 
 
-def test_collapse_is_not_due_before_the_labels_are_learned():
+def test_collapse_is_undecided_if_the_labels_are_not_learned():
     assert outcomes(LABELS[2:], (0.010, 0.011), accuracy=0.98) == ["undecided", "undecided"]
 
 
-def test_a_regression_is_shown_and_decides_nothing():
-    study = NeuralCollapse(networks=["mlp"], labels=list(LABELS[2:]))
-    assert study.judged_claims == ("mlp, 100 % random labels",)
+def test_a_regression_does_not_decide_the_verdict():
+    assert judged_claims(["mlp"], LABELS[2:]) == ("mlp, 100 % random labels",)

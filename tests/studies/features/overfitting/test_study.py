@@ -13,7 +13,7 @@ Overfitting = find_study("overfitting")
 def drawn(seed: int):
     draw = np.random.default_rng(seed)
     strong = int(draw.integers(1, 6))
-    # Samples and modes stay, so that one program serves all.
+    # All tests have the same numbers of samples and modes, so that one program serves all.
     return Overfitting(
         samples=40,
         modes=400,
@@ -32,10 +32,10 @@ def drawn(seed: int):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_theory_and_experiment_agree_at_random_fields(seed):
+def test_theory_and_training_agree_for_random_fields(seed):
     tree = drawn(seed).run()
     assert tree.verdict.outcome == "agree", tree.verdict.sentence
-    # By then the noise has been fitted, but for near-coincident samples; otherwise agreement would be cheap.
+    # The noise has been fitted by then, except at nearly coincident samples; otherwise agreement would mean little.
     loss = tree.observed["loss"]
     assert float((loss[:, -1] / loss[:, 0]).max()) < 0.02
 
@@ -49,10 +49,10 @@ def test_theory_and_experiment_agree_at_random_fields(seed):
         {"samples": 113, "modes": 152, "strong_modes": 7},
     ],
 )
-def test_few_samples_loud_noise_and_short_tails_are_no_disagreement(fields):
+def test_theory_and_training_agree_for_few_samples_strong_noise_and_short_tails(fields):
     tree = Overfitting(**fields, trained=1, draws=150, times=12, positions=20).run()
     assert tree.verdict.outcome == "agree", tree.verdict.sentence
-    # As many modes as samples make the fits of single draws anything.
+    # With nearly as many samples as modes, single draws scatter too much to be judged.
     assert ("learnability" in tree.quantities) is (fields["samples"] < fields["modes"] / 2)
 
 
@@ -62,7 +62,7 @@ def predicted():
 
 
 @pytest.mark.slow
-def test_both_fit_the_noise_and_only_the_benign_one_is_right(predicted):
+def test_both_runs_fit_the_noise_and_only_the_benign_one_generalises(predicted):
     loss, test_loss = predicted["loss"].to_numpy(), predicted["test_loss"].to_numpy()
     assert np.all(loss[:, -1] < 1e-3 * loss[:, 0])
     assert test_loss[0, -1] < 0.1 * test_loss[0, 0]
@@ -71,14 +71,14 @@ def test_both_fit_the_noise_and_only_the_benign_one_is_right(predicted):
 
 
 @pytest.mark.slow
-def test_the_parts_add_up_to_the_function_and_the_benign_signal_is_in_the_strong_part(predicted):
+def test_the_parts_sum_to_the_function_and_the_strong_part_holds_the_benign_target(predicted):
     whole, strong, tail = (predicted[name].to_numpy() for name in ("fitted", "strong_part", "tail_part"))
     np.testing.assert_allclose(whole, strong + tail, atol=1e-12)
     assert np.corrcoef(strong[0], np.sin(2 * np.pi * centres(Overfitting().positions)))[0, 1] > 0.98
 
 
 @pytest.mark.slow
-def test_the_signal_is_fitted_in_the_window_and_with_the_printed_tail_there_is_none(predicted):
+def test_only_the_corrected_tail_has_a_window_in_which_the_signal_alone_is_fitted(predicted):
     times = predicted["time"].to_numpy()
     window = np.argmin(np.abs(times - 10))
     learned, loss = (predicted[name].to_numpy()[0] for name in ("learned_fraction", "loss"))
@@ -101,7 +101,7 @@ def test_the_signal_is_fitted_in_the_window_and_with_the_printed_tail_there_is_n
         ("seed", -1),
     ],
 )
-def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(field, value):
+def test_a_field_out_of_range_is_rejected_by_name(field, value):
     with pytest.raises(InputError) as refusal:
         Overfitting(**{field: value})
     assert refusal.value.argument == field

@@ -26,9 +26,9 @@ def largest_errors(study) -> tuple[float, float]:
     tree = study.run()
     assert tree.verdict.outcome == "agree", tree.verdict.sentence
     observed, predicted = tree.observed, tree.predicted
-    # What counts as after the fit, by the bound of theory, is so for the network that was trained:
+    # After the predicted fitting time, the trained network has indeed fitted:
     fitted = observed["loss"].sel(time=predicted["time"]) / observed["loss"].isel(time=0)
-    # 1e-4, and what of the loss the lag keeps up.
+    # 1e-4 plus the loss that the lag keeps up.
     assert float(fitted.max()) < 1e-3
     return (
         float(abs(tree.residual["test_error_residual"]).max()),
@@ -38,14 +38,14 @@ def largest_errors(study) -> tuple[float, float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_random_data_grok_when_and_as_predicted(seed):
+def test_grokking_matches_theory_for_random_data(seed):
     curve, time = largest_errors(drawn(seed))
     assert curve < 0.02
     assert time < 0.03
 
 
 @pytest.mark.slow
-def test_the_predicted_curve_holds_from_when_the_trained_network_has_fitted():
+def test_the_predicted_curve_holds_once_the_network_has_fitted():
     study = drawn(1)
     observed = study.observe()
     for scale in study.scales:
@@ -61,14 +61,14 @@ def test_the_predicted_curve_holds_from_when_the_trained_network_has_fitted():
             scale=scale,
             weight_decay=study.weight_decay,
         ).test_error
-        # Earlier than the bound by which the study counts it as fitted.
+        # Earlier than the predicted fitting time.
         assert float(after["time"][0]) < study._fitted
         assert float(abs(after["test_error"] - expected).max()) < 0.02
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "sizes"), [(4, (20, 50, 1))])
-def test_random_data_of_other_sizes_grok_when_and_as_predicted(seed, sizes):
+def test_grokking_matches_theory_for_other_sizes(seed, sizes):
     curve, time = largest_errors(drawn(seed, **dict(zip(("samples", "inputs", "relevant"), sizes, strict=True))))
     assert curve < 0.02
     assert time < 0.03
@@ -78,13 +78,13 @@ def test_random_data_of_other_sizes_grok_when_and_as_predicted(seed, sizes):
 def test_the_test_error_falls_long_after_the_loss():
     observed = dataclasses.replace(drawn(1), scales=[1.0, 2.0, 4.0]).observe()
     assert np.all(observed["delay"] > 100)
-    # A twice larger start: ln 2 over the decay, up to the recording interval.
+    # Doubling the initial weights delays grokking by ln 2 over the weight decay, up to the recording interval.
     shift = np.diff(observed["grokking_time"]) * drawn(1).weight_decay
     assert shift == pytest.approx(np.log(2), rel=0.02)
 
 
 @pytest.mark.slow
-def test_theory_at_another_decay_is_refuted():
+def test_theory_with_another_weight_decay_disagrees():
     study = drawn(2)
     predicted = study.judged(dataclasses.replace(study, weight_decay=1.05 * study.weight_decay).predict())
     assert study.compare(study.observe(), predicted).verdict.outcome == "disagree"
@@ -106,7 +106,7 @@ def test_theory_at_another_decay_is_refuted():
         ("seed", {"seed": -1}),
     ],
 )
-def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
+def test_a_field_out_of_range_is_rejected_by_name_before_training(monkeypatch, argument, change):
     name = "dynascope.studies.grokking.grokking_diagonal.study.observe"
     monkeypatch.setattr(name, lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:

@@ -19,14 +19,14 @@ RUNS = remedies(Dials(5.0, 3.0), weights=1.0, targets=30.0, inputs=0.01, outputs
     ("remedy", "dial", "value"),
     list(zip(TABLE[1:], Dials._fields[:4], (1.0, 30.0, 0.01, 0.1), strict=True)),
 )
-def test_each_remedy_turns_one_dial(remedy, dial, value):
+def test_each_remedy_changes_one_dial(remedy, dial, value):
     assert RUNS[remedy] == RUNS["default"]._replace(**{dial: value})
 
 
-def test_a_twin_has_the_same_product_of_dials_by_other_means():
+def test_a_twin_has_the_same_product_of_dials():
     assert set(RUNS) == {*TABLE, *TWINS}
     target, first, last = (RUNS[name] for name in TWINS)
-    # Outputs over targets is what a network has to learn; the decay goes with the square of both.
+    # The network learns the ratio of targets to outputs; the weight decay scales with their square.
     assert target.output / target.target == pytest.approx(1 / 30.0)
     assert target.decay == target.output**2 != 1
     assert first.input * first.first_layer == pytest.approx(0.01)
@@ -47,7 +47,7 @@ def test_claims_compare_each_remedy_with_the_default():
     assert (told["direction"][1][0], told["holds"][1][0]) == (-1, "holds")
 
 
-def test_runs_without_a_delay_leave_what_is_claimed_of_it_undecided():
+def test_claims_about_the_delay_of_runs_without_one_are_undecided():
     metrics = ("delay", "delay_decades", "kappa_before", "kappa_after", "test_kappa_before", "test_kappa_after")
     found = {name: {run: k + np.arange(2.0) for k, run in enumerate(TABLE[::-1])} for name in metrics}
     found["reached"] = {run: np.array([True, run != "input downscaling"]) for run in TABLE}

@@ -36,7 +36,7 @@ def test_dials_scale_inputs_outputs_and_targets():
 
 
 @pytest.mark.slow
-def test_the_optimiser_is_adam_on_loss_and_decay():
+def test_the_optimizer_is_adam_on_loss_and_weight_decay():
     draw = np.random.default_rng(1)
     whole = scaled(decay=0.1)
     ours, theirs = adam_with_decay(0.01), optax.chain(optax.add_decayed_weights(0.1), optax.adam(0.01))
@@ -58,7 +58,7 @@ def test_the_optimiser_is_adam_on_loss_and_decay():
 
 
 @pytest.mark.slow
-def test_a_layer_of_another_size_takes_steps_of_that_size():
+def test_a_scaled_layer_takes_scaled_steps():
     slopes = jax.tree.map(lambda leaf: np.ones(np.shape(leaf)), scaled())
     ours = adam_with_decay(0.01)
     step = jit(lambda whole: ours.update(slopes, ours.init(whole), whole)[0].network.weights[0])
@@ -67,7 +67,7 @@ def test_a_layer_of_another_size_takes_steps_of_that_size():
 
 
 @pytest.mark.slow
-def test_rows_of_weights_are_networks_again():
+def test_rows_of_weights_become_networks():
     whole = jax.tree.map(np.asarray, scaled())
     (read, _), inputs = STATISTICS["weights"], np.random.default_rng(3).normal(size=(20, 3))
     weights, outputs = jax.device_get(jit(lambda whole: (read(whole), whole.outputs(inputs)))(whole))

@@ -18,9 +18,9 @@ TINY = dict(GrokkingDigits.tiny)
 
 
 @pytest.mark.slow
-def test_theory_holds_of_dials_drawn_at_random():
+def test_checks_pass_for_random_dials():
     draw = np.random.default_rng(5)
-    # Sizes are those of the other tests, so that the program is compiled once.
+    # The sizes are those of the other tests, so that the program is compiled once.
     study = GrokkingDigits(
         **TINY
         | {
@@ -38,7 +38,7 @@ def test_theory_holds_of_dials_drawn_at_random():
     checks = tree.checks
     assert all(each.agrees for each in checks.values()), tree.verdict.sentence
     observed = tree.observed
-    # What was compared is not a network that stood still.
+    # The compared network has learned.
     assert float(observed["accuracy"].isel(step=-1).max()) > 0.5 > float(observed["accuracy"].isel(step=0).max())
     assert set(checks) == set(study.tolerance)
     assert list(tree.claims) == list(DECIDING)
@@ -51,7 +51,7 @@ def study():
 
 
 @pytest.mark.slow
-def test_a_twin_whose_decay_is_not_made_up_for_leaves_its_run(study):
+def test_a_twin_without_its_weight_decay_fails_the_check(study):
     wrong = dataclasses.replace(study)
     runs = dict(study._runs)
     name = "output and decay for target"
@@ -68,7 +68,7 @@ def test_a_twin_whose_decay_is_not_made_up_for_leaves_its_run(study):
 
 
 @pytest.mark.slow
-def test_a_twin_at_another_epsilon_leaves_its_run(study):
+def test_a_twin_with_another_epsilon_fails_the_check(study):
     wrong, name = dataclasses.replace(study), "output and decay for target"
 
     def at_one_epsilon(run, seed):
@@ -83,7 +83,7 @@ def test_a_twin_at_another_epsilon_leaves_its_run(study):
 
 
 @pytest.mark.slow
-def test_descent_by_the_slopes_themselves_is_refuted(study, monkeypatch):
+def test_plain_gradient_descent_fails_the_check(study, monkeypatch):
     def plain(learning_rate):
         def update(updates, state, params=None):
             return jax.tree.map(lambda slope: -learning_rate * slope, updates), state
@@ -97,7 +97,7 @@ def test_descent_by_the_slopes_themselves_is_refuted(study, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("default", "remedy", "verdict"), [(250, 60, "agree"), (60, 250, "disagree")])
-def test_a_remedy_must_shorten_the_delay(study, monkeypatch, default, remedy, verdict):
+def test_the_delay_of_the_remedies_decides_the_verdict(study, monkeypatch, default, remedy, verdict):
     recorded, runs = study._recorded[1:], iter(range(100))
     truth = experiment.grokking_delay
 
@@ -113,7 +113,7 @@ def test_a_remedy_must_shorten_the_delay(study, monkeypatch, default, remedy, ve
     assert tree.quantities == {}
 
 
-def test_weights_that_only_decay_follow_adam(study):
+def test_blank_weights_match_adam_on_weight_decay_alone(study):
     with jax.enable_x64(True):
         weight = study._trainings._network("default", 1).network.weights[0][study._task.blank].astype(float)
         first, adam = np.sqrt(np.mean(weight**2)), optax.adam(study.learning_rate)
@@ -132,8 +132,8 @@ def test_weights_that_only_decay_follow_adam(study):
     assert predicted.to_numpy()[1:4] == pytest.approx(np.array(sizes)[study._recorded[1:4] - 1], rel=1e-10)
 
 
-def test_blank_weights_vanish_at_the_rate_of_adam_however_small_the_decay(study):
-    # ε counts when λθ is near 1e-8.
+def test_blank_weights_vanish_at_the_rate_of_adam_for_any_weight_decay(study):
+    # ε matters if λθ is near 1e-8.
     one, other = (dataclasses.replace(study, weight_decay=decay).predict()["blank_weight"] for decay in (1e-4, 1e-2))
     assert float(abs(one - other).max()) < 0.01
     assert float(one.sel(run="default").isel(step=-1).max()) < 0.1
@@ -155,7 +155,7 @@ def test_blank_weights_vanish_at_the_rate_of_adam_however_small_the_decay(study)
         ({"data": "nowhere"}, "path"),
     ],
 )
-def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, fields, argument):
+def test_a_field_out_of_range_is_rejected_by_name_before_training(monkeypatch, fields, argument):
     monkeypatch.setattr(
         "dynascope.studies.grokking.grokking_digits.experiment.train_dialled",
         lambda *_, **__: pytest.fail("it was trained"),

@@ -23,23 +23,23 @@ RUNS = ModularRuns(
 )
 
 
-def test_each_seed_has_a_split_of_its_own():
+def test_each_seed_has_its_own_split():
     first, second = ([sorted(map(tuple, table.train.inputs)) for table in runs.tables] for runs in (RUNS, RUNS))
     assert first == second
     assert first[0] != first[1]
 
 
-def test_it_is_measured_more_often_at_first():
+def test_recorded_steps_are_denser_at_first():
     np.testing.assert_array_equal(RUNS.recorded, [0, 6, 25, 56, 100])
 
 
-def test_a_divisor_of_zero_leaves_weights_that_no_sample_reads():
+def test_division_leaves_the_weights_of_the_divisor_zero_unused():
     assert RUNS.has_unused
     assert not dataclasses.replace(RUNS, operation="addition").has_unused
 
 
 @pytest.mark.slow
-def test_weights_that_no_sample_reads_stay_and_shrink_by_decay_alone():
+def test_unused_weights_shrink_by_weight_decay_alone():
     def unused(decay):
         return dataclasses.replace(RUNS, weight_decay=decay).curves()["unused_weight"]
 

@@ -15,7 +15,7 @@ NETWORKS = [TwoLayer(2 * P, 6, P, activation="relu", seed=seed) for seed in rang
 
 
 @pytest.mark.slow
-def test_what_is_measured_is_what_the_networks_give():
+def test_measurements_match_the_networks():
     found = measure(jax.tree.map(lambda *leaves: np.stack(leaves), *NETWORKS), TASKS, TESTS, "cross_entropy")
     with jax.enable_x64(True):
         for seed, network in enumerate(NETWORKS):
@@ -26,5 +26,5 @@ def test_what_is_measured_is_what_the_networks_give():
             assert found.accuracy[seed] == pytest.approx(right.mean())
             expected = -(TESTS[seed].targets * np.asarray(jax.nn.log_softmax(tested))).sum(axis=1).mean()
             assert found.test_loss[seed] == pytest.approx(expected)
-    # Activations of degree one; the layers' slopes balance at any weights.
+    # Activations are of degree one; the gradients of the layers balance for any weights.
     assert found.gradient_balance == pytest.approx(np.ones(SEEDS), rel=1e-10)

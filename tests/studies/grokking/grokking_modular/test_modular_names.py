@@ -11,13 +11,13 @@ operations = st.sampled_from(["addition", "subtraction", "multiplication", "divi
 
 
 @given(operations, st.sampled_from([3, 5, 7, 13, 23, 31]))
-def test_by_other_names_every_operation_is_a_sum_or_a_difference(operation, p):
+def test_renaming_turns_every_operation_into_a_sum_or_a_difference(operation, p):
     table, names = ModularArithmetic(operation, p, train_fraction=0.5), other_names(operation, p)
     assert sorted(names) == list(range(p))
     np.testing.assert_array_equal(renamed_results(operation, p, names[table.pairs]), names[table.results])
 
 
-def test_logarithms_turn_products_into_sums_modulo_one_less():
+def test_logarithms_turn_products_into_sums_modulo_p_minus_one():
     names = other_names("multiplication", 7)
     assert names[0] == 6
     assert names[1] == 0

@@ -22,7 +22,7 @@ def outputs(network, inputs):
 
 
 @pytest.mark.parametrize("kind", ["two-layer", "transformer"])
-def test_a_renamed_network_answers_renamed_questions_with_renamed_answers(kind):
+def test_a_renamed_network_maps_renamed_inputs_to_renamed_outputs(kind):
     p, table = 7, ModularArithmetic("division", 7, train_fraction=0.5)
     network = TwoLayer(2 * p, 9, p, activation="relu") if kind == "two-layer" else Transformer(p, 2, p, width=8)
     names = other_names("division", p)

@@ -23,7 +23,7 @@ def kept(steps):
     return unravelled(NETWORKS[0], run["weights"].to_numpy()), ends
 
 
-def test_networks_are_kept_as_they_were_and_do_not_depend_on_what_else_is_kept():
+def test_snapshots_do_not_depend_on_the_other_recorded_steps():
     every, ends = kept([0, 4, 9])
     np.testing.assert_array_equal(
         every.first[:, 0], np.stack([each.first for each in NETWORKS]).astype(every.first.dtype)

@@ -37,21 +37,21 @@ def checked(tree) -> dict[str, bool]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
-def test_theory_holds_of_runs_drawn_at_random(seed):
+def test_checks_pass_for_random_fields(seed):
     tree = drawn(seed, network="quadratic").run()
     assert all(checked(tree).values()), tree.verdict.sentence
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [2])
-def test_theory_holds_of_transformers_drawn_at_random(seed):
+def test_checks_pass_for_random_transformers(seed):
     tree = drawn(seed, network="transformer").run()
     assert all(checked(tree).values()), tree.verdict.sentence
     assert "unused_weight" not in checked(tree)
 
 
 @pytest.mark.slow
-def test_a_table_that_is_not_the_same_by_other_names_is_refuted(monkeypatch):
+def test_a_wrongly_renamed_table_fails_the_check(monkeypatch):
     truth = modular_names.renamed_results
 
     def with_one_error(operation, p, pairs):
@@ -66,7 +66,7 @@ def test_a_table_that_is_not_the_same_by_other_names_is_refuted(monkeypatch):
 
 
 @pytest.mark.parametrize("operation", ["addition", "subtraction"])
-def test_sums_and_differences_may_be_of_a_modulus_that_is_not_prime(operation):
+def test_addition_and_subtraction_accept_a_modulus_that_is_not_prime(operation):
     study = dataclasses.replace(TINY, p=6, operation=operation)
     assert np.all(study.predict()["renamed_loss"] == 1)
     table, names = study._runs.tables[0], modular_names.other_names(operation, 6)
@@ -75,7 +75,7 @@ def test_sums_and_differences_may_be_of_a_modulus_that_is_not_prime(operation):
 
 
 @pytest.mark.slow
-def test_a_network_that_ignores_its_inputs_has_diverged(monkeypatch):
+def test_a_network_that_ignores_its_inputs_raises_divergence(monkeypatch):
     truth = measures.measure
 
     def dead(*given):
@@ -96,7 +96,7 @@ def mean_loss(outputs, targets, loss: str):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
-def test_training_is_decoupled_adam_written_out(loss):
+def test_training_matches_adamw_written_out(loss):
     rate, decay, steps = 0.01, 0.5, 7
     study = dataclasses.replace(TINY, loss=loss, learning_rate=rate, weight_decay=decay)
     tasks = [each.train for each in study._runs.tables]
@@ -126,7 +126,7 @@ def test_training_is_decoupled_adam_written_out(loss):
 
 
 @pytest.mark.slow
-def test_a_network_that_diverges_is_told_even_if_the_others_do_not():
+def test_one_diverging_network_raises_divergence():
     with pytest.raises(DivergenceError):
         dataclasses.replace(TINY, loss="squared", learning_rate=1e20, weight_decay=0.0).run()
     study = dataclasses.replace(TINY, loss="squared", weight_decay=0.0, seeds=2)
@@ -140,23 +140,23 @@ def test_a_network_that_diverges_is_told_even_if_the_others_do_not():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [{"weight_decay": 0.9}, {"network": "quadratic"}])
-def test_theory_of_another_run_fails_its_checks(change):
+def test_predictions_for_other_fields_fail_the_checks(change):
     predicted = TINY.judged(dataclasses.replace(TINY, **change).predict())
     assert not all(checked(TINY.compare(TINY.observe(), predicted)).values())
 
 
 @pytest.mark.slow
-def test_the_delay_is_that_of_the_recorded_accuracies():
+def test_the_delay_matches_the_recorded_accuracies():
     study = dataclasses.replace(TINY, train_threshold=0.4, test_threshold=1.0)
     observed = study.observe()
     for run in (observed.sel(seed=seed) for seed in study._runs._seeds):
         assert bool(run["fitted"])
         first = run["step"][run["accuracy"] >= 0.4][0]
         assert float(run["train_step"]) == first
-        # Eight pairs of which none is trained on are not all learned so soon.
+        # Eight pairs that are not in the training set are not all learned this early.
         assert not bool(run["generalised"])
         assert float(run["delay"]) == float(run["step"][-1] - first)
-    # Of what was not learned nobody knows when it would be, but for that it is later than all that was seen.
+    # A threshold that was not reached lies beyond all recorded steps.
     assert observed["high"].to_numpy()[0] == observed["low"].to_numpy()[0] == np.inf
     assert observed["holds"].to_numpy()[0] == "holds"
     assert observed["delay_resolution"].dims == ("seed",)
@@ -174,7 +174,7 @@ def test_the_delay_is_that_of_the_recorded_accuracies():
         ((100.0, 120.0), (900.0, 930.0), "undecided"),  # of two runs the median is not known
     ],
 )
-def test_the_rule_must_come_after_the_samples(monkeypatch, train, test, verdict):
+def test_the_order_of_fitting_and_generalising_decides_the_verdict(monkeypatch, train, test, verdict):
     seen = iter(zip(train, test, strict=True))
     truth = grokking_modular.grokking_delay
 
@@ -194,7 +194,7 @@ def test_a_quadratic_network_groks_division():
     study = GrokkingModular(network="quadratic", p=23, train_fraction=0.7, loss="squared", steps=600, times=30, seeds=2)
     observed = study.observe()
     assert np.all(observed["generalised"])
-    # Measured over three times as many steps: 149.
+    # 149 in a run with three times as many steps.
     assert np.all(observed["delay"] > 50)
     # 0.27 after 2000 steps.
     assert np.all(observed["kappa_cka"].isel(step=-1) < 0.35)
@@ -225,7 +225,7 @@ def test_a_quadratic_network_groks_division():
     ],
 )
 @pytest.mark.usefixtures("unchecked_types")
-def test_a_field_out_of_range_is_refused_by_name_before_anything_is_trained(monkeypatch, argument, change):
+def test_a_field_out_of_range_is_rejected_by_name_before_training(monkeypatch, argument, change):
     monkeypatch.setattr(experiment, "descend_keeping", lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(InputError) as refusal:
         dataclasses.replace(TINY, **change)

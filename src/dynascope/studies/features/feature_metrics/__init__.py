@@ -1,1 +1,1 @@
-"""How strong, useful and used the features of a network are, trained fully and in its last layer alone."""
+"""Strength, usefulness and use of a network's features when all layers or only the last layer is trained."""

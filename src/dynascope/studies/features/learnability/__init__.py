@@ -1,1 +1,1 @@
-"""How much of each mode of a target kernel regression learns from n samples, and what error is left."""
+"""The learned fraction of each mode of a target, and the error, of kernel regression on n samples."""

@@ -1,1 +1,1 @@
-"""Two linear models of the same functions and other intensities fit the same few points in other ways."""
+"""Inductive bias of two linear models with the same functions but different feature strengths."""

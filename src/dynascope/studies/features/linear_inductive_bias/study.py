@@ -1,4 +1,4 @@
-"""Two linear models of the same functions and other intensities fit the same few points in other ways."""
+"""Inductive bias of two linear models with the same functions but different feature strengths."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynascope.studies import Reference, Study, Values, exact
-from dynascope.studies.features.linear_inductive_bias.page import FIGURES, MEANING
+from dynascope.studies.features.linear_inductive_bias import page
 from dynascope.studies.features.linear_models import exactly_learned, train_from_zero
 from dynascope.studies.features.sines import centres, points_apart, sines
 from dynascope.studies.fields import count, positive, seed
@@ -18,63 +18,62 @@ from dynascope.theory.features import learnability, mode_flow, training_flow
 
 
 class LinearInductiveBias(Study):
-    """Models Σ_k w_k √ρ_k √2 sin(2πkx) with falling and with rising intensities, on a few points and on the population.
+    """Models Σ_k w_k √ρ_k √2 sin(2πkx) with decaying and with growing intensities, on few points and the population.
 
-    The intensities are k^(−2α) in the one and k^(2α) in the other, over the largest of each. Compared are the exact
-    flows of all coefficients. The mean learnability of each mode over random points, and the one that theory gives for
-    features as if Gaussian, are recorded and not judged.
+    The intensities are k^(−2α) in the first model and k^(2α) in the second, relative to the largest of each. The study
+    compares the gradient flow of all coefficients with the exact solution. The mean learnability of each mode over
+    random points, and its prediction for Gaussian features, are shown but not judged.
     """
 
-    samples: int = count(4, "Number n of points, fewer than modes.", least=2)
+    samples: int = count(4, "Number n of points, smaller than the number of modes.", least=2)
     modes: int = count(10, "Number p of modes.")
-    exponent: float = positive(4.0, "α > 0 of the intensities k^(−2α) and k^(2α), at most 6.", most=6.0)
-    draws: int = count(2000, "Number of draws of random points for the mean learnability.")
-    times: int = count(120, "Number of times at which both are recorded.", least=2)
-    positions: int = count(400, "Number of places x, labels of `sample`, at which the fits are recorded.")
-    seed: int = seed("Seed of the points and of their labels, which are Gaussian.")
+    exponent: float = positive(4.0, "Exponent α > 0 of the intensities k^(−2α) and k^(2α), at most 6.", most=6.0)
+    draws: int = count(2000, "Number of draws of random points, over which the learnability is averaged.")
+    times: int = count(120, "Number of recorded times.", least=2)
+    positions: int = count(400, "Number of positions x (coordinate `sample`) at which the fits are recorded.")
+    seed: int = seed("Seed of the points and of their Gaussian labels.")
 
     reference = Reference.of(
         papers.EIGENLEARNING,
-        "Of all functions that fit the samples a linear model learns one in its most intense modes, which are "
-        "also the modes that it learns first.",
+        "Among all functions that fit the samples, a linear model learns one in its most intense modes, which are also "
+        "the modes that it learns first.",
         also="; set-up in Nam, DPhil thesis (2024), figure 1.2",
     )
     theory = "modes of the training kernel and of the population"
     task = "a few points on a line"
     told = (
-        "{samples} points with Gaussian labels, and {modes} sine modes of intensities k^(-2a) and k^(2a) with a = "
-        "{exponent:g}, over the largest of each.",
-        "Learnabilities are means over {draws} draws of uniform points.",
+        "{samples} points with Gaussian labels, and {modes} sine modes of intensities k^(-2a) and k^(2a), relative to "
+        "the largest of each, with a = {exponent:g}.",
+        "Learnabilities are means over {draws} draws of uniformly distributed points.",
     )
     trains = "linear models on sine features"
     flow = "gradient flow"
     axes = ("run", "time")
     labelled = {"run": ("low first", "high first"), "sample": lambda study: centres(study.positions)}
     along = ("time", "sample")
-    title = "What linear models prefer"
-    question = "If many functions fit the same few points, which of them is learned?"
-    meaning = MEANING
-    figures = FIGURES
+    title = "Inductive bias of linear models"
+    question = "If many functions fit the same few points, which of them does a linear model learn?"
+    figures, meaning = page.figures, page.meaning
     minutes = 0.2
     names = {
-        "population_coefficients": ("coefficient, on the population", "1"),
+        "population_coefficients": ("coefficient, training on the population", "1"),
     }
     tolerance = exact(
         *("loss", "coefficients", "population_coefficients", "fitted"),
         error=1e-5,
-        reason="the theory is exact, and the solver keeps each step within 1e-9",
+        reason="the theory is exact, and the solver keeps the error of each step below 1e-9",
     )
     tiny = {"modes": 6, "samples": 3, "exponent": 2.0, "draws": 100, "times": 20, "positions": 40}
 
     def check(self) -> None:
-        """Modes enough to choose among."""
-        few = f"choose two or more, and fewer than modes, of which there are {self.modes}"
+        """Require more modes than points."""
+        few = f"choose two or more, and fewer than the {self.modes} modes"
         self.require(self.samples < self.modes, "samples", few)
 
     def trained(self) -> Values:
-        """Train both models on the points and on the population, and solve them for many random points."""
+        """Train both models on the points and on the population, and solve them for many draws of random points."""
         x, y = self._data
-        # Repeated points change no mean; both tasks then have the same size, and one program trains them.
+        # Repeating the points leaves the loss unchanged and gives both tasks one size, so that one program trains both.
         copies = 2 * self.modes // self.samples + 1
         grid = np.arange(copies * self.samples) / (copies * self.samples)
         loss, points = self._train(np.tile(x, copies), np.tile(y, copies))
@@ -82,7 +81,7 @@ class LinearInductiveBias(Study):
         return self._curves(loss, points, population, self._mean_learnability())
 
     def exact(self) -> Values:
-        """The modes of the training kernel and of the population, and the learnability."""
+        """The flows from the modes of the training kernel and of the population, and the learnability."""
         flows = self._flows(self._times)
         points = [np.sqrt(intensity) * flow.weights for intensity, flow in zip(self._intensity, flows, strict=True)]
         population = [mode_flow(self._times, each, np.ones(self.modes)).coefficients for each in self._intensity]
@@ -130,7 +129,7 @@ class LinearInductiveBias(Study):
 
     @functools.cached_property
     def _intensity(self) -> np.ndarray:
-        """ρ of both models over the largest of each, (2, p)."""
+        """ρ of both models relative to the largest of each, shape (2, p)."""
         modes = np.arange(1, self.modes + 1)
         return np.array([modes ** (-2.0 * self.exponent), (modes / self.modes) ** (2.0 * self.exponent)])
 
@@ -141,6 +140,6 @@ class LinearInductiveBias(Study):
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
-        """Until the slowest of all modes has been learned."""
+        """Twenty time constants of the slowest mode of both models."""
         slowest = min(float(flow.intensity[-1]) for flow in self._flows(np.zeros(1)))
         return np.append(0.0, np.geomspace(0.1, 20 / min(slowest, float(self._intensity.min())), self.times - 1))

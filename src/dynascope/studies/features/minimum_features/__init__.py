@@ -1,1 +1,1 @@
-"""Minimum features: which dials bring the features of a network down to the functions it needs."""
+"""Minimum features: which training settings reduce a network's features to the few that its task needs."""

@@ -1,4 +1,4 @@
-"""What has been claimed of the features of deep networks: what is measured of each, and which runs a claim compares."""
+"""Published claims about the features of deep networks: the metric of each claim and the runs that it compares."""
 
 from __future__ import annotations
 
@@ -9,11 +9,22 @@ import numpy as np
 
 from dynascope.comparison.effect import Effect, Hypothesis
 
-__all__ = ["HYPOTHESES", "RANDOM", "REGRESSED", "compared", "deciding", "dialled", "dials", "moved_by", "put_claims"]
+__all__ = [
+    "DECIDING",
+    "HYPOTHESES",
+    "RANDOM",
+    "REGRESSED",
+    "compared",
+    "deciding",
+    "dialled",
+    "dials",
+    "moved_by",
+    "put_claims",
+]
 
-Runs = Mapping[str, Mapping[str, np.ndarray]]  # for each run what was measured of all seeds, by name
+Runs = Mapping[str, Mapping[str, np.ndarray]]  # for each run its metrics, over seeds, by name
 
-# Levels of the dials, over the values of the study; RANDOM are fractions of random labels.
+# Levels of the dials (training settings), relative to the fields of the study; RANDOM are fractions of labels.
 _SIZES, _RATES, _DECAYS = (1 / 8, 1 / 4, 1 / 2, 1.0), (1 / 100, 1 / 10, 1.0), (0.0, 1 / 10, 1.0, 10.0)
 RANDOM = (0.0, 0.1, 1.0)
 
@@ -31,40 +42,57 @@ _LEVELS = {
     "intensity": [_NOTHING, "default"],
 }
 
-REGRESSED = ("outputs", "smallness of targets", "frozen layers")  # between networks that have no accuracy
+# Dials that compare regressions, which have no accuracy.
+REGRESSED = ("outputs", "smallness of targets", "frozen layers")
 
 # Name, dial, metric, expected direction, statement.
 _CLAIMS = (
-    ("H1", "training images", "kappa_cka", -1, "More training data bring minimum features."),
-    ("H1", "training images", "accuracy", 1, "More training data test better."),
-    ("H2", "learning rate", "kappa_cka", -1, "The rate that tests best has fewer features than the lowest."),
-    ("H3", "weight decay", "kappa_cka", -1, "Weight decay brings minimum features."),
-    ("H3", "weight decay", "flatness", 1, "Weight decay flattens the first C intensities."),
-    ("H3", "weight decay", "accuracy", 1, "Weight decay tests better."),
-    ("H4", "batch normalisation", "kappa_cka", -1, "Batch normalisation brings minimum features."),
-    ("H4", "batch normalisation", "gap", 1, "Batch normalisation widens the gap after the first C intensities."),
-    ("H4", "batch normalisation", "accuracy", 1, "Batch normalisation tests better."),
-    ("H5", "locality", "kappa_cka", -1, "Convolutions bring minimum features where full connections do not."),
-    ("H6", "random labels", "kappa_cka", 0, "Random labels collapse as true ones do."),
-    ("H6", "random labels", "accuracy", -1, "Random labels do not generalise."),
+    ("H1", "training images", "kappa_cka", -1, "More training images bring the features closer to minimum features."),
+    ("H1", "training images", "accuracy", 1, "More training images raise the test accuracy."),
     (
-        "H7",
-        "outputs",
-        "effective_dimension",
-        1,
-        "A scalar target takes one feature beside the constant; classes, more.",
+        *("H2", "learning rate", "kappa_cka", -1),
+        "The learning rate with the best test accuracy comes closer to minimum features than the lowest rate.",
     ),
-    ("H8", "smallness of targets", "kappa_cka", 1, "Small targets leave more features."),
-    ("H8", "frozen layers", "kappa_cka", 1, "A last layer trained alone leaves more features still."),
-    ("H9", "intensity", "quality_rank_correlation", 1, "Strong features have more quality."),
-    ("H9", "intensity", "utilization_rank_correlation", 1, "Strong features are used more."),
+    ("H3", "weight decay", "kappa_cka", -1, "Weight decay brings the features closer to minimum features."),
+    ("H3", "weight decay", "flatness", 1, "Weight decay makes the first C intensities more equal."),
+    ("H3", "weight decay", "accuracy", 1, "Weight decay raises the test accuracy."),
+    (
+        *("H4", "batch normalisation", "kappa_cka", -1),
+        "Batch normalisation brings the features closer to minimum features.",
+    ),
+    ("H4", "batch normalisation", "gap", 1, "Batch normalisation widens the gap after the first C intensities."),
+    ("H4", "batch normalisation", "accuracy", 1, "Batch normalisation raises the test accuracy."),
+    (
+        *("H5", "locality", "kappa_cka", -1),
+        "Convolutional networks come closer to minimum features than fully connected networks.",
+    ),
+    ("H6", "random labels", "kappa_cka", 0, "Random labels do not change the distance to minimum features."),
+    ("H6", "random labels", "accuracy", -1, "Random labels lower the test accuracy."),
+    ("H7", "outputs", "effective_dimension", 1, "One-hot targets give a network more features than a scalar target."),
+    (
+        *("H8", "smallness of targets", "kappa_cka", 1),
+        "Smaller targets leave the features further from minimum features.",
+    ),
+    (
+        *("H8", "frozen layers", "kappa_cka", 1),
+        "Training the last layer alone leaves the features further still from minimum features.",
+    ),
+    ("H9", "intensity", "quality_rank_correlation", 1, "Stronger features have a higher quality."),
+    ("H9", "intensity", "utilization_rank_correlation", 1, "Stronger features have a higher utilization."),
 )
 HYPOTHESES = tuple(dict.fromkeys(name for name, *_ in _CLAIMS))
-_DECIDING = HYPOTHESES[:5]  # what is claimed to bring minimum features
+# The hypotheses whose claims about κ decide the verdict, with the setting that is claimed to reduce κ.
+DECIDING = {
+    "H1": "more training images",
+    "H2": "a good learning rate",
+    "H3": "weight decay",
+    "H4": "batch normalisation",
+    "H5": "convolutions",
+}
 
 
 def compared(hypotheses: Collection[str]) -> set[str]:
-    """The names of the runs that these hypotheses compare, and of the default."""
+    """Names of the default run and of all runs that these hypotheses compare."""
     runs = {"default"}.union(*(_LEVELS[dial] for name, dial, *_ in _CLAIMS if name in hypotheses))
     if _BEST in runs:
         runs |= {f"learning rate × {each:g}" for each in _RATES[:-1]}
@@ -72,26 +100,26 @@ def compared(hypotheses: Collection[str]) -> set[str]:
 
 
 def dialled(usual: Mapping[str, float]) -> dict[str, dict[str, Any]]:
-    """The runs that turn one dial, by name, with what it is turned to, of fields that usually are so."""
+    """The changed field and its value for each run that changes one of the usual values, by name of the run."""
     levels = {"samples": _SIZES, "learning rate": _RATES, "weight decay": _DECAYS}
     turned = [(dial, dial.replace(" ", "_"), each) for dial, each_of in levels.items() for each in each_of if each != 1]
     return {f"{dial} × {each:g}": {field: type(usual[field])(each * usual[field])} for dial, field, each in turned}
 
 
 def put_claims(hypotheses: Collection[str], found: Runs) -> list[tuple[Hypothesis, list[np.ndarray]]]:
-    """What is claimed by these hypotheses, each with the runs that it compares."""
+    """The claims of these hypotheses, each with the runs that it compares."""
     runs = _with_best(found)
     return [(each, [runs[level][each.metric] for level in _LEVELS[each.factor]]) for each in _numbered(hypotheses)]
 
 
 def deciding(hypotheses: Collection[str]) -> tuple[str, ...]:
-    """Names of the claims of these hypotheses that say what brings minimum features."""
+    """Names of the claims of these hypotheses that decide the verdict."""
     claims = (each for each in _numbered(hypotheses) if each.metric == "kappa_cka")
-    return tuple(each.name for each in claims if each.name.partition(" ")[0] in _DECIDING)
+    return tuple(each.name for each in claims if each.name.partition(" ")[0] in DECIDING)
 
 
 def _numbered(hypotheses: Collection[str]) -> list[Hypothesis]:
-    """The claims of these hypotheses, numbered, as one hypothesis makes several."""
+    """The claims of these hypotheses, numbered because one hypothesis makes several."""
     chosen = [each for each in _CLAIMS if each[0] in hypotheses]
     return [
         Hypothesis(dial, metric, direction, f"{name} ({k})", statement)
@@ -100,13 +128,13 @@ def _numbered(hypotheses: Collection[str]) -> list[Hypothesis]:
 
 
 def dials(hypotheses: Collection[str]) -> list[str]:
-    """What is varied between networks to test these hypotheses."""
+    """The dials that these hypotheses vary between networks."""
     varied = dict.fromkeys(dial for name, dial, *_ in _CLAIMS if name in hypotheses)
     return [dial for dial in varied if _NOTHING not in _LEVELS[dial]]
 
 
 def moved_by(varied: Sequence[str], found: Runs, metric: str) -> list[Effect]:
-    """How each dial moves a metric from its lowest to its highest level, NaN where the metric means nothing."""
+    """The change of a metric from the lowest to the highest level of each dial, NaN if the metric is undefined."""
     runs = _with_best(found)
     values = [np.array([runs[level][metric] for level in _LEVELS[dial]]) for dial in varied]
     unknown = Effect(np.nan, np.nan, np.nan, np.nan, 0, "undecided", "the metric is undefined in a run")
@@ -114,7 +142,7 @@ def moved_by(varied: Sequence[str], found: Runs, metric: str) -> list[Effect]:
 
 
 def _with_best(found: Runs) -> Runs:
-    """The runs with that of the best learning rate, and with one in which everything is zero."""
+    """The runs, with the run of the best learning rate and a run in which every metric is zero."""
     candidates = (name for name in ("default", f"learning rate × {_RATES[1]:g}") if name in found)
     best = max(candidates, key=lambda name: found[name]["accuracy"].sum())
     nothing = {name: np.zeros(len(values)) for name, values in found["default"].items()}

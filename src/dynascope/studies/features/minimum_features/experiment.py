@@ -1,197 +1,117 @@
-"""Classifiers of images, and MLPs on any targets, trained as is usual: by momentum, at a rate that falls."""
+"""The networks that the hypotheses compare, trained and measured."""
 
 from __future__ import annotations
 
-import dataclasses
-import math
+import functools
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
-import jax
 import numpy as np
-import optax
 
-from dynascope.arguments import require
-from dynascope.networks import MLP, VGG16, Convolutional, ResNet18
-from dynascope.probes.last_layer import LastLayer, last_layer
-from dynascope.tasks import CropAndFlip, Labelled, Task
-from dynascope.tasks.data.labelled_images import LabelledImages
-from dynascope.training.descend import descend
-from dynascope.training.optimizers import decayed, falling
+from dynascope.probes.last_layer import CURVES, network_metrics
+from dynascope.studies.features.minimum_features import claims
+from dynascope.studies.features.minimum_features.training import (
+    REGRESSIONS,
+    ClassifierRun,
+    Trained,
+    train_on_labels,
+    train_regression,
+)
+from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
 
-__all__ = [
-    "REGRESSIONS",
-    "ClassifierRun",
-    "Trained",
-    "train_last_layers",
-    "train_on_labels",
-    "train_on_targets",
-    "train_regression",
-]
+if TYPE_CHECKING:
+    from dynascope.studies import Values
+    from dynascope.studies.features.minimum_features.study import MinimumFeatures
 
-REGRESSIONS = ("scalar target", "rich", "downscaled target", "last layer only")
-_DOWNSCALED = 100.0
-
-_MOMENTUM, _FALLS_IN = 0.9, 0.3  # the rate falls to a fifth after each three tenths of the training
-_FALLS = np.arange(1, 4)
+__all__ = ["Experiment"]
 
 
-@dataclasses.dataclass(frozen=True)
-class ClassifierRun:
-    """What is trained as a classifier, and how.
-
-    Attributes:
-        network: "mlp", "convolutional", "residual", "vgg" or "vgg-normalised" (with batch normalisation).
-        width: Number of features of an MLP, whose first hidden layer is twice as wide, and of a convolutional network;
-            channels of the first stage of the others.
-        samples: Number of training images.
-        learning_rate: Learning rate at the start, of descent with momentum 0.9.
-        weight_decay: Coefficient λ of ½ λ‖θ‖².
-        random_labels: Fraction of the training labels that are drawn at random.
-    """
-
-    network: str
-    width: int
-    samples: int
-    learning_rate: float
-    weight_decay: float = 0.0
-    random_labels: float = 0.0
-
-
-class Trained(NamedTuple):
-    """What is measured after training, on the training samples unless said otherwise.
-
-    Attributes:
-        layer: Inputs and outputs of the last layer.
-        targets: What they were trained on, shape (n, c).
-        accuracy: Accuracy on the test images; NaN where there are no labels.
-    """
-
-    layer: LastLayer
-    targets: np.ndarray
-    accuracy: float
-
-
-def train_on_labels(
-    run: ClassifierRun,
-    data: LabelledImages,
-    *,
-    epochs: int,
-    batch_size: int,
-    loss: Literal["cross_entropy", "squared"],
-    augment: bool,
-    seed: int,
-) -> Trained:
-    """Train one network as a classifier, with a learning rate that falls, and take its features.
-
-    Images are cropped and mirrored at random if `augment` is true and the network is a large convolutional one.
-    """
-    large = run.network not in ("mlp", "convolutional")
-    x, test = (
-        each if large else each.reshape(len(each), -1) for each in (data.inputs[: run.samples], data.test_inputs)
-    )
-    labels, draw = data.labels[: run.samples].copy(), np.random.default_rng([seed, 1])
-    random = draw.random(len(labels)) < run.random_labels
-    labels[random] = draw.integers(data.classes, size=int(random.sum()))
-    size, start = min(batch_size, len(x)), _network(run, data, seed)
-    falls = math.ceil(_FALLS_IN * epochs) * (len(x) // size) * _FALLS
-    names = tuple(f"class {label}" for label in range(data.classes))
-    record, network = descend(
-        jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, start),
-        Labelled(x, labels, names),
-        epochs=epochs,
-        learning_rate=falling(np.float32(run.learning_rate), falls.astype(np.int32)),
-        optimizer=decayed(optax.sgd, np.float32(run.weight_decay), momentum=_MOMENTUM),
-        loss=loss,
-        batch_size=size,
-        augmentation=CropAndFlip() if augment and large else None,
-        test=Labelled(test, data.test_labels, names),
-        record_epochs=[epochs],
-        seed=seed,
-        return_networks=True,
-    )
-    return _trained(network, x, np.eye(data.classes)[labels], float(record["test_accuracy"][-1]))
-
-
-def train_on_targets(
-    inputs: np.ndarray,
-    targets: np.ndarray,
-    hidden_widths: Sequence[int],
-    *,
-    epochs: int,
-    batch_size: int,
-    learning_rate: float,
-    seeds: int,
-) -> list[Trained]:
-    """Train MLPs on any targets by squared loss, all seeds in one program, with a learning rate that falls.
-
-    Without hidden widths only a last layer is trained, on the inputs as features.
-    """
-    size = min(batch_size, len(inputs))
-    falls = np.unique(np.rint(_FALLS_IN * (epochs * (len(inputs) // size)) * _FALLS))
-    networks = [MLP((inputs.shape[1], *hidden_widths, targets.shape[1]), seed=seed) for seed in range(seeds)]
-    _, ends = descend(
-        networks,
-        Task(inputs, targets),
-        epochs=epochs,
-        learning_rate=falling(np.float64(learning_rate), falls.astype(np.int32)),
-        optimizer=decayed(optax.sgd, np.float64(0), momentum=_MOMENTUM),
-        batch_size=size,
-        record_epochs=[epochs],
-        return_networks=True,
-    )
-    return [
-        _trained(jax.tree.map(lambda leaf, seed=seed: np.asarray(leaf)[seed], ends), inputs, targets, np.nan)
-        for seed in range(seeds)
-    ]
-
-
-def train_last_layers(
-    inputs: np.ndarray, targets: np.ndarray, hidden_widths: Sequence[int], *, seeds: int, **options: Any
-) -> list[Trained]:
-    """Train the last layers alone of MLPs with these hidden widths, as `train_on_targets` does."""
-    frozen = [MLP((inputs.shape[1], *hidden_widths, 1), seed=seed).features(inputs) for seed in range(seeds)]
-    return [
-        found for each in frozen for found in train_on_targets(np.asarray(each, float), targets, (), seeds=1, **options)
-    ]
-
-
-def train_regression(kind: str, data: LabelledImages, hidden: Sequence[int], **options: Any) -> list[Trained]:
-    """Train MLPs on the number of the class or its column, on small columns, or with all but the last layer frozen.
+class Experiment:
+    """The default network and one network for each level of the settings that the hypotheses vary.
 
     Args:
-        kind: Of `REGRESSIONS`.
-        data: The images.
-        hidden: Widths of the hidden layers.
-        **options: Of `train_on_targets`.
+        study: The study whose fields set the data, the default training and the hypotheses.
     """
-    inputs, targets = data.inputs.reshape(len(data.inputs), -1), np.eye(data.classes)[data.labels]
-    if kind == "last layer only":
-        return train_last_layers(inputs, targets, hidden, **options)
-    numbers = data.labels[:, None] / (data.classes - 1)
-    scaled = {"rich": targets, "downscaled target": targets / _DOWNSCALED, "scalar target": numbers}
-    return train_on_targets(inputs, scaled[kind], hidden, **options)
 
+    def __init__(self, study: MinimumFeatures):
+        self.study = study
 
-def _trained(network: Any, inputs: np.ndarray, targets: np.ndarray, accuracy: float) -> Trained:
-    return Trained(last_layer(network, inputs), targets, accuracy)
+    def trained(self) -> Values:
+        """Train all networks, and measure their features."""
+        runs = [self.measured(each) for each in self._trained().values()]
+        most = max(each["intensity"].shape[1] for each in runs)
 
+        def mean(curves: np.ndarray) -> np.ndarray:  # over seeds, with NaN beyond the modes of the network
+            return np.pad(curves.mean(axis=0), (0, most - curves.shape[1]), constant_values=np.nan)
 
-def _network(run: ClassifierRun, data: LabelledImages, seed: int) -> Any:
-    shape = height, width, channels = data.inputs.shape[1:]
-    if run.network == "mlp":
-        widths = (math.prod(shape), 2 * run.width, run.width, data.classes)
-        return MLP(widths, scale=2**0.5, seed=seed)
-    if run.network == "convolutional":
-        require(
-            channels == 1,
-            f"images have {channels} channels",
-            argument="network",
-            value=run.network,
-            remedy="choose residual for images of several channels",
-        )
-        return Convolutional((height, width), data.classes, width=run.width, scale=2**0.5, seed=seed)
-    if run.network == "residual":
-        return ResNet18(shape, data.classes, width=run.width, seed=seed)
-    return VGG16(shape, data.classes, width=run.width, batch_normalisation=run.network == "vgg-normalised", seed=seed)
+        return {
+            **{name: [each[name] for each in runs] for name in runs[0] if name not in CURVES},
+            **{name: (("run", "mode"), [mean(each[name]) for each in runs]) for name in CURVES},
+        }
+
+    def exact(self) -> Values:
+        """Identities of the features of every network."""
+        return dict.fromkeys(("total_utilization", "dimension_bound"), np.ones((len(self.names), self.study.seeds)))
+
+    def measured(self, trained: Sequence[Trained]) -> dict[str, np.ndarray]:
+        """The metrics of the networks of a run, each with the seeds in front."""
+        found = []
+        for layer, targets, accuracy in trained:
+            softmax = self.study.loss == "cross_entropy" and bool(np.isfinite(accuracy))
+            metrics = network_metrics(layer, targets, softmax=softmax, threshold=self.study.threshold)
+            found.append({"accuracy": accuracy, **metrics})
+        return {name: np.stack([each[name] for each in found]) for name in found[0]}
+
+    @property
+    def names(self) -> list[str]:
+        """The runs that the hypotheses need, in the order of the page."""
+        needed = claims.compared(self.study.hypotheses)
+        return [name for name in (*self._classifiers, *REGRESSIONS) if name in needed]
+
+    @functools.cached_property
+    def images(self) -> LabelledImages:
+        """Images for training and for testing."""
+        study = self.study
+        data = labelled_images(study.data, study.samples, study.test_samples, study.seed)
+        enough = f"choose at least {data.classes}, so that each class can have its own feature"
+        study.require(study.width >= data.classes, "width", enough)
+        enough = f"choose at least {8 * (data.classes + 1)}, so that an eighth of them is more than there are classes"
+        study.require(study.samples // 8 > data.classes, "samples", enough)
+        return data
+
+    def _trained(self) -> dict[str, list[Trained]]:
+        study = self.study
+        options: dict[str, Any] = {"epochs": study.epochs, "batch_size": study.batch_size}
+        hidden = (2 * study.width, study.width)
+
+        @functools.cache  # runs of different names may be the same
+        def classifiers(run: ClassifierRun) -> list[Trained]:
+            chosen = options | {"loss": study.loss, "augment": study.augment}
+            return [train_on_labels(run, self.images, seed=seed, **chosen) for seed in range(study.seeds)]
+
+        def regressions(kind: str) -> list[Trained]:
+            chosen = options | {"learning_rate": study.learning_rate, "seeds": study.seeds}
+            return train_regression(kind, self.images, hidden, **chosen)
+
+        runs = self._classifiers
+        return {name: classifiers(runs[name]) if name in runs else regressions(name) for name in self.names}
+
+    @functools.cached_property
+    def _classifiers(self) -> dict[str, ClassifierRun]:
+        """All classifiers by name, trained or not."""
+        study = self.study
+        usual = {"samples": study.samples, "learning_rate": study.learning_rate, "weight_decay": study.weight_decay}
+
+        def run(network: str = study.network, **changes: Any) -> ClassifierRun:
+            width = study.width if network in ("mlp", "convolutional") else -(-study.width // 8)
+            return ClassifierRun(network, width, **usual | changes)
+
+        grey = self.images.inputs.shape[-1] == 1
+        return {
+            "default": run(),
+            **{name: run(**changed) for name, changed in claims.dialled(usual).items()},
+            **{name: run(name) for name in ("vgg", "vgg-normalised")},
+            "fully connected": run("mlp"),
+            "convolutional": run("convolutional" if grey and study.network == "mlp" else "residual"),
+            **{f"random labels {each:g}": run(random_labels=each) for each in claims.RANDOM[1:]},
+        }

@@ -1,59 +1,88 @@
-"""Figures and text of the page of minimum-features."""
+"""Figures and text of the study `minimum-features`."""
 
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
-from dynascope.results import Chart
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import percent, rounded
+from dynascope.studies.features.minimum_features import claims
 
-__all__ = ["FIGURES", "MEANING"]
+if TYPE_CHECKING:
+    from dynascope.studies.features.minimum_features.study import MinimumFeatures
 
-_CHART_OF_DIALS = functools.partial(Chart, over="dial", points=True)
+__all__ = ["figures", "meaning"]
 
-FIGURES = (
-    _CHART_OF_DIALS(
-        "kappa_cka_change",
-        interval=("kappa_cka_change_low", "kappa_cka_change_high"),
-        title="What moves a network towards few features",
-        caption="How much each change of the training, from its lowest level to its highest, moves κ, the distance "
-        "to minimum features: below zero it brings fewer features. Bars are 95 % intervals over "
-        "{parameters.seeds} starts; one that leaves out zero is told from chance.",
-    ),
-    _CHART_OF_DIALS(
-        "accuracy_change",
-        interval=("accuracy_change_low", "accuracy_change_high"),
-        title="What moves the accuracy",
-        caption="The same for the share of new images that are right: fewer features and better answers need not "
-        "come together.",
-    ),
-    Chart(
-        "kappa_cka",
-        over="run",
-        title="Every network",
-        x_label="how it was trained",
-        caption="κ of every network; a point is a start. {observed.kappa_cka[run=default]:mean} is the mean of the "
-        "default.",
-        points=True,
-    ),
-    Chart(
-        "cumulative_utilization",
-        over="mode",
-        log="x",
-        title="How the output is spread over the features",
-        x_label="number of features, the strongest first",
-        caption="How much of the outputs the strongest features make up after training. Where a curve reaches 1, "
-        "the features beyond are not used.",
-    ),
-)
+_CHART_OF_DIALS = functools.partial(Chart, over="dial", points=True, x_label="training setting")
+_CURVES_SHOWN = ("default", "samples × 0.125", "random labels 1", "last layer only")
 
-MEANING = (
-    "To tell classes apart a network needs about one feature for each (what it computes of an image before its "
-    "last layer), and it has room for many more. Networks were trained in several ways, each from "
-    "{parameters.seeds} starts, and κ was measured, the distance of their features to the fewest that would do (0; "
-    "below {parameters.threshold} they are called minimal). It was {observed.kappa_cka[run=default]:mean} on "
-    "average for the usual training, with {observed.accuracy[run=default]:mean:percent} of new images right, and "
-    "went from {observed.kappa_cka:least} to {observed.kappa_cka:most} over all networks. What moves "
-    "it beyond chance is shown with intervals. Judged is whether more data, the learning rate that tests best, "
-    "weight decay, batch normalisation and convolutions bring κ down, as is claimed of large networks, from which "
-    "small ones on small images may differ."
-)
+
+def figures(study: MinimumFeatures, result: Comparison) -> list[Chart]:
+    """The effects of the settings that the hypotheses vary, and the features of every network."""
+    varied = claims.dials(study.hypotheses)
+    classified = tuple(each for each in varied if each not in claims.REGRESSED)
+    effects = [
+        _CHART_OF_DIALS(
+            "kappa_cka_change",
+            interval=("kappa_cka_change_low", "kappa_cka_change_high"),
+            title="Effect of training settings on the distance to minimum features",
+            caption="Change of the distance κ to minimum features from the lowest to the highest level of each "
+            "setting. Below zero, the setting brings the features closer to minimum features. Bars are 95 % intervals "
+            f"over {study.seeds} initialisations.",
+        ),
+        _CHART_OF_DIALS(
+            "accuracy_change",
+            interval=("accuracy_change_low", "accuracy_change_high"),
+            title="Effect of training settings on the test accuracy",
+            members={"dial": classified},
+            caption="Change of the test accuracy for the same settings. A setting can change the features without "
+            "changing the accuracy.",
+        ),
+    ]
+    mean = result.observed["kappa_cka"].sel(run="default").mean()
+    return [
+        *effects[: 2 if classified else 1 if varied else 0],
+        Chart(
+            "kappa_cka",
+            over="run",
+            title="Distance to minimum features of every network",
+            x_label="training setting",
+            caption="Distance κ to minimum features of every network, one point per initialisation. The mean for the "
+            f"default setting is {rounded(mean)}.",
+            points=True,
+        ),
+        Chart(
+            "cumulative_utilization",
+            over="mode",
+            log="x",
+            title="Share of the outputs in the strongest features",
+            members={"run": tuple(each for each in _CURVES_SHOWN if each in result.observed["run"])},
+            x_label="number of features, strongest first",
+            caption="Share of the outputs that lies in the strongest features after training. Where a curve reaches "
+            "1, the outputs do not use the remaining features.",
+        ),
+    ]
+
+
+def meaning(study: MinimumFeatures, result: Comparison) -> str:
+    """The distance to minimum features of the default and over all networks, and the claims that decide."""
+    kappa = result.observed["kappa_cka"]
+    default = result.observed.sel(run="default")
+    deciding = [words for name, words in claims.DECIDING.items() if name in study.hypotheses]
+    listed = ", ".join(deciding[:-1]) + (" and " if deciding[1:] else "") + deciding[-1] if deciding else ""
+    verdict = (
+        f"The verdict depends on whether κ decreases with {listed}, as reported for large networks; small networks on "
+        "small images can behave differently."
+        if deciding
+        else "The verdict is undecided, because none of the chosen hypotheses states how to reach minimum features."
+    )
+    return (
+        "A classifier needs about one feature per class in its last hidden layer and has room for many more. The study "
+        f"trains networks with different settings, each from {study.seeds} initialisations, and measures κ, the "
+        "distance of their features to minimum features, the fewest that can form the outputs (κ = 0; features with "
+        f"κ below {rounded(study.threshold)} are called minimal). With the default settings, κ is "
+        f"{rounded(default['kappa_cka'].mean())} and the test accuracy is {percent(default['accuracy'].mean())}, on "
+        f"average. Over all networks, κ ranges from {rounded(kappa.min())} to {rounded(kappa.max())}. Intervals show "
+        f"which changes exceed the variation between initialisations. {verdict}"
+    )

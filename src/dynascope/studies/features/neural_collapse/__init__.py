@@ -1,1 +1,1 @@
-"""Classes collapse: free features along the exact path of theory, and networks whatever their labels mean."""
+"""Neural collapse of unconstrained features along an exact path, and of networks with true and random labels."""

@@ -1,4 +1,4 @@
-"""Whether the classes of a trained classifier have collapsed, how many features it has and what it knows."""
+"""Measures of collapse of a trained classifier, the number of its features and its accuracies."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def classifier_collapse(
     held_out: np.ndarray,
     levels: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """NC1 to NC4 with a centred classifier, κ_CKA, the effective dimension beside the constant, and accuracies.
+    """NC1 to NC4 with a centred classifier, κ_CKA, the effective dimension besides the constant, and accuracies.
 
     Args:
-        features: Inputs of the last layer, those of training first, shape (n + m, p).
-        classifier: Its weights, shape (p, c).
-        bias: Shape (c,).
+        features: Inputs of the last layer, training samples first, shape (n + m, p).
+        classifier: Weights of the last layer, shape (p, c).
+        bias: Bias of the last layer, shape (c,).
         labels: Classes of the training samples, shape (n,).
-        held_out: Those of the others, shape (m,).
-        levels: Of a regression, c = 1, the number that stands for each class; the nearest one is decided for.
+        held_out: Classes of the held-out samples, shape (m,).
+        levels: For a regression (c = 1), the number that represents each class; the nearest one is the decision.
 
     Example:
         >>> h, labels = np.repeat(np.eye(2), 3, axis=0) + 1e-3 * np.arange(6)[:, None], np.arange(6) // 3

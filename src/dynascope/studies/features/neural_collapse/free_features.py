@@ -1,4 +1,4 @@
-"""Features of samples that are free to move, trained with a classifier, and how far their classes collapse."""
+"""Unconstrained features, trained together with a classifier, and their measures of collapse."""
 
 from __future__ import annotations
 
@@ -33,20 +33,22 @@ def train_free_features(
     seed: int,
     **options: Any,
 ) -> dict[str, Any]:
-    """Train one network on one-hot inputs, so that its first layer is the features, from an aligned and random starts.
+    """Train unconstrained features from an aligned and from random initialisations.
+
+    They are the first layer of a linear network on one-hot inputs.
 
     Args:
         class_sizes: Number of samples of each class.
         features: Number of features.
-        aligned: Sizes of features and classifier at the aligned start.
-        random: Those at the random starts.
-        times: When to record; at the last time, which is not recorded of the aligned start, the random ones end.
-        starts: Number of random starts.
-        seed: Seed of the starts.
-        **options: Of `flows.gradient_flow`.
+        aligned: Sizes of features and classifier in the aligned initialisation.
+        random: Sizes in the random initialisations.
+        times: Recorded times; the last one is the end of the random initialisations only.
+        starts: Number of random initialisations.
+        seed: Seed of the initialisations.
+        **options: Options of `gradient_flow`.
 
     Returns:
-        By name, dimensions where they are not those of a curve of the aligned start, and values.
+        Values by name, with their dimensions unless they are curves over time of the aligned initialisation.
     """
     labels, classes = np.repeat(np.arange(len(class_sizes)), class_sizes), len(class_sizes)
     networks = [aligned_features(class_sizes, features, aligned, seed=seed)]

@@ -1,4 +1,4 @@
-"""Networks on digits with labels that mean more or less, and what collapses in them while they train."""
+"""Networks trained on digits with true or random labels, and their measures of collapse during training."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from dynascope.training.optimizers import annealed
 __all__ = ["NETWORKS", "CollapsingNetworks"]
 
 NETWORKS = ("convolutional", "mlp")
-_RECORDS = 20  # steps at which networks are measured
+_RECORDS = 20  # number of recorded steps
 
 
 @dataclasses.dataclass(frozen=True)
 class CollapsingNetworks:
-    """Networks that are trained by Adam on digits, and measured.
+    """Networks trained by Adam on digits.
 
     Attributes:
-        networks: Which networks, of "convolutional" and "mlp".
-        labels: How digits are labelled, of `tasks.data.relabelled.LABELS`.
-        samples: Number of digits for training; as many others are held out.
+        networks: Names of the networks, of "convolutional" and "mlp".
+        labels: Kinds of labels, of `relabelled_digits.LABELS`.
+        samples: Number of training digits; as many others are held out.
         width: Number of features of the networks.
-        learning_rate: Learning rate at the start, which falls to zero as a cosine.
+        learning_rate: Initial learning rate, with cosine decay to zero.
         weight_decay: λ of the term λ‖θ‖²/2 in the loss.
-        steps: Number of steps of training.
-        batch_size: Samples in a step.
-        starts: How often each is trained, from other weights and by other batches.
-        seed: Seed of the labels, and of the first weights and batches; the others follow it.
+        steps: Number of training steps.
+        batch_size: Samples in each step.
+        starts: Number of runs of each network, with different initial weights and batches.
+        seed: Seed of the labels and of the first run; the other runs use the next seeds.
     """
 
     networks: Sequence[str]
@@ -53,10 +53,10 @@ class CollapsingNetworks:
     seed: int
 
     def measure(self) -> dict[str, Any]:
-        """Their metrics over the steps of training, by name: dimensions and values."""
+        """Train, and return dimensions and values of the metrics over the training steps, by name."""
         if not self.networks or not self.labels:
             return {}
-        # Networks of single precision train twice as fast.
+        # In single precision, networks train twice as fast.
         with jax.enable_x64(False):
             runs = [
                 [[self._trained(network, each, start) for start in self.seeds] for each in self.labels]
@@ -72,7 +72,7 @@ class CollapsingNetworks:
 
     @property
     def seeds(self) -> range:
-        """Seeds of the starts."""
+        """Seeds of the runs."""
         return range(self.seed, self.seed + self.starts)
 
     @functools.cached_property
@@ -108,7 +108,7 @@ class CollapsingNetworks:
 
     @functools.cached_property
     def _seen(self) -> Any:
-        """The function that gives the features of all digits; one object, so that one program serves all labels."""
+        """The function that computes the features of all digits; one object, so that one program serves all labels."""
         inputs = relabelled_digits(LABELS[0], self.samples, self.seed).inputs.astype("float32")
         return lambda network: network.features(inputs)
 

@@ -1,4 +1,4 @@
-"""Features that may be anything: two-layer linear networks on one-hot samples, whose first layer are the features."""
+"""Unconstrained features: two-layer linear networks on one-hot samples, whose first layer holds the features."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["aligned_features", "random_features"]
 def aligned_features(
     class_sizes: Sequence[int], features: int, sizes: tuple[float, float], *, seed: int = 0
 ) -> TwoLayer:
-    """Features and classifier along the modes of the classes, turned at random.
+    """Features and classifier along the modes of the classes, in a random rotation.
 
     Args:
         class_sizes: Number of samples of each class.
-        features: Number of features, at least that of the classes.
+        features: Number of features, at least the number of classes.
         sizes: Singular values of features and classifier, the same for all modes.
-        seed: Seed of the turn.
+        seed: Seed of the rotation.
 
     Example:
         >>> network = aligned_features([2, 3], 4, (0.1, 0.2))
@@ -39,7 +39,7 @@ def aligned_features(
 def random_features(
     class_sizes: Sequence[int], features: int, sizes: tuple[float, float], *, seed: Any = 0
 ) -> TwoLayer:
-    """Gaussian features and classifier of these Frobenius norms.
+    """Gaussian features and classifier with these Frobenius norms.
 
     Example:
         >>> network = random_features([2, 3], 4, (0.1, 0.2))

@@ -1,1 +1,1 @@
-"""A model that fits noisy labels exactly: harmless if its strong modes hold the target, harmful if they do not."""
+"""Overfitting of noisy labels: benign for a target in strong modes, malignant for a target in weak modes."""

@@ -1,1 +1,1 @@
-"""When a diagonal network with weight decay groks, and its whole late test curve, are known before it is trained."""
+"""Prediction, without training, of when a diagonal network with weight decay groks and of its late test error."""

@@ -1,4 +1,4 @@
-"""Diagonal networks whose weights may be pulled to zero without a start of zeros: a difference of two squares."""
+"""Diagonal networks as a difference of two squares, which can learn coefficients of either sign."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["DifferenceOfSquares"]
 
 
 class DifferenceOfSquares(eqx.Module):
-    """f(x) = x·(u ⊙ u − v ⊙ v), zero at the start, where all weights are one.
+    """f(x) = x·(u ⊙ u − v ⊙ v), which is zero at initialisation, where all weights are one.
 
     Attributes:
         u: Weights of the positive part, shape (d,).
@@ -38,7 +38,7 @@ class DifferenceOfSquares(eqx.Module):
 
     @property
     def coefficients(self) -> Any:
-        """β = u ⊙ u − v ⊙ v, the linear map that the network computes."""
+        """β = u ⊙ u − v ⊙ v, the linear map of the network."""
         return self.u**2 - self.v**2
 
     def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... 1"]:

@@ -1,4 +1,4 @@
-"""A linear function of few of many inputs, known from fewer samples than inputs; and its loss with weight decay."""
+"""Samples of a sparse linear function, and the squared loss with weight decay."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["DecayedLoss", "SparseLinear", "sparse_linear"]
 
 
 class SparseLinear(NamedTuple):
-    """Samples of a sparse linear function, and what is known of all inputs.
+    """Samples of a sparse linear function, and its coefficients.
 
     Attributes:
-        inputs: Gaussian, shape (n, d).
-        targets: Shape (n,).
-        covariance: Of the inputs, shape (d, d).
-        coefficients: ±1/√k for the k inputs that matter, shape (d,).
+        inputs: Gaussian inputs, shape (n, d).
+        targets: Targets, shape (n,).
+        covariance: Covariance of the inputs, shape (d, d).
+        coefficients: ±1/√k for the k relevant inputs, shape (d,).
     """
 
     inputs: Float[np.ndarray, "n d"]
@@ -32,7 +32,7 @@ class SparseLinear(NamedTuple):
 
 
 class DecayedLoss(eqx.Module):
-    """½E‖f(x) − y‖² + ½λ‖θ‖² of a network with one output, as a task; λ is an array: all λ share a program.
+    """½E‖f(x) − y‖² + ½λ‖θ‖² of a network with one output, as a task; as an array, λ shares one program.
 
     Example:
         >>> from dynascope.protocols import Learnable
@@ -45,18 +45,18 @@ class DecayedLoss(eqx.Module):
     weight_decay: Any
 
     def loss(self, network: Network) -> Any:
-        """The loss, with the decay of all weights."""
+        """The loss, with weight decay on all weights."""
         missed = network(self.inputs)[:, 0] - self.targets
         size = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(network))
         return (jnp.mean(missed**2) + self.weight_decay * size) / 2
 
     def attributes(self) -> dict[str, Any]:
-        """What a record says of the task it belongs to."""
+        """Attributes of the record."""
         return {"task": "a sparse linear function"}
 
 
 def sparse_linear(samples: int, inputs: int, relevant: int, seed: int) -> SparseLinear:
-    """Independent Gaussian inputs and a target that depends on a few, of variance one.
+    """Independent Gaussian inputs, and a target of variance one that depends on few of them.
 
     Example:
         >>> data = sparse_linear(samples=3, inputs=6, relevant=2, seed=0)

@@ -1,4 +1,4 @@
-"""When a curve falls below a threshold, between two records of it."""
+"""The time at which a recorded curve falls below a threshold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["passage"]
 
 
 def passage(times: Float[np.ndarray, " times"], values: Float[np.ndarray, " times"], threshold: float) -> float:
-    """When positive values fall below the threshold, at a constant rate between two records; infinite if they do not.
+    """The time at which positive values fall below the threshold, ∞ if never; log-linear between two records.
 
     Example:
         >>> passage(np.array([0.0, 1.0, 2.0]), np.array([4.0, 1.0, 0.5]), 2.0), passage(np.ones(1), np.ones(1), 0.5)

@@ -1,1 +1,1 @@
-"""Grokking of digits: what four dials do to the delay, and which of them are one dial in disguise."""
+"""Grokking of digits: the effect of four settings on the delay, and equivalences between these settings."""

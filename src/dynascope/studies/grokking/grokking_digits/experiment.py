@@ -1,4 +1,4 @@
-"""MLPs on classes of images, trained by Adam at some dials, and measured on the way."""
+"""MLPs on classes of images, trained by Adam with several values of the dials."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["DialledRuns", "dialled_network", "train_dialled"]
 
 
 def dialled_network(run: Dials, widths: Sequence[int], *, weight_decay: float, seed: int) -> scaled_network.ScaledError:
-    """A tanh MLP with its dials at the start, in single precision.
+    """An initial tanh MLP with its dials, in single precision.
 
     Example:
         >>> network = dialled_network(Dials(1.0, 2.0, first_layer=0.5), (3, 4, 2), weight_decay=0.1, seed=0)
@@ -50,19 +50,19 @@ def train_dialled(
     recorded: np.ndarray,
     **options: Any,
 ) -> tuple[np.ndarray, list[Any]]:
-    """Train all from the same seed in one program.
+    """Train all networks from the same seed in one program.
 
     Args:
-        networks: Differ in their dials.
-        inputs: Shape (n, d).
-        targets: Shape (n, c), before they are scaled.
-        recorded: Steps at which they are recorded, from 0 to the last.
+        networks: Networks that differ in their dials.
+        inputs: Inputs, shape (n, d).
+        targets: Targets before scaling, shape (n, c).
+        recorded: Recorded steps, from 0 to the last.
         **options: `learning_rate`, `batch_size` and `seed`.
 
     Returns:
-        The losses, shape (networks, steps), and each network as it was at these steps.
+        The losses, shape (networks, steps), and each network at these steps.
     """
-    # The network returns its error, so that the factor on the targets is no part of the program.
+    # The network returns its error, so that the factor on the targets is not a constant of the program.
     record = descend(
         networks,
         Task(np.concatenate([inputs, targets], axis=1), np.zeros_like(targets)),
@@ -79,17 +79,17 @@ def train_dialled(
 
 @dataclasses.dataclass(frozen=True)
 class DialledRuns:
-    """The same network at several dials, trained from some seeds and measured.
+    """The same network with several values of the dials.
 
     Attributes:
-        images: What is learned.
+        images: Images for training and testing.
         runs: Dials by the name of the run.
         hidden: Widths of the hidden layers.
-        weight_decay: λ where the dials do not change it.
+        weight_decay: λ, before the dials change it.
         learning_rate: η.
-        batch_size: Images in a step.
-        recorded: Steps at which is measured, from 0 to the last.
-        thresholds: Accuracies from which the training images, and the others, count as known.
+        batch_size: Images in each step.
+        recorded: Recorded steps, from 0 to the last.
+        thresholds: Training and test accuracy that count as fitted and as generalising.
     """
 
     images: ImagesInRows
@@ -102,7 +102,7 @@ class DialledRuns:
     thresholds: tuple[float, float]
 
     def measured(self, names: Collection[str], seed: int) -> dict[str, dict[str, Any]]:
-        """Every run from one seed: the loss, and of those that are named all that is measured."""
+        """Every run from one seed: its loss and, for the named runs, all metrics."""
         networks = [self._network(name, seed) for name in self.runs]
         options = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "recorded": self.recorded}
         losses, kept = train_dialled(networks, self.images.inputs, self.images.targets, seed=seed, **options)
@@ -112,7 +112,7 @@ class DialledRuns:
         }
 
     def blank_weights(self, name: str, seeds: Sequence[int]) -> np.ndarray:
-        """Root mean square over the first, (seeds, records), of weights that nothing but the decay moves."""
+        """Predicted root mean square of the blank weights, relative to initialisation, shape (seeds, records)."""
         rows = self.images.blank
         start = np.array([self._network(name, seed).network.weights[0][rows] for seed in seeds], float)
         with jax.enable_x64(True):
@@ -126,11 +126,11 @@ class DialledRuns:
         return dialled_network(self.runs[name], widths, weight_decay=self.weight_decay, seed=seed)
 
     def _measured(self, snapshots: Any) -> dict[str, Any]:
-        """What is measured along the steps, and of the features when the images are learned and in the end."""
+        """Metrics at every recorded step, and of the features when the training images are fitted and at the end."""
         images = self.images
         known = scaled_network.accuracy(snapshots, images.inputs, images.targets)
         test_known = scaled_network.accuracy(snapshots, images.test_inputs, images.test_targets)
-        steps = self.recorded[1:]  # not from step zero, which has no logarithm
+        steps = self.recorded[1:]  # without step zero, which has no logarithm
         delay = grokking_delay(steps, known[1:], test_known[1:], *self.thresholds).recorded(float(steps[-1]))
         reached = delay.pop("fitted") & delay.pop("generalised")
         delay |= {"delay_decades": math.log10(delay["test_step"] / delay["train_step"]), "reached": reached}

@@ -1,60 +1,82 @@
-"""Figures and text of the page of grokking-digits."""
+"""Figures and text of the study `grokking-digits`."""
 
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
-from dynascope.results import Chart
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import percent, rounded
 
-__all__ = ["FIGURES", "MEANING"]
+if TYPE_CHECKING:
+    from dynascope.studies.grokking.grokking_digits.study import GrokkingDigits
 
-_CHART_OF_STEPS = functools.partial(Chart, over="step", x_label="step of training")
-_CHART_OF_RUNS = functools.partial(Chart, over="run", points=True, x_label="what was changed")
+__all__ = ["figures", "meaning"]
 
-FIGURES = (
-    _CHART_OF_STEPS(
-        ("accuracy", "test_accuracy"),
-        log="x",
-        members={"run": ("default",)},
-        words=("training", "test"),
-        y_label="accuracy",
-        caption="From large weights (default): the training images are known by step "
-        "{observed.train_step[run=default]:mean}, new ones {observed.delay[run=default]:mean} steps later on "
-        "average over {parameters.seeds} runs (thin lines).",
-    ),
-    _CHART_OF_RUNS(
-        ("train_step", "test_step"),
-        log="y",
-        words=("training images", "new images"),
-        title="When training images and new ones are known",
-        y_label="step at which they are known",
-        caption="When the training images and new ones are known, for each remedy; a point is a run. The distance "
-        "between both colours is the delay.",
-    ),
-    _CHART_OF_RUNS(
-        ("kappa_before", "kappa_after"),
-        words=("when the training images are known", "in the end"),
-        y_label="distance to minimum features κ",
-        caption="How far features are from the fewest that could form the outputs (0), before and after.",
-    ),
-    _CHART_OF_STEPS(
-        "loss_ratio",
-        log="xy",
-        caption="Three remedies were trained a second time with other dials turned instead, so that theory makes "
-        "them twins: the ratio of the losses is then one known number at every step.",
-    ),
-)
+_CHART_OF_STEPS = functools.partial(Chart, over="step", x_label="training step")
+_CHART_OF_RUNS = functools.partial(Chart, over="run", points=True, x_label="changed setting")
 
-MEANING = (
-    "From large initial weights a network fitted {parameters.samples} digits ({parameters.train_threshold:percent} "
-    "right) by step {observed.train_step[run=default]:mean} and new ones ({parameters.test_threshold:percent} "
-    "right) {observed.delay[run=default]:mean} steps later, on average over {parameters.seeds} runs. Four remedies "
-    "were tried, one dial each: with smaller weights the delay was {observed.delay[run=weight downscaling]:mean} "
-    "steps, with larger targets {observed.delay[run=target upscaling]:mean}, with smaller inputs "
-    "{observed.delay[run=input downscaling]:mean}, with smaller outputs "
-    "{observed.delay[run=output downscaling]:mean}; below zero new digits were known first, and a threshold that "
-    "was never passed counts as passed at the last step. Judged is whether each of them makes the delay shorter "
-    "beyond the chance of a start. Checked are laws that hold of any such run, first that some of these dials are "
-    "one dial in disguise: a twin with another dial turned runs through the same losses, up to a factor that is "
-    "known."
-)
+
+def figures(study: GrokkingDigits, result: Comparison) -> list[Chart]:
+    """The accuracies of the default run, the delays and features of all runs, and the losses of the twins."""
+    default = result.observed.sel(run="default")
+    return [
+        _CHART_OF_STEPS(
+            ("accuracy", "test_accuracy"),
+            log="x",
+            title="Accuracy from large initial weights",
+            members={"run": ("default",)},
+            words=("training", "test"),
+            y_label="accuracy",
+            caption=f"Accuracies of the default runs (thin lines). The training accuracy reaches "
+            f"{percent(study.train_threshold)} at step {rounded(default['train_step'].mean())}, and the test accuracy "
+            f"reaches {percent(study.test_threshold)} after {rounded(default['delay'].mean())} more steps, on average "
+            f"over {study.seeds} initialisations. A threshold that is never reached counts as reached at the last "
+            "step.",
+        ),
+        _CHART_OF_RUNS(
+            ("train_step", "test_step"),
+            log="y",
+            title="Steps to fit and to generalise",
+            words=("training images", "test images"),
+            y_label="step at which the threshold is reached",
+            caption="Steps at which the training accuracy and the test accuracy reach their thresholds, one point per "
+            "initialisation. The distance between the two colours is the delay.",
+        ),
+        _CHART_OF_RUNS(
+            ("kappa_before", "kappa_after"),
+            title="Distance to minimum features",
+            words=("when the training images are fitted", "at the end"),
+            y_label="distance to minimum features κ",
+            caption="Distance κ of the features to minimum features, the fewest that can form the outputs (κ = 0), "
+            "when the training images are fitted and at the end.",
+        ),
+        _CHART_OF_STEPS(
+            "loss_ratio",
+            log="xy",
+            title="Loss ratio of twin runs",
+            caption="Three runs were repeated as twins that change other settings instead. Theory predicts the ratio "
+            "of the two losses at every step.",
+        ),
+    ]
+
+
+def meaning(study: GrokkingDigits, result: Comparison) -> str:
+    """The delays of the default and of the four remedies."""
+    delay = result.observed["delay"].mean("seed")
+    weights, targets, inputs, outputs = (
+        rounded(delay.sel(run=run))
+        for run in ("weight downscaling", "target upscaling", "input downscaling", "output downscaling")
+    )
+    first = rounded(result.observed["train_step"].sel(run="default").mean())
+    return (
+        f"From large initial weights, a network reaches a training accuracy of {percent(study.train_threshold)} on "
+        f"{study.samples} images at step {first}, and a test accuracy of {percent(study.test_threshold)}, "
+        f"{rounded(delay.sel(run='default'))} steps later, on average over {study.seeds} initialisations. Four "
+        f"remedies each change one setting. The delay is {weights} steps with smaller initial weights, {targets} with "
+        f"larger targets, {inputs} with smaller inputs and {outputs} with smaller outputs. It is negative if the test "
+        "accuracy reaches its threshold first, and a threshold that is never reached counts as reached at the last "
+        "step. The verdict depends on whether each remedy shortens the delay by more than the variation between "
+        "initialisations. The checks are laws that hold for every run. In particular, some settings are equivalent: "
+        "a twin run that changes another setting has the same loss at every step, up to a known factor."
+    )

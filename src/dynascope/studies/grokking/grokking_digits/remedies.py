@@ -1,4 +1,4 @@
-"""What is said to cure grokking: the runs that turn one dial each, their twins, and what is claimed of them."""
+"""Remedies for grokking: runs that change one dial each, their twins, and the claims about them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["DECIDING", "TABLE", "TWINS", "put_claims", "remedies"]
 
 _CHANGES = ("weight downscaling", "target upscaling", "input downscaling", "output downscaling")
 TABLE: tuple[str, ...] = ("default", *_CHANGES)
-DECIDING = tuple(f"{remedy}: delay" for remedy in _CHANGES)  # the claims that the remedies are remedies
-# Which run is trained a second time, and what was changed instead of its own dial.
+DECIDING = tuple(f"{remedy}: delay" for remedy in _CHANGES)  # the claims that decide the verdict
+# For each twin, named by the dials it changes, the run that it repeats.
 TWINS = {
     "output and decay for target": "target upscaling",
     "first layer for input": "input downscaling",
@@ -23,13 +23,13 @@ TWINS = {
 }
 _CURES = {
     "delay": "shortens the delay",
-    "delay_decades": "shortens the delay as a ratio of steps",
-    "kappa_after": "brings fewer features in the end",
+    "delay_decades": "shortens the delay, measured as a ratio of steps",
+    "kappa_after": "brings the final features closer to minimum features",
 }
 
 
 def remedies(default: Dials, *, weights: float, targets: float, inputs: float, outputs: float) -> dict[str, Dials]:
-    """The runs of the table, each of which turns one dial of the default to the number given, then the twins."""
+    """The default, the remedies, each of which sets one dial of the default to the given number, and the twins."""
     dials = {"weight": weights, "target": targets, "input": inputs, "output": outputs}
     turned = [default._replace(**{dial: value}) for dial, value in dials.items()]
     made = twins(default, targets=targets, inputs=inputs, outputs=outputs)
@@ -37,13 +37,13 @@ def remedies(default: Dials, *, weights: float, targets: float, inputs: float, o
 
 
 def put_claims(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What the runs of the table say of the hypotheses, by each quantity over runs and seeds.
+    """The outcome of every claim, from each quantity by run and over seeds.
 
-    What is claimed of a delay is undecided where a run did not pass both thresholds, and so has no delay.
+    Claims about a delay are undecided if a run did not reach both thresholds.
     """
-    # Factor, two runs that differ in it, and how a statement about it begins.
+    # Factor, the two runs that differ in it, and the subject of the statements about it.
     pairs = [(remedy, ("default", remedy), remedy.capitalize()) for remedy in _CHANGES]
-    decay = "Small outputs for large targets, a stronger decay,"
+    decay = "Stronger weight decay (output downscaling instead of target upscaling)"
     pairs.append(("decay", ("target upscaling", "output downscaling"), decay))
     claims, undecided = [], {}
     for factor, runs, begin in pairs:
@@ -51,10 +51,10 @@ def put_claims(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
             claims.append((factor, metric, f"{begin} {words}.", [found[metric][run] for run in runs]))
         reached = np.array([found["reached"][run] for run in runs])
         if not reached.all():
-            few = f"{reached.sum()} of {reached.size} networks passed both thresholds"
+            few = f"{reached.sum()} of {reached.size} networks reached both thresholds"
             undecided |= {f"{factor}: {metric}": few for metric in ("delay", "delay_decades")}
     for metric, where in (("kappa", ""), ("test_kappa", " on test images")):
-        words = f"By default, training on after the fit brings fewer features{where}."
+        words = f"In the default run, training beyond the fit brings the features closer to minimum features{where}."
         claims.append(("steps", metric, words, [found[f"{metric}_{when}"]["default"] for when in ("before", "after")]))
     hypotheses = [
         (Hypothesis(factor, metric, -1, f"{factor}: {metric}", words), runs) for factor, metric, words, runs in claims

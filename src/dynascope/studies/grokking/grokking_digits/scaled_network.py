@@ -1,4 +1,4 @@
-"""An MLP whose weights, inputs, outputs and targets are scaled, and how Adam with decay trains it."""
+"""An MLP with scaled weights, inputs, outputs and targets, and Adam with weight decay for it."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _FORGETTING, _SQUARES_FORGETTING, _EPSILON = 0.9, 0.999, 1e-8  # the usual const
 
 
 class ScaledError(eqx.Module):
-    """The error b·f(a·x) − T·y of an MLP, given x and y side by side; dials are arrays: all share a program.
+    """The error b·f(a·x) − T·y of an MLP on x and y side by side; as arrays, all dials share a program.
 
     Attributes:
         network: f.
-        scales: The scale c of each of its arrays, as a tree like it.
+        scales: The scale c of each array of the network, as a tree of the same structure.
         target_scale: T.
         input_scale: a.
         output_scale: b.
         weight_decay: λ.
-        loss_factor: Factor on the loss and the decay together that ε stands for, which is divided by it.
+        loss_factor: Factor on loss and weight decay that is represented by dividing ε by it.
     """
 
     network: Any
@@ -57,12 +57,12 @@ class ScaledError(eqx.Module):
         return self.output_scale * self.network(self.input_scale * x)
 
     def features(self, x: Any) -> Any:
-        """What the last layer of f is given."""
+        """Inputs of the last layer of f."""
         return self.network.features(self.input_scale * x)
 
 
 def adam_with_decay(learning_rate: Any) -> optax.GradientTransformation:
-    """Adam on loss and decay, with steps, decay and ε of each array by its scale; the dials stay."""
+    """Adam on loss and weight decay, scaled for each array of the network; the dials stay constant."""
 
     def initial(params: Any) -> Any:
         nothing = jax.tree.map(jnp.zeros_like, params.network)
@@ -74,7 +74,7 @@ def adam_with_decay(learning_rate: Any) -> optax.GradientTransformation:
 
         def change(mean: Any, square: Any, scale: Any) -> Any:
             spread = jnp.sqrt(square / (1 - _SQUARES_FORGETTING**count))
-            # Forces themselves are not scaled, so that it is Adam that has to make up for their size.
+            # The forces are not scaled, so that Adam itself compensates for their size.
             epsilon = _EPSILON / (scale * params.loss_factor)
             return -learning_rate * scale * (mean / (1 - _FORGETTING**count)) / (spread + epsilon)
 
@@ -93,7 +93,7 @@ def adam_with_decay(learning_rate: Any) -> optax.GradientTransformation:
 
 @jit
 def decay_alone(start: Any, weight_decay: Any, learning_rate: Any, counts: Any) -> Any:
-    """Root mean square (steps, seeds) of weights (seeds, pixels, neurons) by the recursion of Adam on λθ."""
+    """Root mean square (steps, seeds) of weights (seeds, pixels, neurons) under Adam with the force λθ alone."""
 
     def step(carry: Any, count: Any) -> Any:
         weight, mean, square = carry
@@ -112,7 +112,7 @@ def _weights(network: Any) -> Any:
 
 
 def unravelled(network: Any, rows: Any) -> Any:
-    """The networks of which these are the weights, with the records in front."""
+    """The networks with these weights, with the records as the first dimension."""
     leaves, structure = jax.tree.flatten(network.network)
     parts = np.split(rows, np.cumsum([leaf.size for leaf in leaves])[:-1], axis=1)
     shaped = [part.reshape(-1, *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
@@ -128,14 +128,14 @@ def _right(networks: Any, inputs: Any, targets: Any) -> Any:
 
 @filter_jit
 def features_and_outputs(network: ScaledError, inputs: Any) -> tuple[Any, Any]:
-    """What the last layer is given, and what comes out."""
+    """Features and outputs."""
     return network.features(inputs), network.outputs(inputs)
 
 
 def accuracy(networks: Any, inputs: Any, targets: Any) -> Any:
-    """The share of images that each network tells apart."""
+    """The share of images that each network classifies correctly."""
     return np.asarray(_right(networks, inputs, targets), float)
 
 
-# Metrics of features are taken afterwards, in double precision, and only where they are asked for.
+# Metrics of the features are computed afterwards, in double precision, and only for some networks.
 STATISTICS = {"weights": (_weights, ("weight",))}

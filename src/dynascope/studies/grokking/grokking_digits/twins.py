@@ -1,8 +1,9 @@
-"""Dials of training by Adam with weight decay, and which other dials give the same run: twins.
+"""Dials of training by Adam with weight decay, and twins: other values of the dials that give the same run.
 
-The steps of Adam do not depend on the size of the loss, so that the factors on outputs and targets are one dial as long
-as the decay and the ε of Adam go with the square of the targets. A layer whose rate goes with its size, and whose decay
-with the inverse square, may be of any size, so that a factor on inputs or outputs is one on the first or last layer.
+The steps of Adam do not depend on the size of the loss. Only the ratio of the factors on outputs and targets matters
+if weight decay and the ε of Adam scale with the square of the targets. A factor on the inputs or outputs is equivalent
+to a factor on the first or last layer if the learning rate of that layer scales with the factor and its weight decay
+with the inverse square.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ __all__ = ["Dials", "power_of_two", "twins"]
 
 
 class Dials(NamedTuple):
-    """Factors that are usually turned; then those by which a twin makes up for a change of them.
+    """Factors that the remedies change, then factors by which a twin compensates for the change.
 
     Attributes:
         weight: Factor on the initial weights.
         target: Factor on the targets.
         input: Factor on the inputs.
         output: Factor on the outputs.
-        first_layer: c for the weights of the first layer: they start c times as large and take steps c times as long,
-            and their decay is 1/c² of what it is elsewhere.
-        last_layer: The same for the weights and biases of the last layer.
-        decay: Factor on the weight decay, and on the ε of Adam.
+        first_layer: c for the weights of the first layer: their initial values and their learning rate are multiplied
+            by c, and their weight decay by 1/c².
+        last_layer: The same factor for the weights and biases of the last layer.
+        decay: Factor on the weight decay and on the ε of Adam.
     """
 
     weight: float
@@ -37,7 +38,7 @@ class Dials(NamedTuple):
 
 
 def twins(default: Dials, *, targets: float, inputs: float, outputs: float) -> tuple[Dials, Dials, Dials]:
-    """The twins of the default with other targets, inputs or outputs, by powers of two, which round alike.
+    """The twins of the default with other targets, inputs or outputs; their factors are powers of two.
 
     Example:
         >>> twins(Dials(1.0, 2.0), targets=4.0, inputs=0.25, outputs=0.5)[1]
@@ -52,7 +53,7 @@ def twins(default: Dials, *, targets: float, inputs: float, outputs: float) -> t
 
 
 def power_of_two(factor: float) -> float:
-    """The nearest one other than 1, by which numbers are multiplied without rounding.
+    """The nearest power of two other than 1; multiplication by it is exact.
 
     Example:
         >>> power_of_two(0.1), power_of_two(0.99)

@@ -1,1 +1,1 @@
-"""Networks that learn arithmetic modulo p: the fit, the late generalisation, and the features on the way."""
+"""Grokking of modular arithmetic: the fit, the delayed generalisation, and the features during training."""

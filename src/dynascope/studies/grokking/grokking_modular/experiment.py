@@ -1,4 +1,4 @@
-"""Networks that learn the table of an operation modulo p by AdamW, and what is measured of them on the way."""
+"""Networks that learn the table of an operation modulo p by AdamW, and their metrics during training."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ HEADS = 4
 
 @dataclasses.dataclass(frozen=True)
 class ModularRuns:
-    """Networks from several seeds, each with its own split of the table.
+    """Networks with several seeds, each with its own split of the table.
 
     Attributes:
-        operation: What the table shows of two numbers.
+        operation: Operation whose results form the table.
         p: The modulus.
-        train_fraction: Fraction of the table that is trained on.
-        network: "relu" or "quadratic", of two layers, or "transformer", one block of `HEADS` heads.
-        width: Hidden neurons of two layers; the stream of the transformer is a quarter as wide.
-        loss: The loss that training lowers.
+        train_fraction: Fraction of the table used for training.
+        network: "relu" or "quadratic" (two layers), or "transformer" (one block with `HEADS` heads).
+        width: Hidden neurons of a two-layer network; the residual stream of the transformer is a quarter as wide.
+        loss: Training loss.
         learning_rate: η of AdamW with β = (0.9, 0.98), on all training samples at each step.
-        weight_decay: λ: each step takes off η λ of the weights.
+        weight_decay: λ of AdamW: each step shrinks the weights by the factor 1 − ηλ.
         steps: Number of steps.
-        times: Number of steps at which all is measured, denser at first.
+        times: Number of recorded steps, denser at first.
         seeds: Number of runs.
-        seed: Seed of the first; the others follow it.
+        seed: Seed of the first run; the others use the next seeds.
     """
 
     operation: Literal["addition", "subtraction", "multiplication", "division"]
@@ -56,14 +56,14 @@ class ModularRuns:
     seed: int
 
     def _train(self, networks: list[Any], tasks: list[Any], steps: Any, kind: Any = np.float32) -> Any:
-        """The networks on the way, as one whose weights have the dimensions (networks, steps) in front."""
-        # λ is an array, so that all runs share a program.
+        """The networks at the given steps, as one network whose weights start with the dimensions (networks, steps)."""
+        # As an array, λ is an argument of the compiled program, which all runs share.
         descent = Partial(optax.adamw, b1=0.9, b2=0.98, weight_decay=kind(self.weight_decay))
         options = {"learning_rate": self.learning_rate, "loss": self.loss, "optimizer": descent}
         return descend_keeping(networks, tasks, steps, kind=kind, **options)
 
     def curves(self) -> dict[str, np.ndarray]:
-        """All that is measured along the steps, over seed and step."""
+        """Train, and return all metrics over seed and step."""
         tasks, tests = [each.train for each in self.tables], [each.test for each in self.tables]
         every, found = self._train(self._networks, tasks, self.recorded), []
         for place, step in enumerate(self.recorded):
@@ -78,20 +78,20 @@ class ModularRuns:
         return {name: values.astype(float) for name, values in curves.items()}
 
     def renamed_losses(self, steps: int) -> np.ndarray:
-        """Losses under other names over those under the old ones, after as many steps from renamed weights."""
+        """Losses with other names over losses with the original names, after the given number of steps."""
         names, tests = other_names(self.operation, self.p), [each.test for each in self.tables]
         old = self._networks, [each.train for each in self.tables]
         new = [renamed_network(each, names) for each in self._networks], [renamed_task(e, names) for e in self.tables]
         losses = []
         for networks, tasks in (old, new):
             end = jax.tree.map(lambda leaf: leaf[:, -1], self._train(networks, tasks, [steps], np.float64))
-            # Test samples matter not here; with those of the other runs no program is compiled anew.
+            # The test samples do not matter here; those of the other runs allow the same program to be used.
             losses.append(measure(end, tasks, tests, self.loss).loss)
         return losses[1] / losses[0]
 
     @functools.cached_property
     def tables(self) -> list[ModularArithmetic]:
-        """The table of every seed, with its split."""
+        """The table of every seed with its split."""
         return [ModularArithmetic(self.operation, self.p, self.train_fraction, seed=seed) for seed in self._seeds]
 
     @functools.cached_property
@@ -103,7 +103,7 @@ class ModularRuns:
 
     @functools.cached_property
     def recorded(self) -> np.ndarray:
-        """Steps at which all is measured, more often at first, when most happens."""
+        """Recorded steps, denser at first, when most happens."""
         return np.unique((self.steps * np.linspace(0, 1, self.times) ** 2).round().astype(int))
 
     @property
@@ -112,5 +112,5 @@ class ModularRuns:
 
     @property
     def has_unused(self) -> bool:
-        """Whether some weights are read by no sample."""
+        """Whether there are weights that no sample reads."""
         return self.operation == "division" and self.network != "transformer"

@@ -1,4 +1,4 @@
-"""Classifiers of many seeds, each on samples of its own: losses, accuracies, features and the balance of slopes."""
+"""Losses, accuracies, features and gradient balance of classifiers, each on its own samples."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _METRICS = ("kappa_cka", "effective_dimension", "effective_dimension_quality", "
 
 
 class Measured(NamedTuple):
-    """What is measured of the networks of all seeds, in float64.
+    """Measurements of the networks of all seeds, in float64.
 
     Attributes:
         loss: Training loss, shape (seeds,).
         test_loss: Loss on the test samples, shape (seeds,).
-        accuracy: Share of the training samples whose largest output is the right one, shape (seeds,).
-        test_accuracy: The same on the test samples, shape (seeds,).
+        accuracy: Accuracy on the training samples, shape (seeds,).
+        test_accuracy: Accuracy on the test samples, shape (seeds,).
         features: Inputs of the last layer on the training samples, shape (seeds, n, p).
-        outputs: Outputs there, shape (seeds, n, c).
+        outputs: Outputs on the training samples, shape (seeds, n, c).
         gradient_balance: ⟨W₁, ∂L/∂W₁⟩/⟨W₂, ∂L/∂W₂⟩ of the layers around the last hidden neurons, shape (seeds,).
     """
 
@@ -44,12 +44,12 @@ class Measured(NamedTuple):
 
 
 def measure(networks: Any, tasks: Sequence[Any], tests: Sequence[Any], loss: str) -> Measured:
-    """Measure networks, with one dimension in front, each on its training and test samples.
+    """Measure networks, stacked along the first dimension, each on its training and test samples.
 
     Args:
-        networks: Two layers `first` and `second`, or transformers whose last block has them, as one.
-        tasks: What each was trained on, with `inputs` and `targets` of one size.
-        tests: What each is tested on.
+        networks: Stacked networks with layers `first` and `second`, or transformers whose last block has them.
+        tasks: Training samples of each network, with `inputs` and `targets` of one size.
+        tests: Test samples of each network.
         loss: "cross_entropy" or "squared", half the square summed over outputs; the mean over samples.
     """
     with jax.enable_x64(True):
@@ -59,10 +59,10 @@ def measure(networks: Any, tasks: Sequence[Any], tests: Sequence[Any], loss: str
 
 
 def classifier_metrics(measured: Measured, tasks: Sequence[Any], loss: str, *, time: float) -> dict[str, Any]:
-    """Losses, accuracies and the metrics of the features, over seeds; with cross-entropy those of the softmax.
+    """Losses, accuracies and feature metrics over seeds; for cross-entropy, the metrics use the softmax outputs.
 
     Raises:
-        DivergenceError: The features of a network are the same on all samples, by the time that is given.
+        DivergenceError: The features of a network are equal on all samples; the error names the given time.
     """
     samples = [(*each[:2], each[2].targets) for each in zip(measured.features, measured.outputs, tasks, strict=True)]
     with heeding_inputs(time):

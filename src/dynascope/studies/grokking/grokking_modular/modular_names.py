@@ -1,4 +1,4 @@
-"""Other names for numbers, under which operations modulo p are sums and differences."""
+"""Renaming of numbers, by which operations modulo p become sums and differences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["other_names", "renamed_results", "renamed_task"]
 
 
 def other_names(operation: str, p: int) -> np.ndarray:
-    """The other name of each number: its negative, or its discrete logarithm with p − 1 for that of zero.
+    """The other name of each number: its negative, or its discrete logarithm, with p − 1 for zero.
 
     Example:
         >>> other_names("addition", 5), other_names("multiplication", 5)
@@ -26,7 +26,7 @@ def other_names(operation: str, p: int) -> np.ndarray:
 
 
 def renamed_results(operation: str, p: int, pairs: np.ndarray) -> np.ndarray:
-    """Results of the operation between other names, in other names: sums and differences, with zero apart."""
+    """Renamed results of the operation on renamed pairs: sums and differences, with zero treated separately."""
     a, b = pairs.T
     if operation in ("addition", "subtraction"):
         return (a + b if operation == "addition" else a - b) % p
@@ -36,7 +36,7 @@ def renamed_results(operation: str, p: int, pairs: np.ndarray) -> np.ndarray:
 
 
 def renamed_task(table: ModularArithmetic, names: np.ndarray) -> Task:
-    """The training pairs by their other names."""
+    """The renamed training pairs."""
     pairs, ones = names[table.pairs[table.trained]], np.eye(table.p)
     results = renamed_results(table.operation, table.p, pairs)
     return Task(ones[pairs].reshape(len(pairs), -1), ones[results])

@@ -1,58 +1,79 @@
-"""Figures and text of the page of grokking-modular."""
+"""Figures and text of the study `grokking-modular`."""
 
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
-from dynascope.results import Chart
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import percent, rounded
 
-__all__ = ["FIGURES", "MEANING"]
+if TYPE_CHECKING:
+    from dynascope.studies.grokking.grokking_modular.study import GrokkingModular
 
-_CHART_OF_STEPS = functools.partial(Chart, over="step", x_label="step of training")
+__all__ = ["figures", "meaning"]
 
-FIGURES = (
-    _CHART_OF_STEPS(
-        ("accuracy", "test_accuracy"),
-        log="x",
-        words=("training", "test"),
-        y_label="accuracy",
-        title="What is known of the samples, and of the rest of the table",
-        caption="The training samples are right by step {observed.train_step:mean}, the others (test) by step "
-        "{observed.test_step:mean}, on average over {parameters.seeds} runs (thin lines); where they never were, "
-        "the last step counts.",
-    ),
-    _CHART_OF_STEPS(
-        ("loss", "test_loss"),
-        log="xy",
-        words=("training", "test"),
-        y_label="loss",
-        caption="The losses of the same runs: between the fall of the one and the fall of the other a network "
-        "knows its samples and not the rule.",
-    ),
-    _CHART_OF_STEPS(
-        "kappa_cka",
-        log="x",
-        caption="How far the features on the training samples are from the fewest that could form the outputs (0).",
-    ),
-    _CHART_OF_STEPS(
-        ("effective_dimension_utilization", "effective_dimension"),
-        log="xy",
-        words=("that the output uses", "that there are"),
-        y_label="number of features",
-        caption="About how many features the outputs are spread over, and how many strong ones there are.",
-    ),
-)
+_CHART_OF_STEPS = functools.partial(Chart, over="step", x_label="training step")
 
-MEANING = (
-    "A network was trained on {parameters.train_fraction:percent} of the table of {parameters.operation} modulo "
-    "{parameters.p}, with weights that decay. On average over {parameters.seeds} runs, "
-    "{parameters.train_threshold:percent} of these samples were right by step {observed.train_step:mean}, and "
-    "{parameters.test_threshold:percent} of the rest by step {observed.test_step:mean} (the last step, where that "
-    "was never so). From the time between to the end, the distance of its features to the fewest that could do, "
-    "κ, changed by {observed.change[hypothesis=H2]}, by {observed.low[hypothesis=H2]} to "
-    "{observed.high[hypothesis=H2]} with 95 % confidence; in few and small runs such as these the interval says "
-    "more than the number. Judged is whether in the median the rest comes after the samples, by more steps than "
-    "the chance of a start makes. Checked is what must hold of any such run: numbers are only names, so that "
-    "training under other names gives the same loss (ratio {observed.renamed_loss:mean}), and laws of the weights "
-    "and features. None of them says when the rule is found."
-)
+
+def figures(study: GrokkingModular, result: Comparison) -> list[Chart]:
+    """Accuracies, losses and features over the training steps."""
+    train, test = (rounded(result.observed[name].mean()) for name in ("train_step", "test_step"))
+    return [
+        _CHART_OF_STEPS(
+            ("accuracy", "test_accuracy"),
+            log="x",
+            words=("training", "test"),
+            y_label="accuracy",
+            title="Accuracy on training and test samples",
+            caption=f"The training accuracy reaches {percent(study.train_threshold)} at step {train}, and the test "
+            f"accuracy, on the rest of the table, reaches {percent(study.test_threshold)} at step {test}, on average "
+            f"over {study.seeds} runs (thin lines). A threshold that is never reached counts as reached at the last "
+            "step.",
+        ),
+        _CHART_OF_STEPS(
+            ("loss", "test_loss"),
+            log="xy",
+            words=("training", "test"),
+            title="Training loss and test loss",
+            y_label="loss",
+            caption="Losses of the same runs. Where the training loss is low and the test loss is still high, the "
+            "network has memorised its samples without learning the rule.",
+        ),
+        _CHART_OF_STEPS(
+            "kappa_cka",
+            log="x",
+            title="Distance to minimum features",
+            caption="Distance κ of the features on the training samples to minimum features, the fewest that can form "
+            "the outputs (κ = 0).",
+        ),
+        _CHART_OF_STEPS(
+            ("effective_dimension_utilization", "effective_dimension"),
+            log="xy",
+            words=("used by the outputs", "of the features"),
+            title="Number of features",
+            y_label="effective number of features",
+            caption="Effective number of features over which the outputs are spread, and effective number of strong "
+            "features.",
+        ),
+    ]
+
+
+def meaning(study: GrokkingModular, result: Comparison) -> str:
+    """The steps of fitting and generalising, and the change of the features."""
+    observed = result.observed
+    train, test, renamed = (rounded(observed[name].mean()) for name in ("train_step", "test_step", "renamed_loss"))
+    change, low, high = (rounded(observed[name].sel(hypothesis="H2")) for name in ("change", "low", "high"))
+    return (
+        f"A network is trained on {percent(study.train_fraction)} of the table of {study.operation} modulo {study.p}, "
+        f"with weight decay {rounded(study.weight_decay)}. It reaches a training accuracy of "
+        f"{percent(study.train_threshold)} at step {train}, and a test accuracy of {percent(study.test_threshold)} on "
+        f"the rest of the table at step {test}, on average over "
+        f"{study.seeds} runs. A threshold that is never reached counts as reached at the last step. From the middle of "
+        "these two steps (geometric mean) to the end of training, the distance κ of the features to minimum features "
+        f"changes by {change} (95 % interval {low} to {high}). The verdict depends on whether the test samples are "
+        "learned after the training samples, in the median over runs and by more than the variation between them. The "
+        "checks are laws that hold for every run. For example, numbers are only names: training with other names must "
+        f"give the same loss, and the ratio of the two losses is {renamed}. None of these laws predicts when the "
+        "network finds the rule."
+    )

@@ -1,4 +1,4 @@
-"""Networks that read and give numbers one-hot, under other names of the numbers."""
+"""Renaming of the numbers that a network reads and outputs one-hot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["renamed_network"]
 
 
 def renamed_network(network: Any, names: np.ndarray) -> Any:
-    """The network that reads and gives the other names as the network did the old ones.
+    """The network that treats the other names as the given network treats the original names.
 
     Args:
         network: A `Transformer`, or a `TwoLayer` on two numbers.

@@ -1,4 +1,4 @@
-"""Networks as they were at recorded steps: weights in one row as a statistic, and networks made of such rows."""
+"""Snapshots of networks at recorded steps, as rows of weights and as networks built from such rows."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ def _in_a_row(network: Any) -> Any:
     return ravel_pytree(network)[0]
 
 
-WEIGHTS = {"weights": (_in_a_row, ("weight",))}  # what `descend` takes as statistics
+WEIGHTS = {"weights": (_in_a_row, ("weight",))}  # statistics for `descend`
 
 
 def descend_keeping(networks: Sequence[Any], tasks: Any, record_steps: Any, *, kind: Any, **options: Any) -> Any:
-    """Train networks of one structure, and keep them as they are at some steps.
+    """Train networks of one structure, and keep them at some steps.
 
     Args:
-        networks: One for each seed.
-        tasks: One for all, or one for each.
-        record_steps: Increasing, the last one last.
+        networks: One network for each seed.
+        tasks: One task for all networks, or one for each.
+        record_steps: Increasing steps; training ends at the last one.
         kind: Type of the numbers, np.float32 or np.float64.
-        **options: Of `descend`.
+        **options: Options of `descend`.
 
     Returns:
-        The networks as one, whose arrays have the dimensions (networks, steps) in front.
+        The networks as one, whose arrays start with the dimensions (networks, steps).
     """
     typed = [jax.tree.map(lambda leaf: leaf.astype(kind), network) for network in networks]
     steps = {"steps": int(record_steps[-1]), "record_steps": record_steps, "statistics": WEIGHTS}
@@ -40,10 +40,10 @@ def descend_keeping(networks: Sequence[Any], tasks: Any, record_steps: Any, *, k
 
 
 def unravelled(network: Any, rows: np.ndarray) -> Any:
-    """The networks of which these are the weights, shape (…, weights), as one, whose arrays have … in front.
+    """The networks with these weights, shape (…, weights), as one network whose arrays start with the dimensions ….
 
     Args:
-        network: One of them, at any step.
+        network: One of the networks, at any step.
         rows: The `weights` of a record.
 
     Example:

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from dynascope.networks import VGG16, ResNet18
-from dynascope.studies.features.minimum_features import experiment
-from dynascope.studies.features.minimum_features.experiment import ClassifierRun, train_on_labels, train_on_targets
+from dynascope.studies.features.minimum_features import training
+from dynascope.studies.features.minimum_features.training import ClassifierRun, train_on_labels, train_on_targets
 from dynascope.tasks.data.labelled_images import labelled_images
 
 OPTIONS = {"epochs": 2, "batch_size": 8, "loss": "squared", "augment": False}
@@ -37,10 +37,10 @@ def _first_layers(network):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("network", ["residual", "vgg-normalised", "convolutional"])
-def test_the_networks_of_the_source_train_on_images_of_the_user(network, tmp_path, monkeypatch):
-    # Of their many layers, which compile for long, each kind once or twice.
-    of_source = experiment._network
-    monkeypatch.setattr(experiment, "_network", lambda *given: _first_layers(of_source(*given)))
+def test_the_networks_of_the_source_train_on_user_images(network, tmp_path, monkeypatch):
+    # Each kind of layer once or twice: the full networks take long to compile.
+    of_source = training._network
+    monkeypatch.setattr(training, "_network", lambda *given: _first_layers(of_source(*given)))
     _write_idx(tmp_path)
     data = labelled_images(str(tmp_path), 24, 24, seed=0)
     assert (data.classes, data.inputs.dtype, len(data.test_inputs)) == (3, np.float32, 24)
@@ -57,19 +57,19 @@ def test_the_networks_of_the_source_train_on_images_of_the_user(network, tmp_pat
 
 
 @pytest.mark.slow
-def test_random_labels_are_as_many_as_asked_for():
+def test_the_share_of_random_labels_is_the_requested_one():
     data = labelled_images("digits", 400, 400, seed=0)
     run = ClassifierRun("mlp", 4, 400, 0.01, random_labels=0.5)
     found = train_on_labels(run, data, **{**OPTIONS, "epochs": 1}, seed=0)
     changed = np.mean(found.targets.argmax(axis=1) != data.labels)
-    # Half of them are drawn, a tenth of these by chance as before: 0.45, deviation 0.025.
+    # Half of the labels are drawn, and a tenth of these stay the same by chance: 0.45 ± 0.025.
     assert changed == pytest.approx(0.45, abs=0.1)
     plain = train_on_labels(ClassifierRun("mlp", 4, 400, 0.01), data, **{**OPTIONS, "epochs": 1}, seed=0)
     assert np.array_equal(plain.targets.argmax(axis=1), data.labels)
 
 
 @pytest.mark.slow
-def test_a_last_layer_alone_leaves_its_features_as_they_are():
+def test_training_the_last_layer_alone_does_not_change_the_features():
     draw = np.random.default_rng(0)
     features, targets = draw.normal(size=(30, 5)), draw.normal(size=(30, 2))
     options = {"epochs": 200, "batch_size": 30, "learning_rate": 0.1, "seeds": 2}
@@ -78,5 +78,5 @@ def test_a_last_layer_alone_leaves_its_features_as_they_are():
         assert np.isnan(found.accuracy)
         design = np.column_stack([features, np.ones(30)])
         best = design @ np.linalg.lstsq(design, targets)[0]
-        # The learning rate has fallen to a hundredth by then; what is left is far below the scatter of the targets.
+        # The learning rate has fallen to a hundredth; the remaining error is far below the spread of the targets.
         np.testing.assert_allclose(found.layer.outputs, best, atol=1e-3)

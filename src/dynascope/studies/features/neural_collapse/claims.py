@@ -1,0 +1,49 @@
+"""The claims that classes collapse in trained networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.comparison import Claim
+from dynascope.studies.features.relabelled_digits import LABELS
+
+__all__ = ["collapse_claims", "judged_claims"]
+
+_LEARNED = 0.99  # share of the training labels that a network must learn before its collapse is judged
+_CLASSES = LABELS[:3]  # labels that are classes
+
+
+def collapse_claims(
+    networks: Sequence[str],
+    labels: Sequence[str],
+    nc1: Float[np.ndarray, "networks labels starts steps"],
+    accuracy: Float[np.ndarray, "networks labels starts steps"],
+) -> list[Claim]:
+    """One claim for each network and kind of labels, undecided if the labels were not learned.
+
+    Args:
+        networks: Names of the networks.
+        labels: Names of the kinds of labels.
+        nc1: Spread within classes relative to that between classes.
+        accuracy: Accuracy on the training labels.
+    """
+    change, learned, claims = np.log10(nc1[..., -1] / nc1[..., 0]), accuracy[..., -1] >= _LEARNED, []
+    for i, network in enumerate(networks):
+        for j, kind in enumerate(labels):
+            statement = (
+                f"Classes collapse ({network}, {kind}): log₁₀ NC1, the spread within classes relative to that between "
+                "classes, falls by at least one."
+            )
+            claim = Claim.of_runs(f"{network}, {kind}", statement, change[i, j], most=-1.0)
+            own = learned[i, j]
+            few = f"{own.sum()} of {own.size} networks learned {100 * _LEARNED:.0f} % of the labels"
+            claims.append(claim.if_known(bool(own.all()), few))
+    return claims
+
+
+def judged_claims(networks: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
+    """Names of the claims about labels that are classes, which decide the verdict."""
+    return tuple(f"{network}, {kind}" for network in networks for kind in labels if kind in _CLASSES)
