@@ -89,7 +89,7 @@ class GrokkingDiagonal(Study):
             scale=self.scales,
             save=times,
             probes=[_measured],
-        )
+        ).record
         coefficients = run["coefficients"].to_numpy()
         training = np.mean((coefficients @ data.inputs.T - data.targets) ** 2, axis=-1) / 2
         error = np.sum((coefficients - data.coefficients) ** 2, axis=-1) / np.sum(data.coefficients**2)

@@ -89,9 +89,8 @@ class Experiment:
         """Train by small steps of gradient descent until the first neuron is large."""
         # An adaptive solver would shorten its steps indefinitely where a neuron slides along a kink.
         options = {"steps": int(self.steps[-1]), "record_steps": self.steps, "learning_rate": self.learning_rate}
-        run = observe(
-            self.task, self.network, scale=self.study.scale, flow="descent", probes=[_alignment], **options
-        ).isel(neuron=self.compared)
+        run = observe(self.task, self.network, scale=self.study.scale, flow="descent", probes=[_alignment], **options)
+        run = run.record.isel(neuron=self.compared)
         axes, sizes = run["size"].dims, run["size"].to_numpy()
         angles = self.paths.chosen(self.compared).angles(run["direction"].to_numpy())
         return run.assign(growth=(axes, np.log(sizes / sizes[0])), angle=(axes, angles)).drop_vars("size")
@@ -103,7 +102,9 @@ class Experiment:
         else:
             duration = 1.25 * float(self.staircase(scale).times[-1])
         # Here no neuron slides along a kink, but all cross some, where the error of a step is of first order.
-        return observe(self.task, self.network, scale=scale, duration=duration, save=2000, relative_tolerance=1e-6).record
+        return observe(
+            self.task, self.network, scale=scale, duration=duration, save=2000, relative_tolerance=1e-6
+        ).record
 
     def predicted_paths(self) -> Values:
         """The exact path of each compared neuron under constant residuals."""
