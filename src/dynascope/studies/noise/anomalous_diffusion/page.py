@@ -66,7 +66,7 @@ def meaning(study: AnomalousDiffusion, result: Comparison) -> str:
         "diffusion, the squared displacement is proportional to the number of steps, with exponent 1. The curvature of "
         "the loss confines each direction after some time, steep directions first, so that the exponent depends on the "
         f"spectrum of the curvature. On the simulated spectra l⁻ᵖ, SGD has an exponent of {_range(seen)}, and the "
-        f"theory predicts {_range(theory)}. For networks trained on images, the study measured curvature and noise, and "
+        f"theory predicts {_range(theory)}. For networks trained on images, the study measured curvature and noise and "
         f"forecast an exponent of {rounded(found['forecast_exponent'])} before further training; the measured exponent "
         f"is {rounded(found['network_exponent'])}. The squared displacement is {rounded(found['forecast_ratio'])} "
         "times the forecast, which has no fitted parameters. Beyond the window of the forecast, the exponent is "
