@@ -131,9 +131,9 @@ class StochasticCollapse(ClaimsStudy):
     flow = "SGD with weight decay {weight_decay:g} and minibatches of {batch_size}"
     along = "charge"
     labelled = {
-        **{"noise_level": "_wells", "square": "_squares", "teacher": "teachers", "student": "student_rates"},
+        **{"noise_level": "_wells", "square": lambda _: SQUARES, "teacher": "teachers", "student": "student_rates"},
         **{"neuron": "_size_names", "run": ("true labels", "noisy labels"), "learning_rate": "rates"},
-        **{"architecture": "networks", "time": "_shares", "charge": "_charges"},
+        **{"architecture": "networks", "time": lambda _: training_shares(), "charge": "_charges"},
     }
     names = {
         "noise_level": ("noise level ζ²/2", "1"),
@@ -202,11 +202,3 @@ class StochasticCollapse(ClaimsStudy):
     @property
     def _size_names(self) -> list[str]:
         return [f"{n} × {m}" for n, m in self._sizes]
-
-    @property
-    def _squares(self) -> np.ndarray:
-        return SQUARES
-
-    @property
-    def _shares(self) -> np.ndarray:
-        return training_shares()
