@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import xarray as xr
+
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import percent, rounded
 
@@ -54,7 +56,12 @@ def meaning(study: Conservation, result: Comparison) -> str:
         "Gradient flow conserves a charge for each linear symmetry of a network with a symmetric generator, for any "
         "data. For example, the outputs do not change if the incoming weights of a ReLU neuron are scaled up and its "
         "outgoing weights down, and the difference of their squared norms is conserved. Training moved the weights by "
-        f"{percent(moved.min())} to {percent(moved.max())} of their initial norm, while the charges kept their initial "
+        f"{_range(moved)} of their initial norm, while the charges kept their initial "
         f"values with a relative error of {rounded(result.quantities['charges'].error)}.{corrected} These conservation "
         "laws hold for gradient flow; steps of finite size also move the charges."
     )
+
+
+def _range(shares: xr.DataArray) -> str:
+    least, most = percent(shares.min()), percent(shares.max())
+    return least if least == most else f"{least} to {most}"

@@ -62,7 +62,7 @@ def meaning(study: ConservationCounts, result: Comparison) -> str:
     return (
         "A conservation law is a function of the weights that gradient flow never changes, whatever the data and the "
         "loss. The study counts the laws from gradients alone, without information about the architecture. The small "
-        f"networks have {small} laws each, and the two-layer linear networks of {study.sizes} random sizes have up to "
+        f"networks have {small} laws each, and the two-layer linear networks of random sizes have up to "
         f"{int(found['linear_laws'].max())}. Gradients at one point give only an upper bound, which reaches "
         f"{int(found['linear_bound'].max())} for the linear networks. Lie brackets of gradients, which describe "
         "training on several data sets in turn, give the exact number. The claims below test whether every law is one "

@@ -61,7 +61,7 @@ def meaning(study: MinimaOrbits, result: Comparison) -> str:
         "A symmetry maps each minimum of the loss to other minima, so that minima form whole orbits. The trained "
         f"networks are flat in {_range(seen)} directions, and the orbits of their symmetry groups have "
         f"{_range(counted)} dimensions. All points of an orbit compute the same function, but their sharpness can "
-        f"differ. {study.balances} linear networks that learned the same map from different balances λ ended with "
+        f"differ. Linear networks that learned the same map from {study.balances} different balances λ ended with "
         f"largest curvatures from {rounded(sharpness.min())} to {rounded(sharpness.max())}. The theory predicts this "
         "sharpness from the balance of the layers at initialisation, which gradient flow conserves. It predicts the "
         "flattest minimum where both layers have the same size, although this minimum computes the same function as "
