@@ -78,6 +78,14 @@ def test_each_claim_can_be_refuted_by_what_is_seen(observed, name, change, refut
     assert claims[refuted] == "does not hold"
 
 
+@pytest.mark.slow
+def test_growth_is_undecided_where_the_predicted_rate_is_zero_up_to_rounding(observed):
+    study = StochasticCollapse(**StochasticCollapse.tiny | {"inputs": [1, 1], "outputs": [1, 2]})
+    found = {each: (values.dims, values.to_numpy()) for each, values in observed.items()}
+    claims = {claim.name: claim.outcome for claim in study.claimed(found)}
+    assert claims[THEORY[4]] == "undecided"
+
+
 @pytest.mark.parametrize(
     ("argument", "change"),
     [

@@ -34,6 +34,7 @@ STRONG = 1.8  # strength, relative to the threshold, of teachers whose students 
 _WELL_STEPS = 1000
 _STATIONARY, _COLLAPSED = 16.0, 40.0  # durations, in relaxation times below the threshold and of the noise above it
 _RELAXATIONS = 30.0  # duration in relaxation times of the slowest student; the first half is discarded
+_ROUNDING = 1e-12  # of a growth rate / ης²; neurons of 1 × 2 and 2 × 2 have the rate zero
 _NEURON_NOISE = 0.03  # η²ς²(n + m), small enough for the continuous-time law
 # Allowed errors. Distributions: about twice the resolution of the default number of paths. Rates: a twentieth of the
 # rate of the noise, far below the growth rates of neurons. Threshold: 2 percent.
@@ -76,7 +77,7 @@ class CollapseModels:
 
     def claims(self, values: Mapping[str, np.ndarray]) -> list[Claim]:
         """The claims on all three models."""
-        settled, repelling = len(self.settling), self._exponents > 0
+        settled, repelling = len(self.settling), self._exponents > _ROUNDING
         gone = Means(values["well_growth"][settled:], values["well_error"][settled:], self.well_runs)
         neurons = values["neuron_exponent"], values["neuron_error"]
         students = Means(values["threshold"], values["threshold_error"], self.student_runs)
