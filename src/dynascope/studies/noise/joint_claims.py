@@ -1,4 +1,4 @@
-"""Claims on several means or laws together, with intervals that hold for all of them at once."""
+"""Claims on several means or distributions together, with simultaneous confidence intervals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Means(NamedTuple):
     Attributes:
         mean: Shape (means,).
         error: Their standard errors.
-        runs: Number of runs of each.
+        runs: Number of runs of each mean.
     """
 
     mean: np.ndarray
@@ -35,20 +35,20 @@ class Means(NamedTuple):
 
     @property
     def half(self) -> np.ndarray:
-        """Half of the interval of each, wide enough for all intervals to hold together."""
+        """Half the width of each interval, with joint coverage over all means."""
         each = 1 - (1 - CONFIDENCE) / len(self.mean)
         return np.array([student_half(self.runs * float(error) ** 2, self.runs, each) for error in self.error])
 
 
 def law_of_samples(name: str, statement: str, distances: np.ndarray, samples: int, *, most: float) -> Claim:
-    """A claim on the largest distance of distributions from laws, with the interval of Dvoretzky, Kiefer and Wolfowitz.
+    """A claim on the largest distance of distributions from laws, with a Dvoretzky-Kiefer-Wolfowitz interval.
 
     Args:
         name: A short name.
         statement: The claim in words.
-        distances: Those of Kolmogorov and Smirnov, one for each law.
-        samples: Independent samples of each.
-        most: The most that is claimed.
+        distances: Kolmogorov-Smirnov distances, one for each law.
+        samples: Number of independent samples of each distribution.
+        most: Largest distance that the claim allows.
     """
     worst = float(np.max(distances))
     # P(sup |F̂ − F| > ε) ≤ 2 exp(−2nε²), for all laws together.
@@ -57,13 +57,13 @@ def law_of_samples(name: str, statement: str, distances: np.ndarray, samples: in
 
 
 def close_to(name: str, statement: str, runs: Means, theory: np.ndarray, *, most: float) -> Claim:
-    """A claim on how far the farthest of several means is from theory, with an interval for all of them together."""
+    """A claim on the largest difference of several means from theory, with a joint interval."""
     apart, half = np.abs(runs.mean - theory), runs.half
     low = float(np.maximum(apart - half, 0.0).max())
     return Claim(name, statement, float(apart.max()), low, float((apart + half).max()), most=most)
 
 
 def repelled(name: str, statement: str, runs: Means) -> Claim:
-    """The claim that the least of several means is above zero."""
+    """The claim that the smallest of several means is above zero."""
     low, value, high = (float(np.min(each)) for each in (runs.mean - runs.half, runs.mean, runs.mean + runs.half))
     return Claim(name, statement, value, low, high, least=0.0)

@@ -1,4 +1,4 @@
-"""Small networks, each a formula of its weights and of a batch of inputs."""
+"""Small networks, each a function of its weights and of a batch of inputs."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from dynascope.theory.symmetry import (
 __all__ = ["LAWS", "SMALL", "ZOO", "Formula", "Orbit", "Shapes", "along_orbit", "drawn"]
 
 Weights = Mapping[str, Any]
-Orbit = list[tuple[Charge, np.ndarray]]  # symmetries, each with the direction in which its units go
+Orbit = list[tuple[Charge, np.ndarray]]  # symmetries, each with the direction in which it moves its units
 
 
 class Formula(eqx.Module):
-    """A network f(θ; x) as flows train it.
+    """A network f(θ; x) that gradient flow can train.
 
     Attributes:
         weights: θ, arrays by name.
         apply: f.
-        constants: Further arguments of f, which do not train; other values need no other program.
+        constants: Further arguments of f, which are not trained; other values reuse the compiled program.
     """
 
     weights: dict[str, Any]
@@ -47,28 +47,28 @@ class Formula(eqx.Module):
 
     @property
     def flat(self) -> np.ndarray:
-        """θ in one row, in the order of trees, which is that of `discover`."""
+        """θ as one vector, in the order of tree leaves, as in `discover`."""
         return np.concatenate([np.ravel(each) for each in jax.tree.leaves(self.weights)])
 
     def symmetries(self, inputs: Any) -> Structure:
-        """Its symmetries without constants, read off its program."""
+        """The symmetries of the network without constants, read off its program."""
         return structure(self.apply, self.weights, inputs)
 
     def orbit(self, inputs: Any, draw: np.random.Generator) -> Orbit:
-        """A random path along all its symmetries."""
+        """A random path along all symmetries."""
         charges = self.symmetries(inputs).symmetries
         shapes = [(e.units // e.block, *([e.block] * 2 if e.kind == "matrix" else [])) for e in charges]
         return [(each, draw.normal(size=shape) / 2) for each, shape in zip(charges, shapes, strict=True)]
 
 
 class Shapes(NamedTuple):
-    """What a small network is made of.
+    """The function and the shapes of a small network.
 
     Attributes:
-        apply: Its formula.
-        shapes: Shapes of its weights by name.
+        apply: The function f(θ, x).
+        shapes: Shapes of the weights by name.
         outputs: Number of outputs.
-        inputs: Number of inputs; if not given, what the first weights read.
+        inputs: Number of inputs; by default the first dimension of the first weights.
     """
 
     apply: Callable[[Weights, Any], Any]
@@ -89,7 +89,7 @@ def drawn(network: Shapes, draw: np.random.Generator, scale: float = 1.0) -> For
 
 
 def along_orbit(orbit: Orbit, theta: Any, place: float) -> Any:
-    """The weights at another place of their orbit, one symmetry after the other."""
+    """The weights at another point of their orbit, after applying all symmetries in order."""
     for charge, direction in orbit:
         along = place * direction
         if charge.kind == "matrix":
@@ -101,48 +101,48 @@ def along_orbit(orbit: Orbit, theta: Any, place: float) -> Any:
 
 
 def linear(p: Weights, x: Any) -> Any:
-    """Layers without biases, one after the other."""
+    """Linear layers without biases."""
     for each in p.values():
         x = x @ each
     return x
 
 
 def relu(p: Weights, x: Any) -> Any:
-    """A hidden layer of ReLU with biases."""
+    """A hidden ReLU layer with biases."""
     return jax.nn.relu(x @ p["first"] + p["bias"]) @ p["second"]
 
 
 def hyperbolic(p: Weights, x: Any) -> Any:
-    """A hidden layer of tanh with biases."""
+    """A hidden tanh layer with biases."""
     return jnp.tanh(x @ p["first"] + p["bias"]) @ p["second"]
 
 
 def classifier(p: Weights, x: Any) -> Any:
-    """Probabilities, by a softmax after a hidden layer of ReLU."""
+    """Class probabilities: a hidden ReLU layer and a softmax."""
     return jax.nn.softmax(relu(p, x) + p["last bias"])
 
 
 def batch_normalised(p: Weights, x: Any) -> Any:
-    """A hidden layer of tanh after the normalisation of each neuron over the batch, with ε = 0."""
+    """A hidden tanh layer with batch normalisation at ε = 0."""
     z = x @ p["first"] + p["bias"]
     return jnp.tanh((z - z.mean(0)) / jnp.sqrt(z.var(0))) @ p["second"]
 
 
 def attention(p: Weights, x: Any) -> Any:
-    """One causal head over the rows of the inputs."""
+    """One causal attention head over the rows of the inputs."""
     scores = (x @ p["queries"]) @ (x @ p["keys"]).T / jnp.sqrt(p["keys"].shape[1])
     mixed = jax.nn.softmax(jnp.where(np.tri(len(x), dtype=bool), scores, -jnp.inf))
     return mixed @ (x @ p["values"]) @ p["outputs"]
 
 
 def deep_relu(p: Weights, x: Any) -> Any:
-    """Two hidden layers of ReLU with biases."""
+    """Two hidden ReLU layers with biases."""
     hidden = jax.nn.relu(x @ p["first"] + p["bias"])
     return jax.nn.relu(hidden @ p["second"] + p["second bias"]) @ p["third"]
 
 
 def convolutional(p: Weights, x: Any, epsilon: Any = 0.0) -> Any:
-    """A convolution, the normalisation of its channels over the batch with ε, GELU, and a dense layer."""
+    """A convolution, batch normalisation with ε, GELU, and a dense layer."""
     side = round(x.shape[1] ** 0.5)
     numbers = ("NHWC", "HWIO", "NHWC")
     z = jax.lax.conv_general_dilated(
@@ -154,7 +154,7 @@ def convolutional(p: Weights, x: Any, epsilon: Any = 0.0) -> Any:
 
 
 def transformer(p: Weights, x: Any) -> Any:
-    """A block of attention with two heads and of squared ReLU, each after an RMS norm with gains, and a last layer."""
+    """A transformer block with two heads, squared ReLU and RMS norms with gains, and a linear readout."""
     stream = x.reshape(len(x), -1, len(p["gain"]))
     normal = _scaled(stream) * p["gain"]
     q, k, v = (jnp.reshape(normal @ p[name], (*normal.shape[:2], 2, -1)) for name in ("queries", "keys", "values"))
@@ -200,11 +200,11 @@ _PAIR = two_layer_linear_laws(2, 2, 2)
 
 
 def _as_many(laws: int) -> LawCount:
-    """Of symmetries that commute, gradients at one point leave no more open than there are laws."""
+    """For commuting symmetries, the bound from gradients at one point equals the number of laws."""
     return LawCount(laws, laws)
 
 
-LAWS = {  # of the small networks in closed form; the bound is the number of directions of an orbit
+LAWS = {  # closed forms of the small networks; the bound is the dimension of the orbit
     "linear 2-2-2": _PAIR,
     "linear 2-2-2-2": LawCount(2 * _PAIR.bound, 2 * _PAIR.exact),
     "ReLU": _as_many(homogeneous_laws([2])),

@@ -11,7 +11,12 @@ from jax.flatten_util import ravel_pytree
 
 from dynascope.compilation import jit
 from dynascope.networks import MLP, DeepLinear
-from dynascope.studies.noise.anomalous_diffusion.displacement import noise_modes, seconds_of_step, settled, wandered
+from dynascope.studies.noise.anomalous_diffusion.displacement import (
+    noise_modes,
+    seconds_of_step,
+    squared_displacements,
+    warmed_up,
+)
 from dynascope.tasks import Labelled, regression
 from dynascope.theory.noise import discrete_stationary_moments, quadratic_loss, stationary_displacement
 
@@ -34,7 +39,7 @@ def test_regressions_at_rest_wander_as_far_as_theory_says():
     steps = np.array([1, 7, 40])
     with jax.enable_x64(True):
         networks = linear(loss.centre + away @ loss.directions.T)
-        found = wandered(networks, TASK, steps, legs=2, **TRAINING)
+        found = squared_displacements(networks, TASK, steps, legs=2, **TRAINING)
     expected = stationary_displacement(steps=steps, **chosen)
     # Standard errors of 600 origins with three modes are 3 %; noise that depends on the weights adds a few percent.
     np.testing.assert_allclose(found.mean(axis=0), expected, rtol=0.15)
@@ -48,8 +53,8 @@ def test_origins_follow_each_other_and_momentum_has_settled():
     with jax.enable_x64(True):
         task = type(task)(np.ones((8, 1)), np.zeros((8, 1)))
         networks = [eqx.tree_at(lambda each: each.weights, DeepLinear((1, 1)), (np.array([[w]]),)) for w in (1.0, 2.0)]
-        found = wandered(networks, task, np.array([2, 5]), legs=3, **still)
-        resting, losses = settled(networks, task, 10, **still)
+        found = squared_displacements(networks, task, np.array([2, 5]), legs=3, **still)
+        resting, losses = warmed_up(networks, task, 10, **still)
     place, speed, path = 1.0, 0.0, []
     for _ in range(20 + 3 * 5):
         path.append(place)

@@ -24,13 +24,13 @@ def going(monkeypatch):
     said = stationary_displacement(np.maximum(SPECTRUM.curvature, 0), SPECTRUM.noise, NETWORKS.steps, **SGD)
     asked = []
 
-    def wandered(networks, task, recorded, **options):
+    def squared_displacements(networks, task, recorded, **options):
         asked.append(options)
         return np.outer([1.9, 2.0, 2.1], said)
 
-    monkeypatch.setattr(resting_networks, "settled", lambda networks, *rest, **of: (networks, np.full((3, 2), 0.5)))
+    monkeypatch.setattr(resting_networks, "warmed_up", lambda networks, *rest, **of: (networks, np.full((3, 2), 0.5)))
     monkeypatch.setattr(resting_networks, "noise_modes", lambda networks, *rest, **of: [SPECTRUM] * 3)
-    monkeypatch.setattr(resting_networks, "wandered", wandered)
+    monkeypatch.setattr(resting_networks, "squared_displacements", squared_displacements)
     return {name: values for name, (_, values) in NETWORKS.measured().items()}, asked
 
 
@@ -74,5 +74,5 @@ def test_a_share_of_the_labels_is_random_and_images_stay():
 
 def test_the_time_is_that_of_all_steps_and_of_the_forecasts():
     # 3 · (2000 + 3 · 1000 + 4/3 · 4² · 8) steps.
-    assert all(each in NETWORKS.told_time(0.01) for each in ("2.59 minutes", "1.55e+04 steps", "0.01 seconds"))
-    assert "4.31 hours" in NETWORKS.told_time(1.0)
+    assert all(each in NETWORKS.time_estimate(0.01) for each in ("2.59 minutes", "1.55e+04 steps", "0.01 seconds"))
+    assert "4.31 hours" in NETWORKS.time_estimate(1.0)

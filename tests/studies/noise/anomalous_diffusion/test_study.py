@@ -72,7 +72,7 @@ def test_resnet_takes_files_of_images_in_single_precision(tmp_path):
             pixels = draw.integers(256, size=(8, 8, 3), dtype=np.uint8)
             Image.fromarray(pixels).save(tmp_path / name / f"{number}.png")
     study = dataclasses.replace(STUDY, data=str(tmp_path), network="resnet18", width=1, samples=20, batch_size=10)
-    images, network = study._networks.images, study._networks.first(0)
+    images, network = study.experiment.networks.images, study.experiment.networks.initial(0)
     assert images.inputs.shape == (20, 8, 8, 3)
     assert images.class_names == ("cat", "dog")
     outputs, _ = jax.eval_shape(network.train_step_outputs, images.inputs)

@@ -22,9 +22,9 @@ def outcomes(study) -> dict[str, str]:
 
 
 def with_runs_of(study):
-    """The same fields and the same runs, whose theory is asked anew."""
+    """The same fields and the same runs, with a theory that is evaluated again."""
     other = dataclasses.replace(study)
-    vars(other)["_sgd"] = study._sgd
+    vars(other.experiment)["sgd"] = study.experiment.sgd
     return other
 
 
@@ -60,7 +60,7 @@ def test_batches_of_another_size_refute_it(run, monkeypatch, law, refuted):
 def test_another_friction_refutes_equipartition_and_currents(run, monkeypatch):
     right = regression_laws.equipartition_ratio
     monkeypatch.setattr(regression_laws, "equipartition_ratio", lambda **named: 1.5 * right(**named))
-    monkeypatch.setattr(regression_laws.RegressionLaws, "circulation", -run.study._laws.circulation)
+    monkeypatch.setattr(regression_laws.RegressionLaws, "circulation", -run.study.experiment.laws.circulation)
     told = outcomes(with_runs_of(run.study))
     assert (told["SGD: equipartition"], told["SGD: currents"]) == ("does not hold", "does not hold")
     assert told["SGD: moments"] == "holds"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.studies.symmetry.conservation import study as conservation
+from dynascope.studies.symmetry.conservation.experiment import network_symmetries
 from dynascope.studies.symmetry.conservation.study import Conservation
 
 STUDY = Conservation(networks=["deep linear", "epsilon"], times=200)
@@ -67,9 +67,12 @@ def test_an_epsilon_below_what_the_solver_resolves_decides_nothing():
     assert study.claimed(found)[-1].outcome == "undecided"
 
 
-def test_without_epsilon_no_claim_decides():
-    assert Conservation(networks=["ReLU"]).judged_claims == ()
-    assert len(Conservation(networks=["ReLU"]).charts()) == 2
+@pytest.mark.slow
+def test_without_epsilon_its_effect_is_neither_claimed_nor_drawn():
+    study = Conservation(networks=["ReLU"], times=200)
+    result = study.run()
+    assert study.judged_claims == ()
+    assert [chart.variables for chart in result.charts] == [("moved", "drift"), ("loss",)]
 
 
 @pytest.mark.slow
@@ -77,7 +80,7 @@ def test_without_epsilon_no_claim_decides():
 def test_networks_have_as_many_charges_as_units_and_matrices(name):
     # Hidden units; matrices of queries and keys and of values and outputs of two heads, hidden units, and gains.
     expected = {"ReLU": 6 + 5, "transformer": 2 * (3 + 3) + 6 + 4 + 4}
-    assert sum(each.size for each in conservation._symmetries(name)) == expected[name]
+    assert sum(each.size for each in network_symmetries(name)) == expected[name]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.studies.symmetry.minima_orbits import study as minima_orbits
+from dynascope.studies.symmetry.minima_orbits.experiment import FLAT_DIRECTIONS
 from dynascope.studies.symmetry.minima_orbits.study import MinimaOrbits
 
 STUDY = MinimaOrbits(networks=["linear 2-2-2", "ReLU"], balances=2, places=2)
@@ -39,7 +39,7 @@ def test_a_map_of_another_strength_is_refuted(observed):
 
 @pytest.mark.slow
 def test_a_direction_more_in_the_group_is_refuted(observed, monkeypatch):
-    monkeypatch.setattr(minima_orbits, "_DIRECTIONS", minima_orbits._DIRECTIONS | {"ReLU": 3})
+    monkeypatch.setitem(FLAT_DIRECTIONS, "ReLU", 3)
     assert STUDY.compare(observed, STUDY.judged(STUDY.predict())).verdict.outcome == "disagree"
 
 

@@ -9,7 +9,7 @@ from PIL import Image
 from tiny_runs import tiny_run
 
 from dynascope.errors import InputError
-from dynascope.studies.symmetry.neural_mechanics import study as neural_mechanics
+from dynascope.studies.symmetry.neural_mechanics import experiment
 from dynascope.studies.symmetry.neural_mechanics.study import NeuralMechanics
 
 STUDY = NeuralMechanics(**NeuralMechanics.tiny)
@@ -47,8 +47,8 @@ def test_the_continuous_law_is_better_at_smaller_rates(tree):
 
 @pytest.mark.slow
 def test_a_continuous_law_with_another_push_is_refuted(monkeypatch):
-    law = neural_mechanics.charge_integral
-    monkeypatch.setattr(neural_mechanics, "charge_integral", lambda start, pushes, **of: law(start, 1.2 * pushes, **of))
+    law = experiment.charge_integral
+    monkeypatch.setattr(experiment, "charge_integral", lambda start, pushes, **of: law(start, 1.2 * pushes, **of))
     tree = dataclasses.replace(STUDY).run()
     assert tree.verdict.outcome == "disagree"
     assert {kind for kind, outcome in outcomes(tree).items() if outcome == "does not hold"} == {"scale", "rescale"}
@@ -59,7 +59,7 @@ def test_another_optimiser_than_declared_is_a_fault_of_the_measurement(monkeypat
     def nesterov(optimizer, decay, *, momentum):
         return lambda rate: optax.chain(optax.add_decayed_weights(decay), optimizer(rate, momentum, nesterov=True))
 
-    monkeypatch.setattr(neural_mechanics, "decayed", nesterov)
+    monkeypatch.setattr(experiment, "decayed", nesterov)
     tree = dataclasses.replace(STUDY).run()
     assert tree.verdict.outcome == "undecided"
     assert not all(each.agrees for each in tree.checks.values())
@@ -102,7 +102,7 @@ def test_charges_of_every_layer_follow_the_law_of_the_steps_on_files_of_images(f
     # What is compared did move, and the law tells how.
     assert float(found["exact_error"].max()) < 1e-9
     assert outcomes(tree) == dict.fromkeys(("translation", "scale", "rescale", "another optimiser"), "holds")
-    layers = {path for each in study._symmetries for path in each.paths}
+    layers = {path for each in study.experiment.symmetries for path in each.paths}
     kernels = 13 if study.network == "vgg16" else 1
     assert sum("kernel" in path for path in layers) == kernels
 

@@ -83,7 +83,7 @@ def test_what_is_outside_of_the_domain_of_a_closure_is_not_judged():
     found = {
         "growth_share": (("run", "start", "layer"), shares),
         "equilibrium_share": (("start", "layer"), np.full((3, layers), 2.0)),
-        "late_angle": (("start", "layer"), np.full((3, layers), STUDY._angle)),
+        "late_angle": (("start", "layer"), np.full((3, layers), STUDY.experiment.angle)),
         "startup_share": (("start", "layer"), np.full((3, layers), 0.3)),
         "remembered_share": (("start", "layer"), np.full((3, layers), 0.1)),
     }

@@ -1,1 +1,1 @@
-"""How far SGD wanders at the end of training: exponents from the spectrum of the curvature, forecast and measured."""
+"""Anomalous diffusion of SGD at the end of training, and its exponents from the spectrum of the curvature."""

@@ -1,4 +1,4 @@
-"""How far networks wander under SGD, and the spectrum of curvature and noise from which theory forecasts it."""
+"""Displacement of networks under SGD, and the spectrum of curvature and noise that predicts it."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from dynascope.training.descend import descend
 from dynascope.training.optimizers import decayed
 from dynascope.training.statistics import Step, StepStatistic
 
-__all__ = ["Wandered", "noise_modes", "seconds_of_step", "settled", "wandered"]
+__all__ = ["SquaredDisplacement", "noise_modes", "seconds_of_step", "squared_displacements", "warmed_up"]
 
-_FORGOTTEN = 10  # times 1/(1 − β), after which momentum does not know how it began
+_SETTLE = 10  # steps in units of 1/(1 − β), after which momentum has forgotten its initial value
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["period", "settle"], meta_fields=["dimensions"])
 @dataclasses.dataclass(frozen=True, eq=False)
-class Wandered(StepStatistic):
-    """‖θ_k − θ_j‖² with the latest origin j < k, of which the first is settle and all others a period apart.
+class SquaredDisplacement(StepStatistic):
+    """‖θ_k − θ_j‖² from the latest origin j < k; the first origin is `settle`, and origins are one period apart.
 
     Attributes:
-        period: Steps from one origin to the next, as an array, so that all periods share a program.
-        settle: First origin, likewise; before it nothing is measured.
-        dimensions: None: it is one number.
+        period: Steps from one origin to the next, as an array, so that all periods share one compiled program.
+        settle: First origin, as an array; before it nothing is measured.
+        dimensions: Empty, because the statistic is a scalar.
     """
 
     period: Any
@@ -49,12 +49,12 @@ class Wandered(StepStatistic):
     dimensions: Sequence[str] = ()
 
     def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
-        """The origin, and the distance from it."""
+        """The origin, and the squared distance from it."""
         origin = jax.tree.map(jnp.asarray, weights)
         return origin, jnp.zeros((), jnp.result_type(*jax.tree.leaves(origin)))
 
     def advance(self, state: Any, step: Step) -> Any:
-        """From the weights before a step, if these are the next origin, to those after it."""
+        """Update the origin, if the weights before the step are one, and the squared distance after the step."""
         since = step.index - self.settle
         begins = (since <= 0) | (since % self.period == 0)
         origin = jax.tree.map(lambda old, now: jnp.where(begins, now, old), state[0], step.weights)
@@ -66,14 +66,14 @@ class Wandered(StepStatistic):
         return state[1]
 
 
-def settled(
+def warmed_up(
     networks: Sequence[Network], task: Task | Labelled, steps: int, **training: Any
 ) -> tuple[list[Any], Float[np.ndarray, "networks 2"]]:
-    """The networks after so many steps, each on batches of its own, and their losses after half of the steps and all.
+    """Train each network on different minibatches; return it with its losses after half of the steps and all steps.
 
     Args:
-        networks: Two or more of equal sizes.
-        task: What they learn.
+        networks: Two or more networks of equal sizes.
+        task: The training samples.
         steps: Number of steps.
         **training: `learning_rate`, `momentum`, `weight_decay`, `batch_size`, `loss` and `seed`.
     """
@@ -86,7 +86,7 @@ def settled(
     return resting, run["loss"].transpose("seed", "step").to_numpy()
 
 
-def wandered(
+def squared_displacements(
     networks: Sequence[Network],
     task: Task | Labelled,
     recorded: np.ndarray,
@@ -95,54 +95,53 @@ def wandered(
     momentum: float = 0.0,
     **training: Any,
 ) -> Float[np.ndarray, "networks recorded"]:
-    """‖θ_{j+k} − θ_j‖² of each network under SGD from where it is, the mean over origins j that follow each other.
+    """‖θ_{j+k} − θ_j‖² of each network under SGD from its current weights, averaged over consecutive origins j.
 
-    Momentum starts from rest, and so the first origin is 10/(1 − β) steps on.
+    Momentum starts from zero; the first origin therefore comes after 10/(1 − β) steps.
 
     Args:
-        networks: Two or more of equal sizes.
-        task: What they learn.
+        networks: Two or more networks of equal sizes.
+        task: The training samples.
         recorded: The steps k, increasing from one or more.
-        legs: Number of origins, of which each is the last of the recorded steps after that before.
-        momentum: β of heavy ball.
+        legs: Number of origins, each at the last recorded step of the previous origin.
+        momentum: β (heavy ball).
         **training: `learning_rate`, `weight_decay`, `batch_size`, `loss` and `seed`.
 
     Example:
         >>> from dynascope.networks import DeepLinear
         >>> task, networks = Task(np.eye(2), np.ones((2, 1))), [DeepLinear((2, 1), seed=seed) for seed in range(2)]
-        >>> wandered(networks, task, np.array([1, 5]), legs=3, learning_rate=0.1, batch_size=1).shape
+        >>> squared_displacements(networks, task, np.array([1, 5]), legs=3, learning_rate=0.1, batch_size=1).shape
         (2, 2)
     """
-    period, settle = int(recorded[-1]), round(_FORGOTTEN / (1 - momentum)) if momentum else 0
+    period, settle = int(recorded[-1]), round(_SETTLE / (1 - momentum)) if momentum else 0
     run = _descended(
         networks,
         task,
         steps=settle + legs * period,
         record_steps=np.concatenate([settle + leg * period + recorded for leg in range(legs)]),
-        step_statistics={"wandered": Wandered(np.int32(period), np.int32(settle))},
+        step_statistics={"squared_displacements": SquaredDisplacement(np.int32(period), np.int32(settle))},
         momentum=momentum,
         **training,
     )
-    path = run["wandered"].transpose("seed", "step").to_numpy()
+    path = run["squared_displacements"].transpose("seed", "step").to_numpy()
     return path.reshape(len(networks), legs, len(recorded)).mean(axis=1)
 
 
 def noise_modes(
     networks: Sequence[Network], task: Labelled, *, batch_size: int, batches: int, products: int, seed: int
 ) -> list[NoiseSpectrum]:
-    """Curvatures of the cross-entropy of classifiers, each with the variance over samples of the gradient along it.
+    """Curvatures of the cross-entropy of classifiers, each with the gradient variance over samples along its direction.
 
-    Batches are drawn with replacement and normalised each by itself, as in training. The noise is that of their
-    gradients, and the curvature that of the Gauss-Newton matrix of the mean over them, which has no mode that curves
-    downwards.
+    Minibatches are drawn with replacement and normalised separately, as in training. The noise is the noise of their
+    gradients. The curvature is that of the Gauss-Newton matrix of their mean, which has no negative eigenvalue.
 
     Args:
-        networks: Of one kind, where they are.
-        task: What they learn.
+        networks: Networks of one architecture, at the weights of interest.
+        task: The training samples.
         batch_size: S.
-        batches: Their number; all networks see the same.
-        products: Products with the matrix for each of them.
-        seed: Seed of the batches.
+        batches: Number of minibatches, the same for all networks.
+        products: Number of products with the matrix per minibatch.
+        seed: Seed of the minibatches.
 
     Example:
         >>> from dynascope.networks import MLP
@@ -164,7 +163,7 @@ def noise_modes(
 
 @filter_jit
 def _spectrum(weights: Any, rest: Any, samples: Any, products: int) -> tuple[Any, Any]:
-    """Curvature and noise of a network, whose weights are put in the place of those of another one."""
+    """Curvature and noise of a network with these weights and the other leaves of `rest`."""
     point, unravel = ravel_pytree(weights)
     x, y = map(jnp.asarray, samples)
     batches, batch_size = x.shape[:2]
@@ -186,11 +185,11 @@ def _spectrum(weights: Any, rest: Any, samples: Any, products: int) -> tuple[Any
 
 
 def seconds_of_step(network: Network, task: Labelled, batch_size: int) -> float:
-    """How long a step on the cross-entropy takes on this machine, compiled as training is and in a loop like it.
+    """Seconds of one training step on the cross-entropy on this machine, compiled and in a loop as in training.
 
     Args:
         network: The network.
-        task: What it learns.
+        task: The training samples.
         batch_size: S.
     """
     x, y, outputs = task.inputs[:batch_size], task.one_hot()[:batch_size], _in_training(network)
@@ -208,7 +207,7 @@ def seconds_of_step(network: Network, task: Labelled, batch_size: int) -> float:
 
 
 def _in_training(network: Network) -> Callable[[Any, Any], Any]:
-    """The outputs for weights and a batch, which is normalised by itself."""
+    """The outputs for given weights, with batch normalisation by the statistics of the batch."""
 
     def outputs(own: Any, inputs: Any) -> Any:
         whole = eqx.combine(own, network)

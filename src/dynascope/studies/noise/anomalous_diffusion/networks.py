@@ -1,4 +1,4 @@
-"""Networks on images that have come to rest: how far it is forecast that they wander, and how far they then do."""
+"""Trained networks on images, the forecast of their displacement, and the measured displacement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ from dynascope.flows.progress import announce
 from dynascope.networks import ResNet18
 from dynascope.networks.normalised_convolutional import NormalisedConvolutional
 from dynascope.probes.diffusion import fit_exponent
-from dynascope.studies.noise.anomalous_diffusion.displacement import noise_modes, seconds_of_step, settled, wandered
+from dynascope.studies.noise.anomalous_diffusion.displacement import (
+    noise_modes,
+    seconds_of_step,
+    squared_displacements,
+    warmed_up,
+)
 from dynascope.tasks import Labelled
 from dynascope.tasks.data.named_images import image_shape, named_images
 from dynascope.theory.noise import stationary_displacement
@@ -26,32 +31,32 @@ __all__ = ["NETWORK_CLAIMS", "RestingNetworks"]
 
 NETWORK_CLAIMS = ("network: forecast", "network: slow")
 _RECORDS, _CHANNELS = 30, (4, 8)
-_BEYOND = 4  # times the window, to see where the forecast ends
-_RESTING = 0.2  # of the loss, which may fall in the second half of the time to come to rest
-_HOURS = 7200  # seconds from which on they are told in hours
+_BEYOND = 4  # last recorded step, relative to the end of the window, to show where the forecast ends
+_LOSS_FALL = 0.2  # largest relative fall of the loss in the second half of the warm-up
+_HOURS = 7200  # seconds from which on a time is stated in hours
 _ROUNDING = 1e-6  # of a step
 
 
 @dataclasses.dataclass(frozen=True)
 class RestingNetworks:
-    """Classifiers of images, some with random labels, trained by heavy ball until the loss rests, and then on.
+    """Classifiers of images, some with random labels, trained by SGD until the loss is stationary, and further.
 
     Attributes:
         data: "digits", or the path of labelled images.
         network: "small" or "resnet18".
         samples: Number of images.
-        random_labels: Fraction of the labels that are drawn at random.
-        width: Neurons of the hidden dense layer; of ResNet-18, channels of its first stage.
+        random_labels: Fraction of random labels.
+        width: Neurons of the hidden dense layer; for ResNet-18, channels of the first stage.
         learning_rate: η.
         momentum: β.
         weight_decay: λ.
         batch_size: S.
         starts: Number of networks.
-        warm_up: Steps until they have come to rest.
-        legs: Origins of displacements over which these are averaged.
-        batches: Batches from which noise and curvature are measured.
-        products: Products with the curvature for each of them.
-        seed: Seed of the first network, of its data and of all batches.
+        warm_up: Number of steps before the displacement is measured.
+        legs: Number of consecutive initial points over which displacements are averaged.
+        batches: Number of minibatches on which noise and curvature are measured.
+        products: Number of products with the curvature matrix per minibatch.
+        seed: Seed of the first network, of its data and of all minibatches.
     """
 
     data: str
@@ -72,23 +77,23 @@ class RestingNetworks:
 
     @property
     def window(self) -> tuple[int, int]:
-        """The first and the last step for which the forecast is judged."""
+        """The first and the last step of the window in which the exponent is measured."""
         forgotten = (1 - self.momentum) / (2 * self.learning_rate * self.weight_decay)
         return math.ceil(1 / (1 - self.momentum) - _ROUNDING), math.floor(forgotten + _ROUNDING)
 
     @functools.cached_property
     def steps(self) -> np.ndarray:
-        """The steps at which networks are looked at, beyond the window too."""
+        """The recorded steps, including steps beyond the window."""
         return np.unique(np.geomspace(1, _BEYOND * self.window[1], _RECORDS).round().astype(int))
 
     def measured(self) -> dict[str, Any]:
-        """Train them, forecast how far they go, and only then let them: by name the axes and the values."""
+        """Train, forecast the displacement, and only then continue training: axes and values by name."""
         sgd = {name: getattr(self, name) for name in ("learning_rate", "momentum", "weight_decay", "batch_size")}
         training: Any = sgd | {"loss": "cross_entropy", "seed": self.seed}
-        networks = [self.first(number) for number in range(self.starts)]
+        networks = [self.initial(number) for number in range(self.starts)]
         if self.network == "resnet18":
-            announce(self.told_time(seconds_of_step(networks[0], self.images, self.batch_size)))
-        resting, losses = settled(networks, self.images, self.warm_up, **training)
+            announce(self.time_estimate(seconds_of_step(networks[0], self.images, self.batch_size)))
+        resting, losses = warmed_up(networks, self.images, self.warm_up, **training)
         asked = {name: getattr(self, name) for name in ("batch_size", "batches", "products")}
         forecast = np.stack(
             [
@@ -97,61 +102,70 @@ class RestingNetworks:
             ]
         )
         further = training | {"seed": self.seed + 1}
-        seen = wandered(resting, self.images, self.steps, legs=self.legs, **further)
+        seen = squared_displacements(resting, self.images, self.steps, legs=self.legs, **further)
         first, last = self.window
-        fit, off, said = (
+        fit, difference, predicted = (
             fit_exponent(self.steps, each, first=first, last=last) for each in (seen, seen / forecast, forecast)
         )
         late = fit_exponent(self.steps, seen, first=last, last=int(self.steps[-1]))
         inside = (self.steps >= first) & (self.steps <= last)
-        gone = np.log(seen.mean(axis=0) / forecast.mean(axis=0))[inside]
+        log_ratio = np.log(seen.mean(axis=0) / forecast.mean(axis=0))[inside]
         return {
             "network_displacement": (("start", "step"), seen),
             "forecast_displacement": (("start", "step"), forecast),
             "network_exponent": ((), fit.exponent),
             "network_low": ((), fit.low),
             "network_high": ((), fit.high),
-            "forecast_exponent": ((), said.exponent),
-            "exponent_off": ((), off.exponent),
-            "off_low": ((), off.low),
-            "off_high": ((), off.high),
+            "forecast_exponent": ((), predicted.exponent),
+            "exponent_off": ((), difference.exponent),
+            "off_low": ((), difference.low),
+            "off_high": ((), difference.high),
             "late_exponent": ((), late.exponent),
-            "forecast_ratio": ((), np.exp(gone.mean())),
+            "forecast_ratio": ((), np.exp(log_ratio.mean())),
             "loss_change": ("start", losses[:, 1] / losses[:, 0] - 1),
             "loss": ("start", losses[:, 1]),
         }
 
-    def told_time(self, seconds: float) -> str:
-        """A sentence that says how long it takes where a step of a network takes so many seconds."""
-        # A product with the curvature of a batch costs four thirds of a step, as it goes forth twice.
+    def time_estimate(self, seconds: float) -> str:
+        """A sentence with the expected run time, if a step of one network takes this many seconds."""
+        # A product with the curvature of a minibatch costs four thirds of a step, with two forward passes.
         forecast = 4 / 3 * self.batches**2 * self.products
         steps = self.starts * (self.warm_up + self.legs * int(self.steps[-1]) + forecast)
-        told = (
-            f"{seconds * steps / 60:.3g} minutes" if seconds * steps < _HOURS else f"{seconds * steps / 3600:.3g} hours"
-        )
-        return f"It takes about {told} here: {steps:.3g} steps of {seconds:.2g} seconds, as measured on one."
+        total = seconds * steps
+        duration = f"{total / 60:.3g} minutes" if total < _HOURS else f"{total / 3600:.3g} hours"
+        return f"The run takes about {duration} here: {steps:.3g} steps of {seconds:.2g} seconds, measured on one step."
 
     def claims(self, values: Mapping[str, Any], most: float) -> list[Claim]:
-        """That the exponent is within `most` of the forecast, and below that of ordinary diffusion."""
-        off, own = (
+        """The exponent is within `most` of the forecast, and below the exponent of ordinary diffusion."""
+        difference, exponent = (
             [float(values[name]) for name in names]
             for names in (("exponent_off", "off_low", "off_high"), ("network_exponent", "network_low", "network_high"))
         )
-        falls, drifts = np.mean(values["loss_change"]) <= -_RESTING, values["late_exponent"] >= 1
+        falls, drifts = np.mean(values["loss_change"]) <= -_LOSS_FALL, values["late_exponent"] >= 1
         forecast, slow = NETWORK_CLAIMS
-        said = f"Networks wander with the exponent that was forecast to {most:g}."
         claims = [
-            Claim(forecast, said, *off, least=-most, most=most),
-            Claim(slow, "Networks wander slower than by ordinary diffusion, of exponent 1.", *own, most=1.0),
+            Claim(
+                forecast,
+                f"The diffusion exponent of networks is within {most:g} of the forecast.",
+                *difference,
+                least=-most,
+                most=most,
+            ),
+            Claim(
+                slow,
+                "The diffusion exponent of networks is below 1, the exponent of ordinary diffusion.",
+                *exponent,
+                most=1.0,
+            ),
         ]
-        still = f"the loss still fell by more than {100 * _RESTING:.0f} % in the second half of the warm-up"
-        # Displacement that grows faster than in a free walk means that the network still approaches a minimum.
-        faster = "the networks still move faster than a free walk, so they have not come to rest"
+        still = f"the loss still fell by more than {100 * _LOSS_FALL:.0f} % in the second half of the warm-up"
+        # A displacement that grows faster than by free diffusion means that the network still approaches a minimum.
+        faster = "the networks still move faster than by free diffusion, so they are not stationary"
         return [each.if_known(not falls, still).if_known(not drifts, faster) for each in claims]
 
     @functools.cached_property
     def images(self) -> Labelled:
-        """Images, some of them with labels that are drawn at random."""
+        """The images, some with random labels."""
         found = named_images(self.data, self.samples, seed=self.seed)
         draw, labels = np.random.default_rng(self.seed), found.labels.copy()
         random = draw.random(len(labels)) < self.random_labels
@@ -159,8 +173,8 @@ class RestingNetworks:
         kind = np.float32 if self.network == "resnet18" else np.float64
         return Labelled(found.inputs.astype(kind), labels, found.class_names, name="images")
 
-    def first(self, number: int) -> ResNet18 | NormalisedConvolutional:
-        """One of them before training; ResNet-18 in single precision."""
+    def initial(self, number: int) -> ResNet18 | NormalisedConvolutional:
+        """A network before training; ResNet-18 in single precision."""
         outputs, (height, width, colours) = len(self.images.class_names), image_shape(self.images)
         chosen = self.seed + number
         if self.network == "resnet18":

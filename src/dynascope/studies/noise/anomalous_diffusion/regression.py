@@ -1,4 +1,4 @@
-"""SGD at rest on regressions whose inputs have a spectrum that falls as a power: how far it wanders, and should."""
+"""Stationary SGD on regressions with a power-law spectrum: measured and predicted displacements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from dynascope.networks import DeepLinear
 from dynascope.probes.diffusion import ExponentFit, fit_exponent
-from dynascope.studies.noise.anomalous_diffusion.displacement import wandered
+from dynascope.studies.noise.anomalous_diffusion.displacement import squared_displacements
 from dynascope.tasks import Task, regression
 from dynascope.theory.noise import (
     QuadraticLoss,
@@ -25,20 +25,20 @@ from dynascope.theory.noise import (
 
 __all__ = ["DECADE", "PowerLawRegression"]
 
-DECADE = np.geomspace(1, 10, 9)  # steps at which displacements are recorded, over the first of the window
+DECADE = np.geomspace(1, 10, 9)  # recorded steps, relative to the first step of the window
 _SGD: Any = {"learning_rate": 0.05, "batch_size": 8}
-_SAMPLES = 4  # for each input
-_OFF = 0.1  # which the slope of a few hundred modes may be off that of infinitely many
+_SAMPLES = 4  # per input
+_ERROR = 0.1  # of the exponent of a few hundred modes, compared with infinitely many
 
 
 @dataclasses.dataclass(frozen=True)
 class PowerLawRegression:
-    """Gaussian inputs of variances l⁻ᵖ with targets of nothing but noise, learned by plain SGD with batches of eight.
+    """Gaussian inputs with variances l⁻ᵖ and pure-noise targets, learned by SGD with minibatches of eight.
 
     Attributes:
         power: p.
-        inputs: Number of inputs, and of modes.
-        seed: Seed of the samples, of the starts and of the batches.
+        inputs: Number of inputs, which is the number of modes.
+        seed: Seed of the samples, of the initial weights and of the minibatches.
 
     Example:
         >>> task = PowerLawRegression(2.0, 100)
@@ -52,44 +52,44 @@ class PowerLawRegression:
 
     @functools.cached_property
     def window(self) -> tuple[int, int]:
-        """First and last step of what is within a tenth of min(1, 1/p), at most a decade.
+        """First and last step of the window in which the exponent is within 0.1 of min(1, 1/p), at most a decade.
 
         Raises:
-            InputError: There are too few modes for that.
+            InputError: There are too few modes for a window.
         """
         rate = _SGD["learning_rate"]
-        found = diffusion_window(power=self.power, modes=self.inputs, learning_rate=rate, tolerance=_OFF)
+        found = diffusion_window(power=self.power, modes=self.inputs, learning_rate=rate, tolerance=_ERROR)
         return found.first, min(found.last, 10 * found.first)
 
     @functools.cached_property
     def steps(self) -> Int[np.ndarray, " decade"]:
-        """The steps that are recorded."""
+        """The recorded steps."""
         return np.rint(DECADE * self.window[0]).astype(int)
 
     @functools.cached_property
     def exponent(self) -> float:
-        """The exponent of its modes in the window, exactly but for noise that depends on the weights."""
+        """The exponent of the modes within the window, exact for noise that does not depend on the weights."""
         first, last = self.window
         return displacement_exponent(self._loss.curvature, self._loss.mode_noise, first=first, last=last, **_SGD)
 
     @property
     def squared_displacement(self) -> Float[np.ndarray, " decade"]:
-        """E‖θ_k − θ_0‖² of its modes."""
+        """E‖θ_k − θ_0‖², summed over the modes."""
         return stationary_displacement(self._loss.curvature, self._loss.mode_noise, self.steps, **_SGD)
 
     def simulated(self, runs: int) -> Float[np.ndarray, "runs decade"]:
-        """‖θ_k − θ_0‖² of SGD from starts that are drawn from the stationary law."""
+        """‖θ_k − θ_0‖² of SGD from initial weights drawn from the stationary distribution."""
         loss, draw = self._loss, np.random.default_rng([self.seed, 1])
-        still = discrete_stationary_moments(curvature=loss.curvature, noise=loss.mode_noise, **_SGD)
-        away = draw.normal(size=(runs, self.inputs)) * np.sqrt(still.position_variance)
+        stationary = discrete_stationary_moments(curvature=loss.curvature, noise=loss.mode_noise, **_SGD)
+        offsets = draw.normal(size=(runs, self.inputs)) * np.sqrt(stationary.position_variance)
         networks = [
             eqx.tree_at(lambda each: each.weights, DeepLinear((self.inputs, 1)), (start[:, None],))
-            for start in loss.minimum + away @ loss.directions.T
+            for start in loss.minimum + offsets @ loss.directions.T
         ]
-        return wandered(networks, self._task, self.steps, seed=self.seed, **_SGD)
+        return squared_displacements(networks, self._task, self.steps, seed=self.seed, **_SGD)
 
     def fitted(self, displacements: Float[np.ndarray, "runs decade"]) -> ExponentFit:
-        """The exponent of what was simulated, in the window."""
+        """The exponent of simulated displacements within the window."""
         first, last = self.window
         return fit_exponent(self.steps, displacements, first=first, last=last)
 

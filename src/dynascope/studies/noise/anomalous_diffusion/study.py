@@ -1,4 +1,4 @@
-"""How far SGD wanders at the end of training: exponents from the spectrum of the curvature, forecast and measured."""
+"""Exponents of anomalous diffusion at the end of training, predicted from the spectrum of the curvature."""
 
 from __future__ import annotations
 
@@ -7,213 +7,168 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-import numpy as np
 import xarray as xr
 
 from dynascope.comparison import Claim
-from dynascope.errors import InputError
 from dynascope.results import Comparison, name_all
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choice, count, fraction, number, numbers, positive, seed, text
-from dynascope.studies.noise.anomalous_diffusion.networks import NETWORK_CLAIMS, RestingNetworks
-from dynascope.studies.noise.anomalous_diffusion.page import FIGURES, MEANING
-from dynascope.studies.noise.anomalous_diffusion.regression import DECADE, PowerLawRegression
-from dynascope.tasks.data.named_images import image_shape
+from dynascope.studies.noise.anomalous_diffusion import page
+from dynascope.studies.noise.anomalous_diffusion.experiment import Experiment
+from dynascope.studies.noise.anomalous_diffusion.networks import NETWORK_CLAIMS
+from dynascope.studies.noise.anomalous_diffusion.regression import DECADE
 from dynascope.theory import papers
-from dynascope.theory.noise import (
-    anomalous_exponent,
-    diffusion_window,
-    displacement_exponent,
-)
 
 _DIGITS = 1797
-_RATE = 0.01  # η of the modes that are summed
-_CLOSE = 0.02  # of the slope of many modes to min(1, 1/p)
-_OFF = 0.1  # what an exponent may be off: less than the sixth from p = 1.5 to 2, and from 2 to 3
+_CLOSE = 0.1  # allowed error of an exponent: less than the difference 1/6 from p = 1.5 to 2, and from 2 to 3
 
 
 class AnomalousDiffusion(ClaimsStudy):
-    """Displacements E‖θ_k − θ_0‖² of SGD that has come to rest, and the exponent c of kᶜ, for spectra and for networks.
+    """Displacements E‖θ_k − θ_0‖² ∝ kᶜ of stationary SGD, and the exponent c for given spectra and for networks.
 
-    Each mode of the curvature wanders as a random walk until its restoring force holds it. Where curvatures fall as
-    l⁻ᵖ and noise is in proportion to them, the number of modes that are held grows as k^{1/p}, and c = min(1, 1/p). The
-    exponent of `modes` modes, summed exactly in the window 1 ≪ τ ≪ dᵖ that `diffusion_window` states, is held to this
-    as a check (`mode_exponent`). Simulated is SGD on regressions of `inputs` inputs of such a covariance, from weights
-    drawn from the stationary law: judged is whether each exponent is within 0.1 of that of its modes, over a decade.
+    Each mode of the curvature diffuses freely until its restoring force confines it. If curvatures fall as l⁻ᵖ and the
+    noise is proportional to them, the number of confined modes grows as k^{1/p}, and c = min(1, 1/p). As a check
+    (`mode_exponent`), the study compares this formula with the exponent of `modes` modes, summed exactly within the
+    window 1 ≪ τ ≪ dᵖ of `diffusion_window`. It then simulates SGD on regressions of `inputs` inputs with this
+    covariance, from weights drawn from the stationary distribution. One claim for each spectrum is that the exponent,
+    over a decade of steps, is within 0.1 of the exponent of its modes.
 
-    Then networks are trained on images until they have come to rest, and their curvature and noise are measured from
-    some batches. Before a further step is made, theory forecasts how far they will wander, without any parameter to be
-    fitted; then they go on. Judged is whether the exponent that follows is within 0.1 of the forecast, and below that
-    of ordinary diffusion, in the steps from 1/(1 − β), which momentum remembers, to half of (1 − β)/(ηλ), after which
-    weight decay forgets. Noise is taken as constant and the loss as quadratic, so that this is for networks that rest:
-    where the loss fell by more than a fifth in the last half of the warm-up (`loss_change`), or weights go faster than
-    freely beyond the window (`late_exponent` above 1), nothing is judged of them. There real minima are less steep than
-    their curvature says, and weights go farther than the forecast.
+    The study also trains networks on images until the loss is stationary, and measures curvature and noise on a few
+    minibatches. From these alone, the theory forecasts the displacement in further training, without fitted parameters.
+    Two claims are that the measured exponent is within 0.1 of the forecast, and that it is below 1, the exponent of
+    ordinary diffusion. The exponent is measured between 1/(1 − β) steps, the memory of momentum, and half of
+    (1 − β)/(ηλ) steps, the memory of weight decay. The theory assumes constant noise and a quadratic loss, so that it
+    applies to stationary networks. The claims are undecided if the loss fell by more than a fifth in the second half of
+    the warm-up (`loss_change`), or if the displacement grows faster than by free diffusion beyond the window
+    (`late_exponent` above 1). Beyond the window, real minima are less steep than their curvature, and the displacement
+    exceeds the forecast.
 
-    With `data` as the path of images in IDX, CIFAR or folder form and `network` as "resnet18" it is the experiment of
-    the source, for a GPU: a step of 20 colour images of 32 × 32 pixels at width 64 takes 7 · 10¹⁰ operations in single
-    precision, a second or two on a core, and the forecast of a network as many as `batches`² · `products` · 4/3 steps.
-    How long all will take is measured on one step and said before the first.
+    With `data` as the path of images in IDX, CIFAR or folder format and `network` as "resnet18", the study repeats the
+    experiment of the source and requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 takes 7 · 10¹⁰
+    operations in single precision, one to two seconds on a CPU core, and the forecast of a network takes as long as
+    `batches`² · `products` · 4/3 steps. The study estimates the run time from one step and announces it first.
     """
 
-    powers: list[float] = numbers([0.5, 1.5, 2.0, 3.0], "Powers p of the spectra l⁻ᵖ.", least=0.3, most=4.0)
-    modes: int = count(100_000, "d, modes over which exponents are summed exactly.", least=10_000)
-    inputs: int = count(400, "Inputs of the regressions that are simulated.", least=100, most=2000)
-    runs: int = count(200, "Simulated runs of each spectrum.", least=10)
+    powers: list[float] = numbers([0.5, 1.5, 2.0, 3.0], "Exponents p of the spectra l⁻ᵖ.", least=0.3, most=4.0)
+    modes: int = count(100_000, "Number d of modes whose displacements are summed exactly.", least=10_000)
+    inputs: int = count(400, "Number of inputs of the simulated regressions.", least=100, most=2000)
+    runs: int = count(200, "Number of simulated runs per spectrum.", least=10)
     data: str = text("digits", '"digits", or the path of labelled images.')
-    network: Literal["small", "resnet18"] = choice("small", '"small" or "resnet18", the network that is trained.')
-    samples: int = count(200, "Number of images; of digits at most 1797.", least=20)
-    random_labels: float = fraction(0.1, "Fraction of the labels that are drawn at random, so that noise persists.")
-    width: int = count(8, "Neurons of the hidden dense layer; of ResNet-18, channels of its first stage.")
-    learning_rate: float = positive(0.01, "η of the networks.")
-    momentum: float = number(0.9, "β of heavy ball.", least=0.0, most=0.99)
-    weight_decay: float = positive(0.02, "λ of ½ λ‖θ‖².")
-    batch_size: int = count(20, "S, images in a step, drawn with replacement.", least=5, most="samples")
+    network: Literal["small", "resnet18"] = choice("small", 'The network to train, "small" or "resnet18".')
+    samples: int = count(200, "Number of images; at most 1797 digits.", least=20)
+    random_labels: float = fraction(0.1, "Fraction of random labels, which keep the gradient noise from vanishing.")
+    width: int = count(8, "Neurons of the hidden dense layer; for ResNet-18, channels of the first stage.")
+    learning_rate: float = positive(0.01, "Learning rate η of the networks.")
+    momentum: float = number(0.9, "Momentum β (heavy ball).", least=0.0, most=0.99)
+    weight_decay: float = positive(0.02, "Weight decay λ of ½ λ‖θ‖².")
+    batch_size: int = count(20, "Images S per minibatch, drawn with replacement.", least=5, most="samples")
     starts: int = count(8, "Number of networks.", least=3)
-    warm_up: int = count(4000, "Steps until networks have come to rest.", least=100)
-    legs: int = count(8, "Origins of displacements, one after the other, over which these are averaged.")
-    batches: int = count(12, "Batches from which noise and curvature are measured.", least=4)
-    products: int = count(16, "Products with the curvature for each of them.", least=4, most=200)
-    seed: int = seed("Seed of the first network, of its data and of all batches.")
+    warm_up: int = count(4000, "Number of steps before the displacement is measured.", least=100)
+    legs: int = count(8, "Number of consecutive initial points over which displacements are averaged.")
+    batches: int = count(12, "Number of minibatches on which noise and curvature are measured.", least=4)
+    products: int = count(16, "Number of products with the curvature matrix per minibatch.", least=4, most=200)
+    seed: int = seed("Seed of the first network, of its data and of all minibatches.")
 
     reference = Reference.of(
         papers.LIMITING_DYNAMICS,
-        "Long after the loss has come to rest weights go on to wander, as a power of the number of steps whose "
-        "exponent the spectrum of the curvature sets.",
+        "Long after the loss has converged, the weights keep moving. Their squared displacement is a power of the "
+        "number of steps, and the spectrum of the curvature determines the exponent.",
     )
     title = "Anomalous diffusion"
-    question = "How far do weights wander once training has come to rest?"
-    meaning = MEANING
+    question = "How far do the weights move after the loss has converged?"
+    figures, meaning = page.figures, page.meaning
     minutes = 1.1
     theory = "diffusion over a spectrum of curvatures"
     task = "regression, and labelled images"
     told = (
         "Regressions of {inputs} Gaussian inputs with variances l⁻ᵖ, for p of {powers}, with noisy targets.",
-        "{samples} images ({data}), a fraction {random_labels:g} of them with random labels; cross-entropy.",
+        "{samples} images ({data}), a fraction {random_labels:g} of which have random labels; cross-entropy.",
     )
     trains = "linear, and convolutional with batch normalisation ({network})"
-    flow = "heavy ball with rate {learning_rate:g}, momentum {momentum:g}, decay {weight_decay:g}, {batch_size} a step"
+    flow = (
+        "SGD with learning rate {learning_rate:g}, momentum {momentum:g}, weight decay {weight_decay:g} and "
+        "minibatches of {batch_size}"
+    )
     along = "spectrum"
     names = {
-        "mode_exponent": ("exponent of diffusion, summed over modes", "1"),
-        "sgd_exponent": ("exponent of diffusion of SGD", "1"),
-        "sgd_low": ("low end of the interval of that exponent", "1"),
-        "sgd_high": ("high end of the interval of that exponent", "1"),
+        "mode_exponent": ("diffusion exponent, summed over modes", "1"),
+        "sgd_exponent": ("diffusion exponent of SGD", "1"),
+        "sgd_low": ("lower end of the confidence interval of the exponent of SGD", "1"),
+        "sgd_high": ("upper end of the confidence interval of the exponent of SGD", "1"),
         "squared_displacement": ("squared displacement of regressions", "1"),
         "network_displacement": ("squared displacement of networks", "1"),
-        "forecast_displacement": ("squared displacement that was forecast", "1"),
-        "network_exponent": ("exponent of diffusion of networks", "1"),
-        "network_low": ("low end of the interval of the exponent of networks", "1"),
-        "network_high": ("high end of the interval of the exponent of networks", "1"),
-        "forecast_exponent": ("exponent of networks that was forecast", "1"),
-        "exponent_off": ("exponent of networks less that forecast", "1"),
-        "off_low": ("low end of the interval of what the forecast misses", "1"),
-        "off_high": ("high end of the interval of what the forecast misses", "1"),
-        "late_exponent": ("exponent of networks beyond the window", "1"),
-        "forecast_ratio": ("squared displacement over that forecast", "1"),
-        "loss_change": ("change of the loss in the second half of the warm-up", "1"),
-        "window_step": ("optimiser step, over the first of a window", "1"),
-        "spectrum": ("power p of a spectrum l⁻ᵖ", "1"),
+        "forecast_displacement": ("forecast squared displacement of networks", "1"),
+        "network_exponent": ("diffusion exponent of networks", "1"),
+        "network_low": ("lower end of the confidence interval of the exponent of networks", "1"),
+        "network_high": ("upper end of the confidence interval of the exponent of networks", "1"),
+        "forecast_exponent": ("forecast diffusion exponent of networks", "1"),
+        "exponent_off": ("measured minus forecast exponent of networks", "1"),
+        "off_low": ("lower end of the confidence interval of this difference", "1"),
+        "off_high": ("upper end of the confidence interval of this difference", "1"),
+        "late_exponent": ("diffusion exponent of networks beyond the window", "1"),
+        "forecast_ratio": ("measured squared displacement relative to the forecast", "1"),
+        "loss_change": ("relative change of the loss in the second half of the warm-up", "1"),
+        "window_step": ("optimiser step, relative to the first step of the window", "1"),
+        "spectrum": ("exponent p of the spectrum l⁻ᵖ", "1"),
     }
-    labelled = {"spectrum": "powers", "window_step": DECADE, "step": "_steps"}
+    labelled = {"spectrum": "powers", "window_step": DECADE, "step": "experiment.networks.steps"}
     tolerance = curve_tolerance(
-        mode_exponent=(_CLOSE, "half of it is what the window leaves to the slope, and half to momentum and few steps")
+        mode_exponent=(0.02, "half of it covers the finite window, and half covers the finite number of steps")
     )
     checks = tuple(tolerance)
     tiny = {
         **{"powers": [2.0], "inputs": 100, "runs": 100, "weight_decay": 0.04, "starts": 3},
         **{"modes": 20_000, "warm_up": 1200, "legs": 3, "batches": 5, "products": 8},
     }
-    figures = FIGURES
 
     def check(self) -> None:
-        """A window between what momentum remembers and what decay forgets, and modes enough for one of each power."""
-        begin, end = self._networks.window
-        problem = f"(1 − β)/(2ηλ) is {end} and 1/(1 − β) {begin} steps, which leave no window"
-        memory = f"warm_up is {self.warm_up}, and weight decay forgets the start in {2 * end} steps"
+        """Require a window between the memories of momentum and weight decay, and enough modes for every power."""
+        begin, end = self.experiment.networks.window
+        memory = f"warm_up is {self.warm_up}, and weight decay takes {2 * end} steps to forget the initial weights"
         self.require(self.warm_up >= 8 * end, "warm_up", f"choose at least {8 * end}", problem=memory)
-        self.require(end >= 5 * begin, "weight_decay", "choose a smaller one, or less momentum", problem=problem)
+        problem = f"(1 − β)/(2ηλ) is {end} steps and 1/(1 − β) is {begin} steps, which leaves no window between them"
+        remedy = "choose a smaller weight decay, or less momentum"
+        self.require(end >= 5 * begin, "weight_decay", remedy, problem=problem)
         self.require(self.data != "digits" or self.samples <= _DIGITS, "samples", f"choose at most {_DIGITS} digits")
-        for power, task in zip(self.powers, self._regressions, strict=True):
-            try:
-                diffusion_window(power=power, modes=self.modes, learning_rate=_RATE, tolerance=_CLOSE)
-                _ = task.window
-            except InputError as none:
-                remedy = "choose powers that are further from one, or more inputs"
-                raise InputError(str(none).partition(":")[0], argument="powers", value=power, remedy=remedy) from none
+        self.experiment.check_windows()
 
     @property
     def judged_claims(self) -> tuple[str, ...]:
-        """The exponent of each spectrum, and the forecast of networks."""
+        """The exponent of each spectrum, and the claims on networks."""
         return (*(f"p = {power:g}" for power in self.powers), *NETWORK_CLAIMS)
 
-    def trained(self) -> Values:
-        """Simulate regressions; train networks, forecast how far they go, and only then let them."""
-        height, width, _ = image_shape(self._networks.images)
-        problem = f"images have {height} × {width} pixels, and the small network is for square ones"
-        self.require(self.network == "resnet18" or height == width, "network", "choose resnet18", problem=problem)
-        simulated = [each.simulated(self.runs) for each in self._regressions]
-        fits = [task.fitted(each) for task, each in zip(self._regressions, simulated, strict=True)]
-        exponents, low, high = np.transpose([each[:3] for each in fits])
-        return {
-            "mode_exponent": ("spectrum", [self._mode_exponent(power) for power in self.powers]),
-            "sgd_exponent": ("spectrum", exponents),
-            "sgd_low": ("spectrum", low),
-            "sgd_high": ("spectrum", high),
-            "squared_displacement": (("spectrum", "window_step"), [each.mean(axis=0) for each in simulated]),
-            **self._networks.measured(),
-        }
+    @functools.cached_property
+    def experiment(self) -> Experiment:
+        """The regressions and the networks."""
+        return Experiment(self)
 
-    def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
-        """How far exponents are from theory, of each spectrum and of networks."""
-        value = {name: each[1] for name, each in found.items()}
-        expected = [each.exponent for each in self._regressions]
-        claims = [
-            Claim(
-                f"p = {power:g}",
-                f"SGD over the spectrum l⁻ᵖ with p = {power:g} has the exponent of its modes to {_OFF:g}.",
-                *(float(value[name][place] - expected[place]) for name in ("sgd_exponent", "sgd_low", "sgd_high")),
-                least=-_OFF,
-                most=_OFF,
-            )
-            for place, power in enumerate(self.powers)
-        ]
-        return [*claims, *self._networks.claims(value, _OFF)]
+    def trained(self) -> Values:
+        """Simulate the regressions; train the networks, forecast their displacement, and continue training."""
+        return self.experiment.trained()
 
     def exact(self) -> Values:
         """min(1, 1/p)."""
-        return {"mode_exponent": ("spectrum", anomalous_exponent(self.powers))}
+        return self.experiment.exact()
+
+    def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
+        """The difference of the exponents from theory, for each spectrum and for the networks."""
+        value = {name: each[1] for name, each in found.items()}
+        expected = [each.exponent for each in self.experiment.regressions]
+        claims = [
+            Claim(
+                f"p = {power:g}",
+                f"On the spectrum l⁻ᵖ with p = {power:g}, the exponent of SGD is within {_CLOSE:g} of the theory.",
+                *(float(value[name][place] - expected[place]) for name in ("sgd_exponent", "sgd_low", "sgd_high")),
+                least=-_CLOSE,
+                most=_CLOSE,
+            )
+            for place, power in enumerate(self.powers)
+        ]
+        return [*claims, *self.experiment.networks.claims(value, _CLOSE)]
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """With what is said of the regressions and of the networks, whose exponents are judged by claims."""
-        tree = super().compare(observed, predicted)
-        tasks = self._regressions
-        said = self.record(
-            {
-                "sgd_exponent": ("spectrum", [each.exponent for each in tasks]),
-                "squared_displacement": (("spectrum", "window_step"), [each.squared_displacement for each in tasks]),
-            }
-        ).drop_attrs()
-        forecast = observed["forecast_displacement"].drop_attrs()
-        return dataclasses.replace(
-            tree, predicted=name_all(predicted.merge(said).assign(network_displacement=forecast), self.names)
-        )
-
-    @functools.cached_property
-    def _networks(self) -> RestingNetworks:
-        return self.part(RestingNetworks)
-
-    @property
-    def _steps(self) -> np.ndarray:
-        return self._networks.steps
-
-    def _mode_exponent(self, power: float) -> float:
-        """The exponent of many modes, summed exactly, in the window of theory."""
-        window = diffusion_window(power=power, modes=self.modes, learning_rate=_RATE, tolerance=_CLOSE)
-        curvature = np.arange(1.0, self.modes + 1) ** -power
-        ends = {"first": window.first, "last": window.last}
-        return displacement_exponent(curvature, curvature, **ends, learning_rate=_RATE)
-
-    @functools.cached_property
-    def _regressions(self) -> list[PowerLawRegression]:
-        return [PowerLawRegression(power, self.inputs, self.seed) for power in self.powers]
+        """Compare, and draw the predictions for regressions and networks, which are judged by claims."""
+        result = super().compare(observed, predicted)
+        predicted = predicted.merge(self.record(self.experiment.predicted_regressions()).drop_attrs())
+        predicted = predicted.assign(network_displacement=observed["forecast_displacement"].drop_attrs())
+        return dataclasses.replace(result, predicted=name_all(predicted, self.names))

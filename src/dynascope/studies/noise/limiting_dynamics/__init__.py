@@ -1,1 +1,1 @@
-"""How SGD on linear regression moves about its minimum: moments from the start on, modified loss and currents."""
+"""SGD with momentum on linear regression near the minimum: moments, modified loss and currents."""

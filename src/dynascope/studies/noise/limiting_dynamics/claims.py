@@ -1,4 +1,4 @@
-"""What is claimed of SGD at the end of linear regression: its moments, its stationary law and its currents."""
+"""Claims on SGD on a linear regression: its moments, its stationary law and its currents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import scipy.stats
 
 from dynascope.comparison import Claim
-from dynascope.results.numbers import number
+from dynascope.results.numbers import percent
 from dynascope.studies.noise.joint_claims import Means, close_to, law_of_samples
 from dynascope.studies.noise.limiting_dynamics.phase_space import PhaseSpace
 from dynascope.studies.noise.limiting_dynamics.regression_laws import RegressionLaws
@@ -23,9 +23,9 @@ LIMITING_CLAIMS = (
     "SGD: modified loss",
     "SGD: currents",
 )
-_SMALL = 0.05  # by how much the exact stationary variances may differ from the law of small steps, for it to be judged
-# How near that law is claimed to be: variances to twice that; distributions to the 0.02 that such a variance makes and
-# the 0.025 that 4000 runs leave to chance; and currents, which are differences of neighbouring steps, to a fifth.
+_SMALL = 0.05  # largest difference of the exact stationary variances from the law of small steps for decided claims
+# Allowed errors of this law. Variances: twice the difference above. Distributions: 0.02 from such a variance, and 0.025
+# from the chance of 4000 runs. Currents are differences of neighbouring steps, and noisier.
 _VARIANCES, _EQUIPARTITION, _LAW, _CURRENTS = 0.1, 0.1, 0.05, 0.2
 
 
@@ -37,31 +37,36 @@ def limiting_claims(
     late: PhaseSpace,
     modified_loss: np.ndarray,
 ) -> list[Claim]:
-    """The claims on SGD and on Langevin runs; what rests on the law of small steps is undecided where steps are large.
+    """The claims on SGD and on Langevin runs; claims from the law of small steps are undecided for large steps.
 
     Args:
-        worst: The largest deviation of the moments of SGD, and of Langevin runs, in standard errors.
-        allowed: What chance allows of these.
-        laws: Theory.
-        late: SGD at rest, at steps that follow each other.
-        modified_loss: κΦ of each run and mode at the end, shape (runs, modes).
+        worst: Largest deviation of the moments of SGD, and of the Langevin runs, in standard errors.
+        allowed: Largest deviation by chance for both.
+        laws: The predicted laws.
+        late: Stationary SGD at consecutive steps.
+        modified_loss: κΦ of each run and mode at the last step, shape (runs, modes).
     """
-    said = ("All means and covariances of SGD are the exact ones", "Those of Langevin runs are those of their law")
-    of_moments = "; the largest deviation, in standard errors, is one of chance."
     moments = [
-        Claim(name, text + of_moments, float(most), most=float(by))
-        for name, text, most, by in zip(LIMITING_CLAIMS[:2], said, worst, allowed, strict=True)
+        Claim(
+            name,
+            f"All means and covariances of {runs} agree with theory (largest deviation, in standard errors).",
+            float(deviation),
+            most=float(limit),
+        )
+        for name, runs, deviation, limit in zip(
+            LIMITING_CLAIMS[:2], ("SGD", "Langevin runs"), worst, allowed, strict=True
+        )
     ]
-    # Steps of one run are not independent; their mean is that of a run, and runs are.
+    # The steps of one run are correlated, so that each run counts by its mean; the runs are independent.
     a, b = np.mean(late.position**2, axis=0).T, np.mean(late.velocity**2, axis=0).T
     ratio = laws.equipartition[:, None]
     squares, balance = a / laws.limit.position_variance[:, None], (b - ratio * a) / b.mean(axis=1, keepdims=True)
     distances = np.array([scipy.stats.kstest(each, "expon").statistic for each in modified_loss.T])
     stationary, equal, modified, currents = LIMITING_CLAIMS[2:]
-    of_law = "Var a is that of Langevin dynamics along all modes, over which it is 1."
-    of_ratio = "Var b is 2h/(η(1 + β)) Var a along all modes; by how much less or more, over Var b."
-    of_loss = "κΦ is exponential along all modes; the distance of its distribution."
-    of_currents = "Modes that swing circle at −s/(S(1 − β)), over which it is 1."
+    of_law = "Along every mode, Var a agrees with Langevin dynamics (largest relative difference)."
+    of_ratio = "Along every mode, Var b is 2h/(η(1 + β)) Var a (largest difference, relative to Var b)."
+    of_loss = "Along every mode, κΦ has an exponential distribution (Kolmogorov-Smirnov distance)."
+    of_currents = "Oscillating modes circulate at −s/(S(1 − β)) (largest relative difference)."
     law = [
         close_to(stationary, of_law, Means.of(squares), np.ones(len(a)), most=_VARIANCES),
         close_to(equal, of_ratio, Means.of(balance), np.zeros(len(a)), most=_EQUIPARTITION),
@@ -71,7 +76,9 @@ def limiting_claims(
         circling = (late.circulation(laws.learning_rate) / laws.circulation).T[laws.swings]
         law.append(close_to(currents, of_currents, Means.of(circling), np.ones(len(circling)), most=_CURRENTS))
     else:
-        law.append(Claim(currents, of_currents, 0.0, most=_CURRENTS).if_known(False, "no mode swings at this momentum"))
+        law.append(
+            Claim(currents, of_currents, 0.0, most=_CURRENTS).if_known(False, "no mode oscillates at this momentum")
+        )
     off = float(np.abs(laws.off).max())
-    large = f"steps are too large: the exact variances differ from the law of small steps by {number(100 * off, 2)} %"
+    large = f"the steps are too large: exact variances differ from the law of small steps by {percent(off, 2)}"
     return [*moments, *(each.if_known(off < _SMALL, large) for each in law)]

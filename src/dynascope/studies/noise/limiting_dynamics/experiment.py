@@ -1,104 +1,151 @@
-"""Many runs of minibatch SGD on one linear regression: weights and velocities at chosen steps."""
+"""SGD and Langevin dynamics on one linear regression, measured along the modes, beside their exact laws."""
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
-import jax
 import numpy as np
-import optax
-from jaxtyping import Float
 
-from dynascope.tasks import Task
-from dynascope.training.descend import descend
-from dynascope.training.optimizers import decayed
+from dynascope.flows import ornstein_uhlenbeck
+from dynascope.studies.noise.limiting_dynamics.phase_space import (
+    MOMENTS,
+    PhaseSpace,
+    allowed_deviation,
+    contour_arcs,
+    current_arrows,
+    current_of_sector,
+    expected_current,
+    moments_of,
+    regression_data,
+)
+from dynascope.studies.noise.limiting_dynamics.regression_laws import RegressionLaws
+from dynascope.studies.noise.limiting_dynamics.sgd_runs import RegressionRuns, regression_runs
+from dynascope.theory.noise import oscillation
 
-__all__ = ["RegressionRuns", "regression_runs"]
+if TYPE_CHECKING:
+    from dynascope.studies import Values
+    from dynascope.studies.noise.limiting_dynamics.study import LimitingDynamics
 
-_TOGETHER = 4000  # runs that are trained as one ensemble
+__all__ = ["LONGEST", "MODIFIED_LOSS", "WINDOW", "Experiment"]
 
-
-class RegressionRuns(NamedTuple):
-    """What runs of SGD were at the recorded steps.
-
-    Attributes:
-        position: θ of each run, shape (steps, runs, d).
-        velocity: The last displacement over the learning rate, zero at the start, of the same shape.
-        loss: ½ E(xᵀθ − y)² over all data, shape (steps, runs).
-    """
-
-    position: Float[np.ndarray, "steps runs d"]
-    velocity: Float[np.ndarray, "steps runs d"]
-    loss: Float[np.ndarray, "steps runs"]
-
-
-class _Linear(eqx.Module):
-    weight: Any
-
-    def __call__(self, inputs: Any) -> Any:
-        return inputs @ self.weight[:, None]
+WINDOW = 200  # last steps, in which the distribution is stationary
+LONGEST = 5000  # steps of a run
+MODIFIED_LOSS = np.linspace(0.0, 8.0, 81)  # values of κΦ at which its distribution is recorded
+_TIMES = 60  # number of recorded steps
+_FORGOTTEN = 1e-4  # share of the initial value that is left in the slowest mode
+_ARCS = ("along", "contour", "angle", "mode")
 
 
-def regression_runs(
-    inputs: np.ndarray,
-    targets: np.ndarray,
-    recorded: np.ndarray,
-    *,
-    start: np.ndarray,
-    runs: int,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    seed: int = 0,
-) -> RegressionRuns:
-    """Runs of v ← β v − (g + λθ), θ ← θ + η v, each with batches of its own whose samples are drawn with replacement.
+class Experiment:
+    """Runs SGD and Langevin dynamics on the regression of a study, and evaluates their laws.
 
     Args:
-        inputs: X, shape (N, d).
-        targets: y, shape (N,).
-        recorded: Numbers k ≥ 0 of steps, increasing.
-        start: θ_0 of all runs.
-        runs: Number of runs.
-        learning_rate: η.
-        momentum: β.
-        weight_decay: λ.
-        batch_size: S.
-        seed: Seed of the batches.
-
-    Example:
-        >>> x, y = np.array([[1.0], [1.0]]), np.array([0.0, 2.0])
-        >>> found = regression_runs(x, y, np.array([0, 1]), start=np.zeros(1), runs=8, learning_rate=0.5)
-        >>> sorted(set(found.position[1, :, 0].tolist())), float(found.velocity[0].max())
-        ([0.0, 1.0], 0.0)
+        study: The study whose fields define the regression and the optimiser.
     """
-    steps = np.unique(np.concatenate([recorded, np.maximum(recorded - 1, 0)]))
-    last, before = np.searchsorted(steps, recorded), np.searchsorted(steps, np.maximum(recorded - 1, 0))
-    task = Task(np.asarray(inputs, float), np.asarray(targets, float)[:, None], name="linear regression")
-    parts, blocks = [], math.ceil(runs / _TOGETHER)
-    with jax.enable_x64(True):
-        network = _Linear(np.asarray(start, float))
-        for block in range(blocks):
-            record = descend(
-                [network] * math.ceil(runs / blocks),
-                task,
-                learning_rate=learning_rate,
-                steps=int(steps[-1]),
-                optimizer=decayed(optax.sgd, np.float64(weight_decay), momentum=np.float64(momentum)),
-                batch_size=batch_size,
-                batches="independent",
-                replacement=True,
-                record_steps=steps,
-                statistics={"weights": (_weights, ("feature",))},
-                seed=seed + block,
-            )
-            parts.append(record)
-    theta = np.concatenate([each["weights"].transpose("step", "seed", "feature") for each in parts], axis=1)[:, :runs]
-    loss = np.concatenate([each["loss"].transpose("step", "seed") for each in parts], axis=1)[:, :runs]
-    return RegressionRuns(theta[last], (theta[last] - theta[before]) / learning_rate, loss[last])
 
+    def __init__(self, study: LimitingDynamics):
+        self.study = study
 
-def _weights(network: _Linear) -> Any:
-    return network.weight
+    def trained(self) -> Values:
+        """Run SGD and Langevin dynamics, and measure both along the modes."""
+        laws, sgd, late, rate = self.laws, self.sgd, self.late, self.study.learning_rate
+        options: Any = {"runs": self.study.runs, "seed": self.study.seed, "position": laws.start}
+        langevin = PhaseSpace(*ornstein_uhlenbeck(**laws.modes, times=self.recorded_steps * rate, **options)[1:])
+        # The positions of the recorded steps among all steps of the runs.
+        early = np.append(np.arange(len(self.recorded_steps) - 1), -1)
+        recorded = PhaseSpace(*(part[early] for part in self._phase))
+        deviations = (
+            recorded.deviations(laws.exact(self.recorded_steps)),
+            langevin.deviations(laws.langevin(self.recorded_steps)),
+        )
+        offsets = (sgd.position[early] - laws.loss.minimum) @ laws.loss.directions
+        quadratic_form = np.sum(laws.loss.curvature * offsets**2, axis=-1) / 2 + laws.least
+        position, velocity = current_of_sector(late, laws.scales)
+        arrows = current_arrows(late, laws.scales, rate)
+        langevin_moments = moments_of(langevin)
+        return {
+            **{name: (("step", "mode"), each) for name, each in moments_of(recorded).items()},
+            **{f"langevin_{name}": (("step", "mode"), langevin_moments[name]) for name in MOMENTS[2:4]},
+            "worst_deviation": ("run", [np.abs(each).max() for each in deviations]),
+            "allowed_deviation": ("run", [allowed_deviation(each.size) for each in deviations]),
+            "variance_ratio": np.mean(late.position**2, axis=(0, 1)) / laws.limit.position_variance,
+            "exact_variance_ratio": 1 + laws.off,
+            "share_below": (
+                ("modified_loss", "mode"),
+                np.mean(self.final_modified_loss <= MODIFIED_LOSS[:, None, None], axis=1),
+            ),
+            "circulation": np.mean(late.circulation(rate), axis=0) / laws.circulation,
+            "contour_position": (_ARCS, arrows[0]),
+            "contour_velocity": (_ARCS, arrows[1]),
+            "current_position": (("lag", "mode"), position),
+            "current_velocity": (("lag", "mode"), velocity),
+            "quadratic_share": ("sampled_step", np.mean(sgd.loss[early] / quadratic_form, axis=1)),
+            "loss": ("step", np.mean(sgd.loss[early], axis=1)),
+        }
+
+    def exact(self) -> Values:
+        """The exact moments of SGD, the moments of Langevin dynamics, and the stationary law for small steps."""
+        laws, modes = self.laws, len(self.study.curvatures)
+        exact, langevin = laws.exact(self.recorded_steps), laws.langevin(self.recorded_steps)
+        parts = exact.position, exact.velocity, exact.position_variance, exact.velocity_variance, exact.covariance
+        position, velocity = expected_current(WINDOW, laws.scales, laws.modes)
+        contours = contour_arcs(modes)
+        return {
+            **{name: (("step", "mode"), each) for name, each in zip(MOMENTS, parts, strict=True)},
+            "langevin_position_variance": (("step", "mode"), langevin.position_variance),
+            "langevin_velocity_variance": (("step", "mode"), langevin.velocity_variance),
+            "variance_ratio": np.ones(modes),
+            "share_below": (("modified_loss", "mode"), np.tile(-np.expm1(-MODIFIED_LOSS)[:, None], (1, modes))),
+            "circulation": np.ones(modes),
+            "contour_position": (_ARCS, contours[0]),
+            "contour_velocity": (_ARCS, contours[1]),
+            "current_position": (("lag", "mode"), position),
+            "current_velocity": (("lag", "mode"), velocity),
+            "quadratic_share": ("sampled_step", np.ones(len(self.recorded_steps))),
+        }
+
+    @functools.cached_property
+    def laws(self) -> RegressionLaws:
+        """The laws of SGD and of Langevin dynamics on these data."""
+        study, draw = self.study, np.random.default_rng([self.study.seed, 0])
+        data = regression_data(draw, study.samples, np.array(study.curvatures), study.residual, study.distance)
+        return RegressionLaws(*data, study.learning_rate, study.momentum, study.weight_decay, study.batch_size)
+
+    @functools.cached_property
+    def sgd(self) -> RegressionRuns:
+        """All runs of SGD, at the recorded steps and at all steps of the final window."""
+        steps = np.concatenate([self.recorded_steps[:-1], self.last_step + 1 - np.arange(WINDOW, 0, -1)])
+        laws, initial = self.laws, np.zeros(len(self.study.curvatures))
+        options: Any = {"runs": self.study.runs, "seed": self.study.seed}
+        return regression_runs(laws.inputs, laws.targets, steps, start=initial, **options, **laws.rates)
+
+    @functools.cached_property
+    def _phase(self) -> PhaseSpace:
+        loss = self.laws.loss
+        return PhaseSpace((self.sgd.position - loss.centre) @ loss.directions, self.sgd.velocity @ loss.directions)
+
+    @property
+    def late(self) -> PhaseSpace:
+        """The runs of SGD in the final window."""
+        return PhaseSpace(*(part[-WINDOW:] for part in self._phase))
+
+    @functools.cached_property
+    def final_modified_loss(self) -> np.ndarray:
+        """κΦ of each run and mode at the last step."""
+        return self.laws.modified_loss(PhaseSpace(*(part[-1] for part in self._phase)))
+
+    @property
+    def last_step(self) -> int:
+        """The last step: the slowest mode has forgotten its initial value before the final window."""
+        study = self.study
+        options: Any = {"learning_rate": study.learning_rate, "momentum": study.momentum}
+        slowest = oscillation(np.array(study.curvatures), **options, weight_decay=study.weight_decay).decay.max()
+        return WINDOW + math.ceil(math.log(_FORGOTTEN) / math.log(slowest)) if slowest < 1 else LONGEST + 1
+
+    @functools.cached_property
+    def recorded_steps(self) -> np.ndarray:
+        """The recorded steps, including the last step."""
+        steps = np.geomspace(1, self.last_step - WINDOW, _TIMES - 1).round().astype(int)
+        return np.append(np.unique(steps), self.last_step)

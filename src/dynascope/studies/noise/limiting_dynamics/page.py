@@ -1,84 +1,102 @@
-"""Figures and text of the page of limiting-dynamics."""
+"""Figures and text of the study `limiting-dynamics`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 
-FIGURES = (
-    Chart(
-        "position_variance",
-        over="step",
-        log="xy",
-        symbols={"mode": "mode"},
-        y_label="variance along a mode",
-        title="From the start to stationarity",
-        caption="The spread of SGD over its runs, and exactly by the data (dashed). Along flat modes it takes "
-        "longer to become what it is along steep ones.",
-    ),
-    Chart(
-        ("position_variance", "langevin_position_variance"),
-        over="step",
-        log="xy",
-        places={"mode": (0,)},
-        words=("SGD", "Langevin runs"),
-        y_label="variance along the steepest mode",
-        title="SGD beside Langevin runs",
-        caption="Langevin dynamics takes the noise for that at the minimum; that of SGD is larger on the way "
-        "there, as residuals are. Dashed are both theories.",
-    ),
-    Chart(
-        "velocity_mean",
-        over="position_mean",
-        symbols={"mode": "mode"},
-        x_label="mean distance from the centre",
-        y_label="mean velocity",
-        title="On the way in, steep modes swing",
-        caption="The mean path of the runs in the phase plane of each mode; exactly by theory dashed.",
-    ),
-    Chart(
-        "share_below",
-        over="modified_loss",
-        symbols={"mode": "mode"},
-        y_label="share of the runs below",
-        title="What SGD samples is a modified loss",
-        caption="The distribution of κΦ along each mode at the end. By theory it is 1 − exp(−x) (dashed) for all.",
-    ),
-    Chart(
-        "contour_velocity",
-        over="contour_position",
-        places={"mode": (0,)},
-        symbols={"contour": "", "angle": ""},
-        arrows=True,
-        x_label="distance from the centre along the steepest mode, over its standard deviation",
-        y_label="velocity, over its standard deviation",
-        title="Contours of the modified loss, and the currents along them",
-        caption="Dashed are contours of the modified loss in the phase plane of the steepest mode, inside which "
-        "theory has 20, 50 and 80 percent of the runs. Arrows are the mean motion of the runs there at the end, "
-        "over half of the time in which theory has them go on to the next arrow. Nothing rests: along its "
-        "contours the stationary state goes round for ever.",
-    ),
-    Chart(
-        "current_velocity",
-        over="current_position",
-        symbols={"mode": "mode"},
-        x_label="distance from the centre, over its standard deviation",
-        y_label="velocity, over its standard deviation",
-        title="Currents of the stationary state",
-        caption="Of the runs that were on the right of the phase plane at one time, the mean path over the next "
-        "{observed.lag:last} steps. All runs together stay as they are, yet they go round: modes that swing "
-        "along a spiral. Dashed by theory.",
-    ),
-)
+if TYPE_CHECKING:
+    from dynascope.studies.noise.limiting_dynamics.study import LimitingDynamics
 
-MEANING = (
-    "Noise of batches keeps weights moving, and momentum gives them a velocity. From the start to the end, mean "
-    "and spread of both were as the data say: of all that was compared, the worst was off by "
-    "{observed.worst_deviation[run=SGD]} of its standard errors, where chance exceeds "
-    "{observed.allowed_deviation:mean} once in a hundred experiments. In the end it is not the loss that decides "
-    "where weights are: the steepest direction is also the noisiest, so that they spread nearly alike along all. "
-    "Over what Langevin dynamics says, their variances were between {observed.variance_ratio:least} and "
-    "{observed.variance_ratio:most}. And weights do not rest: those that swing go round in the plane of position "
-    "and velocity for ever, {observed.circulation:mean} times as fast as theory says on average over the modes."
-)
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
+    """The moments over time, the modified loss, and the currents of the stationary state."""
+    return [
+        Chart(
+            "position_variance",
+            over="step",
+            log="xy",
+            symbols={"mode": "mode"},
+            y_label="variance along a mode",
+            title="Variance from initialisation to the stationary state",
+            caption="Variance over the runs of SGD, and its exact value from the data (dashed). Flat modes take longer "
+            "than steep modes to become stationary.",
+        ),
+        Chart(
+            ("position_variance", "langevin_position_variance"),
+            over="step",
+            log="xy",
+            places={"mode": (0,)},
+            words=("SGD", "Langevin runs"),
+            y_label="variance along the steepest mode",
+            title="Variance of SGD and of Langevin dynamics",
+            caption="Langevin dynamics uses the gradient noise at the minimum. The noise of SGD also depends on the "
+            "distance from the minimum, because the residuals do. The dashed lines show the theory of both.",
+        ),
+        Chart(
+            "velocity_mean",
+            over="position_mean",
+            symbols={"mode": "mode"},
+            x_label="mean distance from the centre",
+            y_label="mean velocity",
+            title="Mean path to the minimum in phase space",
+            caption="Mean position and velocity of the runs along each mode, and their exact values (dashed). "
+            "Oscillating modes spiral into the minimum.",
+        ),
+        Chart(
+            "share_below",
+            over="modified_loss",
+            symbols={"mode": "mode"},
+            y_label="share of runs below",
+            title="Distribution of the modified loss",
+            caption="Cumulative distribution of κΦ along each mode at the last step. The theory predicts 1 − exp(−x) "
+            "(dashed) for every mode.",
+        ),
+        Chart(
+            "contour_velocity",
+            over="contour_position",
+            places={"mode": (0,)},
+            symbols={"contour": "", "angle": ""},
+            arrows=True,
+            x_label="distance from the centre along the steepest mode / standard deviation",
+            y_label="velocity / standard deviation",
+            title="Currents along contours of the modified loss",
+            caption="The dashed lines are contours of the modified loss in the phase plane of the steepest mode; the "
+            "theory predicts 20, 50 and 80 percent of the runs inside them. The arrows show the mean motion of the "
+            "runs near each contour in the stationary state, over half of the time that the theory predicts for the "
+            "distance to the next arrow. In the stationary state of the theory, this current follows the contours.",
+        ),
+        Chart(
+            "current_velocity",
+            over="current_position",
+            symbols={"mode": "mode"},
+            x_label="distance from the centre / standard deviation",
+            y_label="velocity / standard deviation",
+            title="Circulation of selected runs",
+            caption=f"Mean path, over the next {int(result.observed['lag'][-1])} steps, of the runs that are on the "
+            "right of the phase plane at the same time, and the theory (dashed). The distribution of all runs is "
+            "stationary, although single runs circulate. In oscillating modes, the predicted path is a spiral.",
+        ),
+    ]
+
+
+def meaning(study: LimitingDynamics, result: Comparison) -> str:
+    """How well the exact moments describe SGD, and the variances and currents of the stationary state."""
+    found = result.observed
+    worst, allowed = (found[name].sel(run="SGD") for name in ("worst_deviation", "allowed_deviation"))
+    variances = found["variance_ratio"]
+    return (
+        "Minibatch noise keeps the weights moving, and momentum gives them a velocity. The study compares the means "
+        "and covariances of position and velocity, from initialisation to the stationary state, with their exact "
+        f"values. The largest deviation of SGD is {rounded(worst)} standard errors; by chance it exceeds "
+        f"{rounded(allowed)} in at most one of a hundred experiments. In the stationary state, the theory predicts "
+        "that the weights do not sample the loss itself: the steepest directions are also the noisiest, so that the "
+        "variances of all directions are similar. Relative to the prediction of Langevin dynamics, the measured "
+        f"variances along the modes are {rounded(variances.min())} to {rounded(variances.max())}. The weights never "
+        "come to rest: position and velocity circulate in the phase plane, on average over the modes at "
+        f"{rounded(found['circulation'].mean())} times the predicted rate."
+    )

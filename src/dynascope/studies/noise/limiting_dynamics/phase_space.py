@@ -1,4 +1,4 @@
-"""What many runs do in the planes of position and velocity along modes, and how far that is from their moments."""
+"""Statistics of runs in the phase planes of position and velocity, and their predictions."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = [
 ]
 
 MOMENTS = ("position_mean", "velocity_mean", "position_variance", "velocity_variance", "covariance")
-SECTOR = math.pi / 8  # half the angle of those runs whose mean path is drawn
-SHARES = np.array([0.2, 0.5, 0.8])  # of the runs, inside each contour of the modified loss that is drawn
-ALONG = np.linspace(0, 1, 9)  # a part of a contour, and an arrow
-DIRECTIONS = np.arange(0, 360, 36)  # degrees, of the parts
-_APART = 0.15  # share of the runs, on either side of a contour, whose current is drawn at it
-_CHANCE = 0.01  # of finding any moment off where theory is right
+SECTOR = math.pi / 8  # half the angle of the sector of runs whose mean path is drawn
+SHARES = np.array([0.2, 0.5, 0.8])  # of the runs inside each contour of the modified loss
+ALONG = np.linspace(0, 1, 9)  # positions along an arc of a contour, and along an arrow
+DIRECTIONS = np.arange(0, 360, 36)  # degrees at which the arcs begin
+_APART = 0.15  # share of the runs on either side of a contour whose current is averaged
+_CHANCE = 0.01  # probability that any moment exceeds the allowed deviation if the theory is right
 
 
 class PhaseSpace(NamedTuple):
@@ -48,7 +48,7 @@ class PhaseSpace(NamedTuple):
     velocity: Float[np.ndarray, "times runs modes"]
 
     def deviations(self, theory: ModeMoments) -> np.ndarray:
-        """How far means and covariances are from theory in standard errors, shape (5, times, modes)."""
+        """Deviations of means and covariances from theory in standard errors, shape (5, times, modes)."""
         a, b = self.position - theory.position[:, None], self.velocity - theory.velocity[:, None]
         zero = np.zeros_like(theory.position)
         expected = (zero, zero, theory.position_variance, theory.velocity_variance, theory.covariance)
@@ -59,18 +59,18 @@ class PhaseSpace(NamedTuple):
         return np.array(found)
 
     def circulation(self, learning_rate: float) -> np.ndarray:
-        """(a b' − b a')/η averaged over neighbouring times, shape (runs, modes)."""
+        """(a b' − b a')/η, averaged over consecutive steps, shape (runs, modes)."""
         a, b = self.position, self.velocity
         return np.mean(a[:-1] * b[1:] - b[:-1] * a[1:], axis=0) / learning_rate
 
 
 def allowed_deviation(comparisons: int) -> float:
-    """What the largest of so many deviations exceeds in one of a hundred experiments at most."""
+    """The bound that the largest of these deviations exceeds in at most one of a hundred experiments."""
     return float(scipy.stats.norm.isf(_CHANCE / (2 * comparisons)))
 
 
 def moments_of(phase: PhaseSpace) -> dict[str, np.ndarray]:
-    """Means and covariances over runs, by the names of `MOMENTS`."""
+    """Means and covariances over runs, with the names in `MOMENTS`."""
     a, b = phase
     mean, push = a.mean(axis=1), b.mean(axis=1)
     parts = mean, push, a.var(axis=1), b.var(axis=1), np.mean((a - mean[:, None]) * (b - push[:, None]), axis=1)
@@ -78,7 +78,7 @@ def moments_of(phase: PhaseSpace) -> dict[str, np.ndarray]:
 
 
 def current_of_sector(phase: PhaseSpace, scales: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean position and velocity, over their scales, of those runs that are on the right of their plane at first."""
+    """Mean scaled position and velocity of the runs that are initially on the right of the phase plane."""
     a, b = phase.position / scales[0], phase.velocity / scales[1]
     right = np.abs(np.arctan2(b[0], a[0])) < SECTOR
     weights = right / np.maximum(right.sum(axis=0), 1)
@@ -88,19 +88,19 @@ def current_of_sector(phase: PhaseSpace, scales: tuple[np.ndarray, np.ndarray]) 
 def expected_current(
     times: int, scales: tuple[np.ndarray, np.ndarray], settings: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same by theory: the mean of a sector of the Gaussian law, and what steps make of it."""
+    """The predicted mean path: the mean of a sector of the Gaussian law, advanced by the steps."""
     first = math.sqrt(math.pi / 2) * math.sin(SECTOR) / SECTOR * scales[0]
     moved = discrete_moments(np.arange(times), **settings, position=first)
     return moved.position / scales[0], moved.velocity / scales[1]
 
 
 def contour_arcs(modes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Contours κΦ = −ln(1 − share) of the modified loss, each in parts that begin at the directions.
+    """Contours κΦ = −ln(1 − share) of the modified loss, each divided into arcs that begin at `DIRECTIONS`.
 
-    Over the standard deviations of position and velocity they are circles, along which the stationary current goes.
+    In units of the standard deviations of position and velocity they are circles, along which the current flows.
 
     Returns:
-        Position and velocity over their scales, each of shape (along, shares, directions, modes).
+        Scaled position and velocity, each of shape (along, shares, directions, modes).
 
     Example:
         >>> a, b = contour_arcs(1)
@@ -116,23 +116,22 @@ def contour_arcs(modes: int) -> tuple[np.ndarray, np.ndarray]:
 def current_arrows(
     phase: PhaseSpace, scales: tuple[np.ndarray, np.ndarray], learning_rate: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Arrows of the stationary current at each part of a contour, over half of the time that theory gives to the part.
+    """Arrows of the stationary current at each arc of a contour, over half of the predicted time for the arc.
 
-    The current of a place is what steps to it and steps from it have in common: the mean of half of the move from the
-    step before to the step after. What noise and restoring force do without end, and undo, is no part of it.
+    The current at a point is the mean of half of the displacement from the previous to the next step. Noise and
+    restoring force, which cancel in the stationary state, do not contribute to it.
 
     Args:
-        phase: Runs at rest, at steps that follow each other.
+        phase: Stationary runs at consecutive steps.
         scales: Standard deviations of position and velocity along each mode.
         learning_rate: η.
 
     Returns:
-        Position and velocity over their scales, each of shape (along, shares, directions, modes); not a number where
-        there are no runs.
+        Scaled position and velocity, each of shape (along, shares, directions, modes); NaN where there are no runs.
     """
     points = np.stack([phase.position / scales[0], phase.velocity / scales[1]])
     moves, points = (points[:, 2:] - points[:, :-2]) / 2, points[:, 1:-1]
-    # By theory all turn by ω η in a step, and ω is the ratio of the scales.
+    # In theory, every run turns by ω η in a step, and ω is the ratio of the scales.
     steps = np.pi / len(DIRECTIONS) / (learning_rate * scales[1] / scales[0])
     inside = -np.expm1(-np.sum(points**2, axis=0) / 2)
     part = np.rint(np.rad2deg(np.arctan2(points[1], points[0])) / 360 * len(DIRECTIONS)).astype(int) % len(DIRECTIONS)
@@ -152,7 +151,7 @@ def current_arrows(
 def regression_data(
     random: np.random.Generator, samples: int, curvatures: np.ndarray, residual: float, distance: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs with these eigenvalues of XᵀX/N, and labels about a function so far from zero along each mode."""
+    """Inputs with these eigenvalues of XᵀX/N, and labels whose minimum has this distance from zero along each mode."""
     modes = len(curvatures)
     left = np.linalg.qr(random.normal(size=(samples, modes)))[0]
     turn = np.linalg.qr(random.normal(size=(modes, modes)))[0]

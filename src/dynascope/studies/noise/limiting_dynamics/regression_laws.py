@@ -1,4 +1,4 @@
-"""What theory says of SGD with momentum on one linear regression, along the modes of its loss."""
+"""Laws of SGD with momentum on one linear regression, along the modes of its loss."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["RegressionLaws"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RegressionLaws:
-    """The exact moments, and the Langevin law of small steps, which warns where steps are large: told here by `off`.
+    """The exact moments of SGD, and the Langevin law for small steps; `off` is the difference between the two.
 
     Attributes:
         inputs: X, shape (N, d).
@@ -58,7 +58,7 @@ class RegressionLaws:
 
     @property
     def start(self) -> np.ndarray:
-        """The distance of zero from the centre along each mode."""
+        """The initial distance from the centre along each mode; the initial weights are zero."""
         return -self.loss.centre @ self.loss.directions
 
     @property
@@ -68,18 +68,18 @@ class RegressionLaws:
 
     @property
     def modes(self) -> dict[str, Any]:
-        """Curvatures and noise of the modes, with the rates."""
+        """Curvature and noise of the modes, and the hyperparameters."""
         return {"curvature": self.loss.curvature, "noise": self.loss.mode_noise, **self.rates}
 
     def exact(self, steps: np.ndarray) -> ModeMoments:
-        """Those of SGD on these data."""
+        """The exact moments of SGD on these data."""
         found = finite_data_moments(steps, self.inputs, self.targets, **self.rates)
         parts = (found.position_covariance, found.covariance, found.velocity_covariance)
         q = self.loss.directions
         return ModeMoments((found.position - self.loss.centre) @ q, found.velocity @ q, *map(self._along, parts))
 
     def langevin(self, steps: np.ndarray) -> ModeMoments:
-        """Those of Langevin dynamics."""
+        """The moments of Langevin dynamics."""
         return langevin_moments(steps * self.learning_rate, **self.modes, position=self.start)
 
     @functools.cached_property
@@ -89,28 +89,28 @@ class RegressionLaws:
 
     @property
     def scales(self) -> tuple[np.ndarray, np.ndarray]:
-        """Their standard deviations of position and velocity."""
+        """The stationary standard deviations of position and velocity under Langevin dynamics."""
         return np.sqrt(self.limit.position_variance), np.sqrt(self.limit.velocity_variance)
 
     @functools.cached_property
     def off(self) -> np.ndarray:
-        """By how much the exact stationary variances are off those of Langevin dynamics, relative to them."""
+        """Relative difference of the exact stationary variances from Langevin dynamics."""
         found = finite_data_stationary_moments(self.inputs, self.targets, **self.rates)
         return self._along(found.position_covariance) / self.limit.position_variance - 1
 
     @property
     def equipartition(self) -> np.ndarray:
-        """Var b over Var a."""
+        """The stationary ratio of Var b to Var a."""
         return _quietly(equipartition_ratio, curvature=self.loss.curvature, **self._steps)
 
     @property
     def circulation(self) -> np.ndarray:
-        """E(a b' − b a')/η = −s/(S(1 − β)) of stationary steps."""
+        """E(a b' − b a')/η = −s/(S(1 − β)) in the stationary state."""
         return -self.loss.mode_noise / (self.batch_size * (1 - self.momentum))
 
     @property
     def swings(self) -> np.ndarray:
-        """Which modes do."""
+        """Whether each mode oscillates."""
         return oscillation(self.loss.curvature, **self._steps).oscillates
 
     def modified_loss(self, phase: PhaseSpace) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""Stochastic collapse: noise draws weights to zero, even where that is a maximum of the loss, or keeps them away."""
+"""Stochastic collapse: gradient noise that drives weights to zero, or keeps them away from zero."""

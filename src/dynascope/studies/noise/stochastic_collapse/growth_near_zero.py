@@ -1,4 +1,4 @@
-"""A neuron that has nearly vanished while its network trains: how it grows, and what Hessians foretold of that."""
+"""Growth of a neuron with nearly zero weights during training, measured and predicted from Hessians."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dynascope.studies.noise.stochastic_collapse.network_runs import NoisyDigits
 
 __all__ = ["NearZero", "growth_near_zero"]
 
-_SIZE = np.float32(1e-12)  # of the neuron at the start, so that it does nothing to the others for long
-_SEEN = 16  # networks along the first window
+_SIZE = np.float32(1e-12)  # relative initial size of the neuron, so that it does not affect other neurons for long
+_SEEN = 16  # recorded networks in the first window
 _STATISTICS = {
     "first_weights": (lambda network: network.weights[0], ("feature", "neuron")),
     "second_weights": (lambda network: network.weights[1], ("neuron", "target")),
@@ -27,12 +27,12 @@ _STATISTICS = {
 
 
 class NearZero(NamedTuple):
-    """Growth of log ‖n‖ for each unit of time, n all weights of the first neuron.
+    """Growth rate of log ‖n‖, with n all weights of the first neuron.
 
     Attributes:
         grown: In the second window.
-        foretold: −n̂ᵀHn̂ − λ at its start, with H the mean over all samples and over networks along the first window.
-        by_batch: The same with H of one batch at its start.
+        foretold: −n̂ᵀHn̂ − λ at its beginning, with H averaged over all samples and over the first window.
+        by_batch: The same with H of one minibatch at its beginning.
     """
 
     grown: Float[np.ndarray, " starts"]
@@ -43,14 +43,14 @@ class NearZero(NamedTuple):
 def growth_near_zero(
     trainings: NoisyDigits, learning_rate: float, label_noise: float, *, time: float, window: float
 ) -> NearZero:
-    """Train MLPs whose first neuron is 10⁻¹² of its size, and compare its growth with what Hessians foretell.
+    """Train MLPs whose first neuron starts at 10⁻¹² of its size, and predict its growth from Hessians.
 
     Args:
-        trainings: What is trained, and how; the networks are MLPs.
+        trainings: Networks and training; the networks are MLPs.
         learning_rate: η.
-        label_noise: Share of the labels that are drawn at random in every step.
-        time: Sum of the learning rates before the windows.
-        window: The same in each of two windows.
+        label_noise: Share of the labels that is random in every step.
+        time: Training time before the windows, as sum of learning rates.
+        window: Training time of each of the two windows.
     """
     before, each = (max(round(share / learning_rate), _SEEN) for share in (time, window))
     seen = before + (np.arange(1, _SEEN + 1) * each) // _SEEN
@@ -64,7 +64,7 @@ def growth_near_zero(
     weights = first[:, :-1], second[:, :-1], first_bias[:, :-1], second_bias[:, :-1]
     task = trainings.task(label_noise)
     inputs, targets = np.asarray(task.inputs), np.asarray(task.targets)
-    # Of the squared loss nothing but the mean over the labels of a digit matters to a neuron that has nearly vanished.
+    # For a neuron near zero, the squared loss depends on the labels of a digit only through their mean.
     means = targets.reshape(-1, trainings.samples, targets.shape[1]).mean(axis=0)
     batch = np.random.default_rng([trainings.seed, 5]).integers(len(inputs), size=trainings.batch_size)
     found = []
@@ -85,7 +85,7 @@ def _nearly_vanished(network: MLP) -> MLP:
 
 
 def _hessians(weights: Any, inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """∂²L/∂n² of networks (starts, networks, …), each as it is, on the same samples."""
+    """∂²L/∂n² of networks (starts, networks, …) on the same samples."""
     starts, networks = weights[0].shape[:2]
     flat = [part.reshape(-1, *part.shape[2:]) for part in weights]
     own = {"in": flat[0][0, :, :1], "bias": flat[2][0, :1], "out": flat[1][0, :1]}
@@ -97,7 +97,7 @@ def _hessians(weights: Any, inputs: np.ndarray, targets: np.ndarray) -> np.ndarr
 
 
 def _loss(change: Any, x: Any, y: Any, first: Any, second: Any, first_bias: Any, second_bias: Any) -> Any:
-    # What is changed are the weights of the first neuron of each network, so that all go through one program.
+    # Only the weights of the first neuron of each network change, so that all networks share one program.
     hidden = jax.nn.relu(x @ (first[:, :1] + change["in"]) + first_bias[:1] + change["bias"])
     others = jax.nn.relu(x @ first[:, 1:] + first_bias[1:]) @ second[1:] + second_bias
     return jnp.mean(jnp.sum((hidden @ (second[:1] + change["out"]) + others - y) ** 2, axis=1)) / 2

@@ -1,6 +1,6 @@
-"""Three models that noise draws to zero or keeps away from it, each simulated many times as one compiled scan.
+"""Three models that noise drives to zero or repels from zero, each simulated many times in one compiled loop.
 
-A weight in a double well, a student of noisy labels, and a neuron under the noise of a matrix.
+The models are a weight in a double well, a student of noisy labels, and a neuron under matrix noise.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from dynascope.flows.counted_noise import noise_key, normal_noise
 
 __all__ = ["NoisyStudents", "double_well", "matrix_noise", "noisy_students"]
 
-_EARLY = 3.0  # e-foldings of the imbalance of layers while its law is followed, far from where it is lost to rounding
-_IMBALANCE = 0.3  # of students at the start, over s
+_EARLY = 3.0  # e-foldings of the imbalance of layers in which its law is recorded, far above rounding
+_IMBALANCE = 0.3  # initial imbalance of students, relative to s
 
 
 class NoisyStudents(NamedTuple):
-    """What students uv of noisy labels learned.
+    """Strengths that students uv learned from noisy labels.
 
     Attributes:
-        learned: Mean of uv over the last half of the steps, less that of the noise ε, whose expectation is zero: what
-            students learn follows the noise that they happened to see, and without it the mean is much better known.
-        log_product: log |uv| after the first half of the steps, and at the end, in front.
-        imbalance_ratio: u² − v² over what the errors of the steps make of its start, early in training.
+        learned: Mean of uv over the last half of the steps, minus the mean of the noise ε. Its expectation is zero, and
+            subtracting it reduces the variance, because students follow the noise of their labels.
+        log_product: log |uv| after the first half of the steps and at the end, along the first axis.
+        imbalance_ratio: u² − v² early in training, relative to its prediction from the errors of the steps.
     """
 
     learned: Float[np.ndarray, "rates strengths runs"]
@@ -43,13 +43,13 @@ def double_well(
 ) -> Float[np.ndarray, "2 noises runs"]:
     """Log |θ| of dθ = (θ − θ³) dt + ζθ dW from θ = 1, after the first half of the steps and at the end.
 
-    Each step is split: half of the cubic motion, the noise with the growth that it is about, and the other half, each
-    exactly, so that no path crosses zero.
+    Each step is split into half of the cubic motion, the noise with the linear growth, and the other half of the cubic
+    motion. Each part is exact, so that no path crosses zero.
 
     Args:
         noises: ζ.
-        durations: The time of the end for each.
-        runs: Paths of each.
+        durations: Duration for each noise.
+        runs: Number of paths for each noise.
         steps: Number of steps.
         seed: Seed of the noise.
 
@@ -69,13 +69,13 @@ def double_well(
 def noisy_students(
     strengths: np.ndarray, learning_rates: np.ndarray, *, noise_variance: float, runs: int, steps: int, seed: int
 ) -> NoisyStudents:
-    """Descent of students uv on ½(s + ε − uv)², Var ε = ς², from uv = s and u² − v² = 0.3 s.
+    """Gradient descent of students uv on ½(s + ε − uv)², Var ε = ς², from uv = s and u² − v² = 0.3 s.
 
     Args:
         strengths: s, shape (rates, strengths).
         learning_rates: η, shape (rates,).
         noise_variance: ς².
-        runs: Students of each.
+        runs: Number of students for each strength and learning rate.
         steps: Number of steps.
         seed: Seed of the noise.
 

@@ -1,4 +1,4 @@
-"""Three models that noise draws to zero or repels: what is seen of them, what theory says, and what is claimed."""
+"""Measurements, predictions and claims for the three models that noise drives to zero or repels from zero."""
 
 from __future__ import annotations
 
@@ -29,32 +29,33 @@ THEORY = (
     "matrix noise, exponents",
     "matrix noise, repels",
 )
-SQUARES = np.geomspace(0.003, 3.0, 40)  # at which distributions of θ² are known
-STRONG = 1.8  # teachers, over the threshold, of which students settle soon
+SQUARES = np.geomspace(0.003, 3.0, 40)  # values of θ² at which its distribution is recorded
+STRONG = 1.8  # strength, relative to the threshold, of teachers whose students become stationary fast
 _WELL_STEPS = 1000
-_SETTLED, _GONE = 16.0, 40.0  # durations: in relaxations near the threshold, and in those of the noise beyond it
-_RELAXATIONS = 30.0  # of the slowest student, of which the first half is left out
-_NEURON_NOISE = 0.03  # η²ς²(n + m), small for a law of continuous time
-# How near theory is claimed to be: laws to about twice what the default number of paths tells them to, rates to a
-# twentieth of the rate of the noise, which is far from zero where neurons vanish or grow, and a threshold to 2 percent.
+_STATIONARY, _COLLAPSED = 16.0, 40.0  # durations, in relaxation times below the threshold and of the noise above it
+_RELAXATIONS = 30.0  # duration in relaxation times of the slowest student; the first half is discarded
+_ROUNDING = 1e-12  # of a growth rate / ης²; neurons of 1 × 2 and 2 × 2 have the rate zero
+_NEURON_NOISE = 0.03  # η²ς²(n + m), small enough for the continuous-time law
+# Allowed errors. Distributions: about twice the resolution of the default number of paths. Rates: a twentieth of the
+# rate of the noise, far below the growth rates of neurons. Threshold: 2 percent.
 _LAW, _EXPONENT, _THRESHOLD = 0.03, 0.05, 0.02
 
 
 @dataclasses.dataclass(frozen=True)
 class CollapseModels:
-    """Double wells, students of noisy labels, and neurons under the noise of a matrix.
+    """Double wells, students of noisy labels, and neurons under matrix noise.
 
     Attributes:
-        settling: ζ²/2 of double wells in which the weight settles.
-        collapsing: ζ²/2 of those in which it falls to zero.
-        well_runs: Paths of each double well.
-        student_rates: η of the students.
-        label_variance: ς² of their labels.
-        teachers: Strengths of teachers over ης²/2.
-        student_runs: Students of each teacher at each rate.
-        sizes: Inputs and outputs of neurons.
-        neuron_runs: Neurons of each size.
-        neuron_steps: Steps of these neurons.
+        settling: Noise levels ζ²/2 of double wells in which the weight stays away from zero.
+        collapsing: Noise levels ζ²/2 of double wells in which the weight falls to zero.
+        well_runs: Number of paths per double well.
+        student_rates: Learning rates η of the students.
+        label_variance: Label variance ς² of the students.
+        teachers: Strengths of the teachers relative to ης²/2.
+        student_runs: Number of students per teacher and learning rate.
+        sizes: Numbers of inputs and outputs of the neurons.
+        neuron_runs: Number of neurons per size.
+        neuron_steps: Number of steps of these neurons.
         seed: Seed of all noise.
     """
 
@@ -71,55 +72,55 @@ class CollapseModels:
     seed: int
 
     def measured(self) -> dict[str, Any]:
-        """All three simulated: by name the axes and the values, which are means over runs with their errors."""
+        """Simulate all three models: axes and values by name, with means over runs and their standard errors."""
         return {**self.of_wells(), **self._of_students(), **self._of_neurons()}
 
     def claims(self, values: Mapping[str, np.ndarray]) -> list[Claim]:
-        """How near what was seen is to theory."""
-        settled, repelling = len(self.settling), self._exponents > 0
+        """The claims on all three models."""
+        settled, repelling = len(self.settling), self._exponents > _ROUNDING
         gone = Means(values["well_growth"][settled:], values["well_error"][settled:], self.well_runs)
         neurons = values["neuron_exponent"], values["neuron_error"]
         students = Means(values["threshold"], values["threshold_error"], self.student_runs)
-        # Where theory says of no neuron that it is repelled, nothing is known.
+        # If the theory predicts growth for no neuron, the last claim is undecided.
         chosen = repelling if repelling.any() else slice(None)
         return [
             law_of_samples(
                 THEORY[0],
-                "θ² in double wells follows its Gamma law: the largest distance of distributions.",
+                "θ² in double wells follows the Gamma law (largest Kolmogorov-Smirnov distance).",
                 values["law_distance"][:settled],
                 self.well_runs,
                 most=_LAW,
             ),
             close_to(
                 THEORY[1],
-                "Beyond the threshold log |θ| falls at the rate 1 − ζ²/2: the largest difference.",
+                "Above the threshold, log |θ| falls at the rate 1 − ζ²/2 (largest difference).",
                 gone,
                 self._well_growth[settled:],
                 most=_EXPONENT,
             ),
             close_to(
                 THEORY[2],
-                "Students learn of what is stronger than ης²/2: the largest difference, over it.",
+                "Students learn from teachers stronger than ης²/2 (largest relative difference of the threshold).",
                 students,
                 np.ones(len(self.student_rates)),
                 most=_THRESHOLD,
             ),
             close_to(
                 THEORY[3],
-                "Isotropic noise makes neurons grow or shrink at their rates, over ης²: the largest difference.",
+                "Isotropic noise makes neurons grow or shrink at the predicted rates (largest difference / ης²).",
                 Means(*neurons, self.neuron_runs),
                 self._exponents,
                 most=_EXPONENT,
             ),
             repelled(
                 THEORY[4],
-                "Isotropic noise makes neurons grow where theory says so: the least rate, over ης².",
+                "Isotropic noise makes neurons grow where the theory predicts growth (smallest rate / ης²).",
                 Means(neurons[0][chosen], neurons[1][chosen], self.neuron_runs),
-            ).if_known(bool(repelling.any()), "theory expects no neuron to grow at these strengths of the noise"),
+            ).if_known(bool(repelling.any()), "the theory predicts growth for no neuron of these sizes"),
         ]
 
     def exact(self) -> dict[str, Any]:
-        """What theory says."""
+        """The predictions."""
         strengths = np.outer(self._half_noise, self.teachers)
         learned = [
             noisy_student_strength(each, self.label_variance, learning_rate=rate)
@@ -134,9 +135,9 @@ class CollapseModels:
         }
 
     def of_wells(self) -> dict[str, Any]:
-        """Where weights in double wells settle, and how fast those fall that do not."""
+        """The distribution of weights in double wells, and their growth rates."""
         half = self._noises**2 / 2
-        durations = np.where(half < 1, _SETTLED * (half + 0.3) / (1 - half) ** 2, _GONE / half)
+        durations = np.where(half < 1, _STATIONARY * (half + 0.3) / (1 - half) ** 2, _COLLAPSED / half)
         middle, end = double_well(self._noises, durations, runs=self.well_runs, steps=_WELL_STEPS, seed=self.seed)
         grown, squares = Means.of((end - middle) / (durations[:, None] / 2)), np.exp(2 * end)
         distances = [scipy.stats.kstest(each, law) for each, law in zip(squares, self._laws, strict=True)]
@@ -161,7 +162,7 @@ class CollapseModels:
             seed=self.seed,
         )
         learned = found.learned / self._half_noise[:, None, None]
-        # The straight line through what is learned of strong teachers is zero at the threshold.
+        # The straight line through the strengths learned from strong teachers is zero at the threshold.
         x, y = np.asarray(self.teachers)[strong], learned[:, strong]
         slope = np.tensordot(y, x - x.mean(), (1, 0)) / np.sum((x - x.mean()) ** 2)
         thresholds = Means.of(x.mean() - y.mean(axis=1) / slope)
@@ -184,7 +185,7 @@ class CollapseModels:
 
     @functools.cached_property
     def _laws(self) -> list[Any]:
-        """The distribution of θ² in each double well; where it falls to zero that of zero."""
+        """The predicted distribution of θ² in each double well; a point mass at zero above the threshold."""
 
         def law(squares: Any, noise: float) -> np.ndarray:
             if noise**2 >= 2:
@@ -195,7 +196,7 @@ class CollapseModels:
 
     @property
     def _well_growth(self) -> np.ndarray:
-        """Weights that have settled grow no more."""
+        """The predicted growth rates; stationary weights do not grow."""
         found = [quartic_collapse_exponent(growth=1.0, noise=each) for each in self._noises.tolist()]
         return np.minimum(found, 0.0)
 
@@ -206,5 +207,5 @@ class CollapseModels:
 
     @property
     def _exponents(self) -> np.ndarray:
-        """Over ης²."""
+        """The predicted growth rates of neurons, relative to ης²."""
         return np.array([matrix_noise_exponent(*each, learning_rate=1.0, noise_variance=1.0) for each in self.sizes])

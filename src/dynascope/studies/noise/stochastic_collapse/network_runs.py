@@ -1,4 +1,4 @@
-"""Networks trained on digits whose labels are noisy in every step: which units are left, and what they then know."""
+"""Networks trained on digits with label noise in every step: independent units, and accuracy on held-out digits."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from dynascope.training.optimizers import decayed
 __all__ = ["NETWORKS", "NoisyDigits", "training_shares", "unit_statistics"]
 
 NETWORKS = ("mlp", "convolutional")
-_COPIES = 20  # of each digit, so that what noise says of a digit cannot be learned
-_CHANNELS, _FEATURES = 4, 16  # of the first convolution, and of the last layer
+_COPIES = 20  # copies of each digit, so that networks cannot learn the noise of its label
+_CHANNELS, _FEATURES = 4, 16  # channels of the first convolution, and inputs of the last layer
 _RECORDS = 12
-_SCALE = 2**0.5  # at which ReLU keeps the size of what passes through
+_SCALE = 2**0.5  # of the initial weights, at which ReLU layers preserve the norm of their inputs
 
 
 @dataclasses.dataclass(frozen=True)
 class NoisyDigits:
-    """A ReLU network of ten outputs, trained by plain descent with decay on batches of digits, by squared loss.
+    """A ReLU network with ten outputs, trained by SGD with weight decay on digits, with squared loss.
 
     Attributes:
         network: "mlp", whose units are the neurons of its hidden layer, or "convolutional", whose units are the
             channels of the second of two convolutions.
-        samples: Number of digits for training; all others are held out.
+        samples: Number of training digits; all others are held out.
         units: Number of units.
-        batch_size: Samples in a step, drawn with replacement.
+        batch_size: Samples per minibatch, drawn with replacement.
         weight_decay: λ, added to gradients.
-        starts: How many networks are trained at a time, each on batches of its own.
-        seed: Seed of the data, and of the first weights; the others follow it.
+        starts: Number of networks, each trained on different minibatches.
+        seed: Seed of the data and of the first network; further networks use the following seeds.
     """
 
     network: Literal["mlp", "convolutional"]
@@ -57,19 +57,19 @@ class NoisyDigits:
     def collapse(
         self, learning_rate: float, label_noise: float, *, time: float, later_rate: float, later_time: float
     ) -> dict[str, Any]:
-        """Train at a rate on noisy labels, then at another one on true labels.
+        """Train at one learning rate on noisy labels, then at another learning rate on true labels.
 
         Args:
             learning_rate: η.
-            label_noise: Share of the labels that are drawn at random in every step.
-            time: Sum of the learning rates of the steps.
-            later_rate: The rate afterwards.
-            later_time: The time for which it is kept.
+            label_noise: Share of the labels that is random in every step.
+            time: Training time, the sum of the learning rates of all steps.
+            later_rate: Learning rate of the further training.
+            later_time: Time of the further training.
 
         Returns:
-            Of each start `independent_fraction`, `vanishing_fraction`, `dead_fraction` and `loss` at the recorded
-            shares of the time, shape (starts, records); and `late_accuracy`, the accuracy on held-out digits
-            afterwards, shape (starts,).
+            For each network `independent_fraction`, `vanishing_fraction`, `dead_fraction` and `loss` at the recorded
+            shares of the time, shape (starts, records); and `late_accuracy`, the accuracy on held-out digits after the
+            further training, shape (starts,).
         """
         run, trained = self.trained(self.first, label_noise, learning_rate, _recorded(time / learning_rate))
         after, _ = self.trained(_apart(trained, self.starts), 0.0, later_rate, _recorded(later_time / later_rate))
@@ -94,15 +94,15 @@ class NoisyDigits:
         """The record of training, and the networks at its end.
 
         Args:
-            networks: As many as there are starts.
+            networks: Initial networks, `starts` of them.
             label_noise: Share of the labels that are drawn at random in every step.
             learning_rate: η.
-            recorded: Steps at which to record; the last one is the last step.
-            statistics: What is recorded; if left out the weights of the units, and what networks know.
+            recorded: Recorded steps; the last recorded step is the last step of training.
+            statistics: Recorded statistics; by default the weights of the units, dead units and accuracy.
         """
-        # All digits go to the statistics as an argument of the program, which other seeds and noises then share.
+        # All digits are an argument of the compiled program, so that other seeds and noises reuse it.
         own = unit_statistics(self.network, self.units, self.samples)
-        # Networks of single precision train twice as fast.
+        # Networks train twice as fast in single precision.
         with jax.enable_x64(False):
             return descend(
                 networks,
@@ -133,13 +133,13 @@ class NoisyDigits:
 
     @functools.cached_property
     def data(self) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs and labels, those for training first."""
+        """Inputs and labels, training digits first."""
         whole = digits()
         rows = np.random.default_rng([self.seed, 3]).permutation(whole.samples)
         return whole.inputs[rows].astype(np.float32), whole.targets[rows].argmax(axis=1)
 
     def task(self, noise: float) -> Task:
-        """Copies of the digits, so many of which have random labels as there are in a batch on average."""
+        """Copies of the digits, of which the share `noise` has random labels."""
         inputs, labels = (each[: self.samples] for each in self.data)
         random = np.random.default_rng([self.seed, 4]).integers(10, size=(_COPIES, self.samples))
         chosen = np.where(np.arange(_COPIES)[:, None] < round(noise * _COPIES), random, labels)
@@ -147,23 +147,23 @@ class NoisyDigits:
 
 
 def training_shares() -> Float[np.ndarray, " records"]:
-    """Shares of the training time at which networks are measured, from the start to the end."""
+    """Shares of the training time at which networks are measured, from 0 to 1."""
     return np.linspace(0, 1, _RECORDS)
 
 
 def _recorded(steps: float) -> np.ndarray:
-    """Steps at those shares, of no fewer than there are shares."""
+    """Steps at these shares, at least one step per share."""
     return (training_shares() * max(round(steps), _RECORDS)).round().astype(int)
 
 
 @functools.cache
 def unit_statistics(kind: str, units: int, samples: int) -> dict[str, Any]:
-    """Weights of the units, on how many training digits each is active, and the accuracy on all others.
+    """Weights of the units, number of training digits on which each is active, and accuracy on held-out digits.
 
     Args:
-        kind: The network.
+        kind: The architecture.
         units: Number of units.
-        samples: How many of the digits that the statistics are given are for training, the first ones.
+        samples: Number of training digits, which come first among all digits.
     """
     if kind == "mlp":
         group = UnitGroup(units, [("weights.0", 1), ("biases.0", 0)], [("weights.1", 0)])
@@ -191,12 +191,12 @@ def _into_neurons(network: Any, inputs: Any) -> Any:
 
 
 def _into_channels(network: Any, inputs: Any) -> Any:
-    """What enters the second convolution's activation, largest over the places of the image."""
+    """The pre-activations of the second convolution, maximum over the positions of the image."""
     images = jnp.asarray(inputs).reshape(-1, 8, 8, 1)
     images = jax.nn.relu(convolved(images, network.kernels[0]) + network.kernel_biases[0])
     return (convolved(mean_pooled(images, 2), network.kernels[1]) + network.kernel_biases[1]).max(axis=(1, 2))
 
 
 def _apart(networks: Any, count: int) -> list[Any]:
-    """Networks whose weights lie in front of each other."""
+    """Split stacked networks into a list."""
     return [jax.tree.map(lambda leaf, at=each: np.asarray(leaf[at]), networks) for each in range(count)]

@@ -1,4 +1,4 @@
-"""Networks on digits at several rates, with true and with noisy labels: what is left of them, and what is claimed."""
+"""Networks on digits at several learning rates, with true and with noisy labels, and the claims on them."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from dynascope.studies.noise.stochastic_collapse.network_runs import NoisyDigits
 
 __all__ = ["CollapseNetworks"]
 
-_FASTER = 30  # by which factor the convolutional network is trained for less time
-_BEFORE = 4  # windows that pass before the growth of a neuron near zero is foretold
-_FEWER = 0.01  # of the units, by which there are fewer of them if there are
-_BETTER = 0.5  # of the error of a forecast by one batch, which that by all data has at most
+_SHORTER = 30  # factor by which the training time of the convolutional network is shorter
+_BEFORE = 4  # windows before the growth of a neuron near zero is predicted
+_FEWER = 0.01  # smallest decrease of the share of independent units that is claimed
+_BETTER = 0.5  # largest error of the prediction from all data, relative to the prediction from one minibatch
 
 
 @dataclasses.dataclass(frozen=True)
 class CollapseNetworks:
-    """Networks of both kinds, all trained at each rate with true labels and with noisy ones.
+    """Networks of both architectures, trained at each learning rate with true and with noisy labels.
 
     Attributes:
-        networks: Kinds of networks, of "mlp" and "convolutional".
+        networks: Architectures, "mlp" and "convolutional".
         samples: Number of training digits.
-        units: Neurons of the MLP; the convolutional network has a quarter as many channels.
-        rates: Learning rates of the MLP; the convolutional network has half of them.
-        label_noise: Share of the labels that are random in every step.
-        batch_size: Digits in a step.
-        weight_decay: λ.
-        time: Sum of the learning rates of the MLP; the convolutional network has a thirtieth.
-        later_time: The same afterwards, at the smallest rate with true labels.
-        window: The same in which the growth of a neuron near zero is foretold, and in which it is then seen.
-        starts: Number of networks of each setting.
-        seed: Seed of the data and of the first weights.
+        units: Hidden neurons of the MLP; the convolutional network has a quarter as many channels.
+        rates: Learning rates of the MLP; the convolutional network uses half of each.
+        label_noise: Share of the labels that is random in every step.
+        batch_size: Digits per minibatch.
+        weight_decay: Weight decay λ.
+        time: Training time of the MLP (sum of learning rates); a thirtieth for the convolutional network.
+        later_time: Further training time at the smallest learning rate with true labels.
+        window: Training time in which the growth of a neuron near zero is predicted, and then measured.
+        starts: Number of networks per setting.
+        seed: Seed of the data and of the initial weights.
     """
 
     networks: Sequence[str]
@@ -53,7 +53,7 @@ class CollapseNetworks:
     seed: int
 
     def measured(self) -> dict[str, Any]:
-        """By name the axes and the values, of every start."""
+        """Train all networks: axes and values by name."""
         axes = ("architecture", "run", "learning_rate", "start", "time")
         named = _named([self._of_kind(kind) for kind in self.networks])
         found = {name: (axes[: values.ndim], values) for name, values in named.items()}
@@ -61,25 +61,25 @@ class CollapseNetworks:
         return found | (self._near_zero() if "mlp" in self.networks else {})
 
     def claims(self, values: Mapping[str, np.ndarray]) -> list[Claim]:
-        """What is claimed of each kind of network, with intervals over starts."""
+        """The claims on each architecture, with confidence intervals over initial weights."""
         claims = []
         for kind, left, right in zip(self.networks, values["final_fraction"], values["late_accuracy"], strict=True):
             said: list[tuple[str, str, Any, dict[str, float]]] = [
                 (
                     "larger rates",
-                    "Noisy labels leave fewer independent units at the largest rate than at the smallest",
+                    "With noisy labels, fewer units are independent at the largest learning rate than at the smallest",
                     left[-1, -1] - left[-1, 0],
                     {"most": -_FEWER},
                 ),
                 (
                     "noisy labels",
-                    "At the largest rate noisy labels leave fewer independent units than true ones",
+                    "At the largest learning rate, fewer units are independent with noisy labels than with true labels",
                     left[-1, -1] - left[0, -1],
                     {"most": -_FEWER},
                 ),
                 (
                     "generalisation",
-                    "After the largest rate on noisy labels more is known of held-out digits than after the smallest",
+                    "With noisy labels, the accuracy is higher after the largest learning rate than after the smallest",
                     right[-1, -1] - right[-1, 0],
                     {"least": 0.0},
                 ),
@@ -92,14 +92,14 @@ class CollapseNetworks:
             claims += [
                 Claim.of_runs(
                     "mlp: living neurons",
-                    "With noisy labels neurons near zero grow, on average over the rates (mlp).",
+                    "With noisy labels, neurons near zero grow, on average over the learning rates (mlp).",
                     grown[-1].mean(axis=0),
                     least=0.0,
                 ),
                 Claim.of_runs(
                     "mlp: foretold",
-                    "Hessians of all data foretell that growth with at most half the error of those of one batch: the "
-                    "logarithm of the ratio (mlp).",
+                    "Hessians of all data predict this growth with at most half the error of Hessians of one "
+                    "minibatch (logarithm of the ratio of errors, mlp).",
                     np.log(errors[0] / errors[1]),
                     most=float(np.log(_BETTER)),
                 ),
@@ -110,7 +110,7 @@ class CollapseNetworks:
         slower = kind == "convolutional"
         trainings = self._trainings(kind, self.units // 4 if slower else self.units)
         rates = [rate / 2 for rate in self.rates] if slower else self.rates
-        options = {"time": self.time / (_FASTER if slower else 1), "later_time": self.later_time}
+        options = {"time": self.time / (_SHORTER if slower else 1), "later_time": self.later_time}
         return _named(
             [
                 _named([trainings.collapse(rate, noise, later_rate=rates[0], **options) for rate in rates])
@@ -119,7 +119,7 @@ class CollapseNetworks:
         )
 
     def _near_zero(self) -> dict[str, Any]:
-        """The growth of neurons near zero, seen and foretold."""
+        """The growth of neurons near zero, measured and predicted."""
         trainings = self._trainings("mlp", self.units)
         times = {"time": _BEFORE * self.window, "window": self.window}
         found = np.array(
@@ -138,5 +138,5 @@ class CollapseNetworks:
 
 
 def _named(parts: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
-    """Arrays of the same names, one in front of the other."""
+    """Stack arrays of the same name along a new first axis."""
     return {name: np.array([each[name] for each in parts]) for name in parts[0]}

@@ -1,1 +1,1 @@
-"""What symmetries conserve stays while networks learn, and by how much the ε of a normalisation breaks it."""
+"""Conserved quantities of gradient flow, and their change where ε breaks a symmetry."""

@@ -1,41 +1,67 @@
-"""Figures and text of the page of conservation."""
+"""Figures and text of the study `conservation`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+import xarray as xr
 
-FIGURES = (
-    Chart(
-        ("moved", "drift"),
-        "time",
-        "How far the weights have moved since the start, and the largest change of any conserved quantity, both "
-        "over the size of the weights. What moves charges is the error of the solver, which is allowed more at the "
-        "kinks of ReLU; but in the normalisation with ε > 0 it is ε.",
-        words=("weights", "charges"),
-        log="y",
-        title="Weights move, charges stay",
-        y_label="change, over the size of the weights",
-    ),
-    Chart(
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import percent, rounded
+
+if TYPE_CHECKING:
+    from dynascope.studies.symmetry.conservation.study import Conservation
+
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: Conservation, result: Comparison) -> list[Chart]:
+    """The change of weights and charges, the effect of ε where a network has it, and the loss."""
+    charts = [
+        Chart(
+            ("moved", "drift"),
+            "time",
+            "Distance from the initial weights, relative to their norm, and largest change of a charge, relative to "
+            "the squared norm of the weights. The solver causes the change of the charges, and its tolerance is larger "
+            'at the kinks of ReLU. In the network "epsilon", the ε > 0 of the normalisation causes the change.',
+            words=("weights", "charges"),
+            log="y",
+            title="Change of weights and charges",
+            y_label="relative change",
+        ),
+        Chart("loss", "time", "Loss of each network.", log="y", title="Training loss"),
+    ]
+    effect = Chart(
         "epsilon_change",
         "time",
-        "By how much the squared norms of the channels before a normalisation with ε = {parameters.epsilon} have "
-        "changed. By theory it is what the derivative of the loss with respect to ε adds up to along the run.",
+        f"Change of the squared norms of the channels before a normalisation with ε = {rounded(study.epsilon)}. The "
+        "theory predicts it (dashed) as the integral of 4 ε ∂L/∂ε along the run.",
         symbols={"neuron": "channel"},
-        title="What ε moves",
+        title="Charges moved by ε",
         y_label="change of the squared norm",
-    ),
-    Chart("loss", "time", "The loss of all networks.", log="y", title="The loss"),
-)
+    )
+    return [charts[0], effect, charts[1]] if "epsilon_change" in result.observed else charts
 
-MEANING = (
-    "Networks were trained until their weights had moved by {observed.moved[time=last]:least:percent} to "
-    "{observed.moved[time=last]:most:percent} of their size, and their charges were off by {agreement.charges} of "
-    "what they were at the start. By theory each symmetry of a network, such as making the weights into a ReLU "
-    "larger and those out of it smaller, keeps one combination of its squared weights, whatever the data: what the "
-    "start decides, training cannot change. The small number ε that programs add in a normalisation breaks its "
-    "symmetry, and moves its charges slowly, by an amount that theory tells. All this is of gradient flow; steps "
-    "of finite size move charges too."
-)
+
+def meaning(study: Conservation, result: Comparison) -> str:
+    """How far weights moved, how closely charges kept their values, and what ε does."""
+    moved = result.observed["moved"].isel(time=-1)
+    corrected = ""
+    if "epsilon_change" in result.observed:
+        corrected = (
+            " The small number ε that implementations add to the variance in a normalisation breaks the symmetry and "
+            "moves its charges slowly. This error is computed after subtracting the predicted effect of ε."
+        )
+    return (
+        "Gradient flow conserves a charge for each linear symmetry of a network with a symmetric generator, for any "
+        "data. For example, the outputs do not change if the incoming weights of a ReLU neuron are scaled up and its "
+        "outgoing weights down, and the difference of their squared norms is conserved. Training moved the weights by "
+        f"{_range(moved)} of their initial norm, while the charges kept their initial "
+        f"values with a relative error of {rounded(result.quantities['charges'].error)}.{corrected} These conservation "
+        "laws hold for gradient flow; steps of finite size also move the charges."
+    )
+
+
+def _range(shares: xr.DataArray) -> str:
+    least, most = percent(shares.min()), percent(shares.max())
+    return least if least == most else f"{least} to {most}"

@@ -1,1 +1,1 @@
-"""How many quantities does training leave alone? Laws counted from gradients alone, against closed forms."""
+"""The number of conservation laws of a network, counted from gradients and compared with closed forms."""

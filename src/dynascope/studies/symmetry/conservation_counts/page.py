@@ -1,52 +1,71 @@
-"""Figures and text of the page of conservation-counts."""
+"""Figures and text of the study `conservation-counts`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import percent
 
-FIGURES = (
-    Chart(
-        ("laws", "bound"),
-        "architecture",
-        "How many conserved quantities each network has, and what closed forms say. The other points are how many "
-        "directions gradients at one point leave open; where these are more, training on different data in turn "
-        "closes the difference.",
-        words=("conserved quantities", "open at one point"),
-        title="Conserved quantities of small networks",
-        x_label="network",
-        y_label="number",
-        points=True,
-    ),
-    Chart(
-        ("linear_laws", "linear_bound"),
-        "run",
-        "The same for two-layer linear networks of random sizes, written as inputs-hidden neurons-outputs.",
-        words=("conserved quantities", "open at one point"),
-        title="Linear networks of any size",
-        x_label="inputs-hidden neurons-outputs",
-        y_label="number",
-        points=True,
-    ),
-    Chart(
-        "final_charge",
-        "charge",
-        "Every charge that was found, after training that moved the weights by {observed.moved:least:percent} to "
-        "{observed.moved:most:percent} of their size; in the order of the networks above, with products of sums of "
-        "weights, which are no further laws. Expected is what it was before.",
-        title="The charges after training",
-        y_label="charge",
-        points=True,
-    ),
-)
+if TYPE_CHECKING:
+    from dynascope.studies.symmetry.conservation_counts.study import ConservationCounts
 
-MEANING = (
-    "A conserved quantity is a combination of weights that gradient flow never changes, whatever the data and the "
-    "loss. They were counted from gradients alone, without knowing what is inside a network. The networks above "
-    "have between {observed.laws:least} and {observed.laws:most} of them; two-layer linear networks of "
-    "{parameters.sizes} sizes have up to {observed.linear_laws:most}. To look at gradients at one point is not "
-    "enough: they leave up to {observed.linear_bound:most} directions open, and training on several data sets in "
-    "turn closes some of them. Whether every law is a sum of squares, of products or of weights is judged too. The "
-    "count is for gradient flow: steps of finite size move these quantities a little."
-)
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: ConservationCounts, result: Comparison) -> list[Chart]:
+    """The number of laws of the small networks and of the linear networks, and the charges after training."""
+    moved = result.observed["moved"]
+    return [
+        Chart(
+            ("laws", "bound"),
+            "architecture",
+            "Number of conservation laws of each network, counted from gradients, and the closed form. The other "
+            "points show the upper bound from gradients at one point: the number of directions orthogonal to all of "
+            "them. Where the bound is larger, training on different data in turn conserves fewer quantities than the "
+            "gradients at one point suggest.",
+            words=("conservation laws", "bound from one point"),
+            title="Conservation laws of small networks",
+            x_label="network",
+            y_label="number",
+            points=True,
+        ),
+        Chart(
+            ("linear_laws", "linear_bound"),
+            "run",
+            "Number of conservation laws and upper bound from one point for two-layer linear networks of random sizes.",
+            words=("conservation laws", "bound from one point"),
+            title="Conservation laws of two-layer linear networks",
+            x_label="inputs-hidden neurons-outputs",
+            y_label="number",
+            points=True,
+        ),
+        Chart(
+            "final_charge",
+            "charge",
+            "Every charge after training, in the order of the networks in the first figure. Training moved the weights "
+            f"by {percent(moved.min())} to {percent(moved.max())} of their initial norm. The predicted value is the "
+            "charge before training. The charges include products of sums of weights, which are not counted as "
+            "separate laws.",
+            title="Charges after training",
+            y_label="charge",
+            points=True,
+        ),
+    ]
+
+
+def meaning(study: ConservationCounts, result: Comparison) -> str:
+    """How many laws there are, and why gradients at one point do not suffice to count them."""
+    found = result.observed
+    least, most = int(found["laws"].min()), int(found["laws"].max())
+    small = f"{least}" if least == most else f"{least} to {most}"
+    return (
+        "A conservation law is a function of the weights that gradient flow never changes, whatever the data and the "
+        "loss. The study counts the laws from gradients alone, without information about the architecture. The small "
+        f"networks have {small} laws each, and the two-layer linear networks of random sizes have up to "
+        f"{int(found['linear_laws'].max())}. Gradients at one point give only an upper bound, which reaches "
+        f"{int(found['linear_bound'].max())} for the linear networks. Lie brackets of gradients, which describe "
+        "training on several data sets in turn, give the exact number. The claims below test whether every law is one "
+        "of the known charges, which are sums of squares, of products and of weights. The counts hold for gradient "
+        "flow; steps of finite size move these quantities slightly."
+    )

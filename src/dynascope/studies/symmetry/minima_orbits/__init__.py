@@ -1,1 +1,1 @@
-"""Minima are orbits of symmetries: flat along these alone, and sharper at one point than at another."""
+"""Minima of the loss are orbits of symmetries, flat along the orbit."""

@@ -1,1 +1,1 @@
-"""Steps of descent stray from gradient flow in proportion to the rate, and follow a modified flow one order better."""
+"""Distance of gradient descent from gradient flow and from a modified flow."""

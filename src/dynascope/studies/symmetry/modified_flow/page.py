@@ -1,58 +1,85 @@
-"""Figures and text of the page of modified-flow."""
+"""Figures and text of the study `modified-flow`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING
 
-__all__ = ["FIGURES", "MEANING"]
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
 
-FIGURES = (
-    Chart(
-        "distance",
-        over="learning_rate",
-        log="xy",
-        title="How far steps end from each flow",
-        y_label="distance of the weights at the end",
-        caption="Ten times smaller steps should end ten times nearer to gradient flow, and a hundred times nearer "
-        "to the modified flow from its shifted start: the slopes of the lines are the orders judged below.",
-    ),
-    Chart(
-        "order",
-        over="run",
-        title="The order in the learning rate",
-        x_label="flow",
-        y_label="order p of the distance, ∝ ηᵖ",
-        caption="The power of the learning rate with which each distance vanishes, extrapolated to small rates; "
-        "dashes are what theory says.",
-        points=True,
-    ),
-    Chart(
-        "straying",
-        over="learning_rate",
-        log="xy",
-        title="How far steps stray from gradient flow is foretold",
-        y_label="distance from gradient flow",
-        caption="Dashed is the distance of the modified flow from gradient flow, which is known without a step "
-        "being made.",
-        points=True,
-    ),
-    Chart(
-        "loss",
-        title="The loss at the largest rate",
-        caption="The loss over the steps at the largest learning rate; dashed is the loss along the modified flow. "
-        "With momentum it starts higher up, where the steps come from once they are at speed.",
-    ),
-)
+if TYPE_CHECKING:
+    from dynascope.studies.symmetry.modified_flow.study import ModifiedFlow
 
-MEANING = (
-    "A small network was trained by steps with momentum {parameters.momentum}, each time at half the learning rate "
-    "and for twice as many steps. At the smallest rate, {observed.learning_rate:last}, its weights ended "
-    "{observed.distance[run=gradient flow]:last} away from gradient flow, and "
-    "{observed.distance[run=modified flow, shifted start]:last} from the modified flow, which also goes down the "
-    "slope of the gradient's size. As the rate goes to zero the first distance falls as the rate to the power "
-    "{observed.order[run=gradient flow]}, the second as the rate to the power "
-    "{observed.order[run=modified flow, shifted start]}; theory says 1 and 2, so that what steps add to the flow "
-    "is itself known to first order. With momentum the flow must start where the steps come from once they are at "
-    "speed; from the start of the weights its order is {observed.order[run=modified flow]}, and theory says "
-    "{predicted.order[run=modified flow]}. This is of learning rates far below the edge of stability, as here."
-)
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: ModifiedFlow, result: Comparison) -> list[Chart]:
+    """The distances from the flows, their orders, the predicted distance, and the loss."""
+    higher = (
+        " With momentum, the modified flow starts from a higher loss, because it starts at the shifted initial point."
+        if study.momentum > 0
+        else ""
+    )
+    return [
+        Chart(
+            "distance",
+            over="learning_rate",
+            log="xy",
+            title="Final distance from each flow",
+            y_label="distance of the final weights",
+            caption="Distance of the final weights from the end of each flow. The slopes of the lines are the orders "
+            "in the next figure. At order 1, a learning rate ten times smaller reduces the distance by a factor of 10; "
+            "at order 2, by a factor of 100.",
+        ),
+        Chart(
+            "order",
+            over="run",
+            title="Order in the learning rate",
+            x_label="flow",
+            y_label="order p of the distance, ∝ ηᵖ",
+            caption="Exponent with which each distance vanishes with the learning rate, extrapolated to small learning "
+            "rates. The dashes show the theory.",
+            points=True,
+        ),
+        Chart(
+            "straying",
+            over="learning_rate",
+            log="xy",
+            title="Predicted distance from gradient flow",
+            y_label="distance from gradient flow",
+            caption="Distance of the final weights from gradient flow. The dashed line shows the distance of the "
+            "modified flow from gradient flow, which requires no training.",
+            points=True,
+        ),
+        Chart(
+            "loss",
+            title="Loss at the largest learning rate",
+            caption="Loss of gradient descent at the largest learning rate, and along the modified flow "
+            f"(dashed).{higher}",
+        ),
+    ]
+
+
+def meaning(study: ModifiedFlow, result: Comparison) -> str:
+    """The distances at the smallest learning rate, and the orders of all three flows."""
+    order, predicted = result.observed["order"], result.predicted["order"]
+    distance = result.observed["distance"].isel(learning_rate=-1)
+    plain, modified, shifted = "gradient flow", "modified flow", "modified flow, shifted start"
+    initial = (
+        " With momentum, the modified flow has to start at a shifted initial point, because the velocity of the steps "
+        f"builds up from zero. From the initial weights its order is {rounded(order.sel(run=modified))}, and the "
+        f"theory predicts {rounded(predicted.sel(run=modified))}."
+        if study.momentum > 0
+        else " Without momentum, the modified flow starts at the initial weights."
+    )
+    return (
+        f"Gradient descent with momentum {rounded(study.momentum)} trained a small network {study.rates} times, each "
+        "time with half the learning rate and twice the number of steps. At the smallest learning rate, "
+        f"{rounded(distance['learning_rate'])}, the final weights were {rounded(distance.sel(run=plain))} away from "
+        f"gradient flow, and {rounded(distance.sel(run=shifted))} away from the modified flow, which also descends the "
+        "squared norm of the gradient. For small learning rates, the distance from gradient flow scales with the "
+        f"learning rate to the power {rounded(order.sel(run=plain))}, and the distance from the modified flow with the "
+        f"power {rounded(order.sel(run=shifted))}. The theory predicts {rounded(predicted.sel(run=plain))} and "
+        f"{rounded(predicted.sel(run=shifted))}.{initial} These orders hold for learning rates far below the edge of "
+        "stability, as in this study."
+    )

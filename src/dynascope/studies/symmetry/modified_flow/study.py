@@ -1,4 +1,4 @@
-"""Steps of descent stray from gradient flow in proportion to the rate, and follow a modified flow one order better."""
+"""Distance of gradient descent from gradient flow and from a modified flow, which follows it one order better."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dynascope.compilation import jit
 from dynascope.networks import MLP
 from dynascope.studies import Reference, Study, Values, curve_tolerance
 from dynascope.studies.fields import count, number, positive, seed
-from dynascope.studies.symmetry.modified_flow.page import FIGURES, MEANING
+from dynascope.studies.symmetry.modified_flow import page
 from dynascope.tasks import Task
 from dynascope.theory import papers
 from dynascope.theory.symmetry import convergence_orders, modified_loss, shifted_start
@@ -30,56 +30,59 @@ _OUTPUTS, _TEACHER_WIDTH, _TEACHER_SCALE = 2, 12, 2.0
 
 
 class ModifiedFlow(Study):
-    """A tanh network trained by momentum from rest at learning rates that are halved, beside three flows of its loss L.
+    """A tanh network trained by momentum from rest at halved learning rates, and three flows of its loss L.
 
-    The flows have the clock t = ηk of the steps. Gradient flow on L/(1 − β), with the weight decay in L, is where
-    infinitely small steps lead. The modified flow descends L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖², and its shifted
-    start is θ_0 + ηβ/(1 − β)² ∇L(θ_0). Measured is how far the weights of the steps are from each flow at the end, and
-    judged the `order` p of these distances, ∝ ηᵖ for small η: that between neighbouring rates, extrapolated to η = 0
-    from the three smallest. Theory says 1 for gradient flow, 2 for the modified flow from the shifted start, and 1
-    without the shift unless β = 0, where there is none. How far steps stray from gradient flow (`straying`) is foretold
-    by the modified flow too, and drawn, not judged.
+    All flows use the time t = ηk of the steps. Gradient flow on L/(1 − β), with the weight decay in L, is the limit of
+    infinitely small steps. The modified flow descends L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖², and its shifted initial
+    point is θ_0 + ηβ/(1 − β)² ∇L(θ_0). The study measures the distance of the final weights from the end of each flow.
+    The verdict rests on the `order` p of these distances, ∝ ηᵖ for small η, between neighbouring learning rates,
+    extrapolated to η = 0 from the three smallest rates. The theory predicts order 1 for gradient flow, order 2 for the
+    modified flow from the shifted point, and order 1 without the shift (at β = 0 there is no shift, and the order is
+    2). The modified flow also predicts the distance of the steps from gradient flow (`straying`), which the study draws
+    but does not judge.
     """
 
     inputs: int = count(3, "Number of inputs.")
     width: int = count(6, "Number of hidden neurons.")
-    samples: int = count(20, "Number of samples, all in every step.")
-    momentum: float = number(0.5, "β of heavy ball.", least=0.0, most=0.99)
-    weight_decay: float = number(0.01, "λ of ½ λ‖θ‖².", least=0.0)
-    duration: float = positive(2.0, "Time t/(1 − β) on gradient flow of L at which the steps end.")
+    samples: int = count(20, "Number of samples, in a full batch.")
+    momentum: float = number(0.5, "Momentum β (heavy ball).", least=0.0, most=0.99)
+    weight_decay: float = number(0.01, "Weight decay λ of ½ λ‖θ‖².", least=0.0)
+    duration: float = positive(2.0, "Training time t/(1 − β), as the time of gradient flow on L.")
     largest_ratio: float = positive(
-        0.2, "η (‖H‖ + λ)/(1 − β)² at the start for the largest learning rate, far below one.", most=0.25
+        0.2, "η (‖H‖ + λ)/(1 − β)² at initialisation for the largest learning rate, far below one.", most=0.25
     )
     rates: int = count(6, "Number of learning rates, each half of the one before.", least=5)
     seed: int = seed("Seed of the samples, the teacher and the initial weights.")
 
     reference = Reference.of(
         papers.NEURAL_MECHANICS,
-        "Steps of descent are off gradient flow by the first order of the learning rate and off the flow on a modified "
-        "loss by the second.",
-        also="; with momentum from a shifted start, by the ansatz of arXiv 1906.04285",
+        "Gradient descent deviates from gradient flow at first order in the learning rate, and from gradient flow on a "
+        "modified loss at second order.",
+        also="; with momentum from a shifted initial point, by the ansatz of arXiv 1906.04285",
     )
-    title = "The smooth flow that steps follow"
-    question = "Training takes steps, and theories follow smooth flows: how far apart are they, and can it be mended?"
-    meaning = MEANING
-    figures = FIGURES
+    title = "The modified flow of gradient descent"
+    question = "How far is gradient descent from gradient flow, and which flow describes it better?"
+    figures, meaning = page.figures, page.meaning
     minutes = 0.2
     theory = "modified gradient flow"
     task = "the outputs of a random tanh teacher"
-    told = ("{samples} samples of {inputs} Gaussian inputs, all in every step.", "Squared loss with weight decay.")
+    told = ("{samples} samples of {inputs} Gaussian inputs, in a full batch.", "Squared loss with weight decay.")
     trains = "mlp, tanh, one hidden layer"
-    flow = "heavy ball with momentum {momentum:g} and weight decay {weight_decay:g}"
+    flow = "gradient descent with momentum {momentum:g} and weight decay {weight_decay:g}"
     along = "run"
     axes = ("learning_rate",)
     labelled = {"run": _FLOWS, "learning_rate": "_learning_rates"}
     names = {"run": ("flow", "1"), "order": ("order of the distance in the learning rate", "1")}
     tolerance = curve_tolerance(
-        order=(0.03, "extrapolation leaves the square of the smallest ratios; a wrong term makes 1 of 2")
+        order=(
+            0.03,
+            "the extrapolation error is of second order in the smallest learning rates; a wrong term changes 2 to 1",
+        )
     )
     tiny = {"samples": 8, "width": 4, "rates": 5, "largest_ratio": 0.1}
 
     def trained(self) -> Values:
-        """Train at every rate, and measure how far the weights are from where the flows are."""
+        """Train at every learning rate, and measure the distance of the final weights from the flows."""
         ends, flows, losses = [], self._flows, np.array([])
         for halvings, (rate, steps) in enumerate(zip(self._learning_rates, self._steps, strict=True)):
             run, network = descend(
@@ -104,7 +107,7 @@ class ModifiedFlow(Study):
         }
 
     def exact(self) -> Values:
-        """The orders; and how far the modified flow is from gradient flow, with its loss, before a step is made."""
+        """The orders, the distance of the modified flow from gradient flow, and the loss along the modified flow."""
         flows = self._flows
         return {
             "order": ("run", [1.0, 1.0 if self.momentum > 0 else 2.0, 2.0]),
@@ -126,7 +129,7 @@ class ModifiedFlow(Study):
 
     @functools.cached_property
     def _steps(self) -> np.ndarray:
-        """Numbers of steps, so that all rates end at one time."""
+        """Numbers of steps for which all learning rates end at the same time."""
         curvature = largest_curvature(self._network, self._task) + self.weight_decay
         fewest = self.duration * curvature / ((1 - self.momentum) * self.largest_ratio)
         return max(4, math.ceil(fewest)) * 2 ** np.arange(self.rates)
@@ -137,7 +140,7 @@ class ModifiedFlow(Study):
 
     @functools.cached_property
     def _flows(self) -> _Flows:
-        """Where the three flows are at the end, for every rate."""
+        """The three flows for every learning rate."""
         weights, rest = eqx.partition(self._network, eqx.is_inexact_array)
         start, as_weights = ravel_pytree(jax.tree.map(jnp.asarray, weights))
         x, y = self._task.inputs, self._task.targets
@@ -152,7 +155,7 @@ class ModifiedFlow(Study):
         each_rate = np.concatenate([[0.0], rates, rates])
         modified = modified_loss(loss, learning_rate=1.0, **options)
 
-        # The modified loss is linear in the rate, and at zero the loss of gradient flow: one program serves all.
+        # The modified loss is linear in the rate, and at zero it is the loss of gradient flow: one program serves all.
         def descended(theta: Any, rate: Any) -> Any:
             plain = (loss(theta) + self.weight_decay / 2 * jnp.sum(theta**2)) / (1 - self.momentum)
             return (1 - rate) * plain + rate * modified(theta)
@@ -169,7 +172,7 @@ class ModifiedFlow(Study):
             atol=1e-12,
         )
         self.require(
-            found.success, "duration", "choose a shorter one", problem=f"the flows ended early: {found.message}"
+            found.success, "duration", "choose a shorter duration", problem=f"the flows ended early: {found.message}"
         )
         paths = found.y.reshape(*starts.shape, -1)
         ends, many = paths[..., -1], len(rates)
@@ -179,7 +182,7 @@ class ModifiedFlow(Study):
 
 
 class _Flows(NamedTuple):
-    """The flows: their ends (flow, learning rate, weight), and the loss along the modified one at the largest rate."""
+    """The ends of the flows (flow, learning rate, weight), and the loss along the modified flow at the largest rate."""
 
     ends: np.ndarray
     times: np.ndarray

@@ -1,1 +1,1 @@
-"""Symmetries of a convolutional network, their charges through training by SGD, and the continuous law of these."""
+"""Charges of the symmetries of a convolutional network during SGD."""

@@ -1,45 +1,92 @@
-"""Figures and text of the page of neural-mechanics."""
+"""Figures and text of the study `neural-mechanics`."""
 
 from __future__ import annotations
 
-from dynascope.results import Chart
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["FIGURES", "MEANING"]
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import percent, rounded
 
-FIGURES = (
-    Chart(
-        ("continuous_error", "exact_error"),
-        over="group",
-        log="y",
-        title="What both laws miss, layer by layer",
-        words=("continuous law", "law of the steps"),
-        y_label="missed / moved",
-        caption="Root mean square of what a law misses, over that of what the charges of the layer moved. The "
-        "continuous law is of first order in the learning rate; that of the steps is exact but for rounding.",
-        points=True,
+if TYPE_CHECKING:
+    from dynascope.studies.symmetry.neural_mechanics.study import NeuralMechanics
+
+__all__ = ["figures", "meaning"]
+
+# Title and caption of the charges of each kind of symmetry.
+_CHARGES = {
+    "rescale": (
+        "Charges of neurons and channels before a ReLU",
+        "‖outgoing weights‖² − ‖incoming weights‖², one line for each neuron or channel. Gradient flow without weight "
+        "decay conserves this difference.",
     ),
-    Chart(
-        "excess",
-        over="group",
-        log="y",
-        title="Laws of other optimisers are refuted",
-        y_label="residual over bound",
-        caption="The largest residual of laws with something wrong in them, over what rounding could do at most. "
-        "What is above 1 proves that the run was not trained so.",
-        points=True,
+    "scale": (
+        "Charges of channels before a normalisation",
+        "‖kernel‖² of each channel. Gradient flow conserves it, steps of finite size increase it, and weight decay "
+        "reduces it.",
     ),
-    Chart("loss", over="step", log="y", title="The loss", caption="The loss on all digits while this went on."),
-)
+    "translation": (
+        "Charges of the last layer",
+        "The sum over all outputs of the weights of each neuron, and the sum of the biases. Only weight decay changes "
+        "it.",
+    ),
+}
 
-MEANING = (
-    "A convolutional network learned {parameters.samples} images by steps on batches of "
-    "{parameters.batch_size}. Because of its symmetries, such as that a channel may be scaled before it is "
-    "normalised, certain sums of squares of its weights do not depend on what is learned but only on how: they "
-    "would stand still under infinitely small steps without decay. A law in continuous time, with friction from "
-    "momentum and a spring from decay, tells how they move; of what they moved it misses "
-    "{observed.continuous_error:least:percent} in the layer where it is best and "
-    "{observed.continuous_error:most:percent} where it is worst. The law in single steps is exact but for "
-    "rounding; of what they moved it misses at most {observed.exact_error:most}. So charges also tell whether "
-    "training is what it is said to be: laws with a momentum or a decay that is off by a hundredth miss by at "
-    "least {observed.excess:least} times what rounding could do."
-)
+
+def figures(study: NeuralMechanics, result: Comparison) -> list[Chart]:
+    """The charges of each kind, the errors of both laws, the laws of wrong optimisers, and the loss."""
+    options: Any = {"over": "step", "symbols": {"charge": ""}, "y_label": "charge"}
+    return [
+        *(
+            Chart(
+                "measured_charge",
+                members={"charge": study.experiment.charges_of_kind(kind)},
+                title=title,
+                caption=f"{caption} The dashed lines show the continuous law.",
+                **options,
+            )
+            for kind, (title, caption) in _CHARGES.items()
+        ),
+        Chart(
+            ("continuous_error", "exact_error"),
+            over="group",
+            log="y",
+            title="Errors of both laws in each layer",
+            words=("continuous law", "discrete law"),
+            y_label="error / motion",
+            caption="Root mean square error of each law, relative to the root mean square motion of the charges. The "
+            "continuous law is a first-order approximation in the learning rate. The discrete law is exact up to "
+            "rounding.",
+            points=True,
+        ),
+        Chart(
+            "excess",
+            over="group",
+            log="y",
+            title="Residuals of the laws of wrong optimisers",
+            y_label="residual / rounding bound",
+            caption="Largest residual of the discrete law when the momentum or the weight decay is 1 % too small, or "
+            "the weight decay is decoupled. A value above 1 proves that this optimiser did not train the network.",
+            points=True,
+        ),
+        Chart("loss", over="step", log="y", title="Training loss", caption="Cross-entropy of all training images."),
+    ]
+
+
+def meaning(study: NeuralMechanics, result: Comparison) -> str:
+    """What moves the charges, and how well both laws predict the motion."""
+    found = result.observed
+    network = "VGG-16 network" if study.network == "vgg16" else "small convolutional network"
+    return (
+        f"SGD on minibatches of {study.batch_size} trains a {network} on {study.samples} images. The network has "
+        "symmetries: for example, the outputs do not change if the kernel of a channel is scaled before its "
+        "normalisation. Each symmetry defines charges, sums of squares or sums of weights, which gradient flow without "
+        "weight decay conserves. Finite steps, momentum, weight decay and minibatches move the charges. The continuous "
+        "law describes this motion as an oscillator, with friction from momentum and a restoring force from weight "
+        f"decay. Its error, relative to the motion, is {percent(found['continuous_error'].min())} in the layer where "
+        f"it is smallest and {percent(found['continuous_error'].max())} in the layer where it is largest. The discrete "
+        "law is an identity for every step of the declared optimiser; its largest error is "
+        f"{rounded(found['exact_error'].max())} of the motion. The charges also test this declaration. With a momentum "
+        "or a weight decay that is 1 % too small, or with decoupled weight decay, the largest residual of the discrete "
+        f"law is at least {rounded(found['excess'].min())} times the rounding bound in every layer. A factor above 1 "
+        "rules such an optimiser out."
+    )

@@ -1,1 +1,1 @@
-"""Normalised layers: steps and decay balance in the norm of the weights, which adapts their learning rate."""
+"""Norms of normalised layers under momentum, weight decay and minibatches."""

@@ -1,11 +1,12 @@
-"""Networks of normalised layers trained by momentum, and their norms at every step beside what laws say of them."""
+"""Training of normalised layers with momentum, and their norms beside the laws that predict them."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -14,28 +15,144 @@ import optax
 from jaxtyping import Bool, Float
 
 from dynascope.studies.symmetry.noether_dynamics.network import ScaleInvariantMLP
-from dynascope.tasks import Labelled
-from dynascope.theory.symmetry import quadratic_charge, rounding_level, squared_norm_path
+from dynascope.tasks import Labelled, digits
+from dynascope.theory.symmetry import (
+    equilibration_steps,
+    equilibrium_angular_step,
+    equilibrium_squared_norm,
+    quadratic_charge,
+    rounding_level,
+    squared_norm_path,
+)
 from dynascope.training.descend import descend
 from dynascope.training.optimizers import decayed
 from dynascope.training.statistics import Sampled, Step, squared_norms
 
-__all__ = ["NormPaths", "train_normalised", "white_share"]
+if TYPE_CHECKING:
+    from dynascope.studies import Values
+    from dynascope.studies.symmetry.noether_dynamics.study import NoetherDynamics
 
-_ROUNDINGS = 128  # terms of the longest sum of the backward pass, or the samples if they are more
+__all__ = ["Experiment", "NormPaths", "train_normalised", "white_share"]
+
+_HIDDEN_LAYERS, _RECORDS = 2, 200
+_ROUNDINGS = 128  # terms of the longest sum of the backward pass, or the number of samples if it is larger
+
+
+class Experiment:
+    """Trains the networks of a study on the full batch and on minibatches, and compares their norms with both closures.
+
+    Args:
+        study: The study whose fields define the networks, the data and the optimiser.
+    """
+
+    def __init__(self, study: NoetherDynamics):
+        self.study = study
+
+    def trained(self) -> Values:
+        """Train both ways, and compute the norms that both closures predict."""
+        free, noisy = self._run(self.study.coherent_steps, 0.0), self._run(self._steps, self.weight_decay)
+        edges, initial = self.recorded_steps, free.norms[0] ** 2
+        angles = np.add.reduceat(noisy.squared_angles, edges[:-1]) / np.diff(edges)[:, None, None]
+        # Each recorded step has the mean of the window after it, the last step that of the window before it.
+        windows = np.append(np.arange(len(edges) - 1), len(edges) - 2)
+        gradients = np.mean(noisy.squared_gradients[noisy.late], axis=0)
+        equilibrium = equilibrium_squared_norm(gradients, closure="white", **self._hyperparameters(self.weight_decay))
+        steps, sampled = ("start", "layer", "step"), ("start", "layer", "sampled_step")
+        return {
+            "squared_norm": (steps, _steps_last(noisy.norms[edges])),
+            "white_norm": (steps, _steps_last(noisy.white[edges])),
+            "coherent_norm": (steps, _steps_last(noisy.coherent[edges])),
+            "angular_step": (steps, _steps_last(np.sqrt(angles[windows]))),
+            "relative_growth": (sampled, _steps_last(free.norms**2 / initial - 1)),
+            "coherent_growth": (sampled, _steps_last(free.coherent**2 / initial - 1)),
+            "growth_share": (("run", "start", "layer"), [free.growth_share, noisy.growth_share]),
+            "equilibrium_share": (("start", "layer"), np.mean(noisy.norms[noisy.late], axis=0) / equilibrium),
+            "startup_share": (("start", "layer"), free.share_of_first(1 / (1 - self.study.momentum))),
+            "remembered_share": (("start", "layer"), noisy.remembered_share),
+            "late_angle": (("start", "layer"), np.sqrt(np.mean(noisy.squared_angles[noisy.late], axis=0))),
+            "within_rounding": (
+                ("run", "start", "charge"),
+                [np.mean(each.within_rounding, axis=0) for each in (free, noisy)],
+            ),
+            "loss": (("start", "step"), noisy.loss),
+        }
+
+    def exact(self) -> Values:
+        """The predictions that need no gradient: growth relative to the coherent closure, angle, and exact law."""
+        layers = (self.study.starts, _HIDDEN_LAYERS + 1)
+        shares = [np.ones(layers), np.full(layers, white_share(self.study.momentum))]
+        return {
+            "growth_share": (("run", "start", "layer"), shares),
+            "angular_step": (("start", "layer", "step"), np.full((*layers, len(self.recorded_steps)), self.angle)),
+            "within_rounding": (("run", "start", "charge"), np.ones((2, *layers))),
+        }
+
+    @property
+    def weight_decay(self) -> float:
+        """λ on minibatches."""
+        return self.study.decay_ratio * (1 - self.study.momentum) ** 2 / (4 * self.study.learning_rate)
+
+    @property
+    def angle(self) -> float:
+        """The predicted angle of a step at equilibrium, in radians."""
+        return equilibrium_angular_step(**self._hyperparameters(self.weight_decay))
+
+    @functools.cached_property
+    def recorded_steps(self) -> np.ndarray:
+        """The recorded steps on minibatches, from the first to the last."""
+        return np.unique(np.linspace(0, self._steps - 1, min(_RECORDS, self._steps)).round().astype(int))
+
+    def _run(self, steps: int, weight_decay: float) -> NormPaths:
+        """Train all networks, on minibatches if there is weight decay, else on the full batch."""
+        return train_normalised(
+            self._networks,
+            self._task,
+            steps=steps,
+            **self._hyperparameters(weight_decay),
+            batch_size=self.study.batch_size if weight_decay else None,
+            recorded=self.recorded_steps if weight_decay else [0, steps],
+            seed=self.study.seed,
+        )
+
+    def _hyperparameters(self, weight_decay: float) -> dict[str, Any]:
+        study = self.study
+        return {"learning_rate": study.learning_rate, "momentum": study.momentum, "weight_decay": weight_decay}
+
+    @property
+    def _steps(self) -> int:
+        return round(self.study.equilibrations * equilibration_steps(**self._hyperparameters(self.weight_decay)))
+
+    @functools.cached_property
+    def _task(self) -> Labelled:
+        data, draw, samples = digits(), np.random.default_rng(self.study.seed), self.study.samples
+        labels = data.targets.argmax(axis=1)[:samples]
+        random = draw.random(len(labels)) < self.study.random_labels
+        labels[random] = draw.integers(data.targets.shape[1], size=int(random.sum()))
+        return Labelled(data.inputs[:samples], labels, tuple(map(str, range(10))), name="digits")
+
+    @functools.cached_property
+    def _networks(self) -> list[ScaleInvariantMLP]:
+        task, study = self._task, self.study
+        widths = (task.inputs.shape[1], *[study.width] * _HIDDEN_LAYERS, len(task.class_names))
+        return [ScaleInvariantMLP(widths, seed=study.seed + each) for each in range(study.starts)]
+
+
+def _steps_last(path: np.ndarray) -> np.ndarray:
+    """Move the axis of steps behind the networks and the layers."""
+    return path.transpose(1, 2, 0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class NormPaths:
-    """What is known of squared norms r = ‖W‖² at every step, of each network and layer.
+    """Squared norms r = ‖W‖² of each network and layer at every step, measured and predicted.
 
     Attributes:
         norms: r, before the step.
         squared_gradients: ‖ĝ‖² of the gradient at unit norm.
         squared_angles: Square of the angle by which the step turns the layer, in radians².
-        coherent: r by the closure of gradients that hardly change.
-        white: r by that of independent gradients.
-        decayed: r by decay alone.
+        coherent: r by the closure of coherent gradients, which hardly change from step to step.
+        white: r by the closure of white gradients, which are independent from step to step.
+        decayed: r by weight decay alone.
         within_rounding: Whether r is within rounding of the exact law.
         loss: Cross-entropy of all samples at the recorded steps, shape (networks, recorded steps).
     """
@@ -56,7 +173,7 @@ class NormPaths:
 
     @property
     def growth_share(self) -> Float[np.ndarray, "networks layers"]:
-        """Growth of r² by steps over that of the coherent closure, over the last half."""
+        """Growth of r² by steps relative to the coherent closure, over the last half."""
         measured, coherent = (
             np.sum((each**2 - self.decayed**2)[self.late], axis=0) for each in (self.norms, self.coherent)
         )
@@ -64,17 +181,17 @@ class NormPaths:
 
     @property
     def remembered_share(self) -> Float[np.ndarray, "networks layers"]:
-        """Which part of r² is what decay has left of the start, over the last half."""
+        """Share of r² that weight decay has left of the initial value, over the last half."""
         return np.mean((self.decayed[self.late] / self.norms[self.late]) ** 2, axis=0)
 
     def share_of_first(self, steps: float) -> Float[np.ndarray, "networks layers"]:
-        """How much of the growth of the coherent closure is made in the first steps."""
+        """Share of the growth of the coherent closure in the first steps."""
         grown = self.coherent**2 - self.decayed**2
         return grown[min(math.ceil(steps), len(grown) - 1)] / grown[-1]
 
 
 def white_share(momentum: float) -> float:
-    """(1 − β)/(1 + β), what independent gradients add to r² over what equal ones of their size do."""
+    """(1 − β)/(1 + β), the growth of r² by independent gradients relative to constant gradients of the same norm."""
     return (1 - momentum) / (1 + momentum)
 
 
@@ -90,7 +207,7 @@ def train_normalised(
     recorded: Sequence[int] | np.ndarray,
     seed: int = 0,
 ) -> NormPaths:
-    """Train all networks by cross-entropy, each on batches of its own.
+    """Train all networks by cross-entropy, each on different minibatches.
 
     Args:
         networks: Networks of equal sizes.
@@ -99,12 +216,12 @@ def train_normalised(
         learning_rate: η.
         momentum: β of heavy ball.
         weight_decay: λ, added to gradients.
-        batch_size: Samples in a step, drawn with replacement; None for all.
+        batch_size: Samples per minibatch, drawn with replacement; None for the full batch.
         recorded: Steps at which the loss is recorded.
-        seed: Seed of the batches.
+        seed: Seed of the minibatches.
 
     Returns:
-        The norms of every network and layer at every step, with what each law says of them.
+        The norms of every network and layer at every step, measured and by each law.
 
     References:
         H. Tanaka, D. Kunin, Noether's Learning Dynamics, arXiv:2105.02716.
@@ -127,14 +244,14 @@ def train_normalised(
         run[name].transpose("sampled_step", "seed", "layer").to_numpy() for name in _SAMPLED
     )
     options = {"learning_rate": learning_rate, "momentum": momentum, "weight_decay": weight_decay}
-    coherent, white, left = (
+    coherent, white, decay = (
         squared_norm_path(norms[0], share * gradients, **options)[:-1] for share in (1.0, white_share(momentum), 0.0)
     )
     law = quadratic_charge(norms[0], displaced, **options)[:-1]
     terms = max(_ROUNDINGS, len(task.inputs))
     levels = rounding_level(norms, displaced[:-1], momentum=momentum, dtype="float64", gradient_roundings=terms)
-    held = np.abs(norms - law) <= levels.bound
-    return NormPaths(norms, gradients, angles, coherent, white, left, held, run["loss"].to_numpy())
+    within = np.abs(norms - law) <= levels.bound
+    return NormPaths(norms, gradients, angles, coherent, white, decay, within, run["loss"].to_numpy())
 
 
 def _squared_norms(step: Step) -> Any:

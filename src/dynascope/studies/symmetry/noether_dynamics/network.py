@@ -1,4 +1,4 @@
-"""A network whose outputs do not change when a layer is multiplied by a positive number."""
+"""A scale-invariant network: multiplying a layer by a positive number does not change its outputs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["ScaleInvariantMLP"]
 
 
 class ScaleInvariantMLP(eqx.Module):
-    """Layers h ← tanh(N(h W)), with N to mean zero and variance one over the batch, and outputs √c h W/‖W‖.
+    """A network with hidden layers h ← tanh(N(h W)) and outputs √c h W/‖W‖.
 
-    N is batch normalisation with ε = 0 and without gain and shift, so that nothing but the directions of the weights
-    matters. In evaluation too its statistics are those of the batch.
+    N is batch normalisation with ε = 0 and without gain and shift, so that the outputs depend only on the directions of
+    the weights. N uses the statistics of the batch in evaluation too.
 
     Attributes:
-        weights: One array (inputs, outputs) for each layer, Gaussian with variance 1/inputs at the start.
+        weights: One array (inputs, outputs) for each layer, initially Gaussian with variance 1/inputs.
 
     Args:
-        widths: Number of inputs, of neurons of each hidden layer, and c of outputs.
-        seed: Seed of the draw.
+        widths: Number of inputs, number of neurons of each hidden layer, and number c of outputs.
+        seed: Seed of the initial weights.
 
     References:
         S. Ioffe, C. Szegedy, Batch Normalization, arXiv:1502.03167; T. Salimans, D. P. Kingma, Weight Normalization,

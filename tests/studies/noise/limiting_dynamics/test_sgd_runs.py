@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from dynascope.studies.noise.limiting_dynamics.experiment import regression_runs
+from dynascope.studies.noise.limiting_dynamics.sgd_runs import regression_runs
 from dynascope.theory.noise import finite_data_moments
 
 RECORDED = np.array([1, 3, 10, 30, 100])

@@ -1,0 +1,104 @@
+"""Ensembles of minibatch SGD on one linear regression: weights and velocities at the recorded steps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+import optax
+from jaxtyping import Float
+
+from dynascope.tasks import Task
+from dynascope.training.descend import descend
+from dynascope.training.optimizers import decayed
+
+__all__ = ["RegressionRuns", "regression_runs"]
+
+_ENSEMBLE = 4000  # largest number of runs that are trained as one ensemble
+
+
+class RegressionRuns(NamedTuple):
+    """Weights, velocities and losses of SGD at the recorded steps.
+
+    Attributes:
+        position: θ of each run, shape (steps, runs, d).
+        velocity: The last displacement divided by the learning rate, zero before the first step, same shape.
+        loss: ½ E(xᵀθ − y)² over all data, shape (steps, runs).
+    """
+
+    position: Float[np.ndarray, "steps runs d"]
+    velocity: Float[np.ndarray, "steps runs d"]
+    loss: Float[np.ndarray, "steps runs"]
+
+
+class _Linear(eqx.Module):
+    weight: Any
+
+    def __call__(self, inputs: Any) -> Any:
+        return inputs @ self.weight[:, None]
+
+
+def regression_runs(
+    inputs: np.ndarray,
+    targets: np.ndarray,
+    recorded: np.ndarray,
+    *,
+    start: np.ndarray,
+    runs: int,
+    learning_rate: float,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    batch_size: int = 1,
+    seed: int = 0,
+) -> RegressionRuns:
+    """Runs of v ← β v − (g + λθ), θ ← θ + η v on independent minibatches, drawn with replacement.
+
+    Args:
+        inputs: X, shape (N, d).
+        targets: y, shape (N,).
+        recorded: Recorded steps k ≥ 0, increasing.
+        start: Initial weights θ_0 of all runs.
+        runs: Number of runs.
+        learning_rate: η.
+        momentum: β.
+        weight_decay: λ.
+        batch_size: S.
+        seed: Seed of the minibatches.
+
+    Example:
+        >>> x, y = np.array([[1.0], [1.0]]), np.array([0.0, 2.0])
+        >>> found = regression_runs(x, y, np.array([0, 1]), start=np.zeros(1), runs=8, learning_rate=0.5)
+        >>> sorted(set(found.position[1, :, 0].tolist())), float(found.velocity[0].max())
+        ([0.0, 1.0], 0.0)
+    """
+    steps = np.unique(np.concatenate([recorded, np.maximum(recorded - 1, 0)]))
+    last, before = np.searchsorted(steps, recorded), np.searchsorted(steps, np.maximum(recorded - 1, 0))
+    task = Task(np.asarray(inputs, float), np.asarray(targets, float)[:, None], name="linear regression")
+    parts, blocks = [], math.ceil(runs / _ENSEMBLE)
+    with jax.enable_x64(True):
+        network = _Linear(np.asarray(start, float))
+        for block in range(blocks):
+            record = descend(
+                [network] * math.ceil(runs / blocks),
+                task,
+                learning_rate=learning_rate,
+                steps=int(steps[-1]),
+                optimizer=decayed(optax.sgd, np.float64(weight_decay), momentum=np.float64(momentum)),
+                batch_size=batch_size,
+                batches="independent",
+                replacement=True,
+                record_steps=steps,
+                statistics={"weights": (_weights, ("feature",))},
+                seed=seed + block,
+            )
+            parts.append(record)
+    theta = np.concatenate([each["weights"].transpose("step", "seed", "feature") for each in parts], axis=1)[:, :runs]
+    loss = np.concatenate([each["loss"].transpose("step", "seed") for each in parts], axis=1)[:, :runs]
+    return RegressionRuns(theta[last], (theta[last] - theta[before]) / learning_rate, loss[last])
+
+
+def _weights(network: _Linear) -> Any:
+    return network.weight
