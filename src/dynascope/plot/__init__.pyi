@@ -1,4 +1,3 @@
-from .caption import fill_caption as fill_caption
 from .figures import curves as curves
 from .figures import draw_chart as draw_chart
 from .figures import features as features

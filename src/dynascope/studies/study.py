@@ -6,7 +6,7 @@ import dataclasses
 import operator
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, dataclass_transform
 
 import jax
@@ -18,7 +18,6 @@ from dynascope.comparison import compare
 from dynascope.compilation import compile_cache
 from dynascope.errors import no_member_lost
 from dynascope.observation import Probe, observe
-from dynascope.plot import fill_caption
 from dynascope.protocols import Network
 from dynascope.results import Chart, Comparison, Observation, Parameter, make_record, name_all
 from dynascope.studies import fields
@@ -191,11 +190,7 @@ class Study:
             name: Parameter(value, descriptions.get(name, ""), shown.get(name, ""))
             for name, value in self.parameters().items()
         }
-        if isinstance(self.figures, tuple):  # TODO: every study has functions of its result
-            charts = [dataclasses.replace(each, caption=fill_caption(each.caption, result)) for each in self.charts()]
-            meaning = fill_caption(self.meaning, result) if isinstance(self.meaning, str) else ""
-        else:
-            charts, meaning = self.figures(result), self.meaning(result)
+        charts = [dataclasses.replace(each, symbols=each.symbols or self.symbols) for each in self.figures(result)]
         return dataclasses.replace(
             result,
             study=self.name,
@@ -205,8 +200,8 @@ class Study:
             reference=f"{self.reference.paper} (arXiv {self.reference.arxiv})",
             parameters=parameters,
             provenance=dataclasses.replace(result.provenance, command=self.command),
-            charts=tuple(dataclasses.replace(each, symbols=each.symbols or self.symbols) for each in charts),
-            meaning=meaning,
+            charts=tuple(charts),
+            meaning=self.meaning(result),
         )
 
     def figures(self, result: Comparison, /) -> Sequence[Chart]:
@@ -224,10 +219,6 @@ class Study:
     def parameters(self) -> dict[str, Any]:
         """The values of the fields, as the result shows them."""
         return dataclasses.asdict(self)
-
-    def charts(self) -> Iterable[Chart]:
-        """The figures that tell this result; by default all that are declared."""
-        return self.figures
 
     def said(self) -> Values:
         """What the record of the prediction says besides its theory."""
