@@ -13,7 +13,7 @@ from . import tasks as tasks
 from . import theory as theory
 from . import training as training
 from .comparison import compare as compare
-from .observation import observe as observe
+from .prediction import observe as observe
 from .prediction import predict as predict
 from .prediction import which as which
 

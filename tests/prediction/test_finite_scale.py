@@ -8,10 +8,10 @@ from staircase_curves import LEVELS, staircase
 from dynascope.comparison import compare
 from dynascope.errors import DivergenceError
 from dynascope.networks import DiagonalLinear, TwoLayer
-from dynascope.observation import observe
 from dynascope.prediction import predict
 from dynascope.prediction.finite_scale import with_curve
 from dynascope.prediction.loss_curve import loss_curve
+from dynascope.prediction.observation import observe
 from dynascope.results import make_record, time_unit, training_time
 from dynascope.tasks import Task
 

@@ -1,4 +1,4 @@
-"""Prediction: the theory that fits a task and a network, as a record."""
+"""Prediction, from the theory that fits a task and a network, and observation, by training the network."""
 
 from dynascope.arguments import face
 

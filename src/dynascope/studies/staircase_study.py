@@ -12,8 +12,8 @@ import xarray as xr
 
 from dynascope.comparison import compare
 from dynascope.networks.kinds import NetworkKind
-from dynascope.observation import observe
 from dynascope.prediction import predict
+from dynascope.prediction.observation import observe
 from dynascope.protocols import Learnable, Network
 from dynascope.results import Chart, Comparison, Staircase, staircase_names, staircase_record
 from dynascope.results.clock import other_scale

@@ -17,7 +17,7 @@ from dynascope.arguments import require
 from dynascope.comparison import compare
 from dynascope.compilation import compile_cache
 from dynascope.errors import no_member_lost
-from dynascope.observation import Probe, observe
+from dynascope.prediction.observation import Probe, observe
 from dynascope.protocols import Network
 from dynascope.results import Chart, Comparison, Observation, Parameter, make_record, name_all
 from dynascope.studies import fields

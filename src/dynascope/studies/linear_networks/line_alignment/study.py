@@ -11,7 +11,7 @@ import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
 from dynascope.networks import TwoLayer
-from dynascope.observation import observe
+from dynascope.prediction.observation import observe
 from dynascope.probes.alignment.line import LineLayers
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, flag, fraction, number, positive, seed

@@ -11,8 +11,8 @@ import xarray as xr
 
 from dynascope.arguments import require
 from dynascope.networks import TwoLayer
-from dynascope.observation import observe
 from dynascope.prediction import predict
+from dynascope.prediction.observation import observe
 from dynascope.results import Staircase, training_time
 from dynascope.studies.staircases.relu_alignment.paths import AlignmentPaths
 from dynascope.tasks import Task

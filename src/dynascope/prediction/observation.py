@@ -1,4 +1,4 @@
-"""Observe: train a network and measure it, as a record."""
+"""Observe: train a network on a task and measure it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.networks.user_module import at_unit_scale, user_network
-from dynascope.prediction import predict
+from dynascope.prediction.prediction import predict
 from dynascope.protocols import Learnable, Network
 from dynascope.results import Observation, is_staircase, training_time
 from dynascope.tasks.as_task import as_task
