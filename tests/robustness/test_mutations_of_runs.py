@@ -24,7 +24,6 @@ from dynascope import (
     flows,
     groups,
     networks,
-    observation,
     prediction,
     results,
     studies,
@@ -33,7 +32,7 @@ from dynascope import (
     training,
 )
 
-RUNS = ("flows", "training", "alternating", "prediction", "studies", "observation")
+RUNS = ("flows", "training", "alternating", "prediction", "studies")
 
 INPUTS, TARGETS = np.array([[1.0, 0.2], [-0.4, 1.0], [0.3, -0.7]]), np.array([[1.0], [0.5], [-0.2]])
 TASK = tasks.Task(INPUTS, TARGETS)
@@ -103,7 +102,7 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"task": TASK, "kind": "linear", "seeds": 2, "scale": 0.01, "width": 3, "curve": False},
     ),
     "prediction.which": (prediction.which, {"task": TASK, "network": "diagonal", "scale": 0.01, "learning_rate": 0.1}),
-    "observation.observe": (observation.observe, {"task": TASK, "network": DIAGONAL, **SHORT}),
+    "prediction.observe": (prediction.observe, {"task": TASK, "network": DIAGONAL, **SHORT}),
     "studies.find_study": (studies.find_study, {"name": "diagonal-staircase"}),
     "studies.exact": (studies.exact, {"error": 1e-6, "reason": "it is exact"}),
     # What was not measured is undecided, and told as it is.
