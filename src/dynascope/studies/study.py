@@ -174,7 +174,7 @@ class Study:
         """Predict, observe and compare; the prediction is made before there is anything to fit it to.
 
         Returns:
-            The tree with the groups `setup`, `observed`, `predicted` and `residual`, and the verdict in its attributes.
+            The comparison, with the figures and the text of its page.
 
         Raises:
             DivergenceError: A run diverged, if only one of an ensemble: nothing is judged by those that are left.
