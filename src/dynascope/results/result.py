@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WHY_UNDECIDED", "Comparison", "Observation", "Parameter", "Prediction", "Result"]
 
+_SHOWN = 6  # jumps in a repr
 WHY_UNDECIDED = "why_undecided"  # the variable of an observation: the reason for each undecided claim
 
 
@@ -128,27 +129,26 @@ class Result:
         return save(self, path)
 
     def to_dataframe(self) -> pd.DataFrame:
-        """A table with one row for each predicted jump, or for each compared quantity if theory predicts curves.
+        """The jumps of a predicted staircase, one row each; otherwise the compared quantities.
 
-        What was observed of a jump is in the columns that begin with `seen_`.
+        Columns that begin with `seen_` describe the observed jump.
         """
         if self.staircase is not None:
-            rows = [dataclasses.asdict(each) for each in self.staircase.rows]
-            return pd.json_normalize(rows, sep="_").set_index("number").rename_axis("jump").dropna(axis=1, how="all")
+            return _table_of(self.staircase)
         errors = {name: (each.error, each.tolerance, each.agrees) for name, each in self.quantities.items()}
         return pd.DataFrame.from_dict(errors, orient="index", columns=["error", "tolerance", "agrees"])
 
     def __repr__(self) -> str:
-        told = [f"{name}: {', '.join(map(str, record.data_vars))}" for name, record in self.sides.items()]
-        return f"<{type(self).__name__} {self.title}\n  " + "\n  ".join(told) + ">"
+        lines = [f"{name}: {', '.join(map(str, record.data_vars))}" for name, record in self.sides.items()]
+        return "\n  ".join([f"<{type(self).__name__} {self.title}", *lines]) + ">"
 
     def _repr_html_(self) -> str:
         """For notebooks: the heading, the verdict, the warnings and the table."""
-        verdict = "" if self.verdict is None else f"{self.verdict.outcome}. {self.verdict.sentence}"
+        verdict = "" if self.verdict is None else f"<p>{escape(f'{self.verdict.outcome}. {self.verdict.sentence}')}</p>"
         warnings = "".join(f"<li>{escape(each)}</li>" for each in self.warnings)
         table = self.to_dataframe().to_html(max_rows=20, float_format="{:.4g}".format, border=0)
         heading = f"<strong>{type(self).__name__}: {escape(self.title)}</strong>"
-        return f"<div>{heading}<p>{escape(verdict)}</p><ul>{warnings}</ul>{table}</div>"
+        return f"<div>{heading}{verdict}<ul>{warnings}</ul>{table}</div>"
 
 
 class _OneSided(Result):
@@ -162,6 +162,14 @@ class _OneSided(Result):
 
     def __getitem__(self, name: str) -> xr.DataArray:
         return self.record[name]
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """The jumps of a staircase, one row each; otherwise the loss and all variables with the same dimensions."""
+        if self.staircase is not None:
+            return _table_of(self.staircase)
+        dimensions = self.record["loss"].dims if "loss" in self.record else ()
+        names = [name for name, values in self.record.data_vars.items() if values.dims == dimensions]
+        return self.record[names].to_dataframe()
 
 
 class Prediction(_OneSided):
@@ -187,13 +195,23 @@ class Prediction(_OneSided):
 
     @property
     def jumps(self) -> pd.DataFrame:
-        """The predicted jumps, a row each; no rows where theory predicts curves alone."""
-        return self.to_dataframe()
+        """The predicted jumps, one row each; no rows if the theory predicts curves only."""
+        return pd.DataFrame() if self.staircase is None else _table_of(self.staircase)
 
     @property
     def curve(self) -> pd.Series | None:
-        """The predicted loss over time at this scale; None where the theory has jumps alone."""
-        return self.record["loss"].to_series() if "loss" in self.record and "time" in self.record["loss"].dims else None
+        """The predicted loss over time at this scale; None if the theory predicts jumps only."""
+        return self.record["loss"].to_series() if "loss" in self.record else None
+
+    def __repr__(self) -> str:
+        if self.staircase is None:
+            return super().__repr__()
+        times = ", ".join(f"{time:.4g}" for time in self.staircase.times[:_SHOWN])
+        more = ", …" if len(self.staircase.times) > _SHOWN else ""
+        return (
+            f"<Prediction {self.title}\n  theory: {self.theory}\n"
+            f"  {len(self.staircase.times)} jumps at t = {times}{more}>"
+        )
 
 
 class Observation(_OneSided):
@@ -218,9 +236,14 @@ class Comparison(Result):
         return f"<{type(self).__name__} {self.title}: {self.verdict.outcome}. {self.verdict.sentence}>"
 
 
+def _table_of(staircase: StaircaseView) -> pd.DataFrame:
+    rows = pd.json_normalize([dataclasses.asdict(each) for each in staircase.rows], sep="_")
+    return rows.set_index("number").rename_axis("jump").dropna(axis=1, how="all")
+
+
 def _described(record: xr.Dataset) -> dict[str, Any]:
     """What a result says besides its record, as far as the record says so."""
     named = record.attrs
-    title = f"{named.get('task', 'task')}, {named.get('network', 'network')} network"
+    parts = [named.get("task", ""), f"{named['network']} network" if "network" in named else ""]
     provenance = Provenance.now(version=str(named.get("version", "")))
-    return {"title": title, "reference": named.get("reference", ""), "provenance": provenance}
+    return {"title": ", ".join(filter(None, parts)), "reference": named.get("reference", ""), "provenance": provenance}
