@@ -8,7 +8,7 @@ import pytest
 from dynascope import compare, observe, predict
 from dynascope.errors import InputError
 from dynascope.networks import DiagonalLinear, TwoLayer
-from dynascope.results import Prediction, describe, make_record, to_tree
+from dynascope.results import Observation, Prediction, describe, make_record, to_tree
 from dynascope.tasks import Task, digits, regression
 
 # At this scale every plateau is long, so that nothing excuses a wrong prediction.
@@ -52,7 +52,7 @@ def agreement(tree):
 
 
 def test_a_prediction_is_a_record(unchecked_types):
-    with pytest.raises(InputError, match="after what was observed") as caught:
+    with pytest.raises(InputError, match="then what predict returns") as caught:
         compare(make_record({"loss": (["time"], [1.0])}, {"time": [0.0]}), [1.0, 0.5], learning_rate=0.1, loss="mse")
     assert caught.value.argument == "predicted"
 
@@ -167,8 +167,20 @@ def test_wrong_slopes_disagree(pair):
     assert "slope" in disagreeing(compare(observed, wrong, at_other_scale=other))
 
 
-def test_other_network_disagrees(linear, diagonal):
-    assert disagreeing(compare(linear[0], diagonal[2]))
+def test_a_run_on_other_data_or_from_another_scale_is_rejected(linear, diagonal):
+    for run, remedy in ((linear[0], "same task"), (diagonal[1], "same scale")):
+        with pytest.raises(InputError, match=remedy) as caught:
+            compare(run, diagonal[2])
+        assert caught.value.argument == "observed"
+
+
+def test_sides_in_the_wrong_order_are_rejected(linear, unchecked_types):
+    observed, _, predicted = linear
+    run, theory = Observation.of(observed), Prediction.of(predicted)
+    for sides, argument in (((theory, theory), "observed"), ((run, run), "predicted"), ((None, theory), "observed")):
+        with pytest.raises(InputError, match="then what predict returns") as caught:
+            compare(*sides)
+        assert caught.value.argument == argument
 
 
 def test_slow_jumps_are_left_out_of_the_judgement(pair):

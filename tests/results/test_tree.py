@@ -34,7 +34,7 @@ def compared() -> Comparison:
         compare(RUN, THEORY), title="A title", parameters={"width": Parameter(3, "Neurons.", "three")}
     )
     quantities = {**found.quantities, "lost": Quantity(math.inf, 0.1, "why"), "open": Quantity(math.nan, 0.1)}
-    charts = (Chart("loss", residual=True, members={"seed": (0, 1)}),)
+    charts = (Chart("loss", residual=True, symbols={"seed": "s"}),)
     return dataclasses.replace(found, quantities=quantities, claims={"A": "undecided"}, charts=charts)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require
+from dynascope.arguments import require, require_number
 from dynascope.comparison.claim import claim_outcomes, further_outcomes
 from dynascope.comparison.coverage import share_of_fall
 from dynascope.comparison.curves import compare_curves
@@ -119,15 +120,19 @@ def compare(
         >>> compare(run, theory, tolerance={"loss": 0.02, "loss_maximum": 0.02}).verdict.outcome
         'agree'
     """
-    theory, other = _record_of(predicted), _record_of(at_other_scale)
-    require(
-        isinstance(theory, xr.Dataset),
-        f"predicted is a {type(predicted).__name__}",
-        argument="predicted",
-        value=type(predicted).__name__,
-        remedy="give what predict returns, after what was observed",
-    )
-    run = _record_of(observed)
+    theory, other = _record_of(predicted, Prediction), _record_of(at_other_scale, Observation)
+    run = _record_of(observed, Observation)
+    for name, side, valid in (
+        ("observed", observed, run is not None and not isinstance(run, Result)),
+        ("predicted", predicted, isinstance(theory, xr.Dataset)),
+    ):
+        require(
+            valid,
+            f"{name} is a {type(side).__name__}",
+            argument=name,
+            value=type(side).__name__,
+            remedy="give what observe returns, or the losses of your training, and then what predict returns",
+        )
     if isinstance(run, xr.Dataset):
         _require_no_curve(learning_rate=learning_rate, momentum=momentum or None, loss=loss, steps=steps)
     else:
@@ -148,6 +153,7 @@ def compare(
             remedy="compare each with its own prediction",
         )
         other = _along_time(validate_record(other))
+    _require_same_run(run, theory)
     dimensions = (along,) if isinstance(along, str) else tuple(along)
     compared = _compare_records(run, theory, other, along=dimensions, tolerance=tolerance, checks=checks, claims=claims)
     return leave_undecided(compared, doubt) if doubt else compared
@@ -165,6 +171,8 @@ def _compare_records(
 ) -> Comparison:
     """Compare two records along the same axes; `other` is the run from another scale."""
     chosen, checks, from_user = dict(tolerance or {}), set(checks), is_user_curve(observed)
+    for name, limit in chosen.items():
+        require_number(f"tolerance[{name!r}]", limit, least=0)
     estimated: dict[str, float] = {}
     if is_staircase(predicted):
         times = _judged(names.JUMP_TIME, 0.0, predicted, chosen)
@@ -229,8 +237,31 @@ def _compare_records(
     )
 
 
-def _record_of(side: Any) -> Any:
-    return side.record if isinstance(side, Prediction | Observation) else side
+def _record_of(side: Any, kind: type[Prediction | Observation]) -> Any:
+    return side.record if isinstance(side, kind) else side
+
+
+def _require_same_run(observed: xr.Dataset, predicted: xr.Dataset) -> None:
+    """Reject a run on other data, or from another scale than the prediction is for, as far as both are known."""
+    hashes = [record.attrs.get("data_hash") for record in (observed, predicted)]
+    require(
+        None in hashes or hashes[0] == hashes[1],
+        "the data of the run are not those of the prediction",
+        argument="observed",
+        value=hashes[0],
+        remedy="observe and predict the same task",
+    )
+    if not is_staircase(predicted) or "scale" not in observed.attrs or "scale" not in predicted.attrs:
+        return
+    run, theory = float(observed.attrs["scale"]), float(predicted.attrs["scale"])
+    require(
+        # A network that starts from its own weights has scale 1 in the run, and its measured scale in the prediction.
+        run == 1 or math.isclose(run, theory, rel_tol=1e-6),
+        f"the run started from scale {run:g}, and the prediction is for scale {theory:g}",
+        argument="observed",
+        value=run,
+        remedy="observe and predict from the same scale",
+    )
 
 
 def _along_time(record: xr.Dataset) -> xr.Dataset:

@@ -161,6 +161,16 @@ def _steps(steps: StaircaseView, end: float) -> tuple[np.ndarray, np.ndarray]:
 def _variables(view: Result, chart: Chart) -> Found:
     for name in (*(chart.interval or ()), *filter(None, [chart.error])):
         _sides_with(view, name)
+    drawn = [record[name] for name in chart.variables for record in _sides_with(view, name).values()]
+    dimensions = {str(each) for values in drawn for each in values.dims}
+    unknown = sorted({*chart.members, *chart.places} - dimensions)
+    require(
+        not unknown,
+        f"a figure chooses members of {', '.join(unknown)}, and {', '.join(chart.variables)} has no such dimension",
+        argument="members",
+        value=unknown,
+        remedy=f"choose from {', '.join(sorted(dimensions))}",
+    )
     lines: list[Line] = []
     words = []
     for place, name in enumerate(chart.variables):

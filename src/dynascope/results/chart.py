@@ -77,6 +77,8 @@ class Chart:
     def __post_init__(self):
         names = (self.variables,) if isinstance(self.variables, str) else tuple(self.variables)
         object.__setattr__(self, "variables", names)
+        members = {name: (labels,) if isinstance(labels, str) else labels for name, labels in self.members.items()}
+        object.__setattr__(self, "members", members)
         bounds = (self.interval is not None) + (self.error is not None)
         for valid, problem, argument, remedy in (
             (names, "there is no variable", "variables", "name what is to be drawn"),

@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 import zarr
 
-from dynascope.arguments import require, require_unpacked
+from dynascope.arguments import require, require_number, require_unpacked
 from dynascope.errors import InputError
 from dynascope.results.format_version import VERSION_ATTRIBUTE, require_format_version
 from dynascope.results.growing_layout import (
@@ -129,15 +129,18 @@ class GrowingRecord:
             InputError: The path exists, its parent does not, or a variable has another type, a dimension without
                 labels, or no growing variable is there.
         """
+        require_number("seconds", seconds, least=0)
         target = Path(path)
-        parent_exists = target.parent.is_dir()
-        require(
-            parent_exists and not os.path.lexists(target),
-            f"{str(target)!r} exists" if parent_exists else f"the folder {str(target.parent)!r} does not exist",
-            argument="path",
-            value=str(target),
-            remedy="choose another path, or continue a record with GrowingRecord.open",
-        )
+        for valid, problem, remedy in (
+            (target.suffix != ".zip", "is the name of a file", "name the folder ….zarr"),
+            (target.parent.is_dir(), "lies in a folder that does not exist", "make that folder first"),
+            (
+                not os.path.lexists(target),
+                "exists",
+                "choose another path, or continue the record with GrowingRecord.open",
+            ),
+        ):
+            require(valid, f"{str(target)!r} {problem}", argument="path", value=str(target), remedy=remedy)
         make_folder(target, variables, axis, coords or {}, attrs or {}, names, chunks or {})
         return cls(target, seconds=seconds)
 
@@ -152,6 +155,7 @@ class GrowingRecord:
         Raises:
             InputError: The path is missing, is not a running record, is damaged, or has another format version.
         """
+        require_number("seconds", seconds, least=0)
         try:
             return cls(Path(path), seconds=seconds)
         except InputError:
@@ -263,6 +267,9 @@ class GrowingRecord:
     def close(self) -> None:
         """Write the rows that are still in memory."""
         self.flush()
+
+    def __repr__(self) -> str:
+        return f"<GrowingRecord {str(self.path)!r}: {self.written} rows along {self.axis!r} on disk>"
 
     def __enter__(self) -> GrowingRecord:
         return self

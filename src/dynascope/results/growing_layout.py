@@ -13,7 +13,7 @@ import xarray as xr
 import zarr
 
 from dynascope import __version__
-from dynascope.arguments import require
+from dynascope.arguments import require, shown
 from dynascope.errors import InputError
 from dynascope.results.format_version import FORMAT_VERSION, VERSION_ATTRIBUTE
 from dynascope.results.names import Names, name_all
@@ -53,7 +53,16 @@ def make_folder(
     Raises:
         InputError: The arguments do not fit together.
     """
+    variables = {name: _declared(name, each) for name, each in variables.items()}
     template = _template(variables, axis, coords, attrs, names)
+    unknown = sorted({*chunks} - ({*map(str, template.sizes)} - {axis}))
+    require(
+        not unknown,
+        f"chunks names {', '.join(unknown)}",
+        argument="chunks",
+        value=unknown,
+        remedy=f"name dimensions other than {axis!r}, whose chunks are chosen for speed",
+    )
     partial = target.with_name(f".{target.stem}.partial-{secrets.token_hex(4)}{target.suffix}")
     template.drop_vars(list(variables)).to_zarr(partial, zarr_format=ZARR_FORMAT, consolidated=False)
     group = zarr.open_group(partial, mode="r+", zarr_format=ZARR_FORMAT, use_consolidated=False)
@@ -74,6 +83,21 @@ def make_folder(
     count[()] = 0
     zarr.consolidate_metadata(partial, zarr_format=ZARR_FORMAT)
     os.rename(partial, target)
+
+
+def _declared(name: str, declared: Any) -> tuple[tuple[str, ...], np.dtype]:
+    """The dimensions and the type of a variable."""
+    try:
+        dimensions, kind = declared
+        dtype = np.dtype(kind)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"the variable {name!r} is declared as {shown(declared)}",
+            argument="variables",
+            value=name,
+            remedy="give a pair of its dimensions and its type, such as (['step'], float)",
+        ) from None
+    return (dimensions,) if isinstance(dimensions, str) else tuple(dimensions), dtype
 
 
 def power_of_two(limit: float) -> int:
@@ -194,13 +218,12 @@ def _template(
         remedy="name the dimension along which variables grow; its labels are a variable",
     )
     empty = {}
-    for name, (dimensions, kind) in variables.items():
-        dtype = np.dtype(kind)
+    for name, (dimensions, dtype) in variables.items():
         require(
             dtype.kind in "fiubU" and dtype.itemsize > 0,
             f"the type of {name!r} is {dtype}",
             argument="variables",
-            value=str(kind),
+            value=str(dtype),
             remedy="use real numbers, truth values, or text of a given length such as 'U20'",
         )
         empty[name] = (list(dimensions), np.empty([sizes[each] for each in dimensions], dtype))

@@ -83,6 +83,14 @@ class Result:
     checks: Mapping[str, Quantity] = dataclasses.field(default_factory=dict)
     claims: Mapping[str, Outcome] = dataclasses.field(default_factory=dict)
 
+    def __post_init__(self):
+        charts = (self.charts,) if isinstance(self.charts, Chart) else tuple(self.charts)
+        parameters = {
+            name: each if isinstance(each, Parameter) else Parameter(each) for name, each in self.parameters.items()
+        }
+        object.__setattr__(self, "charts", charts)
+        object.__setattr__(self, "parameters", parameters)
+
     @property
     def sides(self) -> dict[str, xr.Dataset]:
         """The records that are there, by name: what was observed before what was predicted."""
@@ -208,10 +216,7 @@ class Prediction(_OneSided):
             return super().__repr__()
         times = ", ".join(f"{time:.4g}" for time in self.staircase.times[:_SHOWN])
         more = ", …" if len(self.staircase.times) > _SHOWN else ""
-        return (
-            f"<Prediction {self.title}\n  theory: {self.theory}\n"
-            f"  {len(self.staircase.times)} jumps at t = {times}{more}>"
-        )
+        return f"<Prediction {self.title}\n  theory: {self.theory}\n  jumps at t = {times or '–'}{more}>"
 
 
 class Observation(_OneSided):
