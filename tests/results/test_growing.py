@@ -225,11 +225,21 @@ def test_what_is_no_region_is_refused_and_leaves_nothing(path, values, places, r
         ({"loss": (["step"], object)}, "the type of 'loss' is object"),
         ({"loss": (["step"], str)}, "the type of 'loss' is <U0"),
         ({"loss": (["step", "step"], float)}, "has a dimension twice"),
+        ({"loss": float}, "'loss' is declared as"),
+        ({"loss": (["step"], "floaty")}, "'loss' is declared as"),
     ],
 )
 def test_variables_that_cannot_grow_are_refused_before_anything_is_made(tmp_path, variables, reason):
     with pytest.raises(InputError, match=reason):
         GrowingRecord.create(tmp_path / "a.zarr", variables, axis="step", coords=CELLS)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("options", [{"seconds": -1.0}, {"chunks": {"step": 4}}, {"chunks": {"cells": 1}}])
+def test_options_that_a_record_cannot_keep_are_named(tmp_path, options):
+    with pytest.raises(InputError) as caught:
+        GrowingRecord.create(tmp_path / "a.zarr", STEPS, axis="step", coords=MODES, **options)
+    assert caught.value.argument in options
     assert os.listdir(tmp_path) == []
 
 

@@ -271,7 +271,7 @@ def _along_time(record: xr.Dataset) -> xr.Dataset:
 
 
 _DEFAULTS = {
-    names.INITIAL_LOSS: (0.02, "a small network begins at the loss of zero, for the stated convention"),
+    names.INITIAL_LOSS: (0.02, "a small network starts at the loss of the zero function"),
     names.JUMP_TIME: (0.12, "times of neighbouring jumps shift each other by about a tenth at usual scales"),
     names.LEVEL: (0.02, "a plateau is left before it is quite reached"),
     names.MISSING_JUMPS: (0.0, "every predicted jump must be seen"),

@@ -13,7 +13,7 @@ from dynascope.results.steps_seen import crossing_times, resting_levels, seen_st
 
 __all__ = ["ESTIMATED", "between_points", "compare_curve", "compare_staircases", "curve_tells"]
 
-ESTIMATED = "what the limit of a vanishing scale is off at this one, by the curve at this scale, and a quarter more"
+ESTIMATED = "1.25 times the distance between the limit of small scales and the predicted loss curve at this scale"
 # Two jumps this many e-folds of growth apart leave a visible pause in the descent between them.
 _SEPARATE_E_FOLDS = 8.0
 _PAUSE, _SURE_PAUSE = 2.0, 4.0  # how many times slower the descent becomes there, in a run and in a curve that is sure

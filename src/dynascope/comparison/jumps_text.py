@@ -24,20 +24,15 @@ def jumps_sentence(staircase: StaircaseView) -> str:
     rows = [row for row in staircase.shown if math.isfinite(row.time)]
     if not every:
         return ""
-    predicted = (
-        "One jump was predicted" if len(every) == 1 else f"{counted(len(every)).capitalize()} jumps were predicted"
-    )
-    if len(rows) < len(every):
-        least = f"{number(100 * staircase.smallest, 2)} % of the loss"
-        kept = f"{counted(len(rows))} of them explain" if len(rows) > 1 else f"{counted(len(rows))} of them explains"
-        predicted += f"; {kept.replace('no of', 'none of')} more than {least} each"
-    told, scored = _seen(rows, predicted)
+    predicted = "One jump was" if len(every) == 1 else f"{counted(len(every)).capitalize()} jumps were"
+    least = f"{number(100 * staircase.smallest, 2)} % of the loss" if len(rows) < len(every) else ""
+    text, scored = _seen(rows, f"{predicted} predicted", least)
     errors = [
         row.seen.time_error
         for row in rows
         if row.seen is not None and row.status == names.JUDGED and math.isfinite(row.seen.time_error)
     ]
-    return f"{told}{_within(errors, scored)}."
+    return f"{text}{_within(errors, scored)}."
 
 
 def miscounted_jumps(missing_jumps: int = 0, extra_jumps: int = 0) -> str:
@@ -59,18 +54,31 @@ def miscounted_jumps(missing_jumps: int = 0, extra_jumps: int = 0) -> str:
     return " ".join(told)
 
 
-def _seen(rows: Sequence[Jump], predicted: str) -> tuple[str, int]:
-    """The count of jumps that were judged, or seen where all were judged."""
+def _seen(rows: Sequence[Jump], predicted: str, least: str) -> tuple[str, int]:
+    """The count of jumps that were seen, or that could be judged where some could not.
+
+    Args:
+        rows: The jumps that are shown.
+        predicted: How many were predicted.
+        least: The share of the loss that each jump in `rows` exceeds; empty if all jumps are shown.
+    """
     kinds = [row.status for row in rows]
     judged, left = kinds.count(names.JUDGED), len(kinds) - kinds.count(names.JUDGED)
     if not rows:
-        return predicted, 0
+        return f"{predicted}, and none explains more than {least}", 0
+    number_of = counted(len(rows))
+    explain = f"explains more than {least}" if len(rows) == 1 else f"explain more than {least} each"
+    those = f"{predicted}. Of the {number_of} that {explain}," if least else f"{predicted} and"
     if left:
-        return f"{predicted} and {counted(judged).replace('no', 'none')} could be judged{_left_out(kinds)}", judged
+        return f"{those} {counted(judged).replace('no', 'none')} could be judged{_left_out(kinds)}", judged
     seen = sum(row.seen is not None and math.isfinite(row.seen.time) for row in rows)
     if len(rows) == 1:
-        return f"{predicted}, and it was {'seen' if seen else 'not seen'}", seen
-    return f"{predicted} and {counted(seen).replace('no', 'none')} {'was' if seen < 2 else 'were'} seen", seen
+        found = "seen" if seen else "not seen"
+        one = f"{predicted}. The one that explains more than {least} was" if least else f"{predicted}, and it was"
+        return f"{one} {found}", seen
+    if least and seen == len(rows):
+        return f"{predicted}. The {number_of} that explain more than {least} each were seen", seen
+    return f"{those} {counted(seen).replace('no', 'none')} {'was' if seen < 2 else 'were'} seen", seen
 
 
 def _within(errors: Sequence[float], scored: int) -> str:

@@ -27,7 +27,7 @@ __all__ = [
 _OF_A_START = {
     "scale": "Factor on the usual initial weights.",
     INITIAL_LOSS: "Loss of an output of zero, with which a small network begins.",
-    "degree": "A neuron with weights twice as large answers with two to this power.",
+    "degree": "Degree of homogeneity: scaling the weights of a neuron by c scales its output by c to this power.",
 }
 
 
@@ -149,7 +149,7 @@ def _training(attributes: Mapping[Any, Any]) -> str:
     if attributes.get("solver"):
         parts.append(f"{attributes['solver']} solver")
     if attributes.get("variables") not in (None, "", "weights"):
-        parts.append(f"followed in {attributes['variables']} in place of weights")
+        parts.append(f"integrated in {attributes['variables']} instead of weights")
     return ", ".join(parts)
 
 

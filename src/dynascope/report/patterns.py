@@ -72,7 +72,8 @@ def patterns(view: Result) -> Patterns | None:
     if found is None:
         return None
     caption = [f"{_TITLES[found.name]}. Red is positive, blue negative."]
-    caption.append("All have one scale." if found.image_shape is None else "Each picture has a scale of its own.")
+    images = found.image_shape is not None
+    caption.append("Each picture has its own colour scale." if images else "All rows share one colour scale.")
     jumps, numbers = found.jumps[:MOST_PICTURES], np.nan_to_num(found.values[:MOST_PICTURES])
     if len(found.jumps) > MOST_PICTURES:
         caption.append(f"The first {MOST_PICTURES} of {len(found.jumps)} are shown.")

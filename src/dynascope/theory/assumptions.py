@@ -71,7 +71,7 @@ ENOUGH_SAMPLES = Assumption(
     "share of the inputs beyond the number of samples",
     limit=0,
     almost=0,
-    growth="it is another case",
+    growth="the theory does not apply",
     remedy="whiten the inputs on what the samples span, which takes fewer coordinates: task.whitened()",
 )
 WHITE_INPUTS = Assumption(
@@ -107,7 +107,7 @@ ORTHOGONAL_SAMPLES = Assumption(
     "largest cosine of the angle between two samples, without its sign",
     limit=1e-9,
     almost=1e-9,
-    growth="it is another case",
+    growth="the theory does not apply",
     remedy="use alternating gradient flow, which takes any samples",
 )
 ONE_OUTPUT = Assumption(
@@ -116,7 +116,7 @@ ONE_OUTPUT = Assumption(
     "number of outputs beyond the first",
     limit=0,
     almost=0,
-    growth="it is another case",
+    growth="the theory does not apply",
     remedy="keep one target: task.only(name)",
 )
 SMALL_START = Assumption(
@@ -152,7 +152,7 @@ EQUAL_WEIGHTS = Assumption(
     "range of the weights of the start over the largest",
     limit=1e-8,
     almost=1e-8,
-    growth="it is another case",
+    growth="the theory does not apply",
     remedy="start as the network is initialised",
 )
 LARGE_OUTPUT_WEIGHTS = Assumption(
@@ -171,7 +171,7 @@ EQUAL_WIDTHS = Assumption(
     "range of the widths of the layers over the largest",
     limit=0,
     almost=0,
-    growth="it is another case",
+    growth="the theory does not apply",
     remedy="give all layers as many neurons as there are inputs and outputs",
 )
 ENOUGH_NEURONS = Assumption(
@@ -191,7 +191,7 @@ SEPARATED_TIMES = Assumption(
     "weights of scale s: 0 where the later one still sleeps, 1 where they coincide",
     limit=0.5,
     almost=float("inf"),
-    growth="times are off by up to an eighth of that share of them, and two jumps look like one",
+    growth="neighbouring jumps shift each other in time by up to an eighth of this ratio and can merge",
     remedy="start from smaller weights, from which times lie further apart, or read the curve at this scale",
 )
 LAZY_TRAINING = Assumption(
