@@ -225,7 +225,6 @@ def test_what_is_no_region_is_refused_and_leaves_nothing(path, values, places, r
         ({"loss": (["step"], object)}, "the type of 'loss' is object"),
         ({"loss": (["step"], str)}, "the type of 'loss' is <U0"),
         ({"loss": (["step", "step"], float)}, "has a dimension twice"),
-        ({"loss": float}, "'loss' is declared as"),
         ({"loss": (["step"], "floaty")}, "'loss' is declared as"),
     ],
 )
