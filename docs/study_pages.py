@@ -99,7 +99,8 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
         _prose(inspect.getdoc(study) or ""),
         f"## What it means\n\n{meaning}" if meaning else "",
         "## What its page shows\n\n" + "\n".join(figures) if figures else "",
-        "## Fields\n\nEach is an option of the command, a list as in `--name 1 2 3`, and an argument in Python.",
+        "## Fields\n\nEach field is an option of the command, a list as in `--name 1 2 3`, and an argument in Python:\n"
+        f'`find_study("{entry.name}")(name=value)`.',
         _table(("field", "default", "what it is"), list(_fields(usual))),
         "## When theory and experiment agree",
         _tolerances(study),
@@ -112,7 +113,8 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
 
 def _commands(usual: Study) -> Iterator[str]:
     yield f"    dynascope run {usual.name}"
-    yield f"It takes {_duration(usual.minutes)} on two cores, prints the verdict and leaves a page and a record."
+    yield f"It takes {_duration(usual.minutes)} on two cores, prints the verdict and writes a page and a record. In Python:"
+    yield f'```python\nfrom dynascope.studies import find_study\n\nresult = find_study("{usual.name}")().run()\n```'
     if usual.tiny and usual.minutes >= 0.5:
         command = type(usual)(**usual.tiny).command
         options = re.sub(" (?!--)", NO_BREAK, command)
