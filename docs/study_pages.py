@@ -113,7 +113,8 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
 
 def _commands(usual: Study) -> Iterator[str]:
     yield f"    dynascope run {usual.name}"
-    yield f"It takes {_duration(usual.minutes)} on two cores, prints the verdict and writes a page and a record. In Python:"
+    duration = _duration(usual.minutes)
+    yield f"It takes {duration} on two cores, prints the verdict and writes a page and a record. In Python:"
     yield f'```python\nfrom dynascope.studies import find_study\n\nresult = find_study("{usual.name}")().run()\n```'
     if usual.tiny and usual.minutes >= 0.5:
         command = type(usual)(**usual.tiny).command
