@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,13 @@ def compare(
             value=type(side).__name__,
             remedy="give what observe returns, or the losses of your training, and then what predict returns",
         )
+    require(
+        not (isinstance(run, str | PathLike) and str(run).endswith(".zip")),
+        f"observed is the path of a saved result, {str(run)!r}",
+        argument="observed",
+        value=str(run),
+        remedy="read it by results.load first",
+    )
     if isinstance(run, xr.Dataset):
         _require_no_curve(learning_rate=learning_rate, momentum=momentum or None, loss=loss, steps=steps)
     else:

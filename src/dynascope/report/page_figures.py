@@ -73,6 +73,7 @@ def _figure(view: Result, drawing: Drawing, room: int) -> PageFigure:
     lighter = thinned(drawing, room)
     title, main = _title(view, drawing), drawing.panels[0]
     caption = drawing.chart.caption or (seen_in_a_staircase(view) if drawing.chart.staircase else f"{title}.")
+    caption = caption if caption.endswith((".", "?", "!")) else f"{caption}."
     styles = {line.side: _STYLES[line.style] for line in main.lines}
     scale = styles.pop(AT_SCALE, "")
     if len(styles) == 2:
