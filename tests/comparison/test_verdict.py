@@ -136,7 +136,7 @@ def test_only_the_jumps_of_the_table_are_spoken_of():
     view = staircase([1.0, 2.0, 3.0, 4.0], [1 / 1.04, 2 / 1.5, 3.0, 4 / 1.03])
     record = view.record.assign(loss_before=("jump", levels[:-1]), loss_after=("jump", levels[1:]))
     told = numbers(verdict_sentence([GOOD], StaircaseView(record, view.residual)))
-    assert told == ["four", "two", "0.1", "two", "4"]
+    assert told == ["four", "two", "0.1", "4"]
 
 
 @pytest.mark.parametrize(("share", "qualified"), [(0.4, True), (0.5, False), (None, False)])
