@@ -97,7 +97,7 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
         *_commands(usual),
         "## What is done",
         _prose(inspect.getdoc(study) or ""),
-        f"## What it means\n\n{meaning}" if meaning else "",
+        f"## What it means\n\n{meaning} (Numbers of a run at the default fields.)" if meaning else "",
         "## What its page shows\n\n" + "\n".join(figures) if figures else "",
         "## Fields\n\nEach field is an option of the command, a list as in `--name 1 2 3`, and an argument in Python:\n"
         f'`find_study("{entry.name}")(name=value)`.',
