@@ -22,7 +22,7 @@ from dynascope.flows.deadline import is_limited
 from dynascope.flows.ensemble import Ensemble, gather
 from dynascope.flows.objective import Objective, Statistics, check_statistics
 from dynascope.flows.pieces import in_pieces
-from dynascope.flows.recorded import recorded_times
+from dynascope.flows.save_times import recorded_times
 from dynascope.flows.solvers.path_error import PathErrorController
 from dynascope.flows.solvers.runge_kutta_legendre import RungeKuttaLegendre
 from dynascope.protocols import Learnable, Network, SumOfNeurons

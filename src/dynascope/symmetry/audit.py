@@ -14,7 +14,7 @@ from dynascope.arguments import require, require_finite_values, shown
 from dynascope.symmetry.break_causes import causes_of
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.evidence import Cause, Evidence
-from dynascope.symmetry.tracked import require_symmetries
+from dynascope.symmetry.symmetry_arguments import require_symmetries
 
 __all__ = ["Audit", "Finding", "audit"]
 

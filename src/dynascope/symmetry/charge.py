@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dynascope.arguments import is_traced, require, require_finite_values, shown
-from dynascope.symmetry.in_turn import in_turn
+from dynascope.symmetry.map_symmetries import in_turn
 from dynascope.symmetry.parameters import arrays_by_path
 from dynascope.symmetry.unit_products import (
     axes_of_labels,

@@ -8,7 +8,7 @@ import numpy as np
 
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.step_rules import StepRule, step_rule
-from dynascope.symmetry.tracked import parameter_paths
+from dynascope.symmetry.symmetry_arguments import parameter_paths
 
 __all__ = ["Cause", "Evidence"]
 

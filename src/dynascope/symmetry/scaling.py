@@ -16,7 +16,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from dynascope.symmetry.exponents import Exponents
 from dynascope.symmetry.homogeneity import Degree, Origin, agreeing, even_along, invariant, require_invariant, viewed
-from dynascope.symmetry.loops import LONGEST, body_of, folded, scanned
+from dynascope.symmetry.program_loops import LONGEST, body_of, folded, scanned
 from dynascope.symmetry.scaling_rules import Rules
 from dynascope.symmetry.views import shape_of, view_of
 

@@ -23,7 +23,7 @@ from dynascope.symmetry.homogeneity import (
     require_invariant,
     viewed,
 )
-from dynascope.symmetry.loops import sliced
+from dynascope.symmetry.program_loops import sliced
 from dynascope.symmetry.views import VIEWS, shape_of, view_of
 
 __all__ = ["Rules"]

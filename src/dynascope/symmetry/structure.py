@@ -18,9 +18,9 @@ from dynascope.arguments import require_seed
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.families import families
 from dynascope.symmetry.independence import independent_charges
-from dynascope.symmetry.loops import bodies
 from dynascope.symmetry.mixing import mixing_units
 from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
+from dynascope.symmetry.program_loops import bodies
 from dynascope.symmetry.scaling import exact_and_relaxed
 from dynascope.symmetry.symmetry_defects import defects, holds_far
 from dynascope.symmetry.translations import is_used, translations

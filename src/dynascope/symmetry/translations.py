@@ -11,7 +11,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from dynascope.symmetry.charge import Charge, Part
-from dynascope.symmetry.loops import LONGEST, bodies, body_of, folded, scanned, sliced
+from dynascope.symmetry.program_loops import LONGEST, bodies, body_of, folded, scanned, sliced
 from dynascope.symmetry.shift_rules import KeptError, ShiftRules, Value, entering
 from dynascope.symmetry.shift_views import Evenness, Pieces
 from dynascope.symmetry.views import reshape_groups, shape_of

@@ -12,7 +12,7 @@ import numpy as np
 
 from dynascope.arguments import calling, given, require, require_choice, require_count, require_function
 from dynascope.errors import InputError
-from dynascope.flows.recorded import recorded_steps
+from dynascope.flows.save_times import recorded_steps
 from dynascope.tasks.labelled import Labelled
 from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task

@@ -15,7 +15,7 @@ from jax import Array
 from dynascope.symmetry import Charge
 from dynascope.symmetry.parameters import arrays_by_path
 from dynascope.symmetry.step_rules import DEPARTURES, RULES
-from dynascope.symmetry.tracked import parameter_paths
+from dynascope.symmetry.symmetry_arguments import parameter_paths
 from dynascope.theory.symmetry.rounding import SUMMED
 from dynascope.training.charge_declaration import Declaration, implied_gradient, intended_step, momentum_buffer
 from dynascope.training.statistics import Latest, Recursion, Step, StepStatistic

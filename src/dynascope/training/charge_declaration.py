@@ -18,7 +18,7 @@ from dynascope.arguments import require, require_number, shown
 from dynascope.errors import InputError
 from dynascope.symmetry import Charge
 from dynascope.symmetry.step_rules import Rule
-from dynascope.symmetry.tracked import parameter_paths
+from dynascope.symmetry.symmetry_arguments import parameter_paths
 from dynascope.training.statistics import Step
 
 __all__ = ["Declaration", "implied_gradient", "intended_step", "momentum_buffer"]

@@ -13,9 +13,9 @@ from jax import Array
 
 from dynascope.arguments import require_choice, require_integer
 from dynascope.symmetry import Charge, charges
-from dynascope.symmetry.in_turn import in_turn
+from dynascope.symmetry.map_symmetries import in_turn
 from dynascope.symmetry.step_rules import RULES, Rule
-from dynascope.symmetry.tracked import require_symmetries
+from dynascope.symmetry.symmetry_arguments import require_symmetries
 from dynascope.theory.symmetry.rounding import DEVIATIONS, SUMMED
 from dynascope.training.charge_causes import cause_statistics
 from dynascope.training.charge_declaration import Declaration, momentum_buffer

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from dynascope.arguments import require
-from dynascope.flows.recorded import recorded_steps
+from dynascope.flows.save_times import recorded_steps
 
 __all__ = [
     "Largest",

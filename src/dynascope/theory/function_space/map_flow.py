@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_times
 from dynascope.compilation import AnyArray, without_callbacks
-from dynascope.theory.steps import MOST_STEPS, step_control
+from dynascope.theory.integration_steps import MOST_STEPS, step_control
 
 __all__ = ["MapPath", "Samples", "finished", "integrate", "rank"]
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dynascope.compilation import without_callbacks
-from dynascope.theory.steps import MOST_STEPS, step_control
+from dynascope.theory.integration_steps import MOST_STEPS, step_control
 
 __all__ = ["Chart", "chart_at", "integrate", "of_each", "parts", "polar"]
 

@@ -30,8 +30,8 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
+from dynascope.theory.integration_steps import MOST_STEPS
 from dynascope.theory.neuron.coordinates import chart_at, integrate, of_each, parts, polar
-from dynascope.theory.steps import MOST_STEPS
 
 __all__ = ["FunctionSpacePath", "MapStart", "function_space_flow", "preconditioner", "preconditioner_of", "samples"]
 

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.theory.domain import covers
-from dynascope.theory.symmetry.recorded import initial_charge, recorded_series, require_steps
+from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
 
 __all__ = ["Drift", "charge_drift"]
 

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from dynascope.arguments import require, require_array
 from dynascope.symmetry.step_rules import Rule
 from dynascope.theory.domain import covers
-from dynascope.theory.symmetry.recorded import per_step, recorded_series, require_optimizer, require_steps
 from dynascope.theory.symmetry.schedules import follow, nesterov_series
+from dynascope.theory.symmetry.step_series import per_step, recorded_series, require_optimizer, require_steps
 from dynascope.theory.symmetry.translation import hyperparameters
 
 __all__ = ["grouped_charge"]

@@ -10,7 +10,7 @@ from dynascope.arguments import count_axes, known_times, require, require_array,
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.kernels import damped_kernels
-from dynascope.theory.symmetry.recorded import initial_charge, recorded_series, require_steps
+from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
 
 __all__ = ["charge_integral", "oscillator", "translation_integral"]
 

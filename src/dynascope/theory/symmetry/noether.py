@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from dynascope.arguments import count_axes, require_array, require_hyperparameters
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
-from dynascope.theory.symmetry.recorded import initial_charge, recorded_series, require_steps
+from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
 
 __all__ = ["NoetherMotion", "noether_charge", "noether_charge_rate"]
 

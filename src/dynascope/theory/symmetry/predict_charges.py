@@ -13,8 +13,8 @@ from dynascope.results import make_record
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.drift import charge_drift
 from dynascope.theory.symmetry.groups import grouped_charge
-from dynascope.theory.symmetry.recorded import NEUTRAL, per_step, require_optimizer, require_steps
 from dynascope.theory.symmetry.schedules import scheduled_charge
+from dynascope.theory.symmetry.step_series import NEUTRAL, per_step, require_optimizer, require_steps
 
 __all__ = ["predict_charges"]
 

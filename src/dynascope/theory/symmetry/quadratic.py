@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_between, require_hyperparameters
 from dynascope.theory.domain import covers
-from dynascope.theory.symmetry.recorded import initial_charge, recorded_series, require_steps
+from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
 
 __all__ = ["quadratic_charge", "quadratic_charge_from_gradients"]
 

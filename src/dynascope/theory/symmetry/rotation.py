@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import count_axes, require_array
 from dynascope.theory.domain import covers
-from dynascope.theory.symmetry.recorded import per_step
+from dynascope.theory.symmetry.step_series import per_step
 
 __all__ = ["rotation_charge"]
 

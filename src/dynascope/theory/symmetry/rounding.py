@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_bounds, require_choice, require_hyperparameters, require_integer
 from dynascope.theory.domain import covers
-from dynascope.theory.symmetry.recorded import recorded_series
+from dynascope.theory.symmetry.step_series import recorded_series
 
 __all__ = ["DEVIATIONS", "SUMMED", "RoundingLevel", "rounding_level"]
 

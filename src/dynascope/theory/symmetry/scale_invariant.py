@@ -19,7 +19,7 @@ from dynascope.arguments import (
 )
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
-from dynascope.theory.symmetry.recorded import initial_charge, recorded_series
+from dynascope.theory.symmetry.step_series import initial_charge, recorded_series
 
 __all__ = [
     "ImplicitRMSProp",

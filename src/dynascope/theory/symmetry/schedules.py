@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from dynascope.arguments import require
 from dynascope.symmetry.step_rules import Rule
 from dynascope.theory.domain import covers
-from dynascope.theory.symmetry.recorded import (
+from dynascope.theory.symmetry.step_series import (
     initial_charge,
     per_step,
     recorded_series,

@@ -16,7 +16,7 @@ from dynascope.arguments import (
 )
 from dynascope.symmetry.step_rules import Rule
 from dynascope.theory.domain import covers
-from dynascope.theory.symmetry.recorded import per_step, require_optimizer
+from dynascope.theory.symmetry.step_series import per_step, require_optimizer
 
 __all__ = ["scheduled_translation", "translation_charge"]
 

@@ -15,7 +15,7 @@ from dynascope.arguments import require, require_choice, require_integer, shown
 from dynascope.results import make_record
 from dynascope.symmetry import Charge, charges
 from dynascope.symmetry.step_rules import Rule
-from dynascope.symmetry.tracked import parameter_paths, require_symmetries
+from dynascope.symmetry.symmetry_arguments import parameter_paths, require_symmetries
 from dynascope.torch.modules import plain
 from dynascope.torch.symmetry.followed_law import FollowedLaw
 from dynascope.torch.symmetry.optimizer_settings import OptimizerSettings

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dynascope.theory.steps import MOST_STEPS, step_control
+from dynascope.theory.integration_steps import MOST_STEPS, step_control
 
 DURATION = 3.0
 

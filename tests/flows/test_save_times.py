@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.flows.recorded import recorded_steps, recorded_times
+from dynascope.flows.save_times import recorded_steps, recorded_times
 
 
 def test_a_number_of_times_is_spread_over_the_duration():

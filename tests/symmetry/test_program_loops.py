@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dynascope.symmetry.loops import scanned
+from dynascope.symmetry.program_loops import scanned
 from dynascope.symmetry.scaling import rescalings
 
 
