@@ -22,7 +22,7 @@ from dynascope.cli.commands import main
 from dynascope.comparison import compare
 from dynascope.comparison.verdict import HEADINGS
 from dynascope.errors import DivergenceError, InputError
-from dynascope.results import make_record, store
+from dynascope.results import Prediction, make_record, store
 from dynascope.studies import find_studies, find_study
 from dynascope.tasks import digits
 
@@ -326,8 +326,8 @@ def test_a_prediction_that_disagrees_says_so_by_exit_code_one(monkeypatch, data,
     from dynascope import prediction
 
     def late(*arguments, **options):
-        record = predict(*arguments, **options)
-        return record.assign(jump_time=1.5 * record["jump_time"])
+        record = predict(*arguments, **options).record
+        return Prediction.of(record.assign(jump_time=1.5 * record["jump_time"]))
 
     predict = prediction.predict
     monkeypatch.setattr(prediction, "predict", late)

@@ -99,7 +99,7 @@ def test_the_page_and_the_record_say_it_too(predicted):
     _, out = predicted
     (page,), (record,) = out.glob("*.html"), out.glob("*.zarr.zip")
     text = page.read_text("utf-8")
-    description = store.load(record).setup["description"]
+    description = store.load(record).predicted.attrs["description"]
     assert all(html.escape(sentence).replace("&#x27;", "&#39;") in text for sentence in description)
     assert "--drop sold rooms --raw" in store.load(record).provenance.command
 

@@ -166,7 +166,7 @@ def _variables(view: Result, chart: Chart) -> Found:
     unknown = sorted({*chart.members, *chart.places} - dimensions)
     require(
         not unknown,
-        f"a figure chooses members of {', '.join(unknown)}, and {', '.join(chart.variables)} has no such dimension",
+        f"one of the figures of {', '.join(chart.variables)} selects members of {', '.join(unknown)}, which it lacks",
         argument="members",
         value=unknown,
         remedy=f"choose from {', '.join(sorted(dimensions))}",
@@ -228,7 +228,7 @@ def _sides_with(view: Result, name: str) -> dict[str, xr.Dataset]:
     known = dict.fromkeys(str(each) for record in view.sides.values() for each in record.data_vars)
     require(
         having,
-        f"a figure names {name!r}, which neither side of the tree has",
+        f"one of the figures names {name!r}, which neither side of the tree has",
         argument="variables",
         value=name,
         remedy=f"choose from {', '.join(known)}",
@@ -260,7 +260,7 @@ def _chosen(values: xr.DataArray, chart: Chart) -> xr.DataArray:
         missing = [label for label in labels if label not in known]
         require(
             not missing,
-            f"a figure asks for {dimension} {missing[:1]} of {str(values.name)!r}",
+            f"one of the figures asks for {dimension} {missing[:1]} of {str(values.name)!r}",
             argument="members",
             value=missing[:1],
             remedy=f"choose from {', '.join(map(str, known))}",

@@ -47,7 +47,7 @@ def test_the_median_for_sine_features_agrees_within_a_wider_tolerance():
     agreement = tree.quantities
     assert "plus the error of the theory" in agreement["loss"].reason
     assert 0.3 < agreement["loss"].tolerance < 0.5
-    assert "median" in tree.setup["description"][1]
+    assert "median" in tree.predicted.attrs["description"][1]
 
 
 @pytest.mark.slow
