@@ -167,11 +167,12 @@ def test_wrong_slopes_disagree(pair):
     assert "slope" in disagreeing(compare(observed, wrong, at_other_scale=other))
 
 
-def test_a_run_on_other_data_or_from_another_scale_is_rejected(linear, diagonal):
-    for run, remedy in ((linear[0], "same task"), (diagonal[1], "same scale")):
-        with pytest.raises(InputError, match=remedy) as caught:
-            compare(run, diagonal[2])
-        assert caught.value.argument == "observed"
+def test_a_run_on_other_data_or_from_another_scale_disagrees_with_a_warning(linear, diagonal):
+    for run, word in ((linear[0], "data"), (diagonal[1], "scale")):
+        found = compare(run, diagonal[2])
+        assert disagreeing(found)
+        assert any(word in each for each in found.warnings)
+    assert not any("The run" in each for each in compare(diagonal[0], diagonal[2]).warnings)
 
 
 def test_sides_in_the_wrong_order_are_rejected(linear, unchecked_types):

@@ -161,7 +161,8 @@ def compare(
             remedy="compare each with its own prediction",
         )
         other = _along_time(validate_record(other))
-    _require_same_run(run, theory)
+    if warnings := _differences(run, theory):
+        theory = theory.assign_attrs(warnings=[*theory.attrs.get("warnings", []), *warnings])
     dimensions = (along,) if isinstance(along, str) else tuple(along)
     compared = _compare_records(run, theory, other, along=dimensions, tolerance=tolerance, checks=checks, claims=claims)
     return leave_undecided(compared, doubt) if doubt else compared
@@ -249,27 +250,17 @@ def _record_of(side: Any, kind: type[Prediction | Observation]) -> Any:
     return side.record if isinstance(side, kind) else side
 
 
-def _require_same_run(observed: xr.Dataset, predicted: xr.Dataset) -> None:
-    """Reject a run on other data, or from another scale than the prediction is for, as far as both are known."""
-    hashes = [record.attrs.get("data_hash") for record in (observed, predicted)]
-    require(
-        None in hashes or hashes[0] == hashes[1],
-        "the data of the run are not those of the prediction",
-        argument="observed",
-        value=hashes[0],
-        remedy="observe and predict the same task",
-    )
-    if not is_staircase(predicted) or "scale" not in observed.attrs or "scale" not in predicted.attrs:
-        return
-    run, theory = float(observed.attrs["scale"]), float(predicted.attrs["scale"])
-    require(
+def _differences(observed: xr.Dataset, predicted: xr.Dataset) -> list[str]:
+    """Sentences on a run on other data, or from another scale, than the prediction is for, as far as both are known."""
+    found, run, theory = [], observed.attrs, predicted.attrs
+    if "data_hash" in run and "data_hash" in theory and run["data_hash"] != theory["data_hash"]:
+        found.append("The run and the prediction are on different data: observe and predict the same task.")
+    if is_staircase(predicted) and "scale" in run and "scale" in theory:
+        scales = float(run["scale"]), float(theory["scale"])
         # A network that starts from its own weights has scale 1 in the run, and its measured scale in the prediction.
-        run == 1 or math.isclose(run, theory, rel_tol=1e-6),
-        f"the run started from scale {run:g}, and the prediction is for scale {theory:g}",
-        argument="observed",
-        value=run,
-        remedy="observe and predict from the same scale",
-    )
+        if scales[0] != 1 and not math.isclose(*scales, rel_tol=1e-6):
+            found.append("The run starts from scale {:g}, and the prediction is for scale {:g}.".format(*scales))
+    return found
 
 
 def _along_time(record: xr.Dataset) -> xr.Dataset:

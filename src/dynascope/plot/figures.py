@@ -132,7 +132,7 @@ def draw_chart(tree: AnyResult, chart: Chart, figure: Figure | SubFigure | None 
         The figure.
 
     Raises:
-        InputError: The tree lacks something that the chart or its caption names.
+        InputError: The tree lacks something that the chart names.
 
     Example:
         >>> from dynascope.results import make_record
@@ -184,8 +184,7 @@ def figure(tree: AnyResult) -> Figure:
     """Draw the figures that a tree declares, or else all that it holds: staircase, planes, curves and features.
 
     Args:
-        tree: What `compare` returns, or a record of one side alone. It declares figures by its attribute `figures`, in
-            which `to_attributes` wrote charts.
+        tree: What `predict`, `observe` or `compare` return, or a record. Its `charts` are drawn, if it has any.
 
     Raises:
         InputError: The tree holds nothing that can be drawn, or lacks what a declared figure names.

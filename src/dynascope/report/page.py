@@ -76,8 +76,8 @@ def render_page(tree: AnyResult) -> str:
     """The whole report as HTML: question, verdict, figures, how it was done, tables, reference.
 
     Args:
-        tree: What `compare` returns, or a tree or record of one side alone. Quantities that
-            none of its charts draws are in a folded part.
+        tree: What `predict`, `observe` or `compare` return, or a record. The folded part of the page shows the
+            quantities that none of its charts draws.
 
     Returns:
         A self-contained page of at most 1.5 MB, which opens from disk and makes no request.
