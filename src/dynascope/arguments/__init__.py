@@ -25,8 +25,16 @@ from dynascope.arguments.arrays import (
     require_numbers,
     require_times,
 )
-from dynascope.arguments.compiled import all_finite, in_one_shape, nan_outside, real_arrays, real_times, real_value
-from dynascope.arguments.kinds import checked, face
+from dynascope.arguments.checked import checked, face
+from dynascope.arguments.compiled import (
+    all_finite,
+    fitting,
+    in_one_shape,
+    nan_outside,
+    real_arrays,
+    real_times,
+    real_value,
+)
 from dynascope.arguments.known import require_bounds, require_increasing, require_whole_numbers
 from dynascope.arguments.memory import machine_memory, require_memory, require_room, require_unpacked, said_bytes
 from dynascope.arguments.numbers import (
@@ -56,6 +64,7 @@ __all__ = [
     "checked",
     "count_axes",
     "face",
+    "fitting",
     "given",
     "holds",
     "in_one_shape",

@@ -25,6 +25,7 @@ __all__ = [
     "require_known",
     "require_numbers",
     "require_times",
+    "require_unmasked",
 ]
 
 _ROUNDING = 1e-10  # relative asymmetry or negative eigenvalue of a covariance that counts as rounding
@@ -52,6 +53,7 @@ def require_array(name: str, values: Any, shape: tuple[int | None, ...], *, infi
     import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
     require_known(**{name: values})
+    require_unmasked(name, values)
     try:
         # Casting would silently drop imaginary parts, count dates in nanoseconds and parse text.
         if np.asarray(values).dtype.kind in "cmMSU":
@@ -156,6 +158,7 @@ def real_array(
     minimum: float = -math.inf,
     above: float = -math.inf,
     below: float = math.inf,
+    maximum: float = math.inf,
     dimensions: int | None = None,
 ) -> np.ndarray | Array:
     """The value as an array of floating-point numbers, checked where it is known, for a compiled function.
@@ -167,6 +170,7 @@ def real_array(
         minimum: Smallest value allowed.
         above: Number that every value must exceed.
         below: Number that every value must stay under.
+        maximum: Largest value allowed.
         dimensions: Number of axes; any if not given.
 
     Raises:
@@ -182,6 +186,7 @@ def real_array(
 
     known = value
     if not isinstance(value, jax.Array):
+        require_unmasked(name, value)
         traced = isinstance(value, list | tuple) and any(map(is_traced, jax.tree.leaves(value)))
         try:
             known = (jax.numpy if traced else np).asarray(value)
@@ -207,7 +212,7 @@ def real_array(
             remedy="compile, map or differentiate this inside of jax.enable_x64(True)",
         )
     else:
-        require_bounds(name, np.asarray(known), minimum=minimum, above=above, below=below)
+        require_bounds(name, np.asarray(known), minimum=minimum, above=above, below=below, maximum=maximum)
     if isinstance(known, jax.Array):
         return known if jax.numpy.issubdtype(known.dtype, np.floating) else known.astype(jax.numpy.result_type(float))
     # Numbers that are no array of a narrower type have 64 bits.
@@ -215,15 +220,33 @@ def real_array(
     with np.errstate(over="ignore", under="ignore"):
         # In the order of bytes of this machine, since JAX takes the bytes of any other as if they were in it.
         array = np.asarray(known, known.dtype.newbyteorder("=") if narrow else np.float64)
-    lost = known[~np.isfinite(array)]
-    require(
-        not lost.size,
-        f"{name} has a value of {lost.ravel()[:1]}, which double precision cannot hold",
-        argument=name,
-        value=lost.ravel()[:1].tolist(),
-        remedy="choose other units",
-    )
+    if not np.isfinite(array).all():
+        lost = known[~np.isfinite(array)].ravel()[:1]
+        raise InputError(
+            f"{name} has a value of {lost}, which double precision cannot hold",
+            argument=name,
+            value=lost.tolist(),
+            remedy="choose other units",
+        )
     return array
+
+
+def require_unmasked(name: str, value: Any) -> None:
+    """Raise `InputError` if an array of NumPy hides a value, which arithmetic would then use.
+
+    Example:
+        >>> require_unmasked("x", [1.0, 2.0])
+    """
+    import numpy as np  # not at the top, as above
+
+    hidden = int(np.ma.count_masked(value)) if isinstance(value, np.ma.MaskedArray) else 0
+    require(
+        hidden == 0,
+        f"{name} is an array with {hidden} masked {'value' if hidden == 1 else 'values'}",
+        argument=name,
+        value=type(value).__name__,
+        remedy="drop what is masked, or fill it by .filled()",
+    )
 
 
 def require_known(**arguments: Any) -> None:

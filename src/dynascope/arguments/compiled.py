@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from jax import Array
 
-__all__ = ["all_finite", "in_one_shape", "nan_outside", "real_arrays", "real_times", "real_value"]
+__all__ = ["all_finite", "fitting", "in_one_shape", "nan_outside", "real_arrays", "real_times", "real_value"]
 
 _Values = TypeVar("_Values")
 _NONE: Mapping[str, float] = MappingProxyType({})
@@ -82,6 +82,27 @@ def real_arrays(
 def _held(numbers: Sequence[float], limits: Any) -> bool:
     """Whether a type of these limits makes none of the numbers zero or infinite."""
     return all(not each or float(limits.tiny) <= abs(each) <= float(limits.max) for each in numbers)
+
+
+def fitting(**values: Any) -> list[Any]:
+    """The numbers and arrays in their common shape, where all are known, after checking that they broadcast.
+
+    Args:
+        **values: Checked values by the name of the argument.
+
+    Raises:
+        InputError: As `require_broadcast`.
+
+    Example:
+        >>> import numpy as np
+        >>> [each.tolist() for each in fitting(times=np.array([1.0, 2.0]), rate=3.0)]
+        [[1.0, 2.0], [3.0, 3.0]]
+    """
+    shapes = {name: getattr(each, "shape", ()) for name, each in values.items()}
+    if len({*shapes.values()}) == 1:
+        return list(values.values())
+    require_broadcast(**shapes)
+    return in_one_shape(*values.values())
 
 
 def in_one_shape(*values: Any) -> list[Any]:

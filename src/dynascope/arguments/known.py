@@ -15,7 +15,13 @@ __all__ = ["require_bounds", "require_increasing", "require_whole_numbers"]
 
 
 def require_bounds(
-    name: str, values: np.ndarray, *, minimum: float = -math.inf, above: float = -math.inf, below: float = math.inf
+    name: str,
+    values: np.ndarray,
+    *,
+    minimum: float = -math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+    maximum: float = math.inf,
 ) -> None:
     """Raise `InputError` unless all numbers of an array are finite and within the bounds.
 
@@ -25,6 +31,7 @@ def require_bounds(
         minimum: Smallest value allowed.
         above: Number that every value must exceed.
         below: Number that every value must stay under.
+        maximum: Largest value allowed.
 
     Raises:
         InputError: A number that is not.
@@ -36,10 +43,11 @@ def require_bounds(
         ...
         dynascope.errors.InputError: noise has the value -0.5: choose finite numbers not below 0.
     """
-    wrong = values[~((abs(values) < math.inf) & (values >= minimum) & (values > above) & (values < below))]
+    inside = (values >= minimum) & (values > above) & (values < below) & (values <= maximum)
+    wrong = values[~(inside & (abs(values) < math.inf))]
     if wrong.size:
         worst = float(wrong.ravel()[0])
-        bounds = (("not below", minimum), ("above", above), ("below", below))
+        bounds = (("not below", minimum), ("above", above), ("below", below), ("of at most", maximum))
         limits = " and ".join(f"{words} {bound:g}" for words, bound in bounds if math.isfinite(bound))
         raise InputError(
             f"{name} has the value {worst:.6g}",

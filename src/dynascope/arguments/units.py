@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from dynascope.arguments.arrays import is_traced
-from dynascope.arguments.kinds import checked
+from dynascope.arguments.checked import checked
 from dynascope.errors import InputError
 
 __all__ = ["in_units", "parsed_units", "require_answer"]
@@ -23,6 +23,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Units = str | Mapping[str, Any] | tuple[Any, ...]
 
 _ORDINARY = 64  # powers of two up to which an argument is left as it is
+_SMALL, _LARGE = 2.0**-_ORDINARY, 2.0**_ORDINARY
 
 
 def in_units(
@@ -62,6 +63,10 @@ def in_units(
 
         @functools.wraps(function)
         def call(*positional: Any, **named: Any) -> Any:
+            if all(map(_is_ordinary, (*positional, *named.values()))):
+                answer = function(*positional, **named)
+                if _is_finite(answer, infinite):
+                    return answer
             given = _given(signature, positional, named)
             powers = _powers(standards, units, given) if given else {}
             if given is None or not powers:
@@ -97,6 +102,13 @@ def require_answer(answer: Any, arguments: Mapping[str, Any] | None, *, infinite
         >>> require_answer((1.0, "static"), {})
         (1.0, 'static')
     """
+    if not _is_finite(answer, infinite):
+        raise _beyond(arguments)
+    return answer
+
+
+def _is_finite(answer: Any, infinite: bool) -> bool:
+    """Whether all known numbers of an answer are numbers, and finite unless ∞ is one."""
     import jax  # not at the top, so that the command line reports a bad argument without it
     import numpy as np
 
@@ -105,8 +117,23 @@ def require_answer(answer: Any, arguments: Mapping[str, Any] | None, *, infinite
         if isinstance(part, float | np.ndarray | np.generic | jax.Array) and not is_traced(part):
             values = np.asarray(part)
             if values.dtype.kind == "f" and (np.isnan(values).any() if infinite else not np.isfinite(values).all()):
-                raise _beyond(arguments)
-    return answer
+                return False
+    return True
+
+
+def _is_ordinary(value: Any) -> bool:
+    """Whether no number is so large or small that units matter; False where that is not seen at once."""
+    kind = type(value)
+    if kind is float or kind is int:
+        return value == 0 or _SMALL < abs(value) < _LARGE
+    if value is None or kind is str or kind is bool:
+        return True
+    if isinstance(value, list | tuple):
+        return all(map(_is_ordinary, value))
+    if is_traced(value) or getattr(getattr(value, "dtype", None), "kind", "") != "f":
+        return False
+    sizes = abs(value)
+    return bool(((sizes < _LARGE) & ((sizes > _SMALL) | (sizes == 0))).all())
 
 
 def _answer(compute: Callable[[], Any], given: Mapping[str, Any] | None, infinite: bool) -> Any:

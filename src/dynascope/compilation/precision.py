@@ -46,25 +46,39 @@ def float64_jit(function: _Function, **options: Any) -> _Function:
 
     @functools.wraps(function)
     def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> Any:
-        values = [leaf for leaf in jax.tree.leaves((arguments, named)) if _is_floating(leaf)]
-        usual = jax.numpy.result_type(float)
+        floating = [leaf for leaf in jax.tree.leaves((arguments, named)) if _is_floating(leaf)]
+        if any(isinstance(leaf, jax.Array) for leaf in floating):
+            return _of_jax(compiled, arguments, named, floating)
         with jax.enable_x64(True):
-            dtype = jax.numpy.result_type(*values) if any(isinstance(value, jax.Array) for value in values) else None
-            # The type that JAX gives, without its warning where that is narrower than one of NumPy.
-            dtype = usual if dtype == np.float64 else dtype
             wide, options = jax.tree.map(_widened, (arguments, named))
-            answer = compiled(*wide, **options)
-            if dtype is None and not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(answer)):
-                return jax.device_get(answer)
-            return answer if dtype in (None, np.float64) else jax.tree.map(lambda part: _cast(part, dtype), answer)
+            return jax.tree.map(_known, compiled(*wide, **options))
 
     # For those who want to read the program.
     vars(call)["lower"] = vars(compiled)["lower"]
     return call
 
 
+def _of_jax(compiled: Any, arguments: Any, named: Any, floating: list[Any]) -> Any:
+    """The answer to arguments among which are JAX arrays, in the type that JAX gives to all of them."""
+    usual = jax.numpy.result_type(float)
+    with jax.enable_x64(True):
+        dtype = jax.numpy.result_type(*floating)
+        # The type that JAX gives, without its warning where that is narrower than one of NumPy.
+        dtype = usual if dtype == np.float64 else dtype
+        wide, options = jax.tree.map(_widened, (arguments, named))
+        answer = compiled(*wide, **options)
+        return answer if dtype == np.float64 else jax.tree.map(lambda part: _cast(part, dtype), answer)
+
+
+def _known(part: Any) -> Any:
+    # Copying by `jax.device_get` starts with an asynchronous copy, which costs more than most closed forms.
+    return part if isinstance(part, Tracer) else np.asarray(part)
+
+
 def _is_floating(leaf: Any) -> bool:
-    return isinstance(leaf, np.ndarray | np.generic | jax.Array) and jax.numpy.issubdtype(leaf.dtype, np.floating)
+    if not isinstance(leaf, np.ndarray | np.generic | jax.Array):
+        return False
+    return leaf.dtype.kind == "f" or jax.numpy.issubdtype(leaf.dtype, np.floating)
 
 
 def _widened(leaf: Any) -> Any:

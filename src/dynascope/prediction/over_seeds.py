@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require, require_integer
-from dynascope.arguments.kinds import checked
+from dynascope.arguments.checked import checked
 from dynascope.flows.progress import counted
 from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.prediction.prediction import predict

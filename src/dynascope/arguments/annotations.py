@@ -1,0 +1,245 @@
+"""Checks of arguments as annotations state them: the kind of a value, and the bounds of its numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import math
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+import annotated_types
+
+from dynascope.arguments.arrays import is_traced, real_array
+from dynascope.arguments.kinds import admits, in_words, is_array
+from dynascope.arguments.numbers import require_choice, shown
+from dynascope.errors import InputError
+
+__all__ = ["Bounds", "Check", "bounds_of", "check_of", "checks_of"]
+
+Check = Callable[[str, Any], Any]  # of the name of an argument and its value; returns the value to compute with
+
+_MOST_INTEGER = 2**63 - 1  # that shapes and loops can have
+_MODULES = {"xr": "xarray", "np": "numpy", "pd": "pandas", "jax": "jax", "plt": "matplotlib.pyplot"}
+_LARGEST = sys.float_info.max
+
+
+class Bounds(NamedTuple):
+    """The numbers that an annotation allows, which are finite.
+
+    Attributes:
+        minimum: The smallest.
+        above: What each must exceed.
+        below: What each must stay under.
+        maximum: The largest.
+    """
+
+    minimum: float = -math.inf
+    above: float = -math.inf
+    below: float = math.inf
+    maximum: float = math.inf
+
+    def hold(self, low: float, high: float) -> bool:
+        """Whether all numbers between two are finite and allowed; NaN is not."""
+        inside = self.minimum <= low and self.above < low and high < self.below and high <= self.maximum
+        return bool(inside and low >= -_LARGEST and high <= _LARGEST)
+
+    @property
+    def words(self) -> str:
+        """As in "above 0 and of at most 1"; nothing where every finite number is allowed."""
+        named = (
+            *(("of at least", self.minimum), ("above", self.above)),
+            *(("below", self.below), ("of at most", self.maximum)),
+        )
+        return " and ".join(f"{words} {bound:g}" for words, bound in named if math.isfinite(bound))
+
+
+def bounds_of(kind: Any) -> Bounds | None:
+    """The bounds that an annotation states for numbers; None where it states none.
+
+    Example:
+        >>> from annotated_types import Gt, Le
+        >>> bounds_of(Annotated[float, Gt(0), Le(1)]).words, bounds_of(float)
+        ('above 0 and of at most 1', None)
+    """
+    if get_origin(kind) is not Annotated:
+        return None
+    stated: dict[str, float] = {}
+    finite = False
+    for each in kind.__metadata__:
+        parts = tuple(each) if isinstance(each, annotated_types.GroupedMetadata) else (each,)
+        finite = finite or annotated_types.Predicate(math.isfinite) in parts
+        for part in parts:
+            for name, attribute in (("minimum", "ge"), ("above", "gt"), ("below", "lt"), ("maximum", "le")):
+                if isinstance(part, annotated_types.BaseMetadata) and hasattr(part, attribute):
+                    stated[name] = getattr(part, attribute)
+    return Bounds(**stated) if stated or finite else None
+
+
+def checks_of(function: Callable[..., Any]) -> dict[str, Check]:
+    """The check of each argument of a function, by name; none where the annotation allows everything.
+
+    Example:
+        >>> def root(value: float, name): ...
+        >>> list(checks_of(root))
+        ['value']
+    """
+    plain = inspect.unwrap(function)
+    kinds = _kinds(plain, plain.__globals__)
+    return {name: check for name, kind in kinds.items() if name != "return" and (check := check_of(kind)) is not None}
+
+
+def _kinds(annotated: Any, names: Mapping[str, Any]) -> dict[str, Any]:
+    """What the annotations of a function or class mean, without those that cannot be read."""
+    # Libraries that a module imports for type checkers only, by the names that they have everywhere.
+    usual = {short: sys.modules[module] for short, module in _MODULES.items() if module in sys.modules}
+    found = {}
+    for name, annotation in getattr(annotated, "__annotations__", {}).items():
+        with contextlib.suppress(Exception):  # whatever an expression with an unknown name raises
+            found[name] = eval(annotation, usual | dict(names)) if isinstance(annotation, str) else annotation
+    return found
+
+
+@functools.lru_cache(maxsize=None, typed=True)
+def check_of(kind: Any) -> Check | None:
+    """The check of a value against an annotation; None where that allows everything.
+
+    Example:
+        >>> from annotated_types import Gt
+        >>> check_of(Annotated[int, Gt(0)])("width", 8.0)
+        8
+    """
+    bounds, kind = bounds_of(kind), get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    if kind in (Any, object):
+        return None
+    if kind in (int, float):
+        return _number_check(kind, bounds or (Bounds() if kind is int else None))
+    if bounds is not None and (arrays := [part for part in (kind, *get_args(kind)) if is_array(part)]):
+        return _array_check(arrays[0], bounds)
+    if get_origin(kind) is Literal:
+        return _choice_check(get_args(kind))
+    if get_origin(kind) in (Union, types.UnionType):
+        return _union_check(kind)
+    if get_origin(kind) in (Sequence, tuple) and bounds_of((*get_args(kind), Any)[0]) is not None:
+        return _row_check(kind, get_args(kind)[0])
+    if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return _record_check(kind)
+    return _kind_check(kind)
+
+
+def _number_check(kind: type, bounds: Bounds | None) -> Check:
+    """Of a number: whole numbers as integers, whatever their type."""
+    noun = "an integer" if kind is int else "a finite number"
+
+    def check(name: str, value: Any) -> Any:
+        if type(value) is kind or (type(value) is int and kind is float):
+            number = value
+        elif is_traced(value):
+            return value
+        elif admits(kind, value):
+            number = kind(value)
+        else:
+            raise _of_another_kind(name, value, kind) if bounds is None else _out_of_bounds(name, value, noun, bounds)
+        if bounds is None or (bounds.hold(number, number) and not (kind is int and abs(number) > _MOST_INTEGER)):
+            return number
+        raise _out_of_bounds(name, value, noun, bounds)
+
+    return check
+
+
+def _array_check(kind: Any, bounds: Bounds) -> Check:
+    """Of an array of real numbers, which comes as `real_array` gives it; a Python number stays one."""
+    import numpy as np  # here, so that the command line reports a bad argument without loading arrays
+
+    said = kind.dim_str if hasattr(kind, "dim_str") else "..."
+    dimensions = None if "..." in said or "*" in said else len(said.split())
+
+    def check(name: str, value: Any) -> Any:
+        if type(value) is float or type(value) is int:
+            if bounds.hold(value, value) and not dimensions:
+                return float(value)
+        elif (
+            type(value) is np.ndarray
+            and value.dtype == np.float64
+            and (dimensions is None or value.ndim == dimensions)
+            and (not value.size or bounds.hold(value.min(), value.max()))
+        ):
+            return value
+        # What is of another class, or refused.
+        return real_array(name, value, dimensions=dimensions, **bounds._asdict())
+
+    return check
+
+
+def _choice_check(choices: tuple[Any, ...]) -> Check:
+    def check(name: str, value: Any) -> Any:
+        require_choice(name, value, choices)
+        return value
+
+    return check
+
+
+def _row_check(kind: Any, part: Any) -> Check:
+    """Of a sequence, each part of which is checked."""
+    check_part, rows = check_of(part), tuple if get_origin(kind) is tuple else list
+    assert check_part is not None
+
+    def check(name: str, value: Any) -> Any:
+        if not admits(Sequence, value):
+            raise _of_another_kind(name, value, kind)
+        return rows(check_part(name, each) for each in value)
+
+    return check
+
+
+def _record_check(kind: Any) -> Check:
+    """Of a named tuple, of which each field with bounds is checked."""
+    kinds = _kinds(kind, vars(sys.modules[kind.__module__]))
+    checks = {name: check for name, each in kinds.items() if bounds_of(each) and (check := check_of(each))}
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise _of_another_kind(name, value, kind)
+        return value._replace(
+            **{field: part(f"{name}.{field}", getattr(value, field)) for field, part in checks.items()}
+        )
+
+    return check
+
+
+def _union_check(kind: Any) -> Check:
+    """Of one of several kinds: the check of the first that the value is of."""
+    parts = [(part, check_of(part)) for part in get_args(kind)]
+
+    def check(name: str, value: Any) -> Any:
+        for part, check_part in parts:
+            if admits(part, value):
+                return value if check_part is None else check_part(name, value)
+        raise _of_another_kind(name, value, kind)
+
+    return check
+
+
+def _kind_check(kind: Any) -> Check:
+    def check(name: str, value: Any) -> Any:
+        if not admits(kind, value):
+            raise _of_another_kind(name, value, kind)
+        return value
+
+    return check
+
+
+def _of_another_kind(name: str, value: Any, kind: Any) -> InputError:
+    told = repr(shown(value)) if isinstance(value, str) else shown(value)
+    return InputError(f"{name} is {told}", argument=name, value=shown(value), remedy=f"give {in_words(kind)}")
+
+
+def _out_of_bounds(name: str, value: Any, noun: str, bounds: Bounds) -> InputError:
+    told = repr(shown(value)) if isinstance(value, str) else shown(value)
+    if isinstance(value, int) and abs(value) > _MOST_INTEGER:
+        bounds = bounds._replace(maximum=min(bounds.maximum, _MOST_INTEGER))
+    remedy = f"choose {noun} {bounds.words}".rstrip()
+    return InputError(f"{name} is {told}", argument=name, value=value, remedy=remedy)

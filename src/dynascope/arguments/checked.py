@@ -1,0 +1,124 @@
+"""Functions that check their arguments against their annotations: the kind of each, and the bounds of its numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast
+
+import lazy_loader
+
+from dynascope.arguments.annotations import Check, checks_of
+from dynascope.errors import InputError
+
+__all__ = ["checked", "face"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@functools.cache
+def checked(function: _Function) -> _Function:
+    """The function, with every argument checked against its annotation before the function runs.
+
+    Numbers and arrays are checked against the bounds of `annotated-types`: `Annotated[float, Gt(0)]`. What is bounded
+    must also be finite, and reaches the function as a Python number or an array of floating-point numbers. Values that
+    JAX traces pass. Constraints between arguments are lines in the function.
+
+    Args:
+        function: Any function. An annotation that says nothing about values allows everything.
+
+    Returns:
+        A function of the same arguments, which raises `InputError` that names the argument, the value and the remedy.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from annotated_types import Ge, Gt
+        >>> @checked
+        ... def decay(rate: Annotated[float, Gt(0)], steps: Annotated[int, Ge(0)] = 1) -> float:
+        ...     return (1 - rate) ** steps
+        >>> decay(0.5, steps=2)
+        0.25
+        >>> decay(-0.5)
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: rate is -0.5: choose a finite number above 0.
+    """
+    if getattr(function, "guarded", None) is function:
+        return function
+    signature = inspect.signature(function)
+    names = [name for name, each in signature.parameters.items() if each.kind <= each.POSITIONAL_OR_KEYWORD]
+    defaults = {name: each.default for name, each in signature.parameters.items()}
+    checks: dict[str, Check] | None = None
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        nonlocal checks
+        if checks is None:  # not before, as annotations may name what is imported later
+            checks = checks_of(function)
+        given = list(arguments)
+        try:
+            for place, name in enumerate(names[: len(given)]):
+                if name in checks and given[place] is not defaults[name]:
+                    given[place] = checks[name](name, given[place])
+            for name, value in named.items():
+                if name in checks and value is not defaults[name]:
+                    named[name] = checks[name](name, value)
+        except InputError:
+            signature.bind(*arguments, **named)  # Python's own error where the function has no such arguments
+            raise
+        return function(*given, **named)
+
+    # Decorators copy the attributes of a function, and so this one says of which function it is true.
+    vars(call)["guarded"] = call
+    return cast(_Function, call)
+
+
+def face(
+    name: str, file: str, *, kinds: bool = True
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """What the `__init__` of a room needs to offer the names of its stub, loaded when they are used.
+
+    Its functions and classes are `checked`.
+
+    Args:
+        name: `__name__` of the room.
+        file: `__file__` of the room.
+        kinds: Whether arguments are checked; not where the annotations are those of another library.
+
+    Returns:
+        Its `__getattr__`, `__dir__` and `__all__`.
+    """
+    load, names, offered = lazy_loader.attach_stub(name, file)
+
+    def get(attribute: str) -> Any:
+        value = load(attribute)
+        if not kinds:
+            return value
+        if inspect.isclass(value):
+            return _with_checked_methods(value)
+        if not (inspect.isfunction(value) or hasattr(value, "__wrapped__")):
+            return value
+        guarded, room = checked(value), vars(sys.modules[name])
+        if room.get(attribute) is value:  # in the place of a module of the same name
+            room[attribute] = guarded
+        return guarded
+
+    return get, names, offered
+
+
+@functools.cache
+def _with_checked_methods(kind: Any) -> Any:
+    """The class itself, with its public methods checked; methods of networks run inside compiled programs."""
+    names: Iterable[str] = ["__init__"]
+    if dataclasses.is_dataclass(kind) and "__call__" not in vars(kind):
+        names = ["__init__", *(name for name in vars(kind) if not name.startswith("_"))]
+    for name in names:
+        own = vars(kind).get(name)
+        if isinstance(own, classmethod):
+            setattr(kind, name, classmethod(checked(own.__func__)))
+        elif inspect.isfunction(own):
+            setattr(kind, name, checked(own))
+    return kind

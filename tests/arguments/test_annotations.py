@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import jax
+import numpy as np
+import pytest
+from annotated_types import Ge, Gt, Interval, IsFinite, Le, Lt
+from hypothesis import given
+from hypothesis import strategies as st
+from jax.typing import ArrayLike
+from jaxtyping import Real
+
+from dynascope.arguments import checked
+from dynascope.arguments.annotations import bounds_of, check_of
+from dynascope.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "wrong"),
+    [
+        (Annotated[float, Gt(0)], [1e-300, 3, np.float32(2)], [0, -1.0, math.nan, math.inf, 10**400, "1", None]),
+        (Annotated[float, Ge(0), Lt(1)], [0, 0.5], [1.0, -1e-300]),
+        (Annotated[float, Interval(gt=0, le=1)], [1, 0.5], [0, 1.5]),
+        (Annotated[int, Ge(1)], [1, 3.0, np.int8(2), np.array(2)], [0, 2.5, True, "3", 2**64]),
+        (IsFinite[float], [-1.0, 0], [math.inf]),
+        (Annotated[ArrayLike, Gt(0), Le(2)], [1, [1.0, 2.0], np.eye(2) + 1], [[1, 3], 0.0, [math.nan, 1]]),
+        (Annotated[Real[ArrayLike, " n"], Ge(0)], [[1, 2], np.zeros(0)], [1.0, np.eye(2), ["a"], [1j]]),
+        (Annotated[float, Gt(0)] | None, [None, 1], [0.0, "a", [1.0]]),
+        (tuple[Annotated[int, Ge(1)], ...], [(1, 2), [3]], [(1, 0), "12", 3]),
+    ],
+)
+def test_numbers_outside_the_bounds_are_refused(kind, right, wrong):
+    check = check_of(kind)
+    assert check is not None
+    for value in right:
+        assert np.array_equal(np.asarray(check("rate", value), float), np.asarray(value, float), equal_nan=True)
+    for value in wrong:
+        with pytest.raises(InputError, match=r"^rate (is|has) ") as caught:
+            check("rate", value)
+        assert caught.value.argument == "rate"
+
+
+@given(st.floats(), st.floats(-10, 10), st.floats(-10, 10))
+def test_scalars_and_arrays_have_the_same_bounds(value, one, other):
+    low, high = sorted((one, other))
+    allowed = low < value <= high
+    for kind, given_value in ((float, value), (ArrayLike, np.array([value]))):
+        check = check_of(Annotated[kind, Gt(low), Le(high)])
+        assert check is not None
+        if allowed:
+            assert check("x", given_value) == given_value
+        else:
+            with pytest.raises(InputError):
+                check("x", given_value)
+
+
+def test_traced_values_pass_and_known_ones_become_arrays_of_floats():
+    @checked
+    def root(value: Annotated[ArrayLike, Ge(0)]):
+        return value**0.5
+
+    with jax.enable_x64(True):
+        assert float(jax.grad(root)(4.0)) == 0.25
+    assert root([4, 9]).tolist() == [2.0, 3.0]
+    assert type(root(4)) is float
+    with pytest.raises(InputError, match=r"value has the value -1: choose finite numbers not below 0"):
+        root([-1])
+
+
+def test_the_values_that_a_masked_array_hides_are_not_used():
+    check = check_of(Annotated[ArrayLike, Ge(0)])
+    assert check is not None
+    with pytest.raises(InputError, match="masked"):
+        check("x", np.ma.masked_array([1.0, 2.0], [False, True]))
+
+
+def test_bounds_are_those_of_the_annotation():
+    assert bounds_of(Annotated[float, Ge(0), Lt(1)]) == (0, -math.inf, 1, math.inf)
+    assert bounds_of(float) is None
