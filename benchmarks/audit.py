@@ -24,7 +24,7 @@ import numpy as np
 import optax
 from resumable import keep, rows
 
-from dynascope.symmetry import audit, structure
+from dynascope.symmetry import audit, find_symmetries
 from dynascope.tasks import Labelled
 from dynascope.training import charge_statistics, descend
 
@@ -292,7 +292,7 @@ def _schedule(name: str, rate: float) -> Any:
 
 def found_in(module: Any, inputs: np.ndarray) -> Any:
     weights, rest = eqx.partition(module, eqx.is_inexact_array)
-    return structure(lambda theta, x: jax.nn.log_softmax(eqx.combine(theta, rest)(x)), weights, inputs[:16])
+    return find_symmetries(lambda theta, x: jax.nn.log_softmax(eqx.combine(theta, rest)(x)), weights, inputs[:16])
 
 
 def found(run: Run) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 A residual network of eighteen layers learns labelled images of 32 × 32 pixels, with batch normalisation in training,
 and a small transformer learns rows of tokens, both by momentum on batches of 128 samples in float32. All charges that
-`structure` finds are recorded, those that only the ε of a norm breaks too. The aim is less than 3 % of a step. Printed
-are also what `structure` takes of time and memory. Run as `python benchmarks/charge_recording.py`; `--small` runs the
-same on small sizes, `--turns` says how often, and words choose among the networks.
+`find_symmetries` finds are recorded, those that only the ε of a norm breaks too. The aim is less than 3 % of a step.
+Printed are also what `find_symmetries` takes of time and memory. Run as `python benchmarks/charge_recording.py`;
+`--small` runs the same on small sizes, `--turns` says how often, and words choose among the networks.
 
-Cost: the residual network took half a minute for `structure`, 1.4 GiB, and 3.6 s a step, of one processor. That makes
-two minutes to the first ratio, and more where the machine has other work. Before the turns begin the benchmark prints
-how long they may take, and after each turn the ratios up to there. `ResNet-18 --turns 1` is the shortest full-size run.
+Cost: the residual network took half a minute for `find_symmetries`, 1.4 GiB, and 3.6 s a step, of one processor. That
+makes two minutes to the first ratio, and more where the machine has other work. Before the turns begin the benchmark
+prints how long they may take, and after each turn the ratios up to there. `ResNet-18 --turns 1` is the shortest
+full-size run.
 
 The machine's other work adds to the time on the clock more than what is measured, so that the time that processors
 spend on it is told, too.
@@ -31,7 +32,7 @@ import optax
 
 from dynascope.networks import ResNet18, Transformer
 from dynascope.networks.batch_normalisation import trained_weights
-from dynascope.symmetry import Charge, structure
+from dynascope.symmetry import Charge, find_symmetries
 from dynascope.tasks import Labelled
 from dynascope.training import charge_statistics, descend
 
@@ -105,7 +106,7 @@ def all_charges(network: Any, inputs: np.ndarray) -> tuple[Charge, ...]:
     def log_probabilities(weights: Any, x: Any) -> Any:
         return jax.nn.log_softmax(apply(eqx.combine(weights, network), x)[0])
 
-    found = structure(log_probabilities, trained_weights(network), inputs)
+    found = find_symmetries(log_probabilities, trained_weights(network), inputs)
     return (*found.symmetries, *(each.charge for each in found.broken if each.reason == "ε of a norm"))
 
 

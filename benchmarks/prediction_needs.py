@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.flows import listening
+from dynascope.flows import progress_listener
 from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer, balanced_linear
 from dynascope.prediction import predict
 from dynascope.tasks import Task
@@ -46,7 +46,7 @@ def predicted(name: str, sizes: tuple[int, int, int]) -> list[str]:
     if name == "balanced":
         x = np.linalg.qr(x)[0] * samples**0.5
     task = Task(x, x @ draw.normal(size=(inputs, outputs)) + 0.1 * draw.normal(size=(samples, outputs)))
-    with warnings.catch_warnings(action="ignore"), listening(lambda *_: None, announced=said.append):
+    with warnings.catch_warnings(action="ignore"), progress_listener(lambda *_: None, announced=said.append):
         predict(task, network(inputs, outputs), scale=scale, theory=theory, jumps=5)
     return said
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.theory.neuron import Trajectory, trajectory
+from dynascope.theory.neuron import NeuronTrajectory, neuron_trajectory
 
 NEURONS, TIMES, DIMENSION = 10_000, 200, 3
 NANOSECONDS = 50.0  # aim for each neuron and time, on two cores
@@ -26,12 +26,12 @@ def main() -> None:
         draw = np.random.default_rng(0)
         outputs, weights = draw.normal(size=NEURONS), draw.normal(size=(NEURONS, DIMENSION))
         arguments = tuple(jnp.asarray(v) for v in (outputs, weights, [1.0, -0.5, 0.25], np.linspace(0, 10, TIMES)))
-        exact, solved = jax.jit(lambda *start: trajectory(*start)), jax.jit(solve)
+        exact, solved = jax.jit(lambda *start: neuron_trajectory(*start)), jax.jit(solve)
 
-        def ours() -> Trajectory:
+        def ours() -> NeuronTrajectory:
             return jax.block_until_ready(exact(*arguments))
 
-        def theirs() -> Trajectory:
+        def theirs() -> NeuronTrajectory:
             return jax.block_until_ready(solved(*arguments))
 
         mine, other = harness.compare("single_neuron", ours, theirs, target=10.0, repeats=5)
@@ -42,13 +42,13 @@ def main() -> None:
         )
 
 
-def solve(outputs: jax.Array, weights: jax.Array, target: jax.Array, times: jax.Array) -> Trajectory:
+def solve(outputs: jax.Array, weights: jax.Array, target: jax.Array, times: jax.Array) -> NeuronTrajectory:
     def velocity(t, state, arguments):
         a, w = state
         missing = a * w - target
         return -w @ missing, -a * missing
 
-    def one(a: jax.Array, w: jax.Array) -> Trajectory:
+    def one(a: jax.Array, w: jax.Array) -> NeuronTrajectory:
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(velocity),
             diffrax.Tsit5(),
@@ -62,7 +62,7 @@ def solve(outputs: jax.Array, weights: jax.Array, target: jax.Array, times: jax.
         )
         assert solution.ys is not None
         a, w = solution.ys
-        return Trajectory(a, w, jnp.sum((a[:, None] * w - target) ** 2, axis=1) / 2)
+        return NeuronTrajectory(a, w, jnp.sum((a[:, None] * w - target) ** 2, axis=1) / 2)
 
     return jax.vmap(one)(outputs, weights)
 
@@ -76,7 +76,7 @@ def nanoseconds(run, repeats: int = 9) -> float:
     return 1e9 * statistics.median(taken)
 
 
-def error(mine: Trajectory, other: Trajectory) -> float:
+def error(mine: NeuronTrajectory, other: NeuronTrajectory) -> float:
     return max(float(jnp.max(jnp.abs(one - two))) for one, two in zip(mine, other, strict=True))
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from dynascope.report.bibliography import bibtex
-from dynascope.report.formatting import plain
+from dynascope.report.formatting import parameter_text
 from dynascope.results import describe
 from dynascope.results.numbers import number
 from dynascope.studies import Study, StudyEntry, fields, find_study, study_index
@@ -128,7 +128,7 @@ def _fields(usual: Study) -> Iterator[tuple[str, str, str]]:
     for field in dataclasses.fields(usual):
         default = getattr(usual, field.name)
         listed = isinstance(default, list) and default
-        value = " ".join(map(str, default)) if listed else stand_ins.get(field.name) or plain(default)
+        value = " ".join(map(str, default)) if listed else stand_ins.get(field.name) or parameter_text(default)
         description = field.metadata["description"]
         options = [str(each) for each in get_args(hints[field.name]) if get_origin(hints[field.name]) is Literal]
         if not all(option in description for option in options):

@@ -38,14 +38,14 @@ OTHERS: dict[str, dict[str, Any]] = {
     "deep_modes.strength_at-of two layers": {"depth": 2},
     "deep_modes.time_to_strength-of one layer": {"depth": 1, "unreachable": "infinity"},
     "deep_modes.time_to_strength-of three layers": {"depth": 3, "unreachable": "infinity"},
-    "deep_modes.escape_time-of three layers": {"depth": 3},
+    "deep_modes.saddle_escape_time-of three layers": {"depth": 3},
     "features.collapse_trajectory-of unequal classes": {"class_sizes": [4, 9]},
     "features.collapse_end-of unequal classes": {
         "class_sizes": [4, 9],
         "initial_features": 0.2,
         "initial_classifier": 0.1,
     },
-    "line_inputs.alignment-of two inputs": {**LINE, "times": 1.0},
+    "line_inputs.layer_cosine-of two inputs": {**LINE, "times": 1.0},
     "line_inputs.layer_norms-of two inputs": {**LINE, "times": 1.0},
     "line_inputs.time_scale-of two inputs": LINE,
     "scalar_networks.stage_threshold-of target one": {"target": 1.0},
@@ -147,15 +147,15 @@ OUTSIDE: dict[str, dict[str, tuple[float, ...]]] = {
         "next_input_power": (1.0, 2.0, -0.5),
         "target": (-1.0, np.inf),
     },
-    "scalar_networks.scalar.trajectory": {
+    "scalar_networks.scalar.scalar_trajectory": {
         "times": (-1.0,),
         "learning_rate": (0.0, -1.0),
         "setting.divisor": (0.0,),
         "setting.input_power": (0.0, -1.0),
         "setting.target": (np.inf,),
     },
-    "line_inputs.trajectory": {**OUTSIDE_LINE, "times": (-1.0, np.inf), "data.unexplained": (-1.0, np.nan)},
-    "line_inputs.alignment-of two inputs": {**OUTSIDE_LINE, "times": (-1.0, np.inf)},
+    "line_inputs.line_trajectory": {**OUTSIDE_LINE, "times": (-1.0, np.inf), "data.unexplained": (-1.0, np.nan)},
+    "line_inputs.layer_cosine-of two inputs": {**OUTSIDE_LINE, "times": (-1.0, np.inf)},
     "line_inputs.layer_norms-of two inputs": {**OUTSIDE_LINE, "times": (-1.0, np.inf)},
     "line_inputs.time_scale-of two inputs": OUTSIDE_LINE,
     "line_inputs.tangent_kernel": {
@@ -170,8 +170,8 @@ OUTSIDE: dict[str, dict[str, tuple[float, ...]]] = {
     "deep_modes.time_to_strength-of one layer": OUTSIDE_TIME,
     "deep_modes.time_to_strength": OUTSIDE_TIME,
     "deep_modes.time_to_strength-of three layers": OUTSIDE_TIME,
-    "deep_modes.escape_time": OUTSIDE_ESCAPE,
-    "deep_modes.escape_time-of three layers": OUTSIDE_ESCAPE,
+    "deep_modes.saddle_escape_time": OUTSIDE_ESCAPE,
+    "deep_modes.saddle_escape_time-of three layers": OUTSIDE_ESCAPE,
     "features.effective_ridge": OUTSIDE_SPECTRUM,
     "features.learnability": OUTSIDE_SPECTRUM,
     "features.kernel_regression_error": {
@@ -209,7 +209,7 @@ KEPT = {
     ("features.kernel_regression_error", "coefficients"): {0, 1, 2},
     ("features.kernel_regression_error", "noise_variance"): {0, 1, 2, 6},
     ("features.kernel_regression_error", "unreachable_power"): {0, 1, 2, 6},
-    ("line_inputs.trajectory", "data.unexplained"): {0, 1, 2, 3},
+    ("line_inputs.line_trajectory", "data.unexplained"): {0, 1, 2, 3},
     ("transfer.transfer_error", "times"): {1},
 }
 
@@ -229,8 +229,8 @@ POINTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"intensity": 1.0, "coefficients": 0.0},
         {"samples": 25.0, "noise_variance": 0.0},
     ),
-    ("line_inputs.trajectory", {"first": 0.0, "second": 1.0}, {"times": TIMES}),
-    ("line_inputs.trajectory", {"first": WIDE, "second": 0.0}, {"times": TIMES}),
+    ("line_inputs.line_trajectory", {"first": 0.0, "second": 1.0}, {"times": TIMES}),
+    ("line_inputs.line_trajectory", {"first": WIDE, "second": 0.0}, {"times": TIMES}),
     *(
         (
             "scalar_networks.mode_strength",
@@ -242,7 +242,7 @@ POINTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     *(
         (
-            "scalar_networks.scalar.trajectory",
+            "scalar_networks.scalar.scalar_trajectory",
             {"setting.target": 1.0, "setting.output_weights": 0.0, "setting.input_weights": 1.0},
             {"times": time},
         )
@@ -260,12 +260,16 @@ POINTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("neuron.kernel_change", {"output": 2.0, "weights": [1.0, -1.0]}, {"initial_output": 1.0, "initial_weights": 1.0}),
     (
-        "neuron.trajectory",
+        "neuron.neuron_trajectory",
         {"initial_output": 1.0, "initial_weights": [1.0, 0.0, 0.0], "target": [0.0, 2.0, 0.0]},
         {"times": TIMES},
     ),
     # It says that it has no derivative in a target of zero.
-    ("neuron.trajectory", {"initial_output": 1.0, "initial_weights": [1.0, 0.0, 0.0]}, {"times": TIMES, "target": 0.0}),
+    (
+        "neuron.neuron_trajectory",
+        {"initial_output": 1.0, "initial_weights": [1.0, 0.0, 0.0]},
+        {"times": TIMES, "target": 0.0},
+    ),
     ("scaling_laws.skill_integral", {"exponent": 0.4, "contrast": 99.0, "lower": 0.1}, {}),
     ("transfer.reversal_time", {"strength": 1.5, "balance": 0.2}, {}),
     *(

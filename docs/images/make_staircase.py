@@ -14,5 +14,5 @@ with tempfile.TemporaryDirectory() as folder:
 
     axes = plot.staircase(tree)
     axes.get_legend().set_loc("lower left")
-    plot.features(tree, axes.inset_axes((0.46, 0.42, 0.53, 0.56)))
+    plot.learned_features(tree, axes.inset_axes((0.46, 0.42, 0.53, 0.56)))
     plot.save_figure(axes.figure, Path(__file__).with_name("staircase.png"))

@@ -8,7 +8,7 @@ import pytest
 
 from dynascope.alternating import alternating_flow
 from dynascope.errors import InputError
-from dynascope.flows import gradient_flow, listening, polar_flow
+from dynascope.flows import gradient_flow, polar_flow, progress_listener
 from dynascope.flows.deadline import stopping_after
 from dynascope.groups import dihedral, encoding_from_fourier, encoding_from_frequencies
 from dynascope.networks import DeepLinear, DiagonalLinear, LinearAttention, NeuronSum, TwoLayer
@@ -247,7 +247,7 @@ def test_an_expectation_gives_what_its_samples_give():
 @pytest.mark.slow
 def test_it_stops_where_it_is_told():
     told = []
-    with listening(lambda *each: told.append(each)):
+    with progress_listener(lambda *each: told.append(each)):
         assert alternating_flow(RELU, ORTHOGONAL, scale=1e-5, jumps=1).sizes["jump"] == 1
     assert told[0] == told[-1] == (1, 1, "jumps")
     short = alternating_flow(RELU, ORTHOGONAL, scale=1e-5, duration=30.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope.alternating.lockstep import Call, run_together
-from dynascope.flows import listening
+from dynascope.flows import progress_listener
 
 
 def scaled(common, x, power):
@@ -50,6 +50,6 @@ def test_equal_calls_that_fill_no_batch_have_their_own_answers():
 @pytest.mark.parametrize(("limits", "expected"), [((5.0, 20.0), [1, 2]), ((5.0,), [])])
 def test_how_many_of_several_runs_have_ended_is_told(limits, expected):
     told = []
-    with listening(lambda *each: told.append(each)):
+    with progress_listener(lambda *each: told.append(each)):
         run_together([until(limit, 1.0) for limit in limits], 2.0)
     assert told == [(done, 2, "members") for done in expected]

@@ -8,7 +8,7 @@ import pytest
 
 from dynascope.cli.progress import step
 from dynascope.cli.progress_bar import Pace
-from dynascope.flows.progress import announce, tell
+from dynascope.flows.progress import announce, report_progress
 
 
 class Terminal(io.StringIO):
@@ -30,7 +30,7 @@ def any_terminal(monkeypatch):
 def test_elsewhere_than_on_a_terminal_nothing_is_said(capsys, monkeypatch):
     monkeypatch.setattr("dynascope.cli.progress._SECONDS", 0)
     with step("Training"):
-        tell(1, 2, "steps")
+        report_progress(1, 2, "steps")
     assert capsys.readouterr() == ("", "")
 
 
@@ -124,7 +124,7 @@ def shown_after(clock: Clock, seconds: float, *told: float, text: str = "Trainin
     """What a terminal of 80 columns shows of a step in which a third thing was told so long after its beginning."""
     with contextlib.redirect_stderr(Terminal()) as terminal, step(text):
         for done in told:
-            tell(done, 50_000, "steps")
+            report_progress(done, 50_000, "steps")
             clock.now += seconds / len(told)
     return terminal.shown()
 
@@ -155,10 +155,10 @@ def test_where_nobody_watches_a_line_now_and_then_says_how_far_what_takes_long_i
     with step("Working"):
         announce("It takes an hour.")
         announce("It takes an hour.")
-        tell(1, 4, "steps")
+        report_progress(1, 4, "steps")
     assert capsys.readouterr().err == "It takes an hour.\nWorking: 1 of 4 steps …\n"
     monkeypatch.setattr("dynascope.cli.progress._SECONDS", 3600)
     with step("Working"):
         announce("It takes an hour.")
-        tell(1, 4, "steps")
+        report_progress(1, 4, "steps")
     assert capsys.readouterr().err == "It takes an hour.\n"

@@ -14,7 +14,7 @@ from jax.flatten_util import ravel_pytree
 from dynascope import flows, observe, training
 from dynascope.probes.diffusion import top_curvatures
 from dynascope.probes.kernel import neural_tangent_kernel
-from dynascope.symmetry import check_identities, discover, structure
+from dynascope.symmetry import check_identities, discover, find_symmetries
 from dynascope.tasks import Task
 
 BEFORE_POOLING = {
@@ -108,13 +108,13 @@ def test_margin_flow(network):
 def test_symmetries(network):
     # Subtracting the mean over hidden units cancels a shift along each of the three inputs.
     shifts = 3 if network.before in ("centred", "layer norm") else 0
-    assert structure(apply, network, TASK.inputs).size >= shifts
+    assert find_symmetries(apply, network, TASK.inputs).size >= shifts
     # Without brackets it takes seconds; the charges of shifts have the explicit form.
     assert discover(apply, network, TASK.inputs, levels=0).charges >= shifts
 
 
 def test_identities(network):
-    found = structure(apply, network, TASK.inputs).symmetries
+    found = find_symmetries(apply, network, TASK.inputs).symmetries
     assert all(checked.holds for checked in check_identities(loss, network, found))
 
 

@@ -10,7 +10,7 @@ from dynascope.groups import (
     dihedral,
     direct_product,
     find_group,
-    from_table,
+    group_from_table,
     irreducible_representations,
     real_irreducible_representations,
 )
@@ -114,7 +114,7 @@ def test_the_first_of_two_standard_irreps_of_s4_is_the_one_of_permutation_matric
 def test_renumbering_the_elements_permutes_the_characters(name, random):
     group = find_group(name)
     order = [0, *random.sample(range(1, group.order), group.order - 1)]
-    renumbered = from_table(np.argsort(order)[group.table[np.ix_(order, order)]])
+    renumbered = group_from_table(np.argsort(order)[group.table[np.ix_(order, order)]])
     before = np.array([irrep.character[order] for irrep in irreducible_representations(group)])
     after = np.array([irrep.character for irrep in irreducible_representations(renumbered)])
     # Each new character is one of the old ones: their overlaps make a permutation matrix.

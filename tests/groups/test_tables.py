@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.groups import Group, cyclic, dihedral, find_group, from_table
+from dynascope.groups import Group, cyclic, dihedral, find_group, group_from_table
 
 NAMES = ["C1", "C7", "D1", "D3", "D4", "Q8", "S3", "A4", "S4", "C2xD3", "O"]
 # A Latin square with an identity, of which the product is not associative.
@@ -46,7 +46,7 @@ def test_a_product_of_arrays_is_taken_elementwise_and_in_order():
 def test_groups_with_the_same_name_and_table_are_equal():
     assert cyclic(4) == cyclic(4)
     assert hash(cyclic(4)) == hash(cyclic(4))
-    assert cyclic(4) != from_table(cyclic(4).table, "other")
+    assert cyclic(4) != group_from_table(cyclic(4).table, "other")
 
 
 @given(st.sampled_from(NAMES), st.randoms(use_true_random=False))
@@ -54,7 +54,7 @@ def test_renumbering_the_elements_leaves_a_group(name, random):
     group = find_group(name)
     order = [0, *random.sample(range(1, group.order), group.order - 1)]
     place = np.argsort(order)
-    renumbered = from_table(place[group.table[np.ix_(order, order)]])
+    renumbered = group_from_table(place[group.table[np.ix_(order, order)]])
     assert renumbered.commutative == group.commutative
 
 
@@ -65,7 +65,7 @@ def test_a_single_wrong_entry_is_found(name, data):
     row, column = data.draw(st.integers(0, n - 1)), data.draw(st.integers(0, n - 1))
     table[row, column] = (table[row, column] + data.draw(st.integers(1, n - 1))) % n
     with pytest.raises(InputError, match="of the table"):
-        from_table(table)
+        group_from_table(table)
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,12 @@ def test_a_single_wrong_entry_is_found(name, data):
 )
 def test_a_table_that_is_not_of_a_group_is_refused_with_the_place(table, message, unchecked_types):
     with pytest.raises(InputError, match=message):
-        from_table(table)
+        group_from_table(table)
 
 
 def test_the_triple_that_is_named_does_not_associate():
     with pytest.raises(InputError) as caught:
-        from_table(LOOP)
+        group_from_table(LOOP)
     g, h, k = caught.value.value
     assert LOOP[LOOP[g][h]][k] != LOOP[g][LOOP[h][k]]
 
@@ -108,4 +108,4 @@ def test_a_table_cannot_be_changed_afterwards():
 def test_a_group_too_large_for_its_representations_is_refused():
     n = 1001
     with pytest.raises(InputError, match="1001 elements"):
-        from_table(np.add.outer(np.arange(n), np.arange(n)) % n)
+        group_from_table(np.add.outer(np.arange(n), np.arange(n)) % n)

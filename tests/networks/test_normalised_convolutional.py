@@ -8,7 +8,7 @@ import pytest
 from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
 from dynascope.networks.normalised_convolutional import NormalisedConvolutional
-from dynascope.symmetry import structure
+from dynascope.symmetry import find_symmetries
 
 IMAGES = np.random.default_rng(0).normal(size=(7, 64))
 NETWORK = NormalisedConvolutional(8, 3, channels=(2, 3), width=4)
@@ -31,7 +31,7 @@ def test_it_does_not_see_the_scale_of_a_channel_and_normalises_as_is_said():
 @pytest.mark.slow
 def test_all_kinds_of_symmetries_are_found_in_it():
     with jax.enable_x64(True):
-        found = structure(lambda network, x: jax.nn.log_softmax(network(x)), NETWORK, IMAGES)
+        found = find_symmetries(lambda network, x: jax.nn.log_softmax(network(x)), NETWORK, IMAGES)
     sizes = {kind: sum(each.size for each in found.symmetries if each.kind == kind) for kind in ("scale", "rescale")}
     # Channels before a normalisation; channels and neurons before a ReLU.
     assert sizes == {"scale": 2 + 3, "rescale": 2 + 3 + 4}

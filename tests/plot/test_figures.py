@@ -93,13 +93,13 @@ def test_given_axes_are_drawn_on_and_returned():
     tree = study()
     assert plot.staircase(tree, grid[0]) is grid[0]
     assert plot.curves(tree, "mode_strength", grid[1]) is grid[1]
-    assert plot.features(tree, grid[2]) is grid[2]
+    assert plot.learned_features(tree, grid[2]) is grid[2]
     assert all(axes.has_data() for axes in grid)
 
 
 def test_pictures_keep_their_pixels_each_on_a_scale_symmetric_around_zero():
     tree = study()
-    (image,) = plot.features(tree).images
+    (image,) = plot.learned_features(tree).images
     assert image.get_clim() == (-1, 1)
     sheet = np.asarray(image.get_array().filled(np.nan))
     rows, columns = np.nonzero(~np.isnan(sheet))
@@ -109,7 +109,7 @@ def test_pictures_keep_their_pixels_each_on_a_scale_symmetric_around_zero():
 
 
 def test_features_that_are_not_pictures_are_a_heat_map_with_names():
-    axes = plot.features(study(image=False))
+    axes = plot.learned_features(study(image=False))
     (image,) = axes.images
     assert image.get_array().shape == (2, 6)
     assert image.get_clim() == (-2, 2)
@@ -153,7 +153,7 @@ def test_an_unknown_format_is_bad_input(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    "draw", [plot.figure, plot.staircase, plot.features, lambda record: plot.curves(record, "accuracy")]
+    "draw", [plot.figure, plot.staircase, plot.learned_features, lambda record: plot.curves(record, "accuracy")]
 )
 def test_a_record_that_holds_nothing_to_draw_is_bad_input(draw):
     record = make_record({"quality": (["layer"], [1.0])}, {"layer": [1]})

@@ -9,7 +9,7 @@ import pytest
 
 from dynascope.cli.progress import step
 from dynascope.errors import InputError
-from dynascope.flows import listening
+from dynascope.flows import progress_listener
 from dynascope.networks import DiagonalLinear, TwoLayer
 from dynascope.prediction import predict
 from dynascope.prediction.case import Case
@@ -25,7 +25,7 @@ LINEAR = next(theory for theory in THEORIES if theory.name == "linear-staircase"
 def told_of(operations: float, memory: float) -> list[str]:
     said: list[str] = []
     theory = dataclasses.replace(LINEAR, operations=lambda case: operations, memory=lambda case: memory)
-    with listening(lambda *_: None, announced=said.append):
+    with progress_listener(lambda *_: None, announced=said.append):
         announce_needs(theory, CASE)
     return said
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.probes.alignment import data_alignment, imbalance, layer_alignment, line_alignment, weight_movement
+from dynascope.probes.alignment import data_alignment, layer_alignment, layer_imbalance, line_alignment, weight_movement
 from dynascope.theory import line_inputs
 
 SHAPES = ((4, 3), (3, 5), (5, 2))
@@ -37,7 +37,7 @@ def everything(weights, initial, inputs, targets, direction):
         **{f"data_{k}": v for k, v in data_alignment(weights, inputs, targets, direction="data").items()},
         **line_alignment(weights[0], weights[1][..., 0], direction),
         **weight_movement(weights, initial),
-        **imbalance(weights),
+        **layer_imbalance(weights),
     }
 
 
@@ -61,7 +61,7 @@ def test_a_layer_that_vanishes_is_aligned_with_nothing():
     found = layer_alignment([np.zeros((2, 2)), np.eye(2), np.ones((2, 1))])
     np.testing.assert_allclose(found["layer_alignment"][1][0], 0)
     assert line_alignment(np.zeros((2, 3)), np.ones(3), np.array([1.0, 0.0]))["alignment"][1] == 0
-    assert imbalance([np.zeros((2, 2)), np.zeros((2, 1))])["relative_imbalance"][1] == 0
+    assert layer_imbalance([np.zeros((2, 2)), np.zeros((2, 1))])["relative_imbalance"][1] == 0
 
 
 def test_layers_grow_aligned_when_a_linear_network_learns_one_direction_from_a_small_start():
@@ -105,8 +105,8 @@ def test_the_alignment_of_the_golden_run_on_a_line_is_measured():
     times = np.array([0.0, 0.1, 0.3])
     rates = {"multiplier": 1.5, "first_rate": 2.0, "second_rate": 0.5, "prefactor": 1.0}
     with jax.enable_x64(True):
-        run = line_inputs.trajectory(first, second, line_inputs.LineData(direction, 2.0, 0.6), times, **rates)
-        predicted = line_inputs.alignment(first, second, line_inputs.LineData(direction, 2.0, 0.6), times, **rates)
+        run = line_inputs.line_trajectory(first, second, line_inputs.LineData(direction, 2.0, 0.6), times, **rates)
+        predicted = line_inputs.layer_cosine(first, second, line_inputs.LineData(direction, 2.0, 0.6), times, **rates)
     dimensions, found = line_alignment(np.asarray(run.first), np.asarray(run.second), direction)["alignment"]
     assert dimensions == ("time",)
     # The golden numbers have twelve digits.
@@ -163,9 +163,9 @@ def test_balanced_layers_have_no_imbalance_and_lambda_balanced_ones_are_even():
     w, sizes = rotation(8, 3), np.array([2.0, 1.0, 0.5])
     first = rotation(9, 3) @ np.diag(sizes) @ w.T
     second = w @ np.diag(np.sqrt(sizes**2 + 1.5)) @ rotation(10, 3)
-    balanced = imbalance([first, w @ np.diag(sizes)])
+    balanced = layer_imbalance([first, w @ np.diag(sizes)])
     np.testing.assert_allclose(balanced["imbalance"][1], 0, atol=1e-14)
-    found = imbalance([first, second])
+    found = layer_imbalance([first, second])
     np.testing.assert_allclose(found["balance"][1], 1.5, rtol=1e-14)
     np.testing.assert_allclose(found["unevenness"][1], 0, atol=1e-14)
     np.testing.assert_allclose(found["imbalance"][1], 1.5 * 3**0.5, rtol=1e-14)
@@ -174,7 +174,7 @@ def test_balanced_layers_have_no_imbalance_and_lambda_balanced_ones_are_even():
 def test_imbalance_is_the_norm_of_the_difference_of_gram_matrices():
     weights = chain(2)
     differences = [a.T @ a - b @ b.T for a, b in itertools.pairwise(weights)]
-    found = {name: values for name, (_, values) in imbalance(weights).items()}
+    found = {name: values for name, (_, values) in layer_imbalance(weights).items()}
     np.testing.assert_allclose(found["imbalance"], [np.linalg.norm(d) for d in differences], rtol=1e-13)
     np.testing.assert_allclose(found["balance"], [-np.trace(d) / len(d) for d in differences], rtol=1e-13)
     even = [np.linalg.norm(d - np.trace(d) / len(d) * np.eye(len(d))) for d in differences]
@@ -190,9 +190,9 @@ def test_the_imbalance_is_conserved_to_the_order_of_the_step():
         for _ in range(round(0.5 / rate)):
             slope = inputs.T @ (inputs @ a @ b @ c - targets) / len(inputs)
             a, b, c = a - rate * slope @ (b @ c).T, b - rate * a.T @ slope @ c.T, c - rate * (a @ b).T @ slope
-        return imbalance([a, b, c])["balance"][1]
+        return layer_imbalance([a, b, c])["balance"][1]
 
-    drifts = [np.abs(after(rate) - imbalance(start)["balance"][1]).max() for rate in (0.01, 0.005)]
+    drifts = [np.abs(after(rate) - layer_imbalance(start)["balance"][1]).max() for rate in (0.01, 0.005)]
     assert 0 < drifts[0] < 0.05
     # First order in the step: halving it halves the drift, up to the next order.
     np.testing.assert_allclose(drifts[0] / drifts[1], 2, rtol=0.05)
@@ -212,7 +212,7 @@ def test_cosines_do_not_depend_on_scale_nor_on_rotations_of_the_hidden_neurons(s
         for name in one.keys() - {"gap"}:
             # Rounding turns top vectors by its size over the gap between the singular values.
             np.testing.assert_allclose(one[name][1], other[name][1], atol=1e-9)
-    one, other = imbalance(weights), imbalance(turned)
+    one, other = layer_imbalance(weights), layer_imbalance(turned)
     np.testing.assert_allclose(one["relative_imbalance"][1], other["relative_imbalance"][1], rtol=1e-10)
 
 
@@ -254,7 +254,7 @@ def test_every_library_gives_the_numbers_of_numpy(library):
 def test_single_precision_stays_single():
     weights = [w.astype(np.float32) for w in chain()]
     assert all(values.dtype == np.float32 for _, values in layer_alignment(weights).values())
-    assert all(values.dtype == np.float32 for _, values in imbalance(weights).values())
+    assert all(values.dtype == np.float32 for _, values in layer_imbalance(weights).values())
 
 
 @pytest.mark.usefixtures("unchecked_types")
@@ -262,7 +262,7 @@ def test_single_precision_stays_single():
     ("measure", "message"),
     [
         (lambda: layer_alignment([np.eye(2)]), "there are 1 layers"),
-        (lambda: imbalance([np.ones((2, 3)), np.ones((2, 3))]), "do not follow each other"),
+        (lambda: layer_imbalance([np.ones((2, 3)), np.ones((2, 3))]), "do not follow each other"),
         (lambda: layer_alignment([np.ones((4, 2, 2)), np.ones((2, 2))]), "do not follow each other"),
         (lambda: layer_alignment([np.eye(2), np.full((2, 1), np.nan)]), "not finite"),
         (lambda: layer_alignment([np.eye(2), np.eye(2, dtype=int)]), "of type int64"),

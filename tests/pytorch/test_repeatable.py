@@ -18,9 +18,9 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset  # noqa: E402
 
 from dynascope.torch import (  # noqa: E402
     estimate_cost,
+    find_symmetries,
     neural_tangent_kernel,
     program,
-    structure,
     temperature,
     top_curvatures,
 )
@@ -113,7 +113,7 @@ KERNELS = {
     "neural_tangent_kernel": lambda module: neural_tangent_kernel(module, None, X),
     "estimate_cost": lambda module: estimate_cost(module, None, X),
 }
-PROGRAMS = {"structure": lambda module: structure(module, X), "program": lambda module: program(module, X)}
+PROGRAMS = {"structure": lambda module: find_symmetries(module, X), "program": lambda module: program(module, X)}
 
 
 @pytest.mark.parametrize("function", LOSSES | KERNELS)

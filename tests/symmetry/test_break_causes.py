@@ -64,14 +64,14 @@ def test_weights_that_were_changed_between_steps_are_told_first():
     given = dataclasses.replace(evidence(np.stack([-2 * SLOPES, SLOPES], -1)), changed_between=changed)
     cause, *_ = causes_of(given, 0)
     assert (cause.name, cause.paths) == ("weights changed between steps", ("second",))
-    assert "4 of 30" in cause.said
+    assert "4 of 30" in cause.evidence
 
 
 @pytest.mark.parametrize("factor", [-1.0, 0.5, 2.0])
 def test_a_factor_of_the_backward_pass_is_told_with_its_layer(factor):
     [cause] = supported(causes_of(evidence(np.stack([-factor * SLOPES, SLOPES], -1)), 0))
     assert (cause.name, cause.paths) == ("wrong backward pass", ("first",))
-    assert f"{factor:.4g} times" in cause.said
+    assert f"{factor:.4g} times" in cause.evidence
 
 
 def test_of_a_chain_the_layer_with_the_factor_is_named():
@@ -88,7 +88,7 @@ def test_a_penalty_is_told_with_its_strength():
     slopes = np.stack([-SLOPES, SLOPES + 0.03 * CHARGES[..., 1]], -1)
     [cause] = supported(causes_of(evidence(slopes), 0))
     assert (cause.name, cause.paths) == ("L2 penalty in the loss", ("second",))
-    assert "0.03 " in cause.said
+    assert "0.03 " in cause.evidence
 
 
 def test_an_l1_penalty_is_distinguished_from_an_l2_penalty():
@@ -96,7 +96,7 @@ def test_an_l1_penalty_is_distinguished_from_an_l2_penalty():
     slopes = np.stack([-SLOPES, SLOPES + 0.03 * absolute.sum(2)], -1)
     [cause] = supported(causes_of(evidence(slopes, absolute=absolute), 0))
     assert (cause.name, cause.paths) == ("L1 penalty in the loss", ("first", "second"))
-    assert cause.said.count("0.03 ") == 2
+    assert cause.evidence.count("0.03 ") == 2
     # If all weights have the same size, the two penalties have the same slopes.
     both = supported(causes_of(evidence(slopes, absolute=absolute, charges=2 * absolute), 0))
     assert [each.name for each in both] == ["L2 penalty in the loss", "L1 penalty in the loss"]
@@ -109,7 +109,7 @@ def test_gradients_that_hold_those_of_the_step_before_were_not_zeroed(shares):
     slopes = np.stack([-SLOPES, SLOPES + shares[:, None] * stale], -1)
     [cause] = supported(causes_of(evidence(slopes, stale=np.stack([0 * stale, stale], -1)), 0))
     assert (cause.name, cause.paths) == ("gradients not zeroed", ("first", "second"))
-    assert f"{np.median(shares):.4g} times" in cause.said
+    assert f"{np.median(shares):.4g} times" in cause.evidence
 
 
 def test_noise_is_of_lower_precision_if_gradients_have_few_bits_and_of_dropout_otherwise():
@@ -121,7 +121,7 @@ def test_noise_is_of_lower_precision_if_gradients_have_few_bits_and_of_dropout_o
     assert supported(causes_of(evidence(slopes), 0)) == []
     few = evidence(slopes, symmetries=shift, bits=8)
     [cause] = supported(causes_of(few, 0))
-    assert (cause.name, "bfloat16" in cause.said) == ("lower precision", True)
+    assert (cause.name, "bfloat16" in cause.evidence) == ("lower precision", True)
     # Noise far above the rounding of bfloat16 has a second cause.
     more = dataclasses.replace(few, part_slope_rounding=few.part_slope_rounding / 100)
     assert [each.name for each in supported(causes_of(more, 0))] == ["lower precision", "dropout"]

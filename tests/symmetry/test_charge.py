@@ -9,13 +9,13 @@ from symmetry.zoo import A1, BATCH, N1, NETWORKS, attention, hidden, structure_o
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.symmetry import Charge, Part, charges, structure
+from dynascope.symmetry import Charge, Part, charges, find_symmetries
 
 DIGITS = 5e-14  # the ledger gives 13 of them
 
 
 def found(apply, params, inputs, kind):
-    return [each for each in structure(apply, params, inputs).symmetries if each.kind == kind]
+    return [each for each in find_symmetries(apply, params, inputs).symmetries if each.kind == kind]
 
 
 def test_charges_of_neurons_are_those_of_the_ledger():

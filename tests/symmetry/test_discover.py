@@ -10,7 +10,7 @@ import scipy.integrate
 from symmetry.zoo import NETWORKS, attention, deep_linear, hyperbolic
 
 from dynascope.errors import InputError
-from dynascope.symmetry import agreement, discover, discovery_memory, structure
+from dynascope.symmetry import cross_check, discover, discovery_memory, find_symmetries
 
 LARGEST = (3, 3, 4)  # of n, m and r
 
@@ -71,7 +71,7 @@ def test_a_shift_that_a_scale_compensates_conserves_a_charge_that_gradients_show
         np.testing.assert_allclose(np.diag(matrix)[4:], -shift[2:4], atol=1e-9)
         np.testing.assert_allclose(matrix, np.diag([0, 0, 0, 0, *np.diag(matrix)[4:]]), atol=1e-9)
     # The program does not show it, and the comparison says so.
-    both = agreement(structure(apply, params, inputs), found, params)
+    both = cross_check(find_symmetries(apply, params, inputs), found, params)
     assert re.findall(r"\d+", str(both)) == ["2", "0", "2"]
 
     targets = jnp.asarray(np.sin(inputs[:, 0]))

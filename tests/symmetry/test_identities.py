@@ -23,25 +23,25 @@ from symmetry.zoo import (
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.symmetry import charges, check_identities, orbit_directions, rotation_charge, structure
+from dynascope.symmetry import angular_momentum, charges, check_identities, find_symmetries, orbit_directions
 
 INPUTS = wave(np.sin, 0.8, 4, 3)
 
 
 @functools.cache
 def head_symmetries():
-    return structure(attention, A1, INPUTS).symmetries
+    return find_symmetries(attention, A1, INPUTS).symmetries
 
 
 @functools.cache
 def normed_scale():
-    (scale,) = (each for each in structure(batch_normed, N1, BATCH).symmetries if each.kind == "scale")
+    (scale,) = (each for each in find_symmetries(batch_normed, N1, BATCH).symmetries if each.kind == "scale")
     return scale
 
 
 @functools.cache
 def probability_symmetries():
-    return structure(lambda p, x: jax.nn.log_softmax(hidden(p, x)), N1, BATCH).symmetries
+    return find_symmetries(lambda p, x: jax.nn.log_softmax(hidden(p, x)), N1, BATCH).symmetries
 
 
 def test_losses_of_the_fixtures_are_those_of_the_ledger():
@@ -100,7 +100,7 @@ def test_a_gradient_that_is_wrong_is_found():
         return z
 
     shrunk.defvjp(lambda z: (z, None), lambda _, g: (0.9 * g,))
-    found = structure(hidden, N1, BATCH).symmetries
+    found = find_symmetries(hidden, N1, BATCH).symmetries
 
     def loss(p):
         return classifier_loss(lambda q, x: jax.nn.relu(shrunk(x @ q["W1"].T) + q["b1"]) @ q["W2"].T, p)
@@ -111,7 +111,7 @@ def test_a_gradient_that_is_wrong_is_found():
 
 def test_identities_are_checked_in_the_precision_of_the_parameters():
     narrow = jax.tree.map(lambda each: jnp.asarray(each, jnp.float32), N1)
-    found = structure(hidden, N1, BATCH).symmetries
+    found = find_symmetries(hidden, N1, BATCH).symmetries
     (checked,) = check_identities(lambda p: classifier_loss(hidden, p), narrow, found)
     assert checked.holds
     assert np.abs(checked.gradient).max() > 1e-12
@@ -151,13 +151,13 @@ def test_momentum_shrinks_the_rotation_charge_in_every_step(momentum, decay):
     step = jax.tree.map(lambda each: 0.1 * random.normal(size=each.shape), theta)
     with jax.enable_x64(True):
         gradient = jit(jax.grad(attention_loss))
-        before = [rotation_charge(each, theta, step) for each in (scores, values)]
+        before = [angular_momentum(each, theta, step) for each in (scores, values)]
         for _ in range(3):
             slope = jax.tree.map(np.asarray, gradient(theta))
             step = jax.tree.map(lambda d, g, w: momentum * d - 0.1 * (g + decay * w), step, slope, theta)
             # ⟨d_{k+1}, Ω θ_k⟩ is that at θ_{k+1} = θ_k + d_{k+1} too.
             theta = jax.tree.map(np.add, theta, step)
-            after = [rotation_charge(each, theta, step) for each in (scores, values)]
+            after = [angular_momentum(each, theta, step) for each in (scores, values)]
             np.testing.assert_allclose(np.concatenate(after), momentum * np.concatenate(before), atol=1e-15)
             before = after
 
@@ -170,6 +170,6 @@ def test_what_is_no_loss_is_refused():
             lambda p: p["W1"], {k: np.ones(s) for k, s in {"W1": (2, 2), "b1": (2,), "W2": (1, 2)}.items()}, found
         )
     with pytest.raises(InputError, match="kind"):
-        rotation_charge(found[0], N1, N1)
+        angular_momentum(found[0], N1, N1)
     with pytest.raises(InputError, match="at is"):
         orbit_directions(N1, found, at="saddle")

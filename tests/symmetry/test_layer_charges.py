@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from dynascope.compilation import jit
-from dynascope.probes.alignment import imbalance
-from dynascope.symmetry import charges, structure
+from dynascope.probes.alignment import layer_imbalance
+from dynascope.symmetry import charges, find_symmetries
 from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory.balanced import layer_balance
 from dynascope.theory.function_space import conserved_matrices, conserved_matrix
@@ -16,10 +16,10 @@ ROUNDING = 1e-13  # of sums of five products of order one
 
 
 def test_all_names_of_the_matrix_between_layers_give_the_charges_that_structure_finds():
-    found = structure(lambda weights, x: x @ weights[0] @ weights[1] @ weights[2], LAYERS, np.eye(3)).symmetries
+    found = find_symmetries(lambda weights, x: x @ weights[0] @ weights[1] @ weights[2], LAYERS, np.eye(3)).symmetries
     assert [each.kind for each in found] == ["matrix", "matrix"]
     matrices = conserved_matrices(LAYERS)
-    probed = {name: values for name, (_, values) in imbalance(LAYERS).items()}
+    probed = {name: values for name, (_, values) in layer_imbalance(LAYERS).items()}
     for number, (symmetry, matrix) in enumerate(zip(found, matrices, strict=True)):
         two = LAYERS[number], LAYERS[number + 1]
         upper = np.triu_indices(symmetry.block)

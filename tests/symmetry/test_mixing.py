@@ -3,7 +3,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.symmetry import structure
+from dynascope.symmetry import find_symmetries
 
 
 def test_heads_mix_within_themselves():
@@ -13,7 +13,7 @@ def test_heads_mix_within_themselves():
 
     random = np.random.default_rng(0)
     params = {name: random.normal(size=(7, 6)) for name in ("Q", "K")}
-    (found,) = structure(apply, params, random.normal(size=(4, 7))).symmetries
+    (found,) = find_symmetries(apply, params, random.normal(size=(4, 7))).symmetries
     assert (found.kind, found.block, found.units, found.group) == ("matrix", 3, 6, "GL(3) for each of 2")
     assert found.names[0].endswith("[0, 0]")
     assert found.names[-1].endswith("[5, 5]")
@@ -33,7 +33,7 @@ def test_units_that_are_interleaved_mix_by_their_kind():
 
     random = np.random.default_rng(0)
     params = {"W": random.normal(size=(5, 4)), "A": random.normal(size=(4, 2))}
-    found = {each.kind: each for each in structure(apply, params, random.normal(size=(6, 5))).symmetries}
+    found = {each.kind: each for each in find_symmetries(apply, params, random.normal(size=(6, 5))).symmetries}
     assert {kind: each.size for kind, each in found.items()} == {"matrix": 3, "rescale": 2}
     labels = next(part.labels for part in found["matrix"].parts if part.path == "['W']")
     assert (labels >= 0).tolist() == [[True, False, True, False]]

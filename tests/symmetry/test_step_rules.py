@@ -110,7 +110,7 @@ def shortened(length):
 def test_the_rule_of_updates_is_told_from_their_slopes(used, options, name, said):
     found = trained(used, **options)
     assert found.name == name
-    assert said in found.said
+    assert said in found.evidence
 
 
 def test_without_decay_a_factor_of_the_rate_and_of_the_gradient_are_both_possible():

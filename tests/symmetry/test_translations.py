@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from symmetry.zoo import normed
 
-from dynascope.symmetry import structure
+from dynascope.symmetry import find_symmetries
 from dynascope.symmetry.translations import translations
 
 X = np.ones((5, 3))
@@ -116,7 +116,7 @@ def test_shifts_that_undo_each_other_are_found_however_many_pairs_there_are():
     def apply(p, x):
         return jnp.tanh(x @ p["w"] + sum(p["b"])) + p["other"][0] - p["other"][1] * jnp.exp(p["other"][2])
 
-    found = structure(apply, params, X).symmetries
+    found = find_symmetries(apply, params, X).symmetries
     assert [each.kind for each in found] == ["translation"] * (count - 1)
     # Each charge is of its own: the dimension of the shifts that the sum does not see, element by element.
     moved = {part.path for each in found for part in each.parts}
@@ -152,7 +152,7 @@ def test_two_biases_of_the_gates_undo_each_other_but_not_those_of_the_candidate(
     def of_all(p, inputs):
         return jax.vmap(lambda one: apply(p, one))(inputs)
 
-    found = structure(of_all, params, draw.normal(size=(5, 4, 2))).symmetries
+    found = find_symmetries(of_all, params, draw.normal(size=(5, 4, 2))).symmetries
     labels = [np.stack([part.labels for part in each.parts]) for each in found]
     assert [each.paths for each in found] == [("['first']", "['second']")] * 2
     assert sorted(np.flatnonzero(each[0] >= 0).tolist() for each in labels) == [[0, 1, 2], [3, 4, 5]]

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.symmetry import Structure, structure
+from dynascope.symmetry import SymmetryStructure, find_symmetries
 
 __all__ = [
     "A1",
@@ -325,7 +325,7 @@ LARGER = {
 
 
 @functools.cache
-def structure_of(name: str) -> Structure:
+def structure_of(name: str) -> SymmetryStructure:
     """The symmetries of one of the networks, found once."""
     network = (NETWORKS | LARGER)[name]
-    return structure(network.apply, network.params, network.inputs)
+    return find_symmetries(network.apply, network.params, network.inputs)

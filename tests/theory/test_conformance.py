@@ -103,7 +103,7 @@ ANSWER_INFINITY = {
     *(
         "scalar_networks.growth_limit",
         "scalar_networks.time_to_reach",
-        "neuron.escape_time",
+        "neuron.rich_delay",
         "neuron.regime",
         "noise.thermometer",
     ),

@@ -14,8 +14,8 @@ from dynascope.theory.second_moment import MEASURED
 # Functions of arrays alone, which do not see the inputs that they are about.
 OF_WHITE_INPUTS = {
     "balanced": {"balanced_limit", "gram", "loss", "ntk", "product"},
-    "deep_modes": {"escape_time", "strength_at", "time_to_strength"},
-    "neuron": {"escape_time", "kernel_change", "regime", "trajectory", "trajectory_limit"},
+    "deep_modes": {"saddle_escape_time", "strength_at", "time_to_strength"},
+    "neuron": {"kernel_change", "neuron_limit", "neuron_trajectory", "regime", "rich_delay"},
     "transfer": {
         "converged_layers",
         "forgetting",

@@ -8,7 +8,7 @@ import optax
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.symmetry import Charge, Part, structure
+from dynascope.symmetry import Charge, Part, find_symmetries
 from dynascope.tasks import Labelled, Task
 from dynascope.theory.symmetry import rounding_level, translation_charge
 from dynascope.training import charge_statistics, descend
@@ -36,7 +36,9 @@ class Classifier(eqx.Module):
 
 def found(network):
     weights, rest = eqx.partition(network, eqx.is_inexact_array)
-    return structure(lambda theta, x: jax.nn.log_softmax(eqx.combine(theta, rest)(x)), weights, DATA.inputs).symmetries
+    return find_symmetries(
+        lambda theta, x: jax.nn.log_softmax(eqx.combine(theta, rest)(x)), weights, DATA.inputs
+    ).symmetries
 
 
 NETWORKS = {dtype: Classifier(dtype) for dtype in ("float64", "float32")}

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from dynascope.compilation import filter_jit
-from dynascope.flows.progress import tell
+from dynascope.flows.progress import report_progress
 
 __all__ = ["Call", "run_together"]
 
@@ -33,7 +33,7 @@ class Call(NamedTuple):
 def run_together(runs: Sequence[Generator[Call, Any, _Result]], common: Any, *, together: int = 1) -> list[_Result]:
     """Let generators run to their end, each of which yields a `Call` and is sent its result, as NumPy arrays.
 
-    How many of several have ended is told to whoever is `flows.listening`.
+    How many of several have ended is told to whoever is `flows.progress_listener`.
 
     Of all calls that are waited for, those of one program with arrays of the same shapes are computed as one batch.
 
@@ -63,7 +63,7 @@ def run_together(runs: Sequence[Generator[Call, Any, _Result]], common: Any, *, 
         except StopIteration as end:
             results[place] = end.value
             if len(runs) > 1:
-                tell(len(results), len(runs), "members")
+                report_progress(len(results), len(runs), "members")
 
     for place in range(len(runs)):
         send(place, None)

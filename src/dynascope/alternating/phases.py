@@ -22,7 +22,7 @@ from dynascope.arguments import require
 from dynascope.compilation import filter_jit
 from dynascope.flows.deadline import overdue
 from dynascope.flows.objective import Samples
-from dynascope.flows.progress import tell
+from dynascope.flows.progress import report_progress
 from dynascope.results.clock import time_unit
 from dynascope.tasks.task import Task
 
@@ -144,7 +144,7 @@ class Alternation:
             self.jumps.append(event, loss)
             loss, events = event.loss, events + 1
             if alone and jumps is not None:
-                tell(len(self.jumps), jumps, "jumps")
+                report_progress(len(self.jumps), jumps, "jumps")
 
     def _grow(self, duration: float | None) -> Generator[Call, Any, Event | str]:
         """Utility phase: until a neuron is activated, or the active ones leave a saddle."""

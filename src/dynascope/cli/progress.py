@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from dynascope.flows.progress import listening
+from dynascope.flows.progress import progress_listener
 
 __all__ = ["once", "step"]
 
@@ -59,5 +59,5 @@ def step(text: str) -> Iterator[None]:
             yield
     else:
         lines = _Lines(text)
-        with listening(lines, announced=once(lines.announced)):
+        with progress_listener(lines, announced=once(lines.announced)):
             yield

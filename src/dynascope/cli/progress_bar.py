@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column
 from rich.text import Text
 
-from dynascope.flows.progress import listening
+from dynascope.flows.progress import progress_listener
 
 __all__ = ["Pace", "drawn"]
 
@@ -90,7 +90,7 @@ def drawn(text: str) -> Iterator[None]:
         expand=True,
     )
     line.add_task("")
-    with line, listening(pace.hear, announced=lambda said: console.print(escape(said), highlight=False)):
+    with line, progress_listener(pace.hear, announced=lambda said: console.print(escape(said), highlight=False)):
         yield
     console.print(f"[dim]{escape(text)} … {pace.elapsed:.1f} s", highlight=False)
 

@@ -9,6 +9,6 @@ from .langevin import LangevinRuns as LangevinRuns
 from .langevin import langevin as langevin
 from .margin_flow import MarginPath as MarginPath
 from .margin_flow import margin_flow as margin_flow
-from .progress import counted as counted
-from .progress import listening as listening
-from .progress import tell as tell
+from .progress import progress_listener as progress_listener
+from .progress import report_progress as report_progress
+from .progress import track as track

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.flows.deadline import overdue
-from dynascope.flows.progress import tell
+from dynascope.flows.progress import report_progress
 
 __all__ = ["in_pieces"]
 
@@ -57,7 +57,7 @@ def in_pieces(
         reached = left & (times <= begin) if unfinished else left
         kept.append((times[reached], jax.tree.map(lambda values, rows=reached: values[rows], result["curves"])))
         left &= ~reached
-        tell(float(begin), duration, "time")
+        report_progress(float(begin), duration, "time")
         if not unfinished or steps >= max_steps:
             break
         if overdue():

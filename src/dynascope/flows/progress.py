@@ -7,7 +7,7 @@ import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["Listener", "announce", "counted", "listening", "tell", "tell_along"]
+__all__ = ["Listener", "announce", "progress_listener", "report_progress", "report_time", "track"]
 
 Listener = Callable[[float, float, str], Any]
 _Item = TypeVar("_Item")
@@ -22,7 +22,7 @@ class _Heard:
             tuple[int, int, str]
         ] = []  # number of the part, how many there are, what they are; outer first
 
-    def tell(self, done: float, planned: float, unit: str) -> None:
+    def report_progress(self, done: float, planned: float, unit: str) -> None:
         for number, parts, kind in reversed(self.parts):
             # The end of one computation need not be that of the part, which may go through several.
             share = min(done / planned, 0.99) if planned else 0.0
@@ -36,10 +36,10 @@ _heard: contextvars.ContextVar[_Heard | None] = contextvars.ContextVar("dynascop
 
 
 @contextlib.contextmanager
-def listening(listener: Listener, announced: Callable[[str], Any] | None = None) -> Iterator[None]:
+def progress_listener(listener: Listener, announced: Callable[[str], Any] | None = None) -> Iterator[None]:
     """Be told how far every long computation inside is.
 
-    `descend` tells its steps, `alternating_flow` the members of an ensemble that are done, and `counted` what a loop
+    `descend` tells its steps, `alternating_flow` the members of an ensemble that are done, and `track` what a loop
     goes through. A gradient flow is one compiled program, which tells nothing before its end.
 
     Args:
@@ -48,8 +48,8 @@ def listening(listener: Listener, announced: Callable[[str], Any] | None = None)
         announced: Called with a sentence before something begins that takes long or much memory, which says how much.
 
     Example:
-        >>> with listening(lambda done, planned, unit: print(f"{done:g} of {planned:g} {unit}")):
-        ...     for network in counted(["first", "second"], "networks"):
+        >>> with progress_listener(lambda done, planned, unit: print(f"{done:g} of {planned:g} {unit}")):
+        ...     for network in track(["first", "second"], "networks"):
         ...         pass
         0 of 2 networks
         1 of 2 networks
@@ -62,22 +62,22 @@ def listening(listener: Listener, announced: Callable[[str], Any] | None = None)
         _heard.reset(token)
 
 
-def tell(done: float, planned: float, unit: str) -> None:
+def report_progress(done: float, planned: float, unit: str) -> None:
     """Tell whoever listens how far a computation is.
 
     Example:
-        >>> tell(1, 3, "members")
+        >>> report_progress(1, 3, "members")
     """
     heard = _heard.get()
     if heard is not None:
-        heard.tell(done, planned, unit)
+        heard.report_progress(done, planned, unit)
 
 
 def announce(sentence: str) -> None:
     """Tell whoever wants to know what begins, and what it will take.
 
     Example:
-        >>> with listening(lambda *told: None, announced=print):
+        >>> with progress_listener(lambda *told: None, announced=print):
         ...     announce("It takes an hour.")
         It takes an hour.
     """
@@ -86,23 +86,23 @@ def announce(sentence: str) -> None:
         heard.announced(sentence)
 
 
-def tell_along(time: float, duration: float, steps: int, most: int | None = None) -> None:
+def report_time(time: float, duration: float, steps: int, most: int | None = None) -> None:
     """Tell how far a flow is: as far as its time, or its steps where there may be so many only.
 
     Example:
-        >>> with listening(lambda *told: print(told)):
-        ...     tell_along(1.0, 4.0, 30)
-        ...     tell_along(1.0, 4.0, 30, most=60)
+        >>> with progress_listener(lambda *told: print(told)):
+        ...     report_time(1.0, 4.0, 30)
+        ...     report_time(1.0, 4.0, 30, most=60)
         (1.0, 4.0, 'time')
         (50.0, 100.0, 'percent')
     """
     if most is None:
-        tell(time, duration, "time")
+        report_progress(time, duration, "time")
     else:
-        tell(100 * min(max(time / duration, steps / most), 1.0), 100.0, "percent")
+        report_progress(100 * min(max(time / duration, steps / most), 1.0), 100.0, "percent")
 
 
-def counted(items: Sequence[_Item], unit: str) -> Iterator[_Item]:
+def track(items: Sequence[_Item], unit: str) -> Iterator[_Item]:
     """Go through items and tell how many are done; what is told while one is at work counts as a part of it.
 
     Args:
@@ -113,17 +113,17 @@ def counted(items: Sequence[_Item], unit: str) -> Iterator[_Item]:
         The items.
 
     Example:
-        >>> list(counted([1e-3, 1e-4], "scales"))
+        >>> list(track([1e-3, 1e-4], "scales"))
         [0.001, 0.0001]
     """
     heard = _heard.get() or _Heard()
     depth = len(heard.parts)
     try:
-        heard.tell(0, len(items), unit)
+        heard.report_progress(0, len(items), unit)
         for number, item in enumerate(items):
             heard.parts[depth:] = [(number, len(items), unit)]
             yield item
             del heard.parts[depth:]
-            heard.tell(number + 1, len(items), unit)
+            heard.report_progress(number + 1, len(items), unit)
     finally:
         del heard.parts[depth:]

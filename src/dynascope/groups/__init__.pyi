@@ -14,4 +14,4 @@ from .representations import Irrep as Irrep
 from .representations import irreducible_representations as irreducible_representations
 from .representations import real_irreducible_representations as real_irreducible_representations
 from .tables import Group as Group
-from .tables import from_table as from_table
+from .tables import group_from_table as group_from_table

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from dynascope.arguments import require
 from dynascope.errors import InputError
 
-__all__ = ["LARGEST_ORDER", "Group", "from_table"]
+__all__ = ["LARGEST_ORDER", "Group", "group_from_table"]
 
 LARGEST_ORDER = 1000  # the representations need the eigenvectors of a matrix of this size
 
@@ -74,7 +74,7 @@ class Group:
         """The product g₁·g₂⋯ of elements, or elementwise of arrays of elements.
 
         Example:
-            >>> int(from_table([[0, 1, 2], [1, 2, 0], [2, 0, 1]]).product([2, 2, 2]))
+            >>> int(group_from_table([[0, 1, 2], [1, 2, 0], [2, 0, 1]]).product([2, 2, 2]))
             0
         """
         return functools.reduce(lambda g, h: self.table[g, h], elements, np.int64(self.identity))
@@ -90,7 +90,7 @@ class Group:
         return f"Group({self.name!r}, {self.order} elements)"
 
 
-def from_table(table: ArrayLike, name: str = "group") -> Group:
+def group_from_table(table: ArrayLike, name: str = "group") -> Group:
     """The group with a given multiplication table.
 
     Args:
@@ -101,7 +101,7 @@ def from_table(table: ArrayLike, name: str = "group") -> Group:
         InputError: The table is not that of a group; the message says why and where.
 
     Example:
-        >>> from_table([[0, 1], [1, 1]])
+        >>> group_from_table([[0, 1], [1, 1]])
         Traceback (most recent call last):
         ...
         dynascope.errors.InputError: row 1 of the table does not hold every element once: give a table in which each \

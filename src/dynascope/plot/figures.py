@@ -15,7 +15,7 @@ from matplotlib.figure import Figure, SubFigure
 from dynascope.arguments import require
 from dynascope.errors import InputError
 from dynascope.plot.drawing import describe_chart, undeclared
-from dynascope.plot.learned_features import draw_features, features_height, find_features
+from dynascope.plot.feature_drawing import draw_features, features_height, find_features
 from dynascope.plot.lines import curve_names
 from dynascope.plot.matplotlib_figure import WIDTH, caption_height, draw, draw_with_caption, new_axes, styled
 from dynascope.results import from_tree
@@ -23,7 +23,7 @@ from dynascope.results.chart import Chart, Log
 from dynascope.results.tree import AnyResult
 from dynascope.results.whole_files import written_beside
 
-__all__ = ["curves", "draw_chart", "features", "figure", "plane", "save_figure", "staircase"]
+__all__ = ["curves", "draw_chart", "figure", "learned_features", "plane", "save_figure", "staircase"]
 
 _LOG: dict[tuple[bool, bool], Log] = {(False, False): "", (True, False): "x", (False, True): "y", (True, True): "xy"}
 _DATELESS = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
@@ -145,7 +145,7 @@ def draw_chart(tree: AnyResult, chart: Chart, figure: Figure | SubFigure | None 
     return figure
 
 
-def features(tree: AnyResult, axes: Axes | None = None) -> Axes:
+def learned_features(tree: AnyResult, axes: Axes | None = None) -> Axes:
     """Show what is learned at each jump: pictures where the inputs are images, else a heat map.
 
     Red is positive, blue negative, white zero. Each picture has a scale of its own; a heat map has one for all.
@@ -167,7 +167,7 @@ def features(tree: AnyResult, axes: Axes | None = None) -> Axes:
         ...     {"jump": [1, 2], "feature": ["age", "mass"]},
         ...     attributes={"theory": "an example"},
         ... )
-        >>> [label.get_text() for label in features(predicted).get_xticklabels()]
+        >>> [label.get_text() for label in learned_features(predicted).get_xticklabels()]
         ['age', 'mass']
     """
     found = find_features(tree)

@@ -9,7 +9,7 @@ import xarray as xr
 
 from dynascope.alternating.flow import alternating_flow
 from dynascope.alternating.phases import OUT_OF_WORK
-from dynascope.flows.progress import counted
+from dynascope.flows.progress import track
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.results import StaircaseView, is_exponential, other_scale, time_unit
@@ -67,7 +67,7 @@ def predict_by_alternation(
     second = other_scale(scale, **kind, factor=_FACTOR, divisor=_DIVISOR)
     limits = {"max_steps": max_steps, "operations": _OPERATIONS * max_steps}
     found: list[xr.Dataset] = []
-    for each in counted((scale, second), "scales"):
+    for each in track((scale, second), "scales"):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", f".*assumes a {SMALL_START.name}")  # which the prediction says
             found.append(alternating_flow(network, task, scale=each, normalised=normalised, jumps=jumps, **limits))

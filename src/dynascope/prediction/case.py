@@ -19,8 +19,8 @@ from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.mlp import MLP
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction.alternating_flow import MAX_STEPS
+from dynascope.prediction.network_parts import Rows
 from dynascope.prediction.ntk_modes import is_linear_in_weights
-from dynascope.prediction.structure import Rows
 from dynascope.tasks.task import Task
 
 __all__ = ["Case"]

@@ -15,7 +15,7 @@ from dynascope.flows.exact.few_prompts import few_prompts
 from dynascope.flows.exact.neuron_bundles import begin_bundles
 from dynascope.flows.exact.signed_phases import begin_phases
 from dynascope.flows.exact.stiff_neurons import work_of_a_step
-from dynascope.flows.progress import counted
+from dynascope.flows.progress import track
 from dynascope.flows.solvers.solver_choice import Begun, few_equations
 from dynascope.flows.solvers.stepping import resolved_loss
 from dynascope.networks.deep_linear import linear_layers
@@ -119,7 +119,7 @@ def loss_curve(
         return None
     follow, closeness = found
     curves: list[_Curve] = []
-    for tolerance in counted((closeness.tolerance, closeness.tolerance / closeness.finer), "curves"):
+    for tolerance in track((closeness.tolerance, closeness.tolerance / closeness.finer), "curves"):
         curves.append(follow(duration, tolerance))
         duration = min(duration, float(curves[-1].time[-1]))
         if duration == 0:

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from dynascope.arguments import require_memory
 from dynascope.compilation import filter_jit
-from dynascope.flows.progress import tell
+from dynascope.flows.progress import report_progress
 from dynascope.networks.two_layer import TwoLayer
 
 __all__ = ["BLOCK", "COPIES", "TangentModes", "is_linear_in_weights", "tangent_modes"]
@@ -139,7 +139,7 @@ class _Blocks:
     def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
         for start in range(0, len(self.inputs), self.size):
             # Blocks of equal length share a program.
-            tell(start, len(self.inputs), "samples")
+            report_progress(start, len(self.inputs), "samples")
             part = self.inputs[start : start + self.size]
             filled = np.concatenate([part, np.repeat(part[-1:], self.size - len(part), axis=0)])
             found = self.jacobian(filled)[: len(part)]

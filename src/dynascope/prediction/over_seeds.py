@@ -10,7 +10,7 @@ import xarray as xr
 
 from dynascope.arguments import require, require_integer
 from dynascope.arguments.checked import checked
-from dynascope.flows.progress import counted
+from dynascope.flows.progress import track
 from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.prediction.prediction import predict
 from dynascope.protocols import Learnable
@@ -64,7 +64,7 @@ def predict_seeds(
     # them (ReLU, wine and diabetes), and all would take the steps of the one that needs the shortest.
     found = [
         checked(predict)(task, network_for(kind, task, width=width, seed=seed), scale=scale, **options).record
-        for seed in counted(range(first, first + seeds), "seeds")
+        for seed in track(range(first, first + seeds), "seeds")
     ]
     named = getattr(task, "image_shape", None) is None
     jumps = max(each.sizes["jump"] for each in found)

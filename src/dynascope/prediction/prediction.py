@@ -20,7 +20,7 @@ from dynascope.prediction.cost import announce_needs
 from dynascope.prediction.doubtful_data import with_doubts
 from dynascope.prediction.finite_scale import at_this_scale
 from dynascope.prediction.learned_features import with_words
-from dynascope.prediction.structure import Rows, readable, unread
+from dynascope.prediction.network_parts import Rows, readable, unread
 from dynascope.prediction.theories.catalogue import THEORIES
 from dynascope.prediction.theories.curves import CURVES
 from dynascope.prediction.theories.kernel_regression import KERNELS

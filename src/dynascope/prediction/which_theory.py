@@ -14,12 +14,12 @@ from dynascope.prediction.candidate import TRAINING, Candidate, Candidates, Meas
 from dynascope.prediction.case import Case
 from dynascope.prediction.example_calls import Names, function_call, horizon, names_of, predict_call, script
 from dynascope.prediction.measures import violation
-from dynascope.prediction.structure import (
+from dynascope.prediction.network_parts import (
     is_module,
     is_user_module,
     misfit_of,
+    network_parts,
     readable,
-    structure_of,
     unread,
 )
 from dynascope.prediction.theories.catalogue import THEORIES
@@ -105,8 +105,8 @@ def which(
             remedy=f"choose one of: {'; '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
         )
     misfit = "" if found else misfit_of(case.task, case.network)
-    structure = structure_of(network, problem, inputs=inputs_for(case.task, network) or drawn_for(network))
-    reasons = dict(structure.obstacles)
+    parts = network_parts(network, problem, inputs=inputs_for(case.task, network) or drawn_for(network))
+    reasons = dict(parts.obstacles)
     if misfit:
         reasons.setdefault("kernel-regression", misfit)
     named = {theory.name: theory for theory in THEORIES}
@@ -114,9 +114,9 @@ def which(
     known = {candidate.name for candidate in found}
     return Candidates(
         [*found, *(each for each in near if each.name not in known)],
-        network=structure.name,
-        observing=structure.observing,
-        script=_script(found, structure.observing, names),
+        network=parts.name,
+        observing=parts.observing,
+        script=_script(found, parts.observing, names),
     )
 
 

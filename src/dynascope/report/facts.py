@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
-from dynascope.report.formatting import plain, words
+from dynascope.report.formatting import parameter_text, words
 from dynascope.results import CONVENTION, Parameter, Provenance, Result, describe, names_of
 from dynascope.results.numbers import number
 from dynascope.results.result import WHY_UNDECIDED
@@ -78,7 +78,7 @@ def parameters_of(view: Result, facts: Mapping[Any, Any]) -> list[Row]:
             if name in facts:
                 parameters.setdefault(name, Parameter(facts[name], description))
     return [
-        Row(words(name), each.shown or plain(each.value), _in_words(each.description, parameters))
+        Row(words(name), each.shown or parameter_text(each.value), _in_words(each.description, parameters))
         for name, each in parameters.items()
     ]
 

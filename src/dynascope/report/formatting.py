@@ -10,17 +10,17 @@ from markupsafe import Markup, escape
 
 from dynascope.results.numbers import number
 
-__all__ = ["plain", "printed", "words"]
+__all__ = ["parameter_text", "printed", "words"]
 
 _PROGRAM_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?[eE][+-]?\d+(?!\w)")
 _POWER = re.compile(r"(?<=\w)\^([-−]?\([^()<&]*\)|\|[^|<&]*\||[-−]?[\w.]*\w)")
 
 
-def plain(value: Any) -> str:
+def parameter_text(value: Any) -> str:
     """A parameter as text.
 
     Example:
-        >>> plain(True), plain(1e-8), plain("relu"), plain([1, 2])
+        >>> parameter_text(True), parameter_text(1e-8), parameter_text("relu"), parameter_text([1, 2])
         ('yes', '10⁻⁸', 'relu', '1, 2')
     """
     if isinstance(value, bool):
@@ -28,7 +28,7 @@ def plain(value: Any) -> str:
     if value is None or isinstance(value, int | float):
         return number(value)
     if isinstance(value, list | tuple):
-        return ", ".join(map(plain, value))
+        return ", ".join(map(parameter_text, value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.image import imsave
 
-from dynascope.plot.learned_features import MOST_PICTURES, extent, find_features
+from dynascope.plot.feature_drawing import MOST_PICTURES, extent, find_features
 from dynascope.results import Result
 from dynascope.results.numbers import number
 

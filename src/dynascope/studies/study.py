@@ -63,10 +63,10 @@ class Study:
         theory: What the record of the prediction calls the theory.
         task: What both records call the task, if not as `_task` calls itself. In this and in the words below fields,
             and what follows from them, are named in braces.
-        told: What both say of it besides, one sentence each.
+        notes: What both say of it besides, one sentence each.
         trains: What both call the network.
         flow: How networks are trained, where no flow says so in its record.
-        says: Names of fields that both say too.
+        recorded_fields: Names of fields that both say too.
         axes: Names of the axes of a variable that does not name its own.
         labelled: What labels an axis: labels, the name of the attribute that has them, or what makes them of the study.
         names: Long names and units of its own variables and axes, and of those that have another name here.
@@ -85,10 +85,10 @@ class Study:
     tiny: ClassVar[Mapping[str, Any]] = {}
     theory: ClassVar[str] = ""
     task: ClassVar[str] = ""
-    told: ClassVar[tuple[str, ...]] = ()
+    notes: ClassVar[tuple[str, ...]] = ()
     trains: ClassVar[str] = ""
     flow: ClassVar[str] = ""
-    says: ClassVar[tuple[str, ...]] = ()
+    recorded_fields: ClassVar[tuple[str, ...]] = ()
     axes: ClassVar[tuple[str, ...]] = ("time",)
     labelled: ClassVar[Mapping[str, Any]] = {}
     names: ClassVar[Mapping[str, tuple[str, str]]] = {}
@@ -151,7 +151,11 @@ class Study:
     def predict(self) -> xr.Dataset:
         """The record of `exact`, computed in double precision."""
         with jax.enable_x64(True):
-            said: dict[str, Any] = {"theory": self.theory, "reference": self.reference.paper, **self.said()}
+            said: dict[str, Any] = {
+                "theory": self.theory,
+                "reference": self.reference.paper,
+                **self.prediction_attributes(),
+            }
             return self.record(self.exact(), **said)
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
@@ -220,7 +224,7 @@ class Study:
         """The values of the fields, as the result shows them."""
         return dataclasses.asdict(self)
 
-    def said(self) -> Values:
+    def prediction_attributes(self) -> Values:
         """What the record of the prediction says besides its theory."""
         return {}
 
@@ -235,9 +239,13 @@ class Study:
         if not self.trains:
             return {}
         said = {"task": self._filled(self.task)} if self.task else self._task.attributes()
-        told = [*said.get("description", []), *map(self._filled, self.told)]
+        told = [*said.get("description", []), *map(self._filled, self.notes)]
         said |= {"network": self._filled(self.trains), "scale": getattr(self, "scale", 1.0)}
-        return said | {name: getattr(self, name) for name in self.says} | ({"description": told} if told else {})
+        return (
+            said
+            | {name: getattr(self, name) for name in self.recorded_fields}
+            | ({"description": told} if told else {})
+        )
 
     def followed(self, networks: Network | Sequence[Network], *probes: Probe, **options: Any) -> xr.Dataset:
         """Networks, or one, trained on the task of the study by gradient flow and recorded at its times."""

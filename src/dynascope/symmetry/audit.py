@@ -123,7 +123,7 @@ class Audit:
             lines.append(f"  {each}")
             said: dict[tuple[bool, str], list[str]] = {}
             for cause in each.causes:
-                said.setdefault((cause.supported, cause.said), []).append(cause.name)
+                said.setdefault((cause.supported, cause.evidence), []).append(cause.name)
             for (supported, words), names in said.items():
                 lines.append(f"    {'+' if supported else '−'} {', '.join(names)}: {words}")
         return "\n".join(lines)
@@ -164,9 +164,9 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
     The audit cannot see what keeps every law: clipping by the global norm; without decay, a constant factor of the
     learning rate or of all gradients; dropout of whole ReLU units or of attention's probabilities; wrong data or
     labels; a wrong sign in the forward pass, which is another function with the same symmetries. It sees nothing of
-    parameters without a symmetry that `structure` finds. A copy of a tied weight adds a symmetry: `structure` of the
-    function that is trained then has more charges. Rounding beyond the declared `gradient_roundings`, as of gradients
-    that are nothing but what cancellation leaves, would be taken for a defect.
+    parameters without a symmetry that `find_symmetries` finds. A copy of a tied weight adds a symmetry:
+    `find_symmetries` of the function that is trained then has more charges. Rounding beyond the declared
+    `gradient_roundings`, as of gradients that are nothing but what cancellation leaves, would be taken for a defect.
 
     Args:
         record: Of one run, with the statistics of `training.charge_statistics`, best with `causes=True`. Causes are

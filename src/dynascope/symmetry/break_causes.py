@@ -55,7 +55,7 @@ def _between(evidence: Evidence, paths: tuple[str, ...]) -> Cause:
 def _of_steps(name: str, rules: dict[str, StepRule]) -> Cause:
     own = {path: rule for path, rule in rules.items() if rule.name == name}
     if own:
-        said = "; ".join(f"{path}: {rule.said}" for path, rule in own.items())
+        said = "; ".join(f"{path}: {rule.evidence}" for path, rule in own.items())
         shared = set.intersection(*(set(rule.rivals) for rule in own.values()))
         return Cause(name, True, said, tuple(own), tuple(sorted(shared)))
     if all(rule.name == "as declared" for rule in rules.values()):

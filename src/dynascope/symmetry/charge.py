@@ -298,7 +298,7 @@ def charges(params: Any, symmetries: Sequence[Charge]) -> Any:
 
     Args:
         params: The tree of the parameters θ, of NumPy or JAX.
-        symmetries: Those of `structure` or of your own.
+        symmetries: Those of `find_symmetries` or of your own.
 
     Returns:
         Values (charge,).

@@ -74,9 +74,9 @@ def discover_blocks(
     A generator multiplies units i and j of all axes of one length, each axis with a factor of its own. Its derivative
     of a loss is Σ factor · ⟨∂L/∂θ_i, θ_j⟩, and so the factors for each pair of units are the null vectors of a small
     matrix, with one row for each random point. Units are taken to be in the same order in all parameters, as they are
-    where nothing between reshapes them and no loop takes layers from a stack; `structure` has no such limit. It takes
-    as many gradients as the most axes of one length and twelve more, and memory for a few of them and one matrix of
-    units by units an axis.
+    where nothing between reshapes them and no loop takes layers from a stack; `find_symmetries` has no such limit. It
+    takes as many gradients as the most axes of one length and twelve more, and memory for a few of them and one matrix
+    of units by units an axis.
 
     Args:
         apply: (params, inputs) → outputs, which the loss is computed from; log-probabilities if it is a cross-entropy.

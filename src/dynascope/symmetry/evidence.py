@@ -15,19 +15,19 @@ __all__ = ["Cause", "Evidence"]
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    """A cause of a broken law, and what its test said.
+    """A cause of a broken law, and the result of its test.
 
     Attributes:
         name: What may be wrong.
         supported: Whether the test speaks for it.
-        said: What the test found, with its number.
+        evidence: What the test found, with its number.
         paths: The parameters that it names; empty if it does not speak for the cause.
         rivals: Other causes that fit as well, so that nothing recorded tells them apart.
     """
 
     name: str
     supported: bool
-    said: str
+    evidence: str
     paths: tuple[str, ...] = ()
     rivals: tuple[str, ...] = ()
 

@@ -51,7 +51,7 @@ class _Fit(NamedTuple):
 
     name: str
     left: float
-    said: str
+    evidence: str
     paths: tuple[str, ...]
 
 
@@ -193,9 +193,9 @@ def _compared(fits: list[_Fit], slopes: _Slopes) -> list[Cause]:
     good = [each.left < _FITS and each.left <= _RIVAL * best for each in fits]
     names = [each.name for each, supported in zip(fits, good, strict=True) if supported]
     return [
-        Cause(each.name, True, f"{each.said}, but for {each.left:.1e}", each.paths, _others(names, each.name))
+        Cause(each.name, True, f"{each.evidence}, but for {each.left:.1e}", each.paths, _others(names, each.name))
         if supported
-        else Cause(each.name, False, f"{each.said}, and {each.left:.1e} is left")
+        else Cause(each.name, False, f"{each.evidence}, and {each.left:.1e} is left")
         for each, supported in zip(fits, good, strict=True)
     ]
 

@@ -26,7 +26,7 @@ from dynascope.symmetry.charge import Charge, checked_charge
 from dynascope.symmetry.parameters import arrays_by_path
 from dynascope.symmetry.symmetry_defects import lengths
 
-__all__ = ["Identities", "check_identities", "orbit_directions", "rotation_charge"]
+__all__ = ["Identities", "angular_momentum", "check_identities", "orbit_directions"]
 
 _Place = Literal["minimum", "anywhere"]
 
@@ -67,7 +67,7 @@ def check_identities(
     Args:
         loss: params → one number, differentiable twice.
         params: A tree; its arrays of floating-point numbers are the parameters.
-        symmetries: Those of `structure`, or of your own.
+        symmetries: Those of `find_symmetries`, or of your own.
         seed: Seed of the random ξ.
 
     Raises:
@@ -79,10 +79,10 @@ def check_identities(
     Example:
         >>> import jax
         >>> import numpy as np
-        >>> from dynascope.symmetry import structure
+        >>> from dynascope.symmetry import find_symmetries
         >>> params = {"in": np.ones((3, 2)), "out": np.ones((2, 1))}
         >>> apply = lambda p, x: jax.nn.relu(x @ p["in"]) @ p["out"]
-        >>> found = structure(apply, params, np.ones((4, 3)))
+        >>> found = find_symmetries(apply, params, np.ones((4, 3)))
         >>> [checked] = check_identities(lambda p: (apply(p, np.eye(3)) ** 2).sum(), params, found.symmetries)
         >>> checked.holds
         True
@@ -108,7 +108,7 @@ def orbit_directions(params: Any, symmetries: Sequence[Charge], *, at: _Place = 
 
     Args:
         params: The tree of the parameters.
-        symmetries: Those of `structure`.
+        symmetries: Those of `find_symmetries`.
         at: "minimum" for all symmetries, rotations of units among them; "anywhere" for translations alone.
 
     Returns:
@@ -147,7 +147,7 @@ def orbit_directions(params: Any, symmetries: Sequence[Charge], *, at: _Place = 
     return right[values > 1e-10 * max(values[0], np.finfo(float).tiny)]
 
 
-def rotation_charge(charge: Charge, params: Any, displacement: Any) -> Any:
+def angular_momentum(charge: Charge, params: Any, displacement: Any) -> Any:
     """J_ab = ⟨d, Ω_ab θ⟩ of the rotations among units that mix: momentum takes it to βJ in every step, exactly.
 
     J_{k+1} = β J_k for d_{k+1} = β d_k − η (g_k + λ θ_k), whatever the rates and the decay, and so it stays zero where
@@ -173,7 +173,7 @@ def rotation_charge(charge: Charge, params: Any, displacement: Any) -> Any:
         >>> labels = np.array([[0, 1]])
         >>> mixed = Charge("matrix", (Part("[0]", labels, -1.0), Part("[1]", labels.T, 1.0)), 2, 2)
         >>> w, a = np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]])
-        >>> rotation_charge(mixed, [w, a], [np.array([[0.1, 0.0]]), 0 * a]).tolist()
+        >>> angular_momentum(mixed, [w, a], [np.array([[0.1, 0.0]]), 0 * a]).tolist()
         [0.2]
     """
     checked_charge(charge)

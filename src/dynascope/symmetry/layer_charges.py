@@ -14,7 +14,7 @@ class LayerCharges(NamedTuple):
 
     Attributes:
         matrix: Σ f ⟨θ_a, θ_b⟩ of all units a and b, shape (..., h, h); its entries a ≤ b are the charges
-            of the "matrix" symmetry W₁ → W₁ G⁻¹, W₂ → G W₂ that `structure` finds.
+            of the "matrix" symmetry W₁ → W₁ G⁻¹, W₂ → G W₂ that `find_symmetries` finds.
         total: The trace of the matrix, Σ f ‖θ‖².
         size: Σ |f| ‖θ‖².
     """

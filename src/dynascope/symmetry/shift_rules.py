@@ -62,7 +62,7 @@ class ShiftRules:
         self._names: dict[Any, int] = {}
         self._values = itertools.count()
 
-    def plain(self, shape: Sequence[int], even: Iterable[int] = ()) -> Value:
+    def unshifted(self, shape: Sequence[int], even: Iterable[int] = ()) -> Value:
         """A value without a shift."""
         single = {axis for axis, length in enumerate(shape) if length == 1}
         return Value(next(self._values), tuple(shape), {}, frozenset({*even} | single))
@@ -70,7 +70,7 @@ class ShiftRules:
     def constant(self, value: Any) -> Value:
         """A value that is known."""
         shape = np.shape(value)
-        found = self.plain(shape)
+        found = self.unshifted(shape)
         if math.prod(shape) != 1 or not jnp.issubdtype(jnp.result_type(value), jnp.number):
             return found
         return dataclasses.replace(found, constant=float(np.asarray(value).ravel()[0]))
@@ -90,7 +90,7 @@ class ShiftRules:
                 named = self._name(("row", at, entry.name, entry.axes))
                 found = Entry(named, numbered([evenness(each) for each in over]), where)
             shift = _plus(shift, {found: factor})
-        return dataclasses.replace(self.plain(value.shape[1:]), shift=shift)
+        return dataclasses.replace(self.unshifted(value.shape[1:]), shift=shift)
 
     def sliced(self, params: Any, value: Value, shape: tuple[int, ...]) -> list[Value]:
         """A piece of a value."""
@@ -113,15 +113,15 @@ class ShiftRules:
             sign = -1.0 if name == "sub" else 1.0
             even = values[0].even & values[1].even
             if any(_is_infinite(each) for each in values):
-                return [self.plain(shape, even)]
+                return [self.unshifted(shape, even)]
             return [self._shifted(shape, _plus(first.shift, _times(values[1].shift, sign)), even)]
         if name in ("mul", "div"):
             return [self._multiplied(name, values, shape)]
         if name == "is_finite":
-            return [dataclasses.replace(self.plain(shape), sure=True)]
+            return [dataclasses.replace(self.unshifted(shape), sure=True)]
         if name in _COMPARE:
             _require(any(map(_is_infinite, values)) or values[0].shift == values[1].shift)
-            return [self.plain(shape)]
+            return [self.unshifted(shape)]
         if name in ("max", "min", "select_n"):
             return [self._chosen(name, values, shape)]
         if name in ("reduce_sum", "reduce_max", "reduce_min"):
@@ -144,7 +144,7 @@ class ShiftRules:
             even = frozenset(range(len(shapes[0]))) - kept
         elif name in _KEEP_EVEN:
             even = frozenset.intersection(*(each.even for each in values))
-        found = [self.plain(shape, even) for shape in shapes]
+        found = [self.unshifted(shape, even) for shape in shapes]
         if name in ("broadcast_in_dim", "convert_element_type", "reshape") and values[0].constant is not None:
             found[0] = dataclasses.replace(found[0], constant=values[0].constant)
         if name == "is_finite":
@@ -275,7 +275,7 @@ class ShiftRules:
         return self._names.setdefault(key, len(self._names))
 
     def _shifted(self, shape: tuple[int, ...], shift: dict[Entry, float], even: frozenset[int]) -> Value:
-        return dataclasses.replace(self.plain(shape, even), shift=shift)
+        return dataclasses.replace(self.unshifted(shape, even), shift=shift)
 
 
 def _lifted(value: Value, axes: int) -> Value:

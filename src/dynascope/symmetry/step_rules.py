@@ -31,13 +31,13 @@ class StepRule(NamedTuple):
 
     Attributes:
         name: "as declared", or what is the matter.
-        said: What shows it.
+        evidence: What shows it.
         times: Largest difference between what the updates imply and the gradient, in levels of rounding.
         rivals: What else may be the matter, by a fit that is as good.
     """
 
     name: str
-    said: str
+    evidence: str
     times: float
     rivals: tuple[str, ...] = ()
 

@@ -260,7 +260,7 @@ class _Walk:
 
     def __init__(self, program: ClosedJaxpr) -> None:
         self.rules, self.program = ShiftRules(), program
-        self.entering = [self.rules.plain(shape_of(each)) for each in program.jaxpr.invars]
+        self.entering = [self.rules.unshifted(shape_of(each)) for each in program.jaxpr.invars]
         self._constants: dict[int, Value] = {}
         self._unshifted: dict[tuple[int, ...], list[Value]] = {}
         self._begins = True
@@ -299,7 +299,7 @@ class _Walk:
         if (body := body_of(equation)) is not None:
             return self.run(*body, values)
         if (number := folded(equation, [each.constant for each in values])) is not None:
-            return [dataclasses.replace(self.rules.plain(()), constant=number)]
+            return [dataclasses.replace(self.rules.unshifted(()), constant=number)]
         name, params = equation.primitive.name, equation.params
         if name == "scan" and any(each.shift for each in values):
             return self._scan(equation, values)
@@ -330,7 +330,7 @@ class _Walk:
             if not uneven and _pattern(fixed, before) == _pattern(fixed, state):
                 # So are all that come.
                 break
-        written = [self.rules.plain(shape_of(each)) for each in equation.outvars[carried:]]
+        written = [self.rules.unshifted(shape_of(each)) for each in equation.outvars[carried:]]
         return [*state, *written]
 
 

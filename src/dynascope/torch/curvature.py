@@ -24,7 +24,7 @@ from dynascope.arguments import (
 from dynascope.errors import InputError
 from dynascope.probes.diffusion.hessian import TopCurvatures
 from dynascope.torch.hessian import hessian_operator
-from dynascope.torch.modules import plain, require_shapes
+from dynascope.torch.modules import require_shapes, unwrapped
 from dynascope.torch.repeatable import require_evaluation_mode, require_repeatable, rounding, unchanged
 
 __all__ = ["require_batched_loss", "top_curvatures"]
@@ -76,7 +76,7 @@ def top_curvatures(
     """
     require_batched_loss(module, loss, batches)
     require_choice("gauss_newton", gauss_newton, (True, False))
-    module = plain(module)
+    module = unwrapped(module)
     parameters = [each for each in module.parameters() if each.requires_grad]
     size = sum(each.numel() for each in parameters)
     require(

@@ -11,7 +11,7 @@ import torch
 
 from dynascope.arguments import require
 
-__all__ = ["INSIDE", "Applied", "call_arguments", "floating_tensors", "plain", "require_shapes", "written"]
+__all__ = ["INSIDE", "Applied", "call_arguments", "floating_tensors", "require_shapes", "unwrapped", "written"]
 
 INSIDE = "network."  # where a module is inside of one that applies a function to it
 
@@ -29,12 +29,12 @@ class Applied(torch.nn.Module):
         return self.function(self.network, inputs)
 
 
-def plain(module: Any) -> Any:
+def unwrapped(module: Any) -> Any:
     """The module itself where it was compiled, since programs of its own show no layers, or is trained in parallel."""
     if isinstance(module, torch.nn.DataParallel | torch.nn.parallel.DistributedDataParallel):
-        return plain(module.module)
+        return unwrapped(module.module)
     inner = getattr(module, "_orig_mod", None)
-    return module if inner is None else plain(inner)
+    return module if inner is None else unwrapped(inner)
 
 
 def written(function: Callable[..., Any]) -> Callable[..., Any]:

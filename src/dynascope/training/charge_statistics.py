@@ -45,7 +45,7 @@ def charge_statistics(
     optax does, for otherwise the gradient is taken to be the one that was followed.
 
     Args:
-        symmetries: Those of `symmetry.structure` of a function of `eqx.filter(network, eqx.is_inexact_array)`.
+        symmetries: Those of `symmetry.find_symmetries` of a function of `eqx.filter(network, eqx.is_inexact_array)`.
         optimizer: How the weights move: "heavy_ball", which without momentum is plain descent, with decay that is added
             to the gradient; "nesterov", likewise; or "decoupled", with weights that shrink by ηλ beside the step.
         momentum: β ≥ 0, below one; or one for each parameter by its path, as `Charge.paths` has it, equal within
@@ -79,17 +79,17 @@ def charge_statistics(
         >>> import numpy as np
         >>> from dynascope.training import descend
         >>> from dynascope.networks import TwoLayer
-        >>> from dynascope.symmetry import structure
+        >>> from dynascope.symmetry import find_symmetries
         >>> from dynascope.tasks import Task
         >>> network, task = TwoLayer(2, 3, 1, activation="relu"), Task(np.eye(2), [[1.0], [-2.0]])
         >>> weights, rest = eqx.partition(network, eqx.is_inexact_array)
-        >>> found = structure(lambda theta, x: eqx.combine(theta, rest)(x), weights, task.inputs)
+        >>> found = find_symmetries(lambda theta, x: eqx.combine(theta, rest)(x), weights, task.inputs)
         >>> run = descend(network, task, steps=50, learning_rate=0.1, **charge_statistics(found.symmetries))
         >>> residual = abs(run["measured_charge"] - run["predicted_charge"])
         >>> run["measured_charge"].dims, bool((residual <= run["charge_bound"]).all())
         (('step', 'charge'), True)
     """
-    require_symmetries(symmetries, remedy="give those that symmetry.structure finds, at least one")
+    require_symmetries(symmetries, remedy="give those that symmetry.find_symmetries finds, at least one")
     require_choice("optimizer", optimizer, RULES)
     require_integer(gradient_roundings=gradient_roundings)
     require_choice("causes", causes, (True, False))

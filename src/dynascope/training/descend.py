@@ -14,7 +14,7 @@ import optax
 
 from dynascope.arguments import require, require_choice, require_function, require_integer, require_positive
 from dynascope.flows.ensemble import Ensemble, gather
-from dynascope.flows.progress import tell
+from dynascope.flows.progress import report_progress
 from dynascope.protocols import Learnable, Network
 from dynascope.training.batches import chosen_batches, chosen_steps
 from dynascope.training.checkpoint import Checkpoint, digest
@@ -222,7 +222,7 @@ def descend(
     def told(done: int, planned: int) -> None:
         if progress is not None:
             progress(done, planned)
-        tell(done, planned, "steps")
+        report_progress(done, planned, "steps")
 
     results, done = train(run, checkpoint=kept, progress=told, probe=host)
     return observed(run, results, done, attributes, probe=host, return_networks=return_networks)

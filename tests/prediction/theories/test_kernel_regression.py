@@ -7,7 +7,7 @@ from drawn_modules import drawn
 
 from dynascope import predict, which
 from dynascope.errors import InputError
-from dynascope.flows import listening
+from dynascope.flows import progress_listener
 from dynascope.networks import MLP, TwoLayer
 from dynascope.tasks import Task
 
@@ -52,6 +52,6 @@ def test_what_is_far_from_lazy_or_no_function_of_rows_is_refused():
 
 def test_it_tells_how_far_it_is():
     heard = []
-    with listening(lambda done, planned, unit: heard.append((done, planned, unit))):
+    with progress_listener(lambda done, planned, unit: heard.append((done, planned, unit))):
         predict(TASK, WIDE, scale=4.0, theory="kernel-regression")
     assert (0, 20, "samples") in heard

@@ -5,7 +5,7 @@ import numpy as np
 
 from dynascope.studies.regimes.lazy_rich_features.richness import richer_settings
 from dynascope.studies.regimes.scalar_training import final_growth
-from dynascope.theory.scalar_networks.scalar import Setting, limit
+from dynascope.theory.scalar_networks.scalar import Setting, scalar_limit
 
 
 def test_growth_golden():
@@ -28,12 +28,12 @@ def test_a_network_with_any_weights_grows_as_predicted():
     draw = np.random.default_rng(1)
     setting = Setting(1.5, draw.normal(size=5), draw.normal(size=5), 0.7, 1.3)
     with jax.enable_x64(True):
-        expected = limit(setting).log_growth
+        expected = scalar_limit(setting).log_growth
     np.testing.assert_allclose(final_growth([setting]), [expected], rtol=1e-7)
 
 
 def test_a_start_far_below_its_target_is_trained_to_the_end():
     setting = richer_settings(4, 3.0, 1e8)["small weights"]
     with jax.enable_x64(True):
-        expected = limit(setting).log_growth
+        expected = scalar_limit(setting).log_growth
     np.testing.assert_allclose(final_growth([setting]), [expected], rtol=1e-7)

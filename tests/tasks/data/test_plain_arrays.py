@@ -7,18 +7,18 @@ import scipy.sparse
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.tasks.data.plain_arrays import plain
+from dynascope.tasks.data.plain_arrays import array_or_frame
 
 NUMBERS = np.array([[1.0, 2.5], [3.0, -4.0]])
 
 
 @pytest.mark.parametrize("value", [NUMBERS.tolist(), tuple(map(tuple, NUMBERS)), jnp.asarray(NUMBERS), NUMBERS])
 def test_arrays_and_lists_are_arrays_of_numpy(value):
-    np.testing.assert_array_equal(plain(value, "x"), NUMBERS)
+    np.testing.assert_array_equal(array_or_frame(value, "x"), NUMBERS)
 
 
 def test_numbers_of_half_precision_are_numbers():
-    found = np.asarray(plain(jnp.asarray(NUMBERS, dtype=jnp.bfloat16), "x"), dtype=np.float64)
+    found = np.asarray(array_or_frame(jnp.asarray(NUMBERS, dtype=jnp.bfloat16), "x"), dtype=np.float64)
     np.testing.assert_array_equal(found, NUMBERS)
 
 
@@ -27,9 +27,9 @@ def test_tensors_are_detached():
     torch = pytest.importorskip("torch")
     tensor = torch.tensor(NUMBERS, requires_grad=True)
     for value in (tensor, tensor * 1, tensor.bfloat16(), list(tensor), [list(row) for row in tensor]):
-        np.testing.assert_array_equal(plain(value, "x"), NUMBERS)
-    assert plain(torch.tensor([3, 5]), "y").dtype.kind == "i"
-    assert plain(torch.tensor([True, False]), "y").dtype.kind == "b"
+        np.testing.assert_array_equal(array_or_frame(value, "x"), NUMBERS)
+    assert array_or_frame(torch.tensor([3, 5]), "y").dtype.kind == "i"
+    assert array_or_frame(torch.tensor([True, False]), "y").dtype.kind == "b"
     assert tensor.requires_grad
 
 
@@ -48,9 +48,9 @@ def test_tensors_are_detached():
 )
 def test_what_is_no_table_is_refused(value, problem):
     with pytest.raises(InputError, match=problem):
-        plain(value, "x")
+        array_or_frame(value, "x")
 
 
 def test_values_that_jax_traces_are_refused():
     with pytest.raises(InputError, match="x is traced by JAX"):
-        jit(lambda x: plain(x, "x"))(NUMBERS)
+        jit(lambda x: array_or_frame(x, "x"))(NUMBERS)

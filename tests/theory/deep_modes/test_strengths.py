@@ -12,7 +12,7 @@ from scipy.special import hyp2f1
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.theory.deep_modes import escape_time, limit, strength_at, time_to_strength
+from dynascope.theory.deep_modes import deep_mode_limit, saddle_escape_time, strength_at, time_to_strength
 from dynascope.theory.scalar_networks import mode_strength
 
 TIMES = np.array([0.0, 0.1, 0.5, 1.0, 3.0])
@@ -98,7 +98,7 @@ def test_strength_agrees_with_direct_integration(depth, target, start):
 @settings(max_examples=10, deadline=None)
 @given(targets, starts.filter(bool), st.lists(st.floats(0.01, 0.99), min_size=5, max_size=5))
 def test_time_and_strength_are_inverse(depth, target, start, parts):
-    end = float(limit(target, start, depth=depth).strength)
+    end = float(deep_mode_limit(target, start, depth=depth).strength)
     strength = start + np.array(parts) * (end - start)
     time = five_times(strength, target, start, depth=depth)
     # Where a mode hardly moves, its strength has the digits of the start.
@@ -133,7 +133,7 @@ def test_two_layers_are_a_balanced_mode():
 @pytest.mark.parametrize("depth", [3, 6])
 def test_tiny_starts_and_endless_times_keep_their_digits(depth):
     start = 1e-12
-    escape = float(escape_time(1.0, start, depth=depth))
+    escape = float(saddle_escape_time(1.0, start, depth=depth))
     times = np.append([0.5 * escape, 1.001 * escape], np.array([1e3, 1e6, 1e12]) + 2 * escape)
     found = jax.device_get(strength_at(times, 1.0, start, depth=depth))
     # On the plateau s^(2/L−1) falls linearly, to half of it at half of the time.
@@ -157,10 +157,10 @@ def test_a_trapped_mode_decays_as_a_power_of_time():
 
 
 def test_limits_name_what_happens():
-    end = limit([2.0, -2.0, 0.0, 2.0, 2.0, -1.0], [0.1, 0.1, 0.1, 0.0, 2.0, -3.0], depth=4)
+    end = deep_mode_limit([2.0, -2.0, 0.0, 2.0, 2.0, -1.0], [0.1, 0.1, 0.1, 0.0, 2.0, -3.0], depth=4)
     assert end.status.tolist() == ["converges", "saddle", "power law", "static", "static", "converges"]
     np.testing.assert_array_equal(end.strength, [2, 0, 0, 0, 2, -1])
-    assert limit([-2.0, 0.0], 0.1, depth=1).status.tolist() == ["converges", "converges"]
+    assert deep_mode_limit([-2.0, 0.0], 0.1, depth=1).status.tolist() == ["converges", "converges"]
 
 
 @pytest.mark.slow
@@ -229,7 +229,7 @@ def test_arguments_broadcast_and_compile():
         ("depth", lambda: strength_at(1.0, 1.0, 0.1, depth=-2)),
         ("times", lambda: strength_at(-1.0, 1.0, 0.1, depth=3)),
         ("target", lambda: strength_at(1.0, np.nan, 0.1, depth=3)),
-        ("initial_strength", lambda: limit(1.0, np.inf, depth=3)),
+        ("initial_strength", lambda: deep_mode_limit(1.0, np.inf, depth=3)),
         ("unreachable", lambda: time_to_strength(0.5, 1.0, 0.1, depth=3, unreachable="zero")),
         ("target", lambda: time_to_strength(np.ones(2), np.ones(3), 0.1, depth=3)),
     ],

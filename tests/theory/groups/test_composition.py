@@ -15,7 +15,7 @@ from dynascope.groups import (
     dihedral,
     direct_product,
     find_group,
-    from_table,
+    group_from_table,
     quaternion,
     real_irreducible_representations,
 )
@@ -94,7 +94,7 @@ def test_renumbering_the_elements_keeps_the_staircase(name, seed, random):
     x = np.random.default_rng(seed).normal(size=group.order)
     x -= x.mean()
     order = [0, *random.sample(range(1, group.order), group.order - 1)]
-    renumbered = from_table(np.argsort(order)[group.table[np.ix_(order, order)]])
+    renumbered = group_from_table(np.argsort(order)[group.table[np.ix_(order, order)]])
     before = composition_staircase(group, x, 2, scale=1e-4)
     after = composition_staircase(renumbered, x[order], 2, scale=1e-4)
     np.testing.assert_allclose(after.accelerated_times, before.accelerated_times, rtol=1e-9)

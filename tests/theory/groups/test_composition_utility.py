@@ -17,12 +17,12 @@ from dynascope.groups import (
     encoding_from_fourier,
     find_group,
     fourier_transform,
-    from_table,
+    group_from_table,
     irreducible_representations,
     real_irreducible_representations,
 )
 from dynascope.tasks import group_composition
-from dynascope.theory.groups import maximal_utility, maximisers, utility
+from dynascope.theory.groups import composition_utility, maximal_utility, maximisers
 
 # Golden numbers are stored with 12 decimals or 13 digits.
 GOLDEN = 5e-12
@@ -76,7 +76,7 @@ def test_the_utility_is_the_correlation_of_neuron_and_target(case, seed):
     x, u, w = draw.normal(size=group.order), draw.normal(size=(k, group.order)), draw.normal(size=group.order)
     x -= x.mean()
     # Both are sums of nᵏ terms of order one, with cancellation.
-    assert np.isclose(utility(group, x, u, w), direct_utility(group, x, u, w), rtol=1e-10, atol=1e-12)
+    assert np.isclose(composition_utility(group, x, u, w), direct_utility(group, x, u, w), rtol=1e-10, atol=1e-12)
 
 
 @given(
@@ -94,7 +94,7 @@ def test_the_maximisers_attain_the_maximum_for_every_free_vector(case, seed):
             direction = direction + 1j * draw.normal(size=irrep.dimension)
         u, w = maximisers(group, x, irrep, k, direction=direction)
         assert np.isclose(np.sum(u**2) + np.sum(w**2), 1)
-        assert np.isclose(utility(group, x, u, w), maximal_utility(group, x, irrep, k), rtol=1e-10)
+        assert np.isclose(composition_utility(group, x, u, w), maximal_utility(group, x, irrep, k), rtol=1e-10)
 
 
 def test_a_maximiser_is_seen_by_the_task_itself():
@@ -157,7 +157,7 @@ def test_renumbering_the_elements_keeps_the_utilities(name, seed, random):
     x = np.random.default_rng(seed).normal(size=group.order)
     x -= x.mean()
     order = [0, *random.sample(range(1, group.order), group.order - 1)]
-    renumbered = from_table(np.argsort(order)[group.table[np.ix_(order, order)]])
+    renumbered = group_from_table(np.argsort(order)[group.table[np.ix_(order, order)]])
     before = [maximal_utility(group, x, irrep, 3) for irrep in irreducible_representations(group)]
     after = [maximal_utility(renumbered, x[order], irrep, 3) for irrep in irreducible_representations(renumbered)]
     np.testing.assert_allclose(np.sort(after), np.sort(before), rtol=1e-9, atol=1e-15)
@@ -207,6 +207,6 @@ def test_maximisers_need_a_component_and_a_direction(unchecked_types):
 
 def test_vectors_that_do_not_fit_are_refused(unchecked_types):
     with pytest.raises(InputError, match="input_vectors has shape"):
-        utility(cyclic(5), WAVE, np.ones((2, 4)), np.ones(5))
+        composition_utility(cyclic(5), WAVE, np.ones((2, 4)), np.ones(5))
     with pytest.raises(InputError, match="sequence_length is 1"):
-        utility(cyclic(5), WAVE, np.ones((1, 5)), np.ones(5))
+        composition_utility(cyclic(5), WAVE, np.ones((1, 5)), np.ones(5))

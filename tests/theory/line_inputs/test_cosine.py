@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynascope.compilation import jit
-from dynascope.theory.line_inputs import LineData, alignment, alignment_change, trajectory
+from dynascope.theory.line_inputs import LineData, alignment_change, layer_cosine, line_trajectory
 
 FIRST = np.array([[0.3, 0.1], [-0.5, 0.2], [0.2, 0.4]]).T
 SECOND = np.array([0.4, -0.2, 0.1])
@@ -19,7 +19,7 @@ draws = st.lists(st.floats(-1.5, 1.5).filter(lambda w: abs(w) > 1e-3), min_size=
 
 
 def test_alignment_golden():
-    found = alignment(FIRST, SECOND, DATA, np.array([0.0, 0.1, 0.3]), prefactor=1.0, **RATES)
+    found = layer_cosine(FIRST, SECOND, DATA, np.array([0.0, 0.1, 0.3]), prefactor=1.0, **RATES)
     # Golden numbers are stored with 12 digits behind the point.
     np.testing.assert_allclose(found, [0.724777109624, 0.852685199049, 0.910985086655], rtol=0, atol=1e-11)
 
@@ -30,8 +30,8 @@ def test_alignment_golden():
 def test_alignment_is_the_monotone_cosine_between_the_layers(weights, slope, first_rate, second_rate):
     second, along = np.array(weights[:3]), np.array(weights[3:])
     data, rates = LineData(np.ones(1), 1.3, slope), {"first_rate": first_rate, "second_rate": second_rate}
-    found = np.asarray(alignment(along[None], second, data, TIMES, **rates))
-    run = trajectory(along[None], second, data, TIMES, **rates)
+    found = np.asarray(layer_cosine(along[None], second, data, TIMES, **rates))
+    run = line_trajectory(along[None], second, data, TIMES, **rates)
     v, u = np.asarray(run.first)[:, 0], np.asarray(run.second)
     lengths = np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1)
     # A cosine is known no better than rounding of the weights over the lengths of the layers.
@@ -46,7 +46,7 @@ def test_alignment_is_the_monotone_cosine_between_the_layers(weights, slope, fir
 def test_change_of_alignment_is_what_training_ends_with():
     change = alignment_change(FIRST, SECOND, DATA, **RATES)
     # Two hundred time constants of about a quarter.
-    np.testing.assert_allclose(change.final, alignment(FIRST, SECOND, DATA, 50.0, **RATES), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(change.final, layer_cosine(FIRST, SECOND, DATA, 50.0, **RATES), rtol=0, atol=1e-12)
     np.testing.assert_allclose(change.size, change.final - 0.724777109624, rtol=0, atol=1e-11)
     assert change.sign == 1
 
@@ -79,7 +79,7 @@ def test_training_confirms_that_rates_do_not_change_the_final_alignment(line_sam
 def test_parallel_layers_stay_parallel(sign, slope, factor):
     first, data = sign * factor * np.outer(DATA.direction, SECOND), DATA._replace(target=slope)
     times = np.array([0.0, 0.1, 1e3, 1e6])
-    found = np.asarray(alignment(first, SECOND, data, times))
+    found = np.asarray(layer_cosine(first, SECOND, data, times))
     change = alignment_change(first, SECOND, data)
     np.testing.assert_array_equal(np.abs(found), 1.0)
     np.testing.assert_array_equal([change.initial, change.final], found[[0, -1]])
@@ -90,9 +90,9 @@ def test_parallel_layers_stay_parallel(sign, slope, factor):
 
 @pytest.mark.slow
 def test_a_layer_without_weights_has_no_direction_until_it_moves():
-    found = alignment(FIRST, 0 * SECOND, DATA, np.array([0.0, 1e-3, 1.0]))
+    found = layer_cosine(FIRST, 0 * SECOND, DATA, np.array([0.0, 1e-3, 1.0]))
     np.testing.assert_array_equal(found, [0.0, 1.0, 1.0])
-    np.testing.assert_array_equal(alignment(0 * FIRST, 0 * SECOND, DATA, np.array([0.0, 1.0])), 0.0)
+    np.testing.assert_array_equal(layer_cosine(0 * FIRST, 0 * SECOND, DATA, np.array([0.0, 1.0])), 0.0)
     assert alignment_change(0 * FIRST, 0 * SECOND, DATA).sign == 0
 
 
@@ -105,7 +105,7 @@ def test_wide_networks_of_large_weights_stay_orthogonal():
 
 
 def test_alignment_of_tiny_starts_is_that_of_their_limit():
-    found = [alignment(s * FIRST, s * SECOND, DATA, np.array([0.0, 0.5, 500.0])) for s in (1e-8, 1e-120, 1e-200)]
+    found = [layer_cosine(s * FIRST, s * SECOND, DATA, np.array([0.0, 0.5, 500.0])) for s in (1e-8, 1e-120, 1e-200)]
     np.testing.assert_allclose(found[1], found[0], rtol=1e-7)
     np.testing.assert_allclose(found[2], found[0], rtol=1e-7)
 
@@ -113,6 +113,6 @@ def test_alignment_of_tiny_starts_is_that_of_their_limit():
 @pytest.mark.slow
 def test_alignment_has_finite_derivatives_also_at_parallel_layers():
     parallel = np.outer(DATA.direction, SECOND)
-    gradient = jit(jax.grad(lambda second, first: alignment(first, second, DATA, 0.3)))
+    gradient = jit(jax.grad(lambda second, first: layer_cosine(first, second, DATA, 0.3)))
     for first in (FIRST, parallel, -parallel, 0 * parallel):
         assert np.isfinite(gradient(SECOND, first)).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.theory.line_inputs import LineData, tangent_kernel, trajectory
+from dynascope.theory.line_inputs import LineData, line_trajectory, tangent_kernel
 
 FIRST = np.array([[0.3, 0.1], [-0.5, 0.2], [0.2, 0.4]]).T
 SECOND = np.array([0.4, -0.2, 0.1])
@@ -12,7 +12,7 @@ RATES = {"multiplier": 1.5, "first_rate": 2.0, "second_rate": 0.5}
 
 
 def test_kernel_golden():
-    run = trajectory(
+    run = line_trajectory(
         FIRST, SECOND, LineData(np.array([0.6, 0.8]), 2.0, 0.6), np.array([0.1, 0.3]), prefactor=1.0, **RATES
     )
     kernel = tangent_kernel(run.first, run.second, np.eye(2)[:1], np.eye(2)[1:], **RATES)
@@ -25,7 +25,7 @@ def test_kernel_golden():
 def test_the_output_moves_by_the_kernel_also_across_the_line(line_samples):
     inputs, targets, data = line_samples(0.8)
     probes, step = np.array([[1.0, 0.2], [-0.3, 0.9]]), 1e-5
-    run = trajectory(FIRST, SECOND, data, 0.5 + step * np.arange(-1, 2), **RATES)
+    run = line_trajectory(FIRST, SECOND, data, 0.5 + step * np.arange(-1, 2), **RATES)
     outputs = 1.5 * np.einsum("nd,tdh,th->tn", probes, run.first, run.second)
     errors = 1.5 * np.einsum("nd,dh,h->n", inputs, run.first[1], run.second[1]) - targets
     kernel = tangent_kernel(run.first[1], run.second[1], probes, inputs, **RATES)

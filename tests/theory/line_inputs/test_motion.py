@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.theory.line_inputs import LineData, limit, time_scale, trajectory
+from dynascope.theory.line_inputs import LineData, line_limit, line_trajectory, time_scale
 
 # Golden numbers are stored with 12 digits behind the point.
 GOLDEN = {"rtol": 0, "atol": 1e-11}
@@ -32,7 +32,7 @@ def layers(seed, *, dimension=2, width=3):
 @pytest.mark.slow
 def test_weights_slope_and_time_scale_golden():
     # The last time fills up the number that other tests have, for one program.
-    run = jax.device_get(trajectory(FIRST, SECOND, DATA, np.array([0.1, 0.3, 0.3, 0.3, 0.3]), **RATES))
+    run = jax.device_get(line_trajectory(FIRST, SECOND, DATA, np.array([0.1, 0.3, 0.3, 0.3, 0.3]), **RATES))
     np.testing.assert_allclose(run.strength[:2], [0.409612254135, 0.554318605233], **GOLDEN)
     np.testing.assert_allclose(run.second[1], [0.452653638779, -0.227745047281, 0.166346955614], **GOLDEN)
     np.testing.assert_allclose(run.first[1, :, 0], [0.44230396586, 0.289738621146], **GOLDEN)
@@ -52,7 +52,7 @@ def test_trajectory_agrees_with_direct_integration(
         "prefactor": prefactor,
     }
     (first, second), (inputs, targets, data) = layers(seed), line_samples(slope, seed=seed)
-    run = trajectory(first, second, data, TIMES, **rates)
+    run = line_trajectory(first, second, data, TIMES, **rates)
     trained_first, trained_second = integrate(first, second, inputs, targets, TIMES, **rates)
     # The integrator is good to about 1e-10 after two units of time.
     np.testing.assert_allclose(run.first, trained_first, rtol=0, atol=1e-8)
@@ -69,7 +69,7 @@ def test_trajectory_agrees_with_direct_integration_at_any_width(line_samples, in
         layers(1, dimension=dimension, width=width),
         line_samples(-1.2, dimension=dimension),
     )
-    run = trajectory(first, second, data, TIMES, **RATES)
+    run = line_trajectory(first, second, data, TIMES, **RATES)
     trained_first, trained_second = integrate(first, second, inputs, targets, TIMES, **RATES)
     np.testing.assert_allclose(run.first, trained_first, rtol=0, atol=1e-8)
     np.testing.assert_allclose(run.second, trained_second, rtol=0, atol=1e-8)
@@ -85,12 +85,12 @@ def test_parallel_and_opposite_layers_agree_with_direct_integration(line_samples
     across = np.array([-data.direction[1], data.direction[0]])
     along = sign * (RATES["first_rate"] / RATES["second_rate"]) ** 0.5 * SECOND
     first = np.outer(data.direction, along) + np.outer(across, [0.3, 0.1, -0.2])
-    run = trajectory(first, SECOND, data, TIMES, **RATES)
+    run = line_trajectory(first, SECOND, data, TIMES, **RATES)
     trained_first, trained_second = integrate(first, SECOND, inputs, targets, TIMES, **RATES)
     # At the saddle rounding errors of the integrator grow like exp(t/t_c) = e^12 by the end.
     np.testing.assert_allclose(run.first, trained_first, rtol=0, atol=1e-7)
     np.testing.assert_allclose(run.second, trained_second, rtol=0, atol=1e-7)
-    end = limit(first, SECOND, data, **RATES)
+    end = line_limit(first, SECOND, data, **RATES)
     assert end.status == ("power law" if slope == 0 else "converges" if slope * sign > 0 else "saddle")
     np.testing.assert_allclose(end.strength, slope if slope * sign > 0 else 0.0, atol=1e-12)
 
@@ -100,7 +100,7 @@ def test_parallel_and_opposite_layers_agree_with_direct_integration(line_samples
 @given(seeds, st.floats(-2, 2))
 def test_conserved_quantities_are_conserved_and_what_lies_across_the_line_rests(line_samples, seed, slope):
     (first, second), (_, _, data) = layers(seed), line_samples(slope, seed=seed)
-    run = trajectory(first, second, data, TIMES, **RATES)
+    run = line_trajectory(first, second, data, TIMES, **RATES)
     along = np.einsum("d,tdh->th", data.direction, run.first)
     charge = 2 * np.asarray(run.second) ** 2 - along**2 / 2
     np.testing.assert_allclose(charge, np.broadcast_to(charge[0], charge.shape), rtol=0, atol=1e-12)
@@ -112,7 +112,7 @@ def test_conserved_quantities_are_conserved_and_what_lies_across_the_line_rests(
 
 @pytest.mark.slow
 def test_the_output_across_the_line_moves_although_the_first_layer_rests_there():
-    run = trajectory(FIRST, SECOND, DATA, TIMES, **RATES)
+    run = line_trajectory(FIRST, SECOND, DATA, TIMES, **RATES)
     across = np.einsum("d,tdh,th->t", [-0.8, 0.6], run.first, run.second)
     assert abs(across[2] - across[0]) > 0.01
 
@@ -123,8 +123,8 @@ def test_the_output_across_the_line_moves_although_the_first_layer_rests_there()
 def test_the_trajectory_ends_at_the_limit(line_samples, seed, slope):
     assume(abs(slope) > 0.1)
     (first, second), (_, _, data) = layers(seed), line_samples(slope, seed=seed)
-    end = limit(first, second, data, **RATES)
-    late = trajectory(first, second, data, 60 * time_scale(first, second, data, **RATES).time, **RATES)
+    end = line_limit(first, second, data, **RATES)
+    late = line_trajectory(first, second, data, 60 * time_scale(first, second, data, **RATES).time, **RATES)
     for name in ("first", "second", "strength", "loss"):
         # After sixty time scales less than e⁻⁶⁰ is left to go.
         np.testing.assert_allclose(getattr(late, name), getattr(end, name), rtol=1e-9, atol=1e-11)
@@ -136,7 +136,7 @@ def test_the_distance_to_the_end_falls_at_the_time_scale():
     scale = time_scale(FIRST, SECOND, DATA, **RATES)
     np.testing.assert_allclose(1 / scale.time**2, scale.target_rate**2 + scale.initial_rate**2, rtol=1e-12)
     late = float(20 * scale.time)
-    residual = trajectory(FIRST, SECOND, DATA, np.array([late, late + float(scale.time)]), **RATES).residual
+    residual = line_trajectory(FIRST, SECOND, DATA, np.array([late, late + float(scale.time)]), **RATES).residual
     # Corrections are of the order e⁻²⁰.
     np.testing.assert_allclose(residual[1] / residual[0], np.exp(-1), rtol=1e-7)
 
@@ -147,19 +147,19 @@ def test_time_scale_is_infinite_where_the_approach_is_a_power_law():
     scale = time_scale(parallel, SECOND, DATA._replace(target=np.array([0.0, 1.0])))
     assert scale.status.tolist() == ["power law", "exponential"]
     assert np.isinf(scale.time[0])
-    strength = np.asarray(trajectory(parallel, SECOND, DATA._replace(target=0.0), np.array([1e5, 2e5])).strength)
+    strength = np.asarray(line_trajectory(parallel, SECOND, DATA._replace(target=0.0), np.array([1e5, 2e5])).strength)
     # θ = 1/(k t + 1/θ₀): doubling the time halves it up to 1/(k θ₀ t).
     np.testing.assert_allclose(strength[1] / strength[0], 0.5, rtol=1e-4)
 
 
 @pytest.mark.slow
 def test_a_network_at_its_target_or_without_weights_is_static():
-    start = float(trajectory(FIRST, SECOND, DATA, 0.0).strength)
-    rest = limit(FIRST, SECOND, DATA._replace(target=start))
+    start = float(line_trajectory(FIRST, SECOND, DATA, 0.0).strength)
+    rest = line_limit(FIRST, SECOND, DATA._replace(target=start))
     assert rest.status == "static"
     np.testing.assert_allclose(rest.second, SECOND, rtol=1e-14)
     assert rest.loss < 1e-30
-    nothing = limit(0 * FIRST, 0 * SECOND, DATA)
+    nothing = line_limit(0 * FIRST, 0 * SECOND, DATA)
     assert nothing.status == "static"
     np.testing.assert_allclose(nothing.loss, 0.36, rtol=1e-12)
 
@@ -168,8 +168,8 @@ def test_a_network_at_its_target_or_without_weights_is_static():
 def test_exchanging_the_roles_of_the_layers_changes_nothing():
     data = LineData(np.ones(1), 2.0, 0.6)
     along = np.array([[0.3, -0.1, 0.7]])
-    run = trajectory(along, SECOND, data, TIMES, first_rate=2.0, second_rate=0.5)
-    swapped = trajectory(SECOND[None], along[0], data, TIMES, first_rate=0.5, second_rate=2.0)
+    run = line_trajectory(along, SECOND, data, TIMES, first_rate=2.0, second_rate=0.5)
+    swapped = line_trajectory(SECOND[None], along[0], data, TIMES, first_rate=0.5, second_rate=2.0)
     np.testing.assert_allclose(run.first[:, 0], swapped.second, rtol=1e-12)
     np.testing.assert_allclose(run.strength, swapped.strength, rtol=1e-12)
 
@@ -177,7 +177,7 @@ def test_exchanging_the_roles_of_the_layers_changes_nothing():
 @pytest.mark.slow
 def test_tiny_starts_keep_their_digits():
     scales = np.array([1e-8, 1e-200])
-    end = limit(scales[:, None, None] * FIRST, scales[:, None] * SECOND, DATA)
+    end = line_limit(scales[:, None, None] * FIRST, scales[:, None] * SECOND, DATA)
     np.testing.assert_allclose(end.second[0], end.second[1], rtol=1e-7)
     np.testing.assert_allclose(end.strength, 0.6, rtol=1e-12)
 
@@ -186,12 +186,14 @@ def test_tiny_starts_keep_their_digits():
 def test_many_starts_in_leading_axes_are_each_alone():
     first, second = np.stack([FIRST, -2 * FIRST]), np.stack([SECOND, SECOND])
     rates = np.array([1.0, 3.0])
-    both = trajectory(first, second, DATA, TIMES, first_rate=rates)
+    both = line_trajectory(first, second, DATA, TIMES, first_rate=rates)
     for i in range(2):
-        alone = trajectory(first[i], second[i], DATA, TIMES, first_rate=rates[i])
+        alone = line_trajectory(first[i], second[i], DATA, TIMES, first_rate=rates[i])
         for one, many in zip(alone, both, strict=True):
             np.testing.assert_allclose(one, many[i], rtol=1e-12)
-        np.testing.assert_allclose(limit(first, second, DATA).second[i], limit(first[i], second[i], DATA).second)
+        np.testing.assert_allclose(
+            line_limit(first, second, DATA).second[i], line_limit(first[i], second[i], DATA).second
+        )
 
 
 @pytest.mark.slow
@@ -200,12 +202,12 @@ def test_it_compiles_vectorises_and_differentiates():
     @jax.vmap
     @jax.value_and_grad
     def slope(second, target):
-        return trajectory(FIRST, second, DATA._replace(target=target), 0.5).strength
+        return line_trajectory(FIRST, second, DATA._replace(target=target), 0.5).strength
 
     steps = 1e-6 * np.concatenate([np.eye(3), -np.eye(3), np.zeros((2, 3))])
     targets = np.array([0.6] * 6 + [0.3, 1.0])
     many = np.asarray(slope(SECOND + steps, targets)[0])
-    alone = trajectory(FIRST, SECOND, DATA._replace(target=targets[6:]), 0.5)
+    alone = line_trajectory(FIRST, SECOND, DATA._replace(target=targets[6:]), 0.5)
     np.testing.assert_allclose(many[6:], alone.strength)
     gradient = np.asarray(slope(np.stack([SECOND, *np.zeros((7, 3))]), np.full(8, 0.6))[1])
     # Central differences with a step of 1e-6 are good to about 1e-9.
@@ -237,10 +239,10 @@ def test_it_compiles_vectorises_and_differentiates():
 @pytest.mark.usefixtures("unchecked_types")
 def test_bad_input_is_refused_by_name(changes, argument):
     with pytest.raises(InputError) as refusal:
-        trajectory(**{"first": FIRST, "second": SECOND, "data": DATA, "times": TIMES} | changes)
+        line_trajectory(**{"first": FIRST, "second": SECOND, "data": DATA, "times": TIMES} | changes)
     assert refusal.value.argument == argument
 
 
 def test_a_limit_of_traced_weights_is_refused():
     with pytest.raises(InputError, match="traced"):
-        jit(lambda second: limit(FIRST, second, DATA).strength)(SECOND)
+        jit(lambda second: line_limit(FIRST, second, DATA).strength)(SECOND)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynascope.theory.line_inputs import LineData, layer_norms, rescaling, trajectory
+from dynascope.theory.line_inputs import LineData, layer_norms, line_trajectory, rescaling
 
 FIRST = np.array([[0.3, 0.1], [-0.5, 0.2], [0.2, 0.4]]).T
 SECOND = np.array([0.4, -0.2, 0.1])
@@ -16,7 +16,7 @@ TIMES = np.linspace(0, 2, 400)
 
 @pytest.mark.slow
 def test_norms_are_those_of_the_trajectory():
-    run, norms = trajectory(FIRST, SECOND, DATA, TIMES, **RATES), layer_norms(FIRST, SECOND, DATA, TIMES, **RATES)
+    run, norms = line_trajectory(FIRST, SECOND, DATA, TIMES, **RATES), layer_norms(FIRST, SECOND, DATA, TIMES, **RATES)
     along = np.einsum("d,tdh->th", DATA.direction, run.first)
     np.testing.assert_allclose(norms.second, np.linalg.norm(run.second, axis=1), rtol=1e-12)
     np.testing.assert_allclose(norms.first, np.linalg.norm(along, axis=1), rtol=1e-12)
@@ -27,7 +27,7 @@ def test_norms_are_those_of_the_trajectory():
 def test_norms_grow_by_residual_times_strength():
     step = 1e-4
     near = layer_norms(FIRST, SECOND, DATA, np.array([0.2 - step, 0.2 + step]), **RATES)
-    run = trajectory(FIRST, SECOND, DATA, 0.2, **RATES)
+    run = line_trajectory(FIRST, SECOND, DATA, 0.2, **RATES)
     # k = 12 and γ = 1.5; the total is twice P g + Q/g. The difference is good to the square of the step.
     expected = 2 * 12 * run.residual * run.strength / 1.5
     np.testing.assert_allclose((near.total[1] - near.total[0]) / (2 * step), expected, rtol=1e-5)
@@ -53,12 +53,12 @@ def test_the_case_is_what_the_norms_do(weights, slope):
 
 @pytest.mark.slow
 def test_all_four_cases_and_the_saddle_are_told_apart():
-    start = float(trajectory(FIRST, SECOND, DATA, 0.0).strength)
+    start = float(line_trajectory(FIRST, SECOND, DATA, 0.0).strength)
     found = rescaling(FIRST, SECOND, DATA._replace(target=start * np.array([2.0, 0.5, -1.0, 1.0, 0.0])))
     assert found.case.tolist() == ["grows", "shrinks", "shrinks, then grows", "static", "shrinks"]
     np.testing.assert_array_equal(found.turning_time[[0, 1, 3, 4]], [0.0, np.inf, 0.0, np.inf])
     # At the turn the network is zero.
-    turned = trajectory(FIRST, SECOND, DATA._replace(target=-start), found.turning_time[2])
+    turned = line_trajectory(FIRST, SECOND, DATA._replace(target=-start), found.turning_time[2])
     np.testing.assert_allclose(turned.strength, 0, atol=1e-12)
     trapped = rescaling(-np.outer(DATA.direction, SECOND), SECOND, DATA)
     assert (trapped.case, trapped.turning_time) == ("shrinks", np.inf)

@@ -16,11 +16,11 @@ from dynascope.networks import TwoLayer
 from dynascope.results.steps_seen import crossing_times
 from dynascope.tasks.algebra.modular_addition import ModularAddition, modular_addition
 from dynascope.theory.modular.addition import (
+    addition_utility,
     maximal_utilities,
     maximiser,
     modular_addition_staircase,
     unexplained_fraction,
-    utility,
 )
 
 GOLDEN = encoding_from_frequencies(17, {1: 0.8, 2: 0.52, 4: 0.36}, {1: 0.4, 2: -0.9, 4: 1.7})
@@ -57,7 +57,7 @@ def test_the_utility_is_the_average_of_the_output_against_the_target(p, seed):
     responses = (task.inputs @ network.first) ** 2
     direct = np.mean(responses * (task.targets @ network.second.T), axis=0)
     # Sums of some hundred products.
-    np.testing.assert_allclose(utility(rows, x), direct, rtol=0, atol=1e-13 * np.abs(direct).max() + 1e-13)
+    np.testing.assert_allclose(addition_utility(rows, x), direct, rtol=0, atol=1e-13 * np.abs(direct).max() + 1e-13)
 
 
 def largest_utility(x: np.ndarray, attempts: int = 6) -> float:
@@ -66,7 +66,7 @@ def largest_utility(x: np.ndarray, attempts: int = 6) -> float:
 
     def descent(row):
         steps = 1e-4 * np.eye(3 * p)
-        values = utility(np.concatenate([row + steps, row - steps, row[None]]), x)
+        values = addition_utility(np.concatenate([row + steps, row - steps, row[None]]), x)
         slope = (values[: 3 * p] - values[3 * p : -1]) / 2e-4
         norm = np.linalg.norm(row)
         return -values[-1] / norm**3, 3 * values[-1] * row / norm**5 - slope / norm**3
@@ -99,7 +99,7 @@ def test_a_maximiser_has_unit_norm_and_the_largest_utility_whatever_its_phases(p
     for frequency, largest in enumerate(maximal_utilities(x), start=1):
         row = maximiser(x, frequency, phases)
         assert np.linalg.norm(row) == pytest.approx(1.0, rel=1e-12)
-        assert utility(row[None], x)[0] == pytest.approx(largest, rel=1e-10)
+        assert addition_utility(row[None], x)[0] == pytest.approx(largest, rel=1e-10)
 
 
 @given(st.integers(3, 12), st.integers(0, 1000), st.floats(0.1, 10), st.integers(0, 11))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from dynascope.errors import InputError
-from dynascope.theory.modular.addition import maximal_utilities, maximiser, utility
+from dynascope.theory.modular.addition import addition_utility, maximal_utilities, maximiser
 from dynascope.theory.modular.growth import Spectrum, Starts, blow_up_times
 
 X11 = 2 * 3 / 11 * np.cos(2 * np.pi * np.arange(11) / 11 + 0.4)
@@ -89,11 +89,11 @@ def test_a_neuron_takes_the_frequency_that_would_blow_up_first():
     # The direction by small steps, its slope by differences.
     for _ in range(400):
         around = np.stack([directions[:, None] + steps, directions[:, None] - steps])
-        ahead, behind = utility(around.reshape(-1, 27), x).reshape(2, 12, 27)
+        ahead, behind = addition_utility(around.reshape(-1, 27), x).reshape(2, 12, 27)
         slopes = ahead - behind
         directions = directions + 0.3 / np.linalg.norm(slopes, axis=1, keepdims=True) * slopes
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    reached = utility(directions, x)
+    reached = addition_utility(directions, x)
     np.testing.assert_allclose(reached, maximal_utilities(x)[starts.takes], rtol=1e-3)
 
 

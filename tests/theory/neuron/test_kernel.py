@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.neuron.kernel import kernel_change
-from dynascope.theory.neuron.whitened import trajectory, trajectory_limit
+from dynascope.theory.neuron.whitened import neuron_limit, neuron_trajectory
 
 TARGET = np.array([1.0, -0.5, 0.25])
 START = (0.3, np.array([0.2, -0.1, 0.4]))
@@ -25,7 +25,7 @@ def _double_precision():
 
 @pytest.mark.slow
 def test_distance_golden():
-    run, limit = trajectory(*START, TARGET, 1.0), trajectory_limit(*START, TARGET)
+    run, limit = neuron_trajectory(*START, TARGET, 1.0), neuron_limit(*START, TARGET)
     # Stored with twelve digits.
     np.testing.assert_allclose(kernel_change(*START, *run[:2]).distance, 0.0787383374005, rtol=0, atol=1e-11)
     np.testing.assert_allclose(kernel_change(*START, *limit[:2]).distance, 0.174311627849, rtol=0, atol=1e-11)
@@ -75,7 +75,7 @@ def test_states_of_any_size_are_compared_and_equal_ones_have_finite_derivatives(
 
 @pytest.mark.slow
 def test_times_are_compared_in_one_call():
-    run = trajectory(*START, TARGET, np.linspace(0, 3, 4))
+    run = neuron_trajectory(*START, TARGET, np.linspace(0, 3, 4))
     change = jit(kernel_change)(*START, run.output_weight, run.weights)
     assert change.distance.shape == change.relative_change.shape == (4,)
     # The closed form at time zero has a rounding.

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.neuron.kernel import kernel_change
-from dynascope.theory.neuron.regimes import escape_time, regime, regime_along
+from dynascope.theory.neuron.regimes import regime, regime_along, rich_delay
 from dynascope.theory.neuron.state import weights_of
-from dynascope.theory.neuron.whitened import trajectory
+from dynascope.theory.neuron.whitened import neuron_trajectory
 
 TARGET = np.array([1.0, -0.5, 0.25])
 EAST = np.array([1.0, 0.0])
@@ -24,7 +24,7 @@ def _double_precision():
 
 
 def test_escape_time_golden():
-    time = escape_time(0.1, np.array([0.5, 1.5, -1.0]), TARGET, output_rate=0.5, weight_rate=2.0)
+    time = rich_delay(0.1, np.array([0.5, 1.5, -1.0]), TARGET, output_rate=0.5, weight_rate=2.0)
     # Stored with eleven digits.
     np.testing.assert_allclose(time, 3.5942575174, rtol=0, atol=1e-10)
 
@@ -42,10 +42,10 @@ def test_half_of_the_target_is_learned_at_the_escape_time(size, output, angle, o
     rates = {"output_rate": output_rate, "weight_rate": weight_rate}
     start = output, size * np.array([np.sin(angle), np.cos(angle)])
     told = regime(*start, EAST, **rates)
-    at_escape = trajectory(*start, EAST, told.escape_time, **rates)
+    at_escape = neuron_trajectory(*start, EAST, told.rich_delay, **rates)
     # What the formula leaves out is exponentially small in the delay.
-    missed = 10 * np.exp(-told.escape_time / told.fit_time) + 1e-10
-    if told.escape_time > told.fit_time:
+    missed = 10 * np.exp(-told.rich_delay / told.fit_time) + 1e-10
+    if told.rich_delay > told.fit_time:
         np.testing.assert_allclose(at_escape.coefficients[0], 0.5, rtol=0, atol=missed)
 
 
@@ -54,7 +54,7 @@ def test_plateau_height_and_long_delay():
     # δ = −100: the leading order in 1/|λ| is off by 2e-4.
     angle = 1.4
     start = 0.0, 10 * np.array([np.cos(angle), np.sin(angle)])
-    plateau = trajectory(*start, EAST, 0.2).excess_loss
+    plateau = neuron_trajectory(*start, EAST, 0.2).excess_loss
     np.testing.assert_allclose(plateau, np.sin(angle) ** 2 / 2, rtol=1e-2)
     told = regime(*start, EAST)
     assert told.regime == "delayed rich"
@@ -65,7 +65,7 @@ def test_plateau_height_and_long_delay():
 def test_starts_without_delay_take_no_time_and_those_in_the_saddle_for_ever():
     outputs = np.array([2.0, 1.0, 0.1, 0.0, -1.0])
     weights = np.array([[0.5, 0.5], [1.0, 0.0], [3.0, 0.1], [0.0, 2.0], [1.0, 0.0]])
-    assert escape_time(outputs, weights, EAST).tolist() == [0, 0, 0, np.inf, np.inf]
+    assert rich_delay(outputs, weights, EAST).tolist() == [0, 0, 0, np.inf, np.inf]
 
 
 @pytest.mark.slow
@@ -76,7 +76,7 @@ def test_each_regime_is_told_with_the_numbers_that_decide():
     assert told.regime.tolist() == ["lazy", "rich", "delayed rich", "lazy"]
     assert told.status.tolist() == ["converges"] * 4
     assert told.fit_time[1] == np.inf
-    late = trajectory(outputs, weights, EAST, 1e6)
+    late = neuron_trajectory(outputs, weights, EAST, 1e6)
     change = kernel_change(outputs, weights, late.output_weight, late.weights)
     # The same limit, by two ways.
     np.testing.assert_allclose(told.relative_change, change.relative_change, rtol=1e-10)
@@ -89,7 +89,7 @@ def test_the_thresholds_decide():
     told = regime(*start, EAST)
     assert regime(*start, EAST, change_threshold=1.01 * float(told.relative_change)).regime == "lazy"
     assert regime(*start, EAST, imbalance_threshold=-1.01 * float(told.relative_imbalance)).regime == "rich"
-    assert regime(*start, EAST, delay_threshold=0.99 * float(told.fit_time / told.escape_time)).regime == "rich"
+    assert regime(*start, EAST, delay_threshold=0.99 * float(told.fit_time / told.rich_delay)).regime == "rich"
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def test_starts_that_never_learn_are_told_by_their_status():
 @pytest.mark.slow
 def test_escape_time_compiles_and_has_finite_derivatives():
     def time(a, w):
-        return escape_time(a, w, EAST)
+        return rich_delay(a, w, EAST)
 
     starts = [(0.1, [0.0, 5.0]), (0.0, [0.0, 2.0]), (2.0, [0.1, 0.1]), (0.1, [3.0, 0.0])]
     gradient_at = jit(jax.grad(time, (0, 1)))
@@ -137,7 +137,7 @@ def test_bad_input_is_refused_by_name(arguments, options, name):
 
 @pytest.mark.slow
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
-    time = jit(lambda a, w, target, rate: escape_time(a, w, target, output_rate=rate))
+    time = jit(lambda a, w, target, rate: rich_delay(a, w, target, output_rate=rate))
     w, target = np.array([0.5, 1.5, -1.0]), np.array([1.0, -0.5, 0.25])
     assert np.isfinite(time(0.1, w, target, 1.0))
     for outside in ((np.nan, w, target, 1.0), (0.1, w, 0 * target, 1.0), (0.1, w, target, -1.0)):

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.theory.neuron.whitened import imbalance, trajectory, trajectory_limit
+from dynascope.theory.neuron.whitened import neuron_imbalance, neuron_limit, neuron_trajectory
 
 # Golden numbers are stored with about twelve digits.
 GOLDEN = {"rtol": 0, "atol": 1e-11}
@@ -88,23 +88,23 @@ def drawn(seed, kind, dimension=3):
 
 @pytest.mark.slow
 def test_upstream_and_downstream_golden():
-    run = jax.device_get(trajectory(*START, TARGET, padded([1.0, 3.0])))
+    run = jax.device_get(neuron_trajectory(*START, TARGET, padded([1.0, 3.0])))
     np.testing.assert_allclose(run.output_weight[:2], [0.686133339873, 1.03385687299], **GOLDEN)
     np.testing.assert_allclose(run.weights[0], [0.576684221554, -0.288342110777, 0.418417370396], **GOLDEN)
     np.testing.assert_allclose(run.weights[1], [0.941926387012, -0.470963193506, 0.282539175421], **GOLDEN)
     np.testing.assert_allclose(run.excess_loss[:2], [0.228937786548, 0.0013148845626], **GOLDEN)
-    np.testing.assert_allclose(trajectory_limit(*START, TARGET).output_weight, 1.04269555319, **GOLDEN)
-    np.testing.assert_allclose(imbalance(*START), -0.12, **GOLDEN)
+    np.testing.assert_allclose(neuron_limit(*START, TARGET).output_weight, 1.04269555319, **GOLDEN)
+    np.testing.assert_allclose(neuron_imbalance(*START), -0.12, **GOLDEN)
 
 
 @pytest.mark.slow
 def test_sign_flip_golden():
-    run = jax.device_get(trajectory(*FLIPPING, TARGET, padded([1.0, 10.0]), **RATES))
+    run = jax.device_get(neuron_trajectory(*FLIPPING, TARGET, padded([1.0, 10.0]), **RATES))
     np.testing.assert_allclose(run.output_weight[:2], [-0.101383680291, -0.533919911346], **GOLDEN)
     np.testing.assert_allclose(run.weights[0], [0.446240232388, 1.513870745369, -1.005076924336], **GOLDEN)
     np.testing.assert_allclose(run.weights[1], [-1.848391335351, 0.970472807502, -0.491847423726], **GOLDEN)
     np.testing.assert_allclose(run.excess_loss[:2], [0.617269350743, 3.30165008854e-4], **GOLDEN)
-    np.testing.assert_allclose(imbalance(*FLIPPING, **RATES), -1.73, **GOLDEN)
+    np.testing.assert_allclose(neuron_imbalance(*FLIPPING, **RATES), -1.73, **GOLDEN)
 
 
 @pytest.mark.slow
@@ -113,7 +113,7 @@ def test_sign_flip_golden():
 @given(seed=seeds)
 def test_any_start_agrees_with_direct_integration(kind, seed):
     a, w, target, rates = drawn(seed, kind)
-    run = trajectory(a, w, target, TIMES, **rates)
+    run = neuron_trajectory(a, w, target, TIMES, **rates)
     outputs, weights = trained(a, w, target, **rates)
     # The integrator is good to about 1e-10 after four units of time.
     np.testing.assert_allclose(run.output_weight, outputs, rtol=0, atol=1e-7)
@@ -127,14 +127,14 @@ def test_any_start_agrees_with_direct_integration(kind, seed):
 @pytest.mark.parametrize("case", CASES)
 def test_special_starts_agree_with_direct_integration_and_their_limit(case):
     start = CASES[case]
-    run, limit = trajectory(*start, TIMES, **RATES), trajectory_limit(*start, **RATES)
+    run, limit = neuron_trajectory(*start, TIMES, **RATES), neuron_limit(*start, **RATES)
     outputs, weights = trained(*start, **RATES)
     # The integrator is good to about 1e-10 after four units of time.
     np.testing.assert_allclose(run.output_weight, outputs, rtol=0, atol=1e-9)
     np.testing.assert_allclose(run.weights, weights, rtol=0, atol=1e-9)
     assert limit.status == STATUS[case]
     # At 1e300 also the power law 1/√t is below rounding.
-    late = jax.device_get(trajectory(*start, np.full(5, 1e300), **RATES))
+    late = jax.device_get(neuron_trajectory(*start, np.full(5, 1e300), **RATES))
     np.testing.assert_allclose(late.output_weight[0], limit.output_weight, rtol=0, atol=1e-14)
     np.testing.assert_allclose(late.weights[0], limit.weights, rtol=0, atol=1e-14)
     np.testing.assert_allclose(late.excess_loss[0], limit.excess_loss, rtol=0, atol=1e-14)
@@ -143,11 +143,11 @@ def test_special_starts_agree_with_direct_integration_and_their_limit(case):
 
 @jit
 def derivatives(*arguments):
-    """Of all that `trajectory` returns, over seven times of which the first two are TIMES[2] and TIMES[4]."""
+    """Of all that `neuron_trajectory` returns, over seven times of which the first two are TIMES[2] and TIMES[4]."""
     times = np.array([0.5, 4.0, 0.0, 1e-300, 40.0, 1e3, 1e12])
 
     def run(a, w, target, output_rate, weight_rate):
-        return trajectory(a, w, target, times, output_rate=output_rate, weight_rate=weight_rate)
+        return neuron_trajectory(a, w, target, times, output_rate=output_rate, weight_rate=weight_rate)
 
     return jax.jacrev(run, range(5))(*arguments)
 
@@ -181,7 +181,7 @@ def test_tiny_starts_grow_as_their_linearisation_and_then_learn(seed, size):
     s = np.linalg.norm(target)
     growing = (a + w @ target / s) / 2
     early = (-np.log(10.0) * size - 30) / s
-    run = jax.device_get(trajectory(10.0**size * a, 10.0**size * w, target, padded([early, early + 60 / s])))
+    run = jax.device_get(neuron_trajectory(10.0**size * a, 10.0**size * w, target, padded([early, early + 60 / s])))
     # A start of 1e-300 waits for seven hundred units of phase, whose rounding is amplified.
     np.testing.assert_allclose(run.output_weight[0], growing * np.exp(-30), rtol=1e-11)
     np.testing.assert_allclose(run.coefficients[1], target, rtol=0, atol=1e-10)
@@ -192,10 +192,13 @@ def test_tiny_starts_grow_as_their_linearisation_and_then_learn(seed, size):
 @given(seed=seeds, kind=st.sampled_from(["upstream", "balanced", "downstream", "zero"]))
 def test_imbalance_is_conserved_and_loss_never_increases(seed, kind):
     a, w, target, rates = drawn(seed, kind)
-    run = jax.device_get(trajectory(a, w, target, TIMES, **rates))
+    run = jax.device_get(neuron_trajectory(a, w, target, TIMES, **rates))
     scale = (a**2 + w @ w) * 10
     np.testing.assert_allclose(
-        imbalance(run.output_weight, run.weights, **rates), imbalance(a, w, **rates), rtol=0, atol=1e-13 * scale
+        neuron_imbalance(run.output_weight, run.weights, **rates),
+        neuron_imbalance(a, w, **rates),
+        rtol=0,
+        atol=1e-13 * scale,
     )
     assert np.all(np.diff(run.excess_loss) <= 1e-14 * run.excess_loss[0])
 
@@ -206,11 +209,11 @@ def test_imbalance_is_conserved_and_loss_never_increases(seed, kind):
 def test_rotations_reflections_and_restarts_change_nothing(seed, kind):
     a, w, target, rates = drawn(seed, kind)
     rotation, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))
-    run = jax.device_get(trajectory(a, w, target, TIMES, **rates))
-    turned = trajectory(a, rotation @ w, rotation @ target, TIMES, **rates)
-    mirrored = trajectory(-a, -w, target, TIMES, **rates)
+    run = jax.device_get(neuron_trajectory(a, w, target, TIMES, **rates))
+    turned = neuron_trajectory(a, rotation @ w, rotation @ target, TIMES, **rates)
+    mirrored = neuron_trajectory(-a, -w, target, TIMES, **rates)
     later = padded(TIMES[2:] - TIMES[2])
-    restarted = jax.device_get(trajectory(float(run.output_weight[2]), run.weights[2], target, later, **rates))
+    restarted = jax.device_get(neuron_trajectory(float(run.output_weight[2]), run.weights[2], target, later, **rates))
     # Roundings amplified by escape from near the saddle, at worst by a few thousand within four units of time.
     near = {"rtol": 0, "atol": 1e-9}
     np.testing.assert_allclose(turned.weights, run.weights @ rotation.T, **near)
@@ -223,7 +226,7 @@ def test_late_loss_keeps_its_relative_precision():
     s = np.linalg.norm(TARGET)
     # Balanced and aligned: β = σ β̂* with logistic σ.
     size, times = 0.1, padded([1.0, 20.0, 150.0])
-    run = trajectory(size**0.5, size**0.5 * TARGET / s, TARGET, times)
+    run = neuron_trajectory(size**0.5, size**0.5 * TARGET / s, TARGET, times)
     decay = (s / size - 1) * np.exp(-2 * s * times)
     np.testing.assert_allclose(run.excess_loss, (s * decay / (1 + decay)) ** 2 / 2, rtol=1e-12)
 
@@ -239,7 +242,7 @@ def test_whitened_samples_are_learned_along_the_same_path():
         return -np.append((x @ theta[1:]) @ error, theta[0] * x.T @ error) / 7
 
     path = solve_ivp(velocity, (0, 2), np.append(*START), method="DOP853", t_eval=[0.5, 2], rtol=1e-12, atol=1e-14).y.T
-    run = jax.device_get(trajectory(*START, x.T @ y / 7, padded([0.5, 2.0])))
+    run = jax.device_get(neuron_trajectory(*START, x.T @ y / 7, padded([0.5, 2.0])))
     # The integrator's tolerance with room to spare.
     np.testing.assert_allclose(run.weights[:2], path[:, 1:], rtol=0, atol=1e-9)
     loss = np.mean((path[:, :1] * path[:, 1:] @ x.T - y) ** 2, axis=1) / 2
@@ -253,14 +256,14 @@ def test_batches_agree_with_single_neurons_whatever_their_shape(dimension, batch
     draw = np.random.default_rng(0)
     a, w = draw.normal(size=batch), draw.normal(size=(*batch, dimension))
     target, rate = draw.normal(size=dimension), np.exp(draw.normal(size=batch[-1:]))
-    run = jax.device_get(trajectory(a, w, target, TIMES, weight_rate=rate))
+    run = jax.device_get(neuron_trajectory(a, w, target, TIMES, weight_rate=rate))
     assert run.output_weight.shape == run.excess_loss.shape == (*batch, 5)
     assert run.weights.shape == run.coefficients.shape == (*batch, 5, dimension)
     last = (-1,) * len(batch)
     outputs, weights = trained(a[last], w[last], target, weight_rate=rate[last[-1:]])
     np.testing.assert_allclose(run.output_weight[last], outputs, rtol=0, atol=1e-9)
     np.testing.assert_allclose(run.weights[last], weights, rtol=0, atol=1e-9)
-    single = trajectory(a, w, target, TIMES[3], weight_rate=rate)
+    single = neuron_trajectory(a, w, target, TIMES[3], weight_rate=rate)
     np.testing.assert_allclose(single.weights, run.weights[..., 3, :], rtol=0, atol=1e-14)
     assert single.output_weight.shape == batch
 
@@ -269,19 +272,19 @@ def test_batches_agree_with_single_neurons_whatever_their_shape(dimension, batch
 def test_many_neurons_are_followed_in_blocks_to_the_same_end():
     draw = np.random.default_rng(0)
     a, w, times = draw.normal(size=70), draw.normal(size=(70, 3)), np.linspace(0, 3, 1000)
-    run = jax.device_get(trajectory(a, w, TARGET, times))
+    run = jax.device_get(neuron_trajectory(a, w, TARGET, times))
     for neuron in (0, 49, 50, 69):
-        alone = trajectory(float(a[neuron]), w[neuron], TARGET, times)
+        alone = neuron_trajectory(float(a[neuron]), w[neuron], TARGET, times)
         np.testing.assert_allclose(run.weights[neuron], alone.weights, rtol=0, atol=1e-14)
 
 
 @pytest.mark.slow
 def test_it_compiles_maps_and_follows_the_dtype():
     batch = np.array([0.3, -0.3]), np.array([[0.2, -0.1, 0.4], [1.0, 2.0, 3.0]])
-    mapped = jit(jax.vmap(lambda a, w: trajectory(a, w, TARGET, TIMES)))(*batch)
-    direct = trajectory(*batch, TARGET, TIMES)
+    mapped = jit(jax.vmap(lambda a, w: neuron_trajectory(a, w, TARGET, TIMES)))(*batch)
+    direct = neuron_trajectory(*batch, TARGET, TIMES)
     np.testing.assert_allclose(mapped.weights, direct.weights, rtol=0, atol=1e-14)
-    single = trajectory(*(jnp.asarray(value, jnp.float32) for value in (*batch, TARGET, TIMES)))
+    single = neuron_trajectory(*(jnp.asarray(value, jnp.float32) for value in (*batch, TARGET, TIMES)))
     assert single.weights.dtype == np.float32
     # The roundings of the arguments and of the answer, as it is computed in 64 bits.
     np.testing.assert_allclose(single.weights, direct.weights, rtol=0, atol=3e-6)
@@ -298,12 +301,12 @@ def test_a_neuron_caught_by_the_saddle_keeps_the_norm_that_imbalance_asks_for():
         a = -(omega - half) * w[0]
         a, w = a / np.hypot(a, w[0]) * 0.7, np.array([w[0] / np.hypot(a, w[0]) * 0.7, 1.0, 0.0])
     a = float(a)
-    limit = trajectory_limit(a, w, EAST)
+    limit = neuron_limit(a, w, EAST)
     assert limit.status == "saddle"
     # c₊ vanishes to rounding only.
     np.testing.assert_allclose(limit.weights, [0, np.sqrt(w @ w - a**2), 0], rtol=0, atol=1e-9)
     assert limit.excess_loss == 0.5
-    late = trajectory(a, w, EAST, np.full(5, 1e6))
+    late = neuron_trajectory(a, w, EAST, np.full(5, 1e6))
     np.testing.assert_allclose(late.weights, np.tile(limit.weights, (5, 1)), rtol=0, atol=1e-9)
 
 
@@ -326,31 +329,33 @@ def test_a_neuron_caught_by_the_saddle_keeps_the_norm_that_imbalance_asks_for():
 @pytest.mark.usefixtures("unchecked_types")
 def test_bad_input_is_refused_by_name(arguments, rates, name):
     with pytest.raises(InputError, match=name) as failure:
-        trajectory(*arguments, **rates)
+        neuron_trajectory(*arguments, **rates)
     assert failure.value.argument == name
     assert failure.value.remedy
 
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_imbalance_is_accurate_where_it_is_small_and_refuses_bad_input():
-    np.testing.assert_allclose(imbalance(1.0 + 1e-12, EAST), 2e-12, rtol=1e-3)
-    assert imbalance(np.ones(4), np.ones((4, 3)), weight_rate=np.full(4, 4.0)).tolist() == pytest.approx([1.0] * 4)
+    np.testing.assert_allclose(neuron_imbalance(1.0 + 1e-12, EAST), 2e-12, rtol=1e-3)
+    assert neuron_imbalance(np.ones(4), np.ones((4, 3)), weight_rate=np.full(4, 4.0)).tolist() == pytest.approx(
+        [1.0] * 4
+    )
     with pytest.raises(InputError, match="weights"):
-        imbalance(1.0, 2.0)
+        neuron_imbalance(1.0, 2.0)
     with pytest.raises(InputError, match="output_rate"):
-        imbalance(1.0, np.ones(1), output_rate=-2.0)
+        neuron_imbalance(1.0, np.ones(1), output_rate=-2.0)
     with pytest.raises(InputError, match="output"):
-        imbalance(np.ones(2), np.ones((3, 2)))
+        neuron_imbalance(np.ones(2), np.ones((3, 2)))
 
 
 @jit
 def compiled(a, w, time, rate):
-    return trajectory(a, w, TARGET, time, output_rate=rate)
+    return neuron_trajectory(a, w, TARGET, time, output_rate=rate)
 
 
 @jit
 def compiled_imbalance(a, w, rate):
-    return imbalance(a, w, output_rate=rate)
+    return neuron_imbalance(a, w, output_rate=rate)
 
 
 @pytest.mark.slow
@@ -379,7 +384,7 @@ def test_a_python_number_takes_the_precision_of_the_arrays_it_meets():
 
     def dtype(*times, **rates):
         # What a call would give, of which nothing is computed.
-        return jax.eval_shape(lambda: trajectory(*arrays, *times, **rates)).weights.dtype
+        return jax.eval_shape(lambda: neuron_trajectory(*arrays, *times, **rates)).weights.dtype
 
     assert dtype(2.0, output_rate=0.5) == np.float32
     assert dtype(np.float64(2.0)) == np.float64

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.networks import initial_network
-from dynascope.theory.line_inputs import line_data, time_scale, trajectory
+from dynascope.theory.line_inputs import line_data, line_trajectory, time_scale
 from dynascope.theory.regimes.phases import (
     Parametrisation,
     kernel_exponents,
@@ -195,10 +195,10 @@ def test_a_drawn_network_trains_as_one_with_the_multiplier(name):
     data = line_data([[0.6, 0.8], [-0.6, -0.8]], [1.5, -1.5])
     with jax.enable_x64(True):
         times = np.array([0.0, 0.3, 1.0]) / size.multiplier
-        absorbed = trajectory(
+        absorbed = line_trajectory(
             network.first, network.second[:, 0], data, times, first_rate=rates["first"], second_rate=rates["second"]
         )
-        explicit = trajectory(
+        explicit = line_trajectory(
             network.first,
             network.second[:, 0] / size.multiplier,
             data,

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.scalar_networks import mode_strength
-from dynascope.theory.scalar_networks.scalar import Setting, equivalent_scalings, limit, trajectory
+from dynascope.theory.scalar_networks.scalar import Setting, equivalent_scalings, scalar_limit, scalar_trajectory
 
 GOLDEN = Setting(1.0, np.array([0.5, -0.3, 0.2]), np.array([0.1, 0.4, -0.6]))
 TIMES = np.linspace(0.0, 3.0, 4)
@@ -46,20 +46,22 @@ def trained(setting, times, learning_rate=1.0):
 
 @pytest.mark.slow
 def test_weights_and_growth_golden():
-    run = trajectory(GOLDEN, 1.0)
+    run = scalar_trajectory(GOLDEN, 1.0)
     # Golden numbers are stored with 12 digits.
     np.testing.assert_allclose(np.exp(run.log_growth), 4.790520302418, rtol=1e-11)
     np.testing.assert_allclose(run.strength, 0.567423486416, rtol=1e-11)
     np.testing.assert_allclose(run.output_weights, [0.747995087502, -0.05047411084, -0.254990405571], rtol=1e-10)
     np.testing.assert_allclose(run.input_weights, [0.565240347929, 0.269346683412, -0.620499884716], rtol=1e-10)
-    end = limit(GOLDEN)
+    end = scalar_limit(GOLDEN)
     np.testing.assert_allclose(end.growth, 7.8569542625, rtol=1e-11)
     np.testing.assert_allclose(end.rate, 2.16418575913, rtol=1e-11)
 
 
 @pytest.mark.parametrize("dial", ["target", "output", "input", "weights"])
 def test_every_dial_gives_the_golden_growth(dial):
-    np.testing.assert_allclose(limit(equivalent_scalings(GOLDEN, 10.0)[dial].setting).growth, 75.503934344, rtol=1e-11)
+    np.testing.assert_allclose(
+        scalar_limit(equivalent_scalings(GOLDEN, 10.0)[dial].setting).growth, 75.503934344, rtol=1e-11
+    )
 
 
 @pytest.mark.slow
@@ -67,7 +69,7 @@ def test_every_dial_gives_the_golden_growth(dial):
 @given(seeds, targets, positive, signed, positive)
 def test_agrees_with_direct_integration(seed, target, power, divisor, rate):
     setting = drawn(seed, target, power, divisor)
-    run = trajectory(setting, TIMES, learning_rate=rate)
+    run = scalar_trajectory(setting, TIMES, learning_rate=rate)
     a, b = trained(setting, TIMES, rate)
     # The integrator is good to about 1e-11; a path near the saddle spreads its error.
     np.testing.assert_allclose(run.output_weights, a, rtol=0, atol=1e-8)
@@ -80,7 +82,7 @@ def test_agrees_with_direct_integration(seed, target, power, divisor, rate):
 
 @pytest.mark.slow
 def test_a_single_neuron_is_a_mode():
-    run = trajectory(Setting(-0.8, np.array([0.5]), np.array([-0.2]), 0.7), TIMES)
+    run = scalar_trajectory(Setting(-0.8, np.array([0.5]), np.array([-0.2]), 0.7), TIMES)
     mode = mode_strength(TIMES, -0.8, 0.7, 0.5, -0.2)
     # The same kernel, called with the same numbers up to rounding.
     np.testing.assert_allclose(run.strength, mode.strength, rtol=1e-13)
@@ -93,16 +95,18 @@ def test_a_single_neuron_is_a_mode():
 def test_the_four_dials_give_one_path_in_their_own_clocks(seed, target, power, divisor, factor):
     setting = drawn(seed, target, power, divisor)
     dials = equivalent_scalings(setting, factor)
-    leader = trajectory(dials["target"].setting, TIMES)
+    leader = scalar_trajectory(dials["target"].setting, TIMES)
     for scaled, clock in dials.values():
-        run = trajectory(scaled, TIMES / clock)
+        run = scalar_trajectory(scaled, TIMES / clock)
         # Sums of rounding errors, which grow with the residual's distance from where it started.
         np.testing.assert_allclose(run.log_growth, leader.log_growth, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(
             run.strength / scaled.target, leader.strength / (factor * target), rtol=1e-9, atol=1e-9
         )
         np.testing.assert_allclose(run.loss / run.loss[0], leader.loss / leader.loss[0], rtol=1e-8, atol=1e-13)
-        np.testing.assert_allclose(limit(scaled).log_growth, limit(setting._replace(target=factor * target)).log_growth)
+        np.testing.assert_allclose(
+            scalar_limit(scaled).log_growth, scalar_limit(setting._replace(target=factor * target)).log_growth
+        )
 
 
 @pytest.mark.slow
@@ -110,9 +114,9 @@ def test_the_four_dials_give_one_path_in_their_own_clocks(seed, target, power, d
 @given(seeds, targets, positive, signed)
 def test_the_limit_is_where_the_trajectory_goes_at_the_rate_it_says(seed, target, power, divisor):
     setting = drawn(seed, target, power, divisor)
-    end = limit(setting)
+    end = scalar_limit(setting)
     assume(end.rate > 0.05)
-    late = trajectory(setting, np.array([30.0, 31.0]) / end.rate)
+    late = scalar_trajectory(setting, np.array([30.0, 31.0]) / end.rate)
     # e⁻³⁰ = 1e-13 of what was to be learned is left, times a factor from the dwell at the saddle.
     np.testing.assert_allclose(late.output_weights[-1], end.output_weights, rtol=0, atol=1e-8)
     np.testing.assert_allclose(late.log_growth[-1], end.log_growth, rtol=0, atol=1e-8)
@@ -127,15 +131,17 @@ def test_the_limit_is_where_the_trajectory_goes_at_the_rate_it_says(seed, target
 def test_the_mirror_image_is_equally_rich(seed, target, divisor):
     setting = drawn(seed, target, 1.0, divisor)
     mirror = setting._replace(target=-target, input_weights=-setting.input_weights)
-    np.testing.assert_allclose(limit(mirror).richness, limit(setting).richness, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(scalar_limit(mirror).richness, scalar_limit(setting).richness, rtol=1e-12, atol=1e-14)
     turned = setting._replace(divisor=-divisor, input_weights=-setting.input_weights)
-    np.testing.assert_allclose(trajectory(turned, TIMES).strength, trajectory(setting, TIMES).strength, rtol=1e-12)
+    np.testing.assert_allclose(
+        scalar_trajectory(turned, TIMES).strength, scalar_trajectory(setting, TIMES).strength, rtol=1e-12
+    )
 
 
 def test_the_final_growth_loses_no_digits_for_either_sign():
     # SZ/N = ±1e12, where the printed form of γ₊ for S < 0 would be a difference of equal numbers.
     small = np.array([3e-7, -1e-7]), np.array([1e-7, 2e-7])
-    up, down = limit(Setting(1.0, *small)), limit(Setting(-1.0, *small))
+    up, down = scalar_limit(Setting(1.0, *small)), scalar_limit(Setting(-1.0, *small))
     growing, shrinking = ((small[0] + small[1]) ** 2).sum() / 4, ((small[0] - small[1]) ** 2).sum() / 4
     np.testing.assert_allclose(up.log_growth, -np.log(growing), rtol=1e-12)
     np.testing.assert_allclose(down.log_growth, np.log(shrinking), rtol=1e-12)
@@ -144,7 +150,7 @@ def test_the_final_growth_loses_no_digits_for_either_sign():
 def test_limits_name_what_happens():
     a = np.array([[0.5, 1.0], [0.5, 1.0], [0.5, 1.0], [0.0, 0.0], [1.0, 1.0], [0.5, 1.0]])
     b = np.array([[-0.5, -1.0], [0.5, 1.0], [0.5, 1.0], [0.0, 0.0], [1.0, 1.0], [0.5, -1.0]])
-    end = limit(Setting(np.array([1.0, -1.0, 0.0, 3.0, 2.0, 1.0]), a, b))
+    end = scalar_limit(Setting(np.array([1.0, -1.0, 0.0, 3.0, 2.0, 1.0]), a, b))
     assert end.status.tolist() == ["saddle", "saddle", "power law", "static", "static", "converges"]
     np.testing.assert_allclose(end.strength, [0, 0, 0, 0, 2, 1])
     np.testing.assert_array_equal(end.log_growth[:5], [np.inf, -np.inf, -np.inf, 0, 0])
@@ -155,11 +161,11 @@ def test_limits_name_what_happens():
 @pytest.mark.slow
 def test_nothing_to_learn_decays_exponentially_or_as_a_power():
     times = np.array([0.0, 10.0, 1000.0])
-    power = trajectory(Setting(0.0, np.array([1.0]), np.array([1.0])), times)
+    power = scalar_trajectory(Setting(0.0, np.array([1.0]), np.array([1.0])), times)
     # θ' = −2 θ² from θ = 1.
     np.testing.assert_allclose(power.strength, 1 / (1 + 2 * times), rtol=1e-12)
-    decay = trajectory(Setting(0.0, np.array([1.0, 0.5]), np.array([1.0, -0.5])), times)
-    rate = limit(Setting(0.0, np.array([1.0, 0.5]), np.array([1.0, -0.5]))).rate
+    decay = scalar_trajectory(Setting(0.0, np.array([1.0, 0.5]), np.array([1.0, -0.5])), times)
+    rate = scalar_limit(Setting(0.0, np.array([1.0, 0.5]), np.array([1.0, -0.5]))).rate
     np.testing.assert_allclose(rate, 4 * np.sqrt(0.25), rtol=1e-12)
     assert abs(float(decay.strength[1])) < 3 * np.exp(-10 * rate)
 
@@ -168,10 +174,10 @@ def test_nothing_to_learn_decays_exponentially_or_as_a_power():
 def test_tiny_starts_do_not_underflow():
     tiny = 1e-300 * np.array([0.5, -0.3]), 1e-300 * np.array([0.1, 0.4])
     log_growing = np.log(((0.5 + 0.1) ** 2 + (0.4 - 0.3) ** 2) / 4) - 600 * np.log(10)
-    end = limit(Setting(1.0, *tiny))
+    end = scalar_limit(Setting(1.0, *tiny))
     np.testing.assert_allclose(end.log_growth, -log_growing, rtol=1e-12)
     np.testing.assert_allclose(np.sum(end.output_weights * end.input_weights), 1.0, rtol=1e-10)
-    half = trajectory(Setting(1.0, *tiny), -log_growing / 2)
+    half = scalar_trajectory(Setting(1.0, *tiny), -log_growing / 2)
     # θ = C e^{2t}/(1 + C e^{2t}) = ½; the exponent of 1400 multiplies rounding.
     np.testing.assert_allclose(half.strength, 0.5, rtol=1e-11)
 
@@ -179,12 +185,14 @@ def test_tiny_starts_do_not_underflow():
 @pytest.mark.slow
 def test_settings_and_times_are_batched():
     weights = np.random.default_rng(0).normal(size=(2, 3, 1, 4))
-    run = trajectory(Setting(np.array([1.0, -1.0]), *weights, divisor=-2.0), TIMES)
+    run = scalar_trajectory(Setting(np.array([1.0, -1.0]), *weights, divisor=-2.0), TIMES)
     assert run.output_weights.shape == (3, 2, 4, 4)
     assert run.loss.shape == (3, 2, 4)
-    alone = trajectory(Setting(-1.0, weights[0, 2, 0], weights[1, 2, 0], divisor=-2.0), TIMES[3])
+    alone = scalar_trajectory(Setting(-1.0, weights[0, 2, 0], weights[1, 2, 0], divisor=-2.0), TIMES[3])
     np.testing.assert_allclose(run.input_weights[2, 1, 3], alone.input_weights, rtol=1e-13)
-    mapped = jax.vmap(lambda a, b: trajectory(Setting(1.0, a, b, divisor=-2.0), TIMES).strength)(*weights[:, :, 0])
+    mapped = jax.vmap(lambda a, b: scalar_trajectory(Setting(1.0, a, b, divisor=-2.0), TIMES).strength)(
+        *weights[:, :, 0]
+    )
     np.testing.assert_allclose(mapped, run.strength[:, 0], rtol=1e-13)
 
 
@@ -193,7 +201,7 @@ def test_the_final_loss_has_its_gradient():
     @jit
     @jax.value_and_grad
     def loss(a):
-        return trajectory(GOLDEN._replace(output_weights=a), 1.0).loss
+        return scalar_trajectory(GOLDEN._replace(output_weights=a), 1.0).loss
 
     a = GOLDEN.output_weights
     differences = [(float(loss(a + step)[0]) - float(loss(a - step)[0])) / 2e-5 for step in 1e-5 * np.eye(3)]
@@ -217,8 +225,8 @@ def test_the_final_loss_has_its_gradient():
 )
 def test_a_bad_setting_is_refused_by_name(argument, setting):
     for call in (
-        lambda: trajectory(setting, TIMES),
-        lambda: limit(setting),
+        lambda: scalar_trajectory(setting, TIMES),
+        lambda: scalar_limit(setting),
         lambda: equivalent_scalings(setting, 2.0),
     ):
         with pytest.raises(InputError) as refusal:
@@ -246,11 +254,11 @@ def test_a_part_of_a_setting_that_is_infinite_is_none_in_any_scaling_where_it_is
 
 def test_other_bad_input_is_refused_by_name():
     for argument, call in (
-        ("times", lambda: trajectory(GOLDEN, -1.0)),
-        ("times", lambda: trajectory(GOLDEN, np.ones((2, 2)))),
-        ("learning_rate", lambda: trajectory(GOLDEN, TIMES, learning_rate=0.0)),
+        ("times", lambda: scalar_trajectory(GOLDEN, -1.0)),
+        ("times", lambda: scalar_trajectory(GOLDEN, np.ones((2, 2)))),
+        ("learning_rate", lambda: scalar_trajectory(GOLDEN, TIMES, learning_rate=0.0)),
         ("factor", lambda: equivalent_scalings(GOLDEN, 0.0)),
-        ("target", lambda: jit(lambda target: limit(GOLDEN._replace(target=target)).rate)(1.0)),
+        ("target", lambda: jit(lambda target: scalar_limit(GOLDEN._replace(target=target)).rate)(1.0)),
     ):
         with pytest.raises(InputError) as refusal:
             call()

@@ -25,7 +25,7 @@ from dynascope.arguments import (
 from dynascope.comparison.user_curves.units import LOSSES, LossName
 from dynascope.results import describe, make_record
 from dynascope.tasks.data.column_names import is_unnamed, listed
-from dynascope.tasks.data.plain_arrays import plain
+from dynascope.tasks.data.plain_arrays import array_or_frame
 from dynascope.tasks.data.table_files import read_frame
 
 __all__ = ["CHOOSE_A_LOSS", "LoggedCurve", "numbers", "rate_of_each_step", "read_curve", "user_curve"]
@@ -330,7 +330,7 @@ def _loss_candidates(names: Sequence[str], values: Sequence[int]) -> list[int]:
 
 def numbers(name: str, values: Any) -> Float[np.ndarray, " n"]:
     """Return a row of real numbers, which need not be finite, as an array of shape (n,)."""
-    row = np.asarray(plain(values, name))
+    row = np.asarray(array_or_frame(values, name))
     require(
         row.dtype.kind in "biuf",
         f"{name} are not numbers",

@@ -17,7 +17,7 @@ from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
 from dynascope.flows.deadline import overdue
 from dynascope.flows.exact.stiff_neurons import Neurons, StiffNeurons, work_of_a_step
-from dynascope.flows.progress import tell_along
+from dynascope.flows.progress import report_time
 from dynascope.flows.solvers.rosenbrock import follow_stiffly
 from dynascope.flows.solvers.solver_choice import Solver, Work
 from dynascope.flows.solvers.stepping import require_tolerance, resolving
@@ -191,7 +191,7 @@ def _explicitly(
         if steps > max_steps and partial:
             break
         _require_progress(before, state, steps, max_steps)
-        tell_along(float(state.time), duration, steps, max_steps if partial else None)
+        report_time(float(state.time), duration, steps, max_steps if partial else None)
         if overdue():
             break
     return {name: np.concatenate([each[name] for each in pieces]) for name in _FOLLOWED}

@@ -15,7 +15,7 @@ from jax import Array
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
 from dynascope.flows.deadline import overdue
-from dynascope.flows.progress import tell_along
+from dynascope.flows.progress import report_time
 
 __all__ = ["Method", "StiffFlow", "follow_by_steps"]
 
@@ -139,7 +139,7 @@ def follow_by_steps(
                 time=float(time),
                 remedy="standardise the inputs, shorten the duration, or raise max_steps (and operations)",
             )
-        tell_along(float(time), duration, tried, max_steps if partial else None)
+        report_time(float(time), duration, tried, max_steps if partial else None)
         if overdue():
             break
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}, state

@@ -96,7 +96,7 @@ def _neuron(case: Case, times: np.ndarray) -> Curve:
     first, second = _two(case)
     power = case.white_power
     target = case.task.cross_moment[0] / power
-    found = neuron.trajectory(float(second[0, 0]), first[:, 0], target, power * times)
+    found = neuron.neuron_trajectory(float(second[0, 0]), first[:, 0], target, power * times)
     loss = power * np.asarray(found.excess_loss) + _white_rest(case)
     return Curve(loss, {"coefficient": (("time", "feature"), found.coefficients)})
 
@@ -118,7 +118,7 @@ def _line(case: Case, times: np.ndarray) -> Curve:
     direction = np.linalg.eigh(case.task.input_moment)[1][:, -1]
     along = case.task.inputs @ direction  # all of them, where they are on a line
     data = line_inputs.line_data(np.outer(along, direction), case.task.targets)
-    path = line_inputs.trajectory(first, second[:, 0], data, times)
+    path = line_inputs.line_trajectory(first, second[:, 0], data, times)
     return Curve(np.asarray(path.loss), {"slope_of_network": (("time",), path.strength)})
 
 
@@ -296,16 +296,16 @@ CURVES = (
             name: [[float(each)] for each in values]
             for name, values in zip(("STRENGTHS", "STARTS"), _modes(case), strict=True)
         },
-        beside=(deep_modes.time_to_strength, deep_modes.escape_time),
+        beside=(deep_modes.time_to_strength, deep_modes.saddle_escape_time),
     ),
     _curve(
         "single-neuron",
-        neuron.trajectory,
+        neuron.neuron_trajectory,
         _neuron,
         fits=_is_neuron,
-        call="theory.neuron.trajectory(SCALE * SECOND[0, 0], SCALE * FIRST[:, 0], task.cross_moment[0] / POWER, "
+        call="theory.neuron.neuron_trajectory(SCALE * SECOND[0, 0], SCALE * FIRST[:, 0], task.cross_moment[0] / POWER, "
         "POWER * TIMES)",
-        beside=(neuron.trajectory_limit, neuron.regime, neuron.escape_time, neuron.kernel_change),
+        beside=(neuron.neuron_limit, neuron.regime, neuron.rich_delay, neuron.kernel_change),
     ),
     _curve(
         "neuron-function-space",
@@ -320,12 +320,12 @@ CURVES = (
     ),
     _curve(
         "line",
-        line_inputs.trajectory,
+        line_inputs.line_trajectory,
         _line,
         fits=_is_two_layer,
-        call="theory.line_inputs.trajectory(SCALE * FIRST, SCALE * SECOND[:, 0], "
+        call="theory.line_inputs.line_trajectory(SCALE * FIRST, SCALE * SECOND[:, 0], "
         "theory.line_inputs.line_data(ON_A_LINE, task.targets), TIMES)",
-        beside=(line_inputs.limit, line_inputs.time_scale, line_inputs.alignment_change, line_inputs.rescaling),
+        beside=(line_inputs.line_limit, line_inputs.time_scale, line_inputs.alignment_change, line_inputs.rescaling),
     ),
     _curve(
         "independent-modes",

@@ -1,4 +1,4 @@
-from .balance import imbalance as imbalance
+from .balance import layer_imbalance as layer_imbalance
 from .layers import data_alignment as data_alignment
 from .layers import layer_alignment as layer_alignment
 from .line import line_alignment as line_alignment

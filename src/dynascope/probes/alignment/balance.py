@@ -11,15 +11,15 @@ from dynascope.probes.alignment.chain import Variables, check_chain
 from dynascope.probes.alignment.vectors import frobenius_norm, largest, ratio
 from dynascope.symmetry.layer_charges import layer_charges
 
-__all__ = ["imbalance"]
+__all__ = ["layer_imbalance"]
 
 
-def imbalance(weights: Sequence[Any]) -> Variables:
+def layer_imbalance(weights: Sequence[Any]) -> Variables:
     """How far consecutive layers are from balanced, D_ℓ = W_ℓᵀ W_ℓ − W_{ℓ+1} W_{ℓ+1}ᵀ.
 
     Gradient flow of a linear network conserves each D_ℓ, that of a ReLU network without biases its diagonal, whatever
     the data; steps of a learning rate η move them by O(η) in a given time. −D_ℓ is the matrix of charges that
-    `symmetry.structure` finds between the layers.
+    `symmetry.find_symmetries` finds between the layers.
 
     Cost: 4 a h² operations for each pair of layers (a, h), (h, a), and memory for 2h² numbers, at each time.
 
@@ -41,7 +41,7 @@ def imbalance(weights: Sequence[Any]) -> Variables:
 
     Example:
         >>> import numpy as np
-        >>> found = imbalance([np.eye(2), 2 * np.eye(2)])
+        >>> found = layer_imbalance([np.eye(2), 2 * np.eye(2)])
         >>> found["balance"][1], found["unevenness"][1], found["imbalance"][1].round(3)
         (array([3.]), array([0.]), array([4.243]))
     """

@@ -17,7 +17,7 @@ __all__ = ["LineLayers", "line_alignment"]
 def line_alignment(first: Any, second: Any, direction: Any) -> Variables:
     """The alignment ζ = cos∠(u, v) of the output weights u with the input weights v = n·W of a two-layer network.
 
-    This is what `theory.line_inputs.alignment` predicts for f(x) = γ Σ u_i w_i·x trained on inputs along the line
+    This is what `theory.line_inputs.layer_cosine` predicts for f(x) = γ Σ u_i w_i·x trained on inputs along the line
     x = a n.
     Unlike that of singular vectors this cosine has a sign: that of the function on the line.
 

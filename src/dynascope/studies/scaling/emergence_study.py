@@ -71,9 +71,9 @@ class EmergenceStudy(Study):
         """Calibrate on one skill learned alone and forecast all skills."""
         return self.experiment.exact()
 
-    def said(self) -> Values:
+    def prediction_attributes(self) -> Values:
         """The calibrated constants."""
-        return self.experiment.said()
+        return self.experiment.prediction_attributes()
 
     def observe(self) -> xr.Dataset:
         """The record of `trained`."""
@@ -82,7 +82,9 @@ class EmergenceStudy(Study):
     def predict(self) -> xr.Dataset:
         """The record of `exact`."""
         study = self.setting
-        return study.record(study.exact(), theory=self.theory, reference=self.reference.paper, **study.said())
+        return study.record(
+            study.exact(), theory=self.theory, reference=self.reference.paper, **study.prediction_attributes()
+        )
 
     def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Compare the judged variables; the other variables of the forecast are only drawn."""

@@ -56,8 +56,8 @@ class ScalingData(SkillScaling):
         "samples, with a known prefactor.",
     )
     law = "samples"
-    told = (
-        *SkillScaling.told,
+    notes = (
+        *SkillScaling.notes,
         "Infinitely many skills with one neuron each; {training_sets} training sets of each size.",
         "Training continues until every skill in the training set is learned.",
     )

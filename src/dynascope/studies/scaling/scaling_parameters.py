@@ -46,8 +46,8 @@ class ScalingParameters(SkillScaling):
         "known prefactor.",
     )
     law = "parameters"
-    told = (
-        *SkillScaling.told,
+    notes = (
+        *SkillScaling.notes,
         "{skills} skills; each model has one neuron for each of the most frequent skills. Every step uses fresh "
         "samples.",
         "Training continues until every skill with a neuron is learned.",

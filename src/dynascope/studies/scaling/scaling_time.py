@@ -54,7 +54,7 @@ class ScalingTime(SkillScaling):
         "until all skills are learned.",
     )
     law = "time"
-    told = (*SkillScaling.told, "{skills} skills with one neuron each; every step uses fresh samples.")
+    notes = (*SkillScaling.notes, "{skills} skills with one neuron each; every step uses fresh samples.")
     axes = ("exponent", "time")
     along = ("time", "exponent")
     title = "The scaling law of training time"

@@ -114,7 +114,7 @@ class SkillNeeds(EmergenceExperiment):
         laws = {name: self.law(self.needs[of].needed, of) for name, of in _DEFINITIONS.items()}
         return {**laws, f"half_{self.resource}": ("skill", self.half_forecast)}
 
-    def said(self) -> Values:
+    def prediction_attributes(self) -> Values:
         """The calibrated needs of one skill and their errors."""
         said: dict[str, Any] = {"calibration": self.calibrated_on}
         for name, need in self.needs.items():

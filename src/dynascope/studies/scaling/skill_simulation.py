@@ -41,7 +41,7 @@ class SkillScaling(Study):
     }
     theory = "scaling laws"
     task = "skills of frequency k^−(α+1)"
-    told = (
+    notes = (
         "Each sample requires one skill; skill k has a frequency proportional to 1/k¹⁺ᵅ.",
         "The strength of a skill in the model grows from {initial_strength:g} to {target_scale:g} as it is learned.",
     )

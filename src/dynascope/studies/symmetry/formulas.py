@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 
-from dynascope.symmetry import Charge, Structure, structure
+from dynascope.symmetry import Charge, SymmetryStructure, find_symmetries
 from dynascope.theory.symmetry import (
     LawCount,
     attention_laws,
@@ -50,9 +50,9 @@ class Formula(eqx.Module):
         """θ as one vector, in the order of tree leaves, as in `discover`."""
         return np.concatenate([np.ravel(each) for each in jax.tree.leaves(self.weights)])
 
-    def symmetries(self, inputs: Any) -> Structure:
+    def symmetries(self, inputs: Any) -> SymmetryStructure:
         """The symmetries of the network without constants, read off its program."""
-        return structure(self.apply, self.weights, inputs)
+        return find_symmetries(self.apply, self.weights, inputs)
 
     def orbit(self, inputs: Any, draw: np.random.Generator) -> Orbit:
         """A random path along all symmetries."""

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from dynascope.arguments import shown
 from dynascope.errors import InputError
 from dynascope.tasks.data.column_names import listed, require_different
-from dynascope.tasks.data.plain_arrays import plain
+from dynascope.tasks.data.plain_arrays import array_or_frame
 
 __all__ = ["Column", "Kind", "columns_of", "not_numbers", "to_numbers"]
 
@@ -124,7 +124,7 @@ def columns_of(value: Any, letter: str, *, argument: str, names: Sequence[str] =
         >>> list(columns_of([[1, 2], [3, 4]], "x", argument="x")), list(columns_of([1, 2], "x", argument="x"))
         (['x1', 'x2'], ['x'])
     """
-    table = plain(value, argument)
+    table = array_or_frame(value, argument)
     if isinstance(table, pd.Series):
         return {letter if table.name is None else str(table.name): Column.of(table)}
     if isinstance(table, pd.DataFrame):

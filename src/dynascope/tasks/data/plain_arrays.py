@@ -10,12 +10,12 @@ import pandas as pd
 from dynascope.arguments import is_traced, require
 from dynascope.errors import InputError
 
-__all__ = ["plain"]
+__all__ = ["array_or_frame"]
 
 _FRAMES = ("DataFrame", "Series", "Table")  # of polars and others, which know the way to pandas
 
 
-def plain(value: Any, argument: str) -> np.ndarray | pd.DataFrame | pd.Series:
+def array_or_frame(value: Any, argument: str) -> np.ndarray | pd.DataFrame | pd.Series:
     """The value as an array of NumPy, or as a frame or series of pandas, whatever it was.
 
     Tensors of PyTorch are taken as they are now, detached from what they came from.
@@ -28,7 +28,7 @@ def plain(value: Any, argument: str) -> np.ndarray | pd.DataFrame | pd.Series:
         InputError: It is none of these, or an array with masked values.
 
     Example:
-        >>> plain([[1, 2], [3, 4]], "x").shape
+        >>> array_or_frame([[1, 2], [3, 4]], "x").shape
         (2, 2)
     """
     if isinstance(value, pd.DataFrame | pd.Series):

@@ -10,7 +10,7 @@ import pandas as pd
 from dynascope.errors import InputError
 from dynascope.tasks.data.column_roles import split_columns, split_frame
 from dynascope.tasks.data.missing_values import Missing
-from dynascope.tasks.data.plain_arrays import plain
+from dynascope.tasks.data.plain_arrays import array_or_frame
 from dynascope.tasks.data.sklearn_data import BunchParts, is_bunch
 from dynascope.tasks.data.table_task import assembled
 from dynascope.tasks.task import Task
@@ -93,7 +93,7 @@ def _frame(table: Any) -> pd.DataFrame:
                 value=list(table),
                 remedy="give columns of equal length by name",
             ) from None
-    frame = plain(table, "table") if not isinstance(table, str) else None
+    frame = array_or_frame(table, "table") if not isinstance(table, str) else None
     if isinstance(frame, pd.DataFrame):
         return frame
     raise InputError(

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from dynascope.arguments import require, require_array
 from dynascope.tasks.data.column_names import counted
 from dynascope.tasks.data.columns import Column, columns_of, not_numbers, to_numbers
-from dynascope.tasks.data.plain_arrays import plain
+from dynascope.tasks.data.plain_arrays import array_or_frame
 from dynascope.tasks.data.targets import encode_targets
 
 __all__ = ["given_inputs", "given_targets", "require_same_rows"]
@@ -30,7 +30,7 @@ def given_inputs(value: Any) -> tuple[Float[np.ndarray, "n d"], tuple[str, ...],
         (array([[31.,  1.],
                [35.,  0.]]), ('age', 'tall'), None)
     """
-    table = plain(value, "x")
+    table = array_or_frame(value, "x")
     if isinstance(table, pd.DataFrame | pd.Series):
         columns = columns_of(table, "x", argument="x")
         other = {name: each for name, each in columns.items() if not each.numeric}
@@ -63,7 +63,7 @@ def given_targets(
         >>> given_targets(["oak", "elm", "oak"], None)[1:]
         (('elm', 'oak'), ("The class label 'y' is one-hot encoded: elm (1 sample), oak (2 samples).",))
     """
-    table = plain(value, "y")
+    table = array_or_frame(value, "y")
     if isinstance(table, np.ndarray):
         _require_axes("y", table, (1, 2), "pass one sample a row, (samples, targets), or one value for each sample")
         if table.ndim == 2 and not classification and table.dtype.kind not in "USO":

@@ -16,7 +16,7 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, ENOUGH_SAMPLES, SMALL_START, WHITE_INPUTS
 from dynascope.theory.domain import covers
 
-__all__ = ["escape_slope", "escape_time"]
+__all__ = ["escape_slope", "saddle_escape_time"]
 
 
 @covers(
@@ -28,7 +28,7 @@ __all__ = ["escape_slope", "escape_time"]
     exact=False,
     assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, SMALL_START, BALANCED_LAYERS, ALIGNED_LAYERS),
 )
-def escape_time(
+def saddle_escape_time(
     target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], *, depth: int
 ) -> Float[AnyArray, ...]:
     """The leading order of the time to leave the saddle at zero, for s₀ ≪ σ.
@@ -55,7 +55,7 @@ def escape_time(
     Example:
         >>> import jax
         >>> with jax.enable_x64(True):
-        ...     print([round(float(escape_time(2.0, 1e-6, depth=L)), 3) for L in (2, 3, 4)])
+        ...     print([round(float(saddle_escape_time(2.0, 1e-6, depth=L)), 3) for L in (2, 3, 4)])
         [3.627, 50.0, 250.0]
     """
     require_count(least=2, depth=depth)

@@ -31,7 +31,7 @@ from dynascope.theory.domain import covers
 from dynascope.theory.scalar_networks.growth import growth_factor
 from dynascope.theory.scalar_networks.passage_time import time_to_reach
 
-__all__ = ["DeepModeLimit", "DeepModeStrength", "limit", "strength_at", "time_to_strength"]
+__all__ = ["DeepModeLimit", "DeepModeStrength", "deep_mode_limit", "strength_at", "time_to_strength"]
 
 _NETWORK = "deep linear with aligned layers, any depth"
 _DATA = "whitened inputs, any targets"
@@ -178,7 +178,9 @@ def strength_at(
 
 
 @in_units()
-def limit(target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], *, depth: int) -> DeepModeLimit:
+def deep_mode_limit(
+    target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], *, depth: int
+) -> DeepModeLimit:
     """Where a mode goes: to σ, unless zero is between, where it is trapped for L ≥ 2.
 
     It is s∞ = σ, but s∞ = 0 where L ≥ 2 and σ s₀ ≤ 0: the resting points of the flow that `time_to_strength`
@@ -194,7 +196,7 @@ def limit(target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], 
             number from one.
 
     Example:
-        >>> limit([2.0, -2.0, 0.0, 2.0], [0.1, 0.1, 0.1, 0.0], depth=3).status.tolist()
+        >>> deep_mode_limit([2.0, -2.0, 0.0, 2.0], [0.1, 0.1, 0.1, 0.0], depth=3).status.tolist()
         ['converges', 'saddle', 'power law', 'static']
     """
     require_count(depth=depth)

@@ -38,7 +38,7 @@ def conserved_matrix(
     """Δ = η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁ of f(x) = x W₁ W₂, which gradient flow on any loss of f conserves.
 
     The function does not change when W₁ → W₁ G⁻¹, W₂ → G W₂, so that W₂ ∂L/∂W₂ᵀ = ∂L/∂W₁ᵀ W₁: at equal rates its
-    entries are the charges that `symmetry.structure` finds. Steps of finite size
+    entries are the charges that `symmetry.find_symmetries` finds. Steps of finite size
     break the conservation in first order of the learning rate.
 
     Args:

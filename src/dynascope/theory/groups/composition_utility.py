@@ -14,14 +14,14 @@ from dynascope.groups.encodings import valid_encoding
 from dynascope.groups.representations import Irrep, irreducible_representations
 from dynascope.groups.tables import Group
 
-__all__ = ["maximal_utility", "maximisers", "utility", "valid_length"]
+__all__ = ["composition_utility", "maximal_utility", "maximisers", "valid_length"]
 
 # The mean of an encoding, and a coefficient of an irrep it does not hold, are zero up to this fraction of its size.
 _ROUND_OFF = 1e-9
 
 
 @in_units()
-def utility(
+def composition_utility(
     group: Group,
     encoding: Float[np.ndarray, " n"],
     input_vectors: Float[np.ndarray, "k n"],
@@ -49,7 +49,7 @@ def utility(
     Example:
         >>> from dynascope.groups import cyclic
         >>> x = np.array([1.0, -1.0])
-        >>> round(utility(cyclic(2), x, np.array([[1.0, -1.0], [1.0, -1.0]]), np.array([1.0, -1.0])), 9)
+        >>> round(composition_utility(cyclic(2), x, np.array([[1.0, -1.0], [1.0, -1.0]]), np.array([1.0, -1.0])), 9)
         16.0
     """
     x = valid_encoding(group, encoding)
@@ -135,7 +135,7 @@ def maximisers(
         >>> group, x = dihedral(3), np.array([5.0, -3.0, -1.0, 2.0, -2.0, -1.0])
         >>> irrep = irreducible_representations(group)[2]
         >>> u, w = maximisers(group, x, irrep, 3)
-        >>> bool(np.isclose(utility(group, x, u, w), maximal_utility(group, x, irrep, 3)))
+        >>> bool(np.isclose(composition_utility(group, x, u, w), maximal_utility(group, x, irrep, 3)))
         True
     """
     x, k = valid_encoding(group, encoding), valid_length(sequence_length)

@@ -28,7 +28,7 @@ from dynascope.theory.line_inputs.decomposition import (
     root,
 )
 
-__all__ = ["AlignmentChange", "alignment", "alignment_change"]
+__all__ = ["AlignmentChange", "alignment_change", "layer_cosine"]
 
 _NETWORK = "two-layer linear, one output, any width, rates by layer"
 _DATA = "inputs on a line, any targets"
@@ -63,7 +63,7 @@ class AlignmentChange(NamedTuple):
     assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
 @in_units(*STANDARDS, **UNITS, times="t")
-def alignment(
+def layer_cosine(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],
     data: LineData,
@@ -95,7 +95,7 @@ def alignment(
         outside the domain give NaN.
 
     Raises:
-        InputError: As `trajectory`.
+        InputError: As `line_trajectory`.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equations 20 to 22.
@@ -103,7 +103,7 @@ def alignment(
     Example:
         >>> first, second, data = np.array([[0.1, 0.0]]), np.array([0.0, 0.1]), LineData(np.ones(1), 1.0, 1.0)
         >>> with jax.enable_x64(True):
-        ...     print(alignment(first, second, data, np.arange(3.0)).round(3))
+        ...     print(layer_cosine(first, second, data, np.arange(3.0)).round(3))
         [0.    0.962 0.999]
     """
     start = line_start(first, second, data, multiplier, first_rate, second_rate, prefactor)
@@ -128,13 +128,13 @@ def alignment_change(
     first_rate: Real[ArrayLike, ...] = 1.0,
     second_rate: Real[ArrayLike, ...] = 1.0,
 ) -> AlignmentChange:
-    """What training will do to the alignment ζ of `alignment`, told before it begins.
+    """What training will do to the alignment ζ of `layer_cosine`, told before it begins.
 
     ζ increases if S > θ₀, that is if the network starts below the target, and decreases if S < θ₀; it stays if S = θ₀,
     or if the layers are parallel and the output need not change its sign. For S < 0, "aligned" is ζ → −1. The end is
     ζ∞ = S/√(S² + γ²(‖u‖²‖v‖² − (u·v)²)), with the bracket at the start: gradient flow conserves it. So neither the sign
     nor the size of the change depends on the rates of the layers; they only decide which exactly parallel layers are
-    trapped (see `limit`).
+    trapped (see `line_limit`).
 
     Args:
         first: W₀, shape (..., d, h).
@@ -148,7 +148,7 @@ def alignment_change(
         `AlignmentChange`.
 
     Raises:
-        InputError: As `trajectory`, or values traced by JAX.
+        InputError: As `line_trajectory`, or values traced by JAX.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equation 24. (The text there lets the change depend on the ratio of the rates.)

@@ -28,13 +28,13 @@ from dynascope.theory.line_inputs.decomposition import (
 )
 from dynascope.theory.scalar_networks.growth import GrowthFactor
 
-__all__ = ["Limit", "TimeScale", "Trajectory", "limit", "time_scale", "trajectory"]
+__all__ = ["LineLimit", "LineTrajectory", "TimeScale", "line_limit", "line_trajectory", "time_scale"]
 
 _NETWORK = "two-layer linear, one output, any width, rates by layer"
 _DATA = "inputs on a line, any targets"
 
 
-class Trajectory(NamedTuple):
+class LineTrajectory(NamedTuple):
     """The network at some times.
 
     Attributes:
@@ -71,7 +71,7 @@ class TimeScale(NamedTuple):
         return np.where(np.isfinite(np.asarray(self.time)), "exponential", "power law")
 
 
-class Limit(NamedTuple):
+class LineLimit(NamedTuple):
     """The network as t → ∞, in NumPy arrays of shape (...) where no other is told.
 
     Attributes:
@@ -104,7 +104,7 @@ class Limit(NamedTuple):
     times="t",
     gives={"first": "w", "second": "u", "strength": "g w u", "residual": "g w u", "loss": LOSS},
 )
-def trajectory(
+def line_trajectory(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],
     data: LineData,
@@ -114,7 +114,7 @@ def trajectory(
     first_rate: Real[ArrayLike, ...] = 1.0,
     second_rate: Real[ArrayLike, ...] = 1.0,
     prefactor: Real[ArrayLike, ...] = 0.5,
-) -> Trajectory:
+) -> LineTrajectory:
     """Train f(x) = γ x W u by gradient flow on inputs x = a n, from any start: the exact solution.
 
     With c = (η₁/η₂)^¼, v = n·W and p, q = ½(c u ± v/c) at the start, P = Σ pᵢ², Q = Σ qᵢ², one number g drives all
@@ -139,7 +139,7 @@ def trajectory(
         prefactor: p > 0 of the loss p E(f − y)², shape (...); ½ in this library.
 
     Returns:
-        `Trajectory`; the axis of times follows the leading axes, and is missing for a single time.
+        `LineTrajectory`; the axis of times follows the leading axes, and is missing for a single time.
 
     Raises:
         InputError: Shapes that do not fit, values that are not finite, t < 0, ‖n‖ ≠ 1, E[a²] ≤ 0, or a multiplier, rate
@@ -152,7 +152,7 @@ def trajectory(
         >>> import jax
         >>> first, second = np.array([[0.3, -0.5, 0.2], [0.1, 0.2, 0.4]]), np.array([0.4, -0.2, 0.1])
         >>> with jax.enable_x64(True):
-        ...     run = trajectory(first, second, LineData(np.array([0.6, 0.8]), 2.0, 0.6), np.arange(2.0))
+        ...     run = line_trajectory(first, second, LineData(np.array([0.6, 0.8]), 2.0, 0.6), np.arange(2.0))
         ...     print(run.strength.round(6), run.second[1].round(6))
         [0.176    0.517475] [ 0.568078 -0.28883   0.32166 ]
     """
@@ -182,7 +182,7 @@ def time_scale(
     """The time scale t_c of learning by gradient flow, 1/t_c² = (4 p E[a²] γ)² η₁ η₂ (S² + 4 γ² P Q).
 
     The distance to the end falls as exp(−t/t_c) at late times. The first term is target × learning rate, the second
-    start × input; see `trajectory` for P and Q. A start near a saddle may dwell there for many t_c before.
+    start × input; see `line_trajectory` for P and Q. A start near a saddle may dwell there for many t_c before.
 
     Args:
         first: W₀, shape (..., d, h).
@@ -198,7 +198,7 @@ def time_scale(
         outside the domain give NaN.
 
     Raises:
-        InputError: As `trajectory`.
+        InputError: As `line_trajectory`.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equation 17.
@@ -220,7 +220,7 @@ def time_scale(
     assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
 @in_units(*STANDARDS, **UNITS, gives={"first": "w", "second": "u", "strength": "g w u", "loss": LOSS})
-def limit(
+def line_limit(
     first: Real[ArrayLike, "... inputs width"],
     second: Real[ArrayLike, "... width"],
     data: LineData,
@@ -229,8 +229,8 @@ def limit(
     first_rate: Real[ArrayLike, ...] = 1.0,
     second_rate: Real[ArrayLike, ...] = 1.0,
     prefactor: Real[ArrayLike, ...] = 0.5,
-) -> Limit:
-    """Where the network of `trajectory` ends: p → p √g∞, q → q/√g∞ with g∞ = (S + √(S² + 4γ²PQ))/(2γP).
+) -> LineLimit:
+    """Where the network of `line_trajectory` ends: p → p √g∞, q → q/√g∞ with g∞ = (S + √(S² + 4γ²PQ))/(2γP).
 
     Layers that start exactly opposite, P = 0, with S > 0, or exactly parallel, Q = 0, with S < 0, are trapped at the
     saddle f = 0 of the trivial network. Cancellation up to rounding counts as exact here; in training it is a long
@@ -246,17 +246,17 @@ def limit(
         prefactor: p > 0 of the loss.
 
     Returns:
-        `Limit`, with its `status`.
+        `LineLimit`, with its `status`.
 
     Raises:
-        InputError: As `trajectory`, or values traced by JAX.
+        InputError: As `line_trajectory`, or values traced by JAX.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equations 15 and 16, Proposition 1.
 
     Example:
         >>> data = LineData(np.ones(1), 1.0, 1.0)
-        >>> limit(np.array([[[1.0]], [[0.5]], [[-1.0]]]), np.ones((3, 1)), data).status.tolist()
+        >>> line_limit(np.array([[[1.0]], [[0.5]], [[-1.0]]]), np.ones((3, 1)), data).status.tolist()
         ['static', 'converges', 'saddle']
     """
     start = line_start(first, second, data, multiplier, first_rate, second_rate, prefactor)
@@ -268,15 +268,15 @@ def limit(
     residual = np.where(end.status == "converges", 0, known.target - strength)
     ended = GrowthFactor._make((end.log_growth.astype(known.unit.dtype), strength, residual))
     final_first, final_second, loss = map(np.asarray, _ended(start, begun, ended))
-    return Limit(final_first, final_second, strength, loss, end.status)
+    return LineLimit(final_first, final_second, strength, loss, end.status)
 
 
 @float64_jit
-def _trajectory(start: LineStart, times: Array) -> Trajectory:
+def _trajectory(start: LineStart, times: Array) -> LineTrajectory:
     begun = decompose(start)
     growth = begun.growth(times)
     first, second = _weights(begun, growth)
-    return Trajectory(first, second, growth.strength, growth.residual, start.loss(growth.residual))
+    return LineTrajectory(first, second, growth.strength, growth.residual, start.loss(growth.residual))
 
 
 @float64_jit

@@ -98,7 +98,7 @@ def layer_norms(
         prefactor: p > 0 of the loss.
 
     Raises:
-        InputError: As `trajectory`.
+        InputError: As `line_trajectory`.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equations 25 and 26.
@@ -149,7 +149,7 @@ def rescaling(
         `Rescaling`, with the time at which the layers are smallest, ∞ where they shrink for ever.
 
     Raises:
-        InputError: As `trajectory`, or values traced by JAX.
+        InputError: As `line_trajectory`, or values traced by JAX.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, section 2.3.

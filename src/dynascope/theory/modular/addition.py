@@ -26,11 +26,11 @@ from dynascope.theory.modular.jumps import (
 from dynascope.theory.papers import ALTERNATING
 
 __all__ = [
+    "addition_utility",
     "maximal_utilities",
     "maximiser",
     "modular_addition_staircase",
     "unexplained_fraction",
-    "utility",
 ]
 
 _NAMES = {
@@ -46,7 +46,7 @@ _SAME_PHASE = 0.99  # length of the mean of unit vectors that all but agree
 
 
 @in_units("encoding", "neurons", encoding="x", neurons="w", gives="x^3 w^3")
-def utility(neurons: ArrayLike, encoding: ArrayLike) -> Float[np.ndarray, " neurons"]:
+def addition_utility(neurons: ArrayLike, encoding: ArrayLike) -> Float[np.ndarray, " neurons"]:
     """U = E⟨f_i(x; θ_i), y⟩ of neurons before anything is learned, on addition modulo p.
 
     Averaged over all p² pairs, with the unnormalised Fourier transform x̂[k] = Σ_j x[j] exp(−2πi jk/p),
@@ -70,7 +70,7 @@ def utility(neurons: ArrayLike, encoding: ArrayLike) -> Float[np.ndarray, " neur
 
     Example:
         >>> x = np.cos(2 * np.pi * np.arange(5) / 5)
-        >>> utility(maximiser(x, 1)[None], x) - maximal_utilities(x)[0] < 1e-15
+        >>> addition_utility(maximiser(x, 1)[None], x) - maximal_utilities(x)[0] < 1e-15
         array([ True])
     """
     spectrum = Spectrum(encoding)
@@ -91,7 +91,7 @@ def maximal_utilities(encoding: ArrayLike) -> Float[np.ndarray, " frequencies"]:
         U*_ξ, shape (⌊p/2⌋,).
 
     Raises:
-        InputError: As `utility`.
+        InputError: As `addition_utility`.
 
     References:
         Alternating Gradient Flows, arXiv:2506.06489; the weight of p/2 is ours.
@@ -121,7 +121,7 @@ def maximiser(
         The neuron, shape (3p,).
 
     Raises:
-        InputError: As `utility`, or a frequency that the encoding does not contain.
+        InputError: As `addition_utility`, or a frequency that the encoding does not contain.
 
     References:
         Alternating Gradient Flows, arXiv:2506.06489.
@@ -206,7 +206,8 @@ def modular_addition_staircase(
         of neurons of these norms can beat) and `neurons_learning` (how many neurons take the frequency).
 
     Raises:
-        InputError: As `utility`, a scale not below one, a neuron without weights, or no neurons for the plain flow.
+        InputError: As `addition_utility`, a scale not below one, a neuron without weights, or no neurons for the plain
+            flow.
 
     Assumptions: six or more neurons with generic phases in each frequency; levels are exact as the scale goes to zero.
 

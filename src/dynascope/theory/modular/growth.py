@@ -204,7 +204,7 @@ def blow_up_times(neurons: ArrayLike, encoding: ArrayLike) -> Float[np.ndarray, 
         Times for the frequencies 1, …, ⌊p/2⌋; infinite where the encoding or the neuron does not contain the frequency.
 
     Raises:
-        InputError: As `utility`.
+        InputError: As `addition_utility`.
 
     References:
         Alternating Gradient Flows, arXiv:2506.06489, for the flow; its closed solution is ours. Carlson,

@@ -7,10 +7,10 @@ from .interpolation import interpolator as interpolator
 from .kernel import KernelChange as KernelChange
 from .kernel import kernel_change as kernel_change
 from .regimes import Regime as Regime
-from .regimes import escape_time as escape_time
 from .regimes import regime as regime
-from .whitened import Trajectory as Trajectory
-from .whitened import TrajectoryLimit as TrajectoryLimit
-from .whitened import imbalance as imbalance
-from .whitened import trajectory as trajectory
-from .whitened import trajectory_limit as trajectory_limit
+from .regimes import rich_delay as rich_delay
+from .whitened import NeuronLimit as NeuronLimit
+from .whitened import NeuronTrajectory as NeuronTrajectory
+from .whitened import neuron_imbalance as neuron_imbalance
+from .whitened import neuron_limit as neuron_limit
+from .whitened import neuron_trajectory as neuron_trajectory

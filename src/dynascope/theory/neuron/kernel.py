@@ -69,7 +69,7 @@ def kernel_change(
 
     Args:
         initial_output: a of the first state, shape (...).
-        initial_weights: w of the first state, shape (..., d). Against a `trajectory` give it a dimension for the
+        initial_weights: w of the first state, shape (..., d). Against a `neuron_trajectory` give it a dimension for the
             times, such as `initial_weights[..., None, :]` with `initial_output[..., None]`.
         output: a of the second state, shape (...).
         weights: w of the second state, shape (..., d).

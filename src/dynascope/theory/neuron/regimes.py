@@ -20,7 +20,7 @@ from dynascope.theory.neuron.kernel import kernel_change
 from dynascope.theory.neuron.state import STANDARDS, UNITS, TargetedNeuron
 from dynascope.theory.neuron.whitened import limit_of
 
-__all__ = ["Regime", "escape_time", "regime", "regime_along"]
+__all__ = ["Regime", "regime", "regime_along", "rich_delay"]
 
 _NETWORK = "single linear neuron f(x) = a wᵀx, rates by layer"
 _DATA = "whitened inputs, any targets but zero"
@@ -37,15 +37,15 @@ class Regime(NamedTuple):
         relative_change: ρ(∞) = ‖K∞ − K₀‖/‖K₀‖ of the tangent kernel.
         relative_imbalance: λ/s = δ/(κ ‖β*‖).
         fit_time: 1/|δ|, the time in which the norm fits where λ/s is large; ∞ for a balanced start.
-        escape_time: When the direction turns, as `escape_time`.
-        status: How training ends, as `TrajectoryLimit.status`; "saddle" and "static" starts learn nothing more.
+        rich_delay: When the direction turns, as `rich_delay`.
+        status: How training ends, as `NeuronLimit.status`; "saddle" and "static" starts learn nothing more.
     """
 
     regime: np.ndarray
     relative_change: np.ndarray
     relative_imbalance: np.ndarray
     fit_time: np.ndarray
-    escape_time: np.ndarray
+    rich_delay: np.ndarray
     status: np.ndarray
 
 
@@ -59,7 +59,7 @@ class Regime(NamedTuple):
     assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
 )
 @in_units(*STANDARDS, **UNITS, gives="t", infinite=True)
-def escape_time(
+def rich_delay(
     initial_output: Real[ArrayLike, ...],
     initial_weights: Real[ArrayLike, "... d"],
     target: Real[ArrayLike, "... d"],
@@ -69,9 +69,9 @@ def escape_time(
 ) -> Float[AnyArray, ...]:
     """The time at which a downstream neuron (δ < 0) has learned half of β*, along β*.
 
-    t = ln[2ω ‖W⊥‖²/(|λ| c₊²)]/(κ Γ) in the notation of `trajectory`, with Γ ≈ 2 ‖β*‖²/|λ| for |λ| ≫ ‖β*‖. Until then
-    the excess loss rests at about ½ ‖β*‖² sin²∠(w₀, β*). It is exact up to a relative exp(−|δ| t), so not meaningful
-    for a nearly balanced start.
+    t = ln[2ω ‖W⊥‖²/(|λ| c₊²)]/(κ Γ) in the notation of `neuron_trajectory`, with Γ ≈ 2 ‖β*‖²/|λ| for |λ| ≫ ‖β*‖. Until
+    then the excess loss rests at about ½ ‖β*‖² sin²∠(w₀, β*). It is exact up to a relative exp(−|δ| t), so not
+    meaningful for a nearly balanced start.
 
     Args:
         initial_output: a(0), shape (...).
@@ -85,7 +85,7 @@ def escape_time(
         aligned; ∞ one that never leaves the saddle.
 
     Raises:
-        InputError: A target of zero, or as `trajectory`. Where JAX traces them, such values give NaN.
+        InputError: A target of zero, or as `neuron_trajectory`. Where JAX traces them, such values give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, describe the delay; the time is ours.
@@ -93,7 +93,7 @@ def escape_time(
     Example:
         >>> start, target = (0.1, np.array([0.5, 1.5, -1.0])), np.array([1.0, -0.5, 0.25])
         >>> with jax.enable_x64(True):
-        ...     time = escape_time(*start, target, output_rate=0.5, weight_rate=2.0)
+        ...     time = rich_delay(*start, target, output_rate=0.5, weight_rate=2.0)
         ...     print(f"{time:.6f}")
         3.594258
     """
@@ -111,7 +111,7 @@ def escape_time(
     exact=False,
     assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
 )
-@in_units(*STANDARDS, **UNITS, gives={"fit_time": "t", "escape_time": "t"}, infinite=True)
+@in_units(*STANDARDS, **UNITS, gives={"fit_time": "t", "rich_delay": "t"}, infinite=True)
 def regime(
     initial_output: Real[ArrayLike, ...],
     initial_weights: Real[ArrayLike, "... d"],
@@ -144,7 +144,7 @@ def regime(
         `Regime`.
 
     Raises:
-        InputError: A start at zero, a target of zero, a threshold that is not positive, or as `trajectory`.
+        InputError: A start at zero, a target of zero, a threshold that is not positive, or as `neuron_trajectory`.
 
     References:
         The regimes are those of Kunin et al., arXiv:2406.06158; the thresholds are ours.

@@ -19,7 +19,7 @@ from dynascope.theory.neuron.coordinates import polar
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.state import RATE_UNITS, STANDARDS, UNITS, Neuron, TargetedNeuron
 
-__all__ = ["Trajectory", "TrajectoryLimit", "imbalance", "limit_of", "trajectory", "trajectory_limit"]
+__all__ = ["NeuronLimit", "NeuronTrajectory", "limit_of", "neuron_imbalance", "neuron_limit", "neuron_trajectory"]
 
 _NETWORK = "single linear neuron f(x) = a wᵀx, rates by layer"
 _DATA = "whitened inputs, any targets"
@@ -28,7 +28,7 @@ _BLOCK = 50_000  # neurons times times that are followed at once, so that what l
 _AT_REST = 1e-12  # relative size of the gradient below which a start counts as a fixed point
 
 
-class Trajectory(NamedTuple):
+class NeuronTrajectory(NamedTuple):
     """The neuron at some times.
 
     Attributes:
@@ -48,7 +48,7 @@ class Trajectory(NamedTuple):
         return self.output_weight[..., None] * self.weights
 
 
-class TrajectoryLimit(NamedTuple):
+class NeuronLimit(NamedTuple):
     """Where the neuron goes as t → ∞, in NumPy arrays.
 
     Attributes:
@@ -76,7 +76,7 @@ class TrajectoryLimit(NamedTuple):
     assumes=(ONE_OUTPUT,),
 )
 @in_units("output_rate", "weight_rate", "output|weights", **RATE_UNITS, output="a", weights="w", gives="t^-1")
-def imbalance(
+def neuron_imbalance(
     output: Real[ArrayLike, ...],
     weights: Real[ArrayLike, "... d"],
     *,
@@ -104,7 +104,7 @@ def imbalance(
         Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 3, with learning rates.
 
     Example:
-        >>> print(f"{imbalance(0.3, np.array([0.2, -0.1, 0.4])):.2f}")
+        >>> print(f"{neuron_imbalance(0.3, np.array([0.2, -0.1, 0.4])):.2f}")
         -0.12
     """
     return _imbalance(Neuron.checked(output_rate, weight_rate, output=output, weights=weights))
@@ -119,7 +119,7 @@ def imbalance(
     assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
 )
 @in_units(*STANDARDS, **UNITS, times="t", gives=("a", "w", "a^2 w^2"))
-def trajectory(
+def neuron_trajectory(
     initial_output: Real[ArrayLike, ...],
     initial_weights: Real[ArrayLike, "... d"],
     target: Real[ArrayLike, "... d"],
@@ -127,10 +127,10 @@ def trajectory(
     *,
     output_rate: Real[ArrayLike, ...] = 1.0,
     weight_rate: Real[ArrayLike, ...] = 1.0,
-) -> Trajectory:
+) -> NeuronTrajectory:
     """The neuron f(x) = a wᵀx under gradient flow on whitened inputs, E[x xᵀ] = I, from any start.
 
-    Solves da/dt = −η_a w·(β − β*), dw/dt = −η_w a (β − β*) with β = a w, which conserves `imbalance`. With
+    Solves da/dt = −η_a w·(β − β*), dw/dt = −η_w a (β − β*) with β = a w, which conserves `neuron_imbalance`. With
     κ = √(η_a η_w), T = κt, A = (η_w/η_a)^¼ a, W = (η_a/η_w)^¼ w, λ = A² − ‖W‖², s = ‖β*‖ and ω = √(λ²/4 + s²), let
     (e_p, e_A) be the unit eigenvector of ((−λ/2, s), (s, λ/2)) for +ω, and c₊ = e_p p₀ + e_A A₀, c₋ = e_p A₀ − e_A p₀
     the components of the start (p₀ = β̂*·W₀, A₀). Then with m = exp(−2ωT), Γ = 2ω + λ
@@ -141,7 +141,7 @@ def trajectory(
 
     where D and the growing exponentials are scaled such that nothing cancels, overflows or underflows: starts down to
     1e-300 and times up to 1e300 are fine. A start with c₊ = 0 (to a relative 1e-12) runs into the saddle a = 0,
-    w ⊥ β*; `trajectory_limit` says so.
+    w ⊥ β*; `neuron_limit` says so.
 
     The paper sums the loss over samples; here it is the mean, L = ½ E(y − xᵀβ)², and its whitened XᵀX = I reads
     XᵀX/n = I. Both give β* = E[x y] and the same time.
@@ -155,9 +155,9 @@ def trajectory(
         weight_rate: η_w > 0, learning rate of w.
 
     Returns:
-        `Trajectory`; the dimension of times follows those of the batch, and is missing for a single time. It has the
-        dtype of the arguments, can be compiled and mapped, and is differentiable in all of them (where the target is
-        zero, only in the others).
+        `NeuronTrajectory`; the dimension of times follows those of the batch, and is missing for a single time. It has
+        the dtype of the arguments, can be compiled and mapped, and is differentiable in all of them (where the target
+        is zero, only in the others).
 
     Raises:
         InputError: A value that is not finite, shapes that do not fit, t < 0, or a rate that is not positive. Where JAX
@@ -169,7 +169,7 @@ def trajectory(
     Example:
         >>> start, target = (0.3, np.array([0.2, -0.1, 0.4])), np.array([1.0, -0.5, 0.25])
         >>> with jax.enable_x64(True):
-        ...     run = jax.device_get(trajectory(*start, target, np.array([1.0, 3.0])))
+        ...     run = jax.device_get(neuron_trajectory(*start, target, np.array([1.0, 3.0])))
         >>> run.output_weight.round(6).tolist(), run.excess_loss.round(6).tolist()
         ([0.686133, 1.033857], [0.228938, 0.001315])
         >>> run.coefficients[1].round(6).tolist()
@@ -188,15 +188,15 @@ def trajectory(
     assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
 )
 @in_units(*STANDARDS, **UNITS, gives=("a", "w", "a w", "a^2 w^2", ""))
-def trajectory_limit(
+def neuron_limit(
     initial_output: Real[ArrayLike, ...],
     initial_weights: Real[ArrayLike, "... d"],
     target: Real[ArrayLike, "... d"],
     *,
     output_rate: Real[ArrayLike, ...] = 1.0,
     weight_rate: Real[ArrayLike, ...] = 1.0,
-) -> TrajectoryLimit:
-    """The limit of `trajectory` as t → ∞, and how it is approached.
+) -> NeuronLimit:
+    """The limit of `neuron_trajectory` as t → ∞, and how it is approached.
 
     From c₊ ≠ 0 the flow converges to A = ±√(ω + λ/2), W = ±√(ω − λ/2) β̂*, with the sign of c₊, so that β = β*. From
     c₊ = 0 it ends in the saddle A = 0, W = √−λ W⊥/‖W⊥‖. A zero target leaves only the larger of the layers.
@@ -209,14 +209,14 @@ def trajectory_limit(
         weight_rate: η_w > 0.
 
     Returns:
-        `TrajectoryLimit`.
+        `NeuronLimit`.
 
     Raises:
-        InputError: As `trajectory`.
+        InputError: As `neuron_trajectory`.
 
     Example:
         >>> outputs, weights = np.array([1.0, 0.0]), np.array([[0.0, 0.0], [0.0, 2.0]])
-        >>> limit = trajectory_limit(outputs, weights, np.array([0.5, 0.0]))
+        >>> limit = neuron_limit(outputs, weights, np.array([0.5, 0.0]))
         >>> limit.status.tolist(), limit.excess_loss.round(3).tolist()
         (['converges', 'static'], [0.0, 0.125])
     """
@@ -224,7 +224,7 @@ def trajectory_limit(
     return limit_of(jax.device_get(_decomposed(start)))
 
 
-def limit_of(start: Decomposition) -> TrajectoryLimit:
+def limit_of(start: Decomposition) -> NeuronLimit:
     """The limit from a start that is known and in NumPy."""
     half, sign = start.imbalance / 2, np.sign(start.growing)
     no_target, size = start.strength == 0, np.sqrt(start.across_square)
@@ -251,7 +251,7 @@ def limit_of(start: Decomposition) -> TrajectoryLimit:
     output = np.where(at_rest, start.output, output)
     weights = np.where(at_rest[..., None], initial, weights)
     fitted = at_rest & (start.output != 0) | learned | no_target
-    return TrajectoryLimit(
+    return NeuronLimit(
         output_weight=output / start.ratio,
         weights=weights * start.ratio[..., None],
         coefficients=np.where(fitted[..., None], wanted, 0),
@@ -273,17 +273,17 @@ def _imbalance(neuron: Neuron) -> Array:
 
 
 @float64_jit
-def _trajectory(start: TargetedNeuron, times: Array) -> Trajectory:
+def _trajectory(start: TargetedNeuron, times: Array) -> NeuronTrajectory:
     apart = decompose(start)
     dtype = jnp.result_type(times, apart.output)
     path = _follow(jax.tree.map(lambda value: value.astype(dtype), apart), jnp.atleast_1d(times).astype(dtype))
     path = nan_outside(start.valid[..., None] & jnp.isfinite(times) & (times >= 0), path, leading=True)
     if times.ndim:
         return path
-    return Trajectory(path.output_weight[..., 0], path.weights[..., 0, :], path.excess_loss[..., 0])
+    return NeuronTrajectory(path.output_weight[..., 0], path.weights[..., 0, :], path.excess_loss[..., 0])
 
 
-def _follow(start: Decomposition, times: Array) -> Trajectory:
+def _follow(start: Decomposition, times: Array) -> NeuronTrajectory:
     batch = start.output.shape
     flat = jax.tree.map(lambda value: value.reshape(-1, *value.shape[len(batch) :]), start)
     block = max(1, _BLOCK // max(1, times.size))
@@ -294,7 +294,7 @@ def _follow(start: Decomposition, times: Array) -> Trajectory:
     return jax.tree.map(lambda value: value.reshape(*batch, *value.shape[1:]), path)
 
 
-def _follow_block(start: Decomposition, times: Array) -> Trajectory:
+def _follow_block(start: Decomposition, times: Array) -> NeuronTrajectory:
     s = Decomposition(*(value if value.ndim > start.output.ndim else value[..., None] for value in start))
     upstream = s.imbalance >= 0
     lag = jnp.where(upstream, s.imbalance, -s.imbalance)
@@ -329,7 +329,7 @@ def _follow_block(start: Decomposition, times: Array) -> Trajectory:
     loss = (missing**2 + (output * across) ** 2 * s.across_square) / 2
     aligned, across = aligned * s.ratio, across * s.ratio
     weights = aligned[..., None] * s.direction[..., None, :] + across[..., None] * s.across[..., None, :]
-    return Trajectory(output / s.ratio, weights, loss)
+    return NeuronTrajectory(output / s.ratio, weights, loss)
 
 
 def _elapsed(rate: Array, time: Array) -> Array:

@@ -28,7 +28,15 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.scalar_networks.growth import GrowthFactor, growth_factor, growth_limit
 
-__all__ = ["Limit", "Scaling", "Setting", "Trajectory", "equivalent_scalings", "limit", "trajectory"]
+__all__ = [
+    "ScalarLimit",
+    "ScalarTrajectory",
+    "Scaling",
+    "Setting",
+    "equivalent_scalings",
+    "scalar_limit",
+    "scalar_trajectory",
+]
 
 _NETWORK = "two-layer linear, one input, one output, any width and output divisor"
 _DATA = "one input, any targets"
@@ -55,7 +63,7 @@ class Setting(NamedTuple):
     divisor: Real[ArrayLike, ...] = 1.0
 
 
-class Trajectory(NamedTuple):
+class ScalarTrajectory(NamedTuple):
     """The network at some times, of shape (..., times) where no other is told.
 
     Attributes:
@@ -75,7 +83,7 @@ class Trajectory(NamedTuple):
     log_growth: Float[AnyArray, ...]
 
 
-class Limit(NamedTuple):
+class ScalarLimit(NamedTuple):
     """The network as t → ∞, in NumPy arrays of shape (...) where no other is told.
 
     Attributes:
@@ -111,7 +119,7 @@ class Scaling(NamedTuple):
     """The setting after one of the four equivalent dials is turned.
 
     Attributes:
-        setting: What `trajectory` and `limit` take.
+        setting: What `scalar_trajectory` and `scalar_limit` take.
         clock: Its speed over that of the scaled target: at the time t/clock it is where that one is at the time t.
     """
 
@@ -150,9 +158,9 @@ class _Start(NamedTuple):
     gives="all weights, the slope and the loss at any time",
     reference=_REFERENCE,
 )
-def trajectory(
+def scalar_trajectory(
     setting: Setting, times: Real[ArrayLike, ...], *, learning_rate: Real[ArrayLike, ...] = 1.0
-) -> Trajectory:
+) -> ScalarTrajectory:
     """Train f(x) = (x/Z) Σ aᵢ bᵢ by gradient flow on L = ½ E[(f − S x)²], from any start: the exact solution.
 
     One number γ drives all neurons,
@@ -171,7 +179,7 @@ def trajectory(
         learning_rate: η > 0, shape (...), the same for both layers.
 
     Returns:
-        `Trajectory`; the axis of times follows the leading axes, and is missing for a single time.
+        `ScalarTrajectory`; the axis of times follows the leading axes, and is missing for a single time.
 
     Raises:
         InputError: Z = 0, E[x²] ≤ 0, η ≤ 0, t < 0, values that are not finite, or shapes that do not fit.
@@ -182,7 +190,7 @@ def trajectory(
     Example:
         >>> setting = Setting(1.0, np.array([0.5, -0.3, 0.2]), np.array([0.1, 0.4, -0.6]))
         >>> with jax.enable_x64(True):
-        ...     run = trajectory(setting, 1.0)
+        ...     run = scalar_trajectory(setting, 1.0)
         ...     print(f"{run.strength:.6f}", run.output_weights.round(6))
         0.567423 [ 0.747995 -0.050474 -0.25499 ]
     """
@@ -197,8 +205,8 @@ def trajectory(
     reference=_REFERENCE,
     infinite=True,
 )
-def limit(setting: Setting, *, learning_rate: Real[ArrayLike, ...] = 1.0) -> Limit:
-    """Where the network of `trajectory` ends: γ₊ = (S + r)/(2C) = 2D/(r − S), r = √(S² + 4CD).
+def scalar_limit(setting: Setting, *, learning_rate: Real[ArrayLike, ...] = 1.0) -> ScalarLimit:
+    """Where the network of `scalar_trajectory` ends: γ₊ = (S + r)/(2C) = 2D/(r − S), r = √(S² + 4CD).
 
     With N = ½ Σ (aᵢ² + bᵢ²) and N₀ = Σ aᵢ bᵢ at the start, γ₊ = (SZ + √(N² − N₀² + S²Z²))/(N + N₀) depends on SZ/N and
     N₀/N alone, whatever the input. Of the two forms the one without cancellation is used, so that it is exact for both
@@ -209,10 +217,10 @@ def limit(setting: Setting, *, learning_rate: Real[ArrayLike, ...] = 1.0) -> Lim
         learning_rate: η > 0, the same for both layers.
 
     Returns:
-        `Limit`, with its `status`.
+        `ScalarLimit`, with its `status`.
 
     Raises:
-        InputError: As `trajectory`, or values traced by JAX.
+        InputError: As `scalar_trajectory`, or values traced by JAX.
 
     References:
         Nam, DPhil thesis (2024), equation 6.14.
@@ -220,7 +228,7 @@ def limit(setting: Setting, *, learning_rate: Real[ArrayLike, ...] = 1.0) -> Lim
     Example:
         >>> setting = Setting(1.0, np.array([0.5, -0.3, 0.2]), np.array([0.1, 0.4, -0.6]))
         >>> with jax.enable_x64(True):
-        ...     end = limit(setting)
+        ...     end = scalar_limit(setting)
         >>> print(f"{end.growth:.6f} {end.rate:.6f} {end.status}")
         7.856954 2.164186 converges
     """
@@ -231,7 +239,7 @@ def limit(setting: Setting, *, learning_rate: Real[ArrayLike, ...] = 1.0) -> Lim
     a, b = map(np.asarray, _weights(start, GrowthFactor._make((log_growth, strength, start.target - strength))))
     both = 2 * np.sqrt(start.growing_power) * np.sqrt(start.shrinking_power) * start.unit**2
     speed = np.where(end.status == "static", 0, start.rate * np.hypot(start.target, both))
-    return Limit(a, b, strength, log_growth, speed.astype(start.unit.dtype), end.status)
+    return ScalarLimit(a, b, strength, log_growth, speed.astype(start.unit.dtype), end.status)
 
 
 @covers(
@@ -257,7 +265,7 @@ def equivalent_scalings(setting: Setting, factor: Real[ArrayLike, ...]) -> dict[
         A `Scaling` for each of "target", "output", "input" and "weights".
 
     Raises:
-        InputError: c ≤ 0, or as `trajectory`.
+        InputError: c ≤ 0, or as `scalar_trajectory`.
 
     References:
         Nam, DPhil thesis (2024), chapter 6; Nam et al., arXiv:2502.21009, for the ratio of weights to target.
@@ -266,7 +274,7 @@ def equivalent_scalings(setting: Setting, factor: Real[ArrayLike, ...]) -> dict[
         >>> setting = Setting(1.0, np.array([0.5, -0.3, 0.2]), np.array([0.1, 0.4, -0.6]))
         >>> with jax.enable_x64(True):
         ...     for dial, (scaled, clock) in equivalent_scalings(setting, 10.0).items():
-        ...         print(f"{dial:8}{limit(scaled).growth:.6f} {clock:.4g}")
+        ...         print(f"{dial:8}{scalar_limit(scaled).growth:.6f} {clock:.4g}")
         target  75.503934 1
         output  75.503934 0.01
         input   75.503934 0.01
@@ -333,13 +341,13 @@ def _decomposed(target: Array, a: Array, b: Array, power: Array, divisor: Array,
 
 
 @float64_jit
-def _followed(times: Array, *known: Array) -> Trajectory:
+def _followed(times: Array, *known: Array) -> ScalarTrajectory:
     start = _decomposed(*known)
     numbers = (start.target, start.growing_power, start.shrinking_power, start.rate, start.unit, known[3])
     target, growing, shrinking, rate, unit, power = (each[(..., *(None,) * times.ndim)] for each in numbers)
     growth = growth_factor(times, target, growing, shrinking, rate, log_scale=jnp.log(unit))
     a, b = _weights(start, growth)
-    return Trajectory(a, b, growth.strength, growth.residual, power * growth.residual**2 / 2, growth.log_growth)
+    return ScalarTrajectory(a, b, growth.strength, growth.residual, power * growth.residual**2 / 2, growth.log_growth)
 
 
 @float64_jit

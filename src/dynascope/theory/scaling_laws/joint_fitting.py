@@ -28,8 +28,8 @@ from dynascope.theory.scaling_laws.joint_quantities import (
     best_exponent,
     best_loss,
     best_size,
+    law_parameter,
     loss_at,
-    plain,
     prefactor,
 )
 from dynascope.theory.scaling_laws.joint_runs import checked_runs
@@ -229,7 +229,7 @@ def fit_joint(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike, *, conf
         numbers, threshold = nearest_joint_law(scaled)
     profile = JointProfile(scaled, numbers, threshold)
     of_n, of_d, of_loss = scaled.centres
-    floor, a, b = (profile.interval(plain(k), confidence) for k in (0, 3, 4))
+    floor, a, b = (profile.interval(law_parameter(k), confidence) for k in (0, 3, 4))
     levels = [profile.interval(prefactor(k, centre), confidence) for k, centre in ((1, of_n), (2, of_d))]
     law = JointLaw(
         floor=float(numbers[0] * np.exp(of_loss)),

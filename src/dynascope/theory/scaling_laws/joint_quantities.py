@@ -10,10 +10,10 @@ import numpy as np
 from dynascope.theory.scaling_laws.joint_profile import Quantity
 from dynascope.theory.scaling_laws.joint_search import joint_residuals
 
-__all__ = ["best_exponent", "best_loss", "best_size", "loss_at", "plain", "prefactor"]
+__all__ = ["best_exponent", "best_loss", "best_size", "law_parameter", "loss_at", "prefactor"]
 
 
-def plain(which: int) -> Quantity:
+def law_parameter(which: int) -> Quantity:
     """One of the numbers itself."""
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ import torch
 from dynascope.arguments import require
 from dynascope.errors import InputError
 from dynascope.torch.devices import buffer_places, parameter_places
-from dynascope.torch.modules import INSIDE, Applied, call_arguments, plain, require_shapes, written
+from dynascope.torch.modules import INSIDE, Applied, call_arguments, require_shapes, unwrapped, written
 from dynascope.torch.repeatable import BATCH_NORMS, require_evaluation_mode
 
 __all__ = ["NONE", "Model", "count_rows", "rows_of", "split"]
@@ -58,10 +58,10 @@ def split(apply: Any, params: Any) -> Model:
         remedy="give a torch.nn.Module, or a function of (params, x)",
     )
     if isinstance(apply, torch.nn.Module):
-        return _of_module(plain(apply), params)
+        return _of_module(unwrapped(apply), params)
     apply = written(apply)
     if isinstance(params, torch.nn.Module):
-        network = plain(params)
+        network = unwrapped(params)
         return _of_module(Applied(network, apply), _trained(network, INSIDE), network)
     return _of_tree(apply, params)
 

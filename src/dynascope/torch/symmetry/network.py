@@ -14,7 +14,15 @@ import torch
 from dynascope.arguments import require, shown
 from dynascope.errors import InputError
 from dynascope.torch.devices import buffer_places, parameter_places
-from dynascope.torch.modules import INSIDE, Applied, call_arguments, floating_tensors, plain, require_shapes, written
+from dynascope.torch.modules import (
+    INSIDE,
+    Applied,
+    call_arguments,
+    floating_tensors,
+    require_shapes,
+    unwrapped,
+    written,
+)
 
 __all__ = ["Network", "copied", "network"]
 
@@ -44,7 +52,7 @@ def network(model: Any, example_inputs: Any, params: Any) -> Network:
     """The network of a module, or of a function of (params, inputs) and these.
 
     Raises:
-        InputError: The arguments are not what `structure` takes.
+        InputError: The arguments are not what `find_symmetries` takes.
     """
     require(
         callable(model),
@@ -67,15 +75,15 @@ def network(model: Any, example_inputs: Any, params: Any) -> Network:
         return jax.tree.unflatten(tree, list(given))
 
     if isinstance(model, torch.nn.Module) or isinstance(params, torch.nn.Module):
-        module = plain(model if isinstance(model, torch.nn.Module) else params)
+        module = unwrapped(model if isinstance(model, torch.nn.Module) else params)
         require(
-            module is not plain(model) or params is None,
+            module is not unwrapped(model) or params is None,
             "params stands beside a module, which has its own",
             argument="params",
             value=type(params).__name__,
             remedy="leave params out, and freeze what is not trained by requires_grad_(False)",
         )
-        return _of_module(module, None if module is plain(model) else written(model), inputs_of, tensors, arrays)
+        return _of_module(module, None if module is unwrapped(model) else written(model), inputs_of, tensors, arrays)
     function = written(model)
     found, structure = jax.tree.flatten(params)
     parameters = [_parameter(f"number {place}", each) for place, each in enumerate(found)]

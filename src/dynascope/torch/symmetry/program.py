@@ -35,7 +35,7 @@ _SEED = 0  # of the weights of the outputs of which gradients are compared
 
 
 class Program(NamedTuple):
-    """A function of JAX and what it takes: the arguments of `symmetry.structure` and `symmetry.discover`.
+    """A function of JAX and what it takes: the arguments of `symmetry.find_symmetries` and `symmetry.discover`.
 
     Attributes:
         apply: (params, inputs) → outputs, one array or a list of them.
@@ -235,7 +235,7 @@ def _require_same(apply: Translation, found: Network, expected: _Answers, tolera
             f"JAX cannot run the program: {type(error).__name__}: {_said(error)}",
             argument="model",
             value=type(error).__name__,
-            remedy="write it by other operations, or give dynascope.symmetry.structure the function in JAX",
+            remedy="write it by other operations, or give dynascope.symmetry.find_symmetries the function in JAX",
         ) from error
     _require_near("outputs", outputs, expected.outputs, tolerance)
     _require_near("gradients", jax.tree.leaves(gradient), expected.gradients, tolerance)

@@ -100,7 +100,7 @@ def _operation(node: torch.fx.Node) -> Callable[..., Any]:
             f"the operation {name} is not known{_line(node)}",
             argument="model",
             value=name,
-            remedy="write it by other operations, or give dynascope.symmetry.structure the function in JAX",
+            remedy="write it by other operations, or give dynascope.symmetry.find_symmetries the function in JAX",
         )
     return known
 

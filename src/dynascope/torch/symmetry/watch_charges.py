@@ -16,7 +16,7 @@ from dynascope.results import make_record
 from dynascope.symmetry import Charge, charges
 from dynascope.symmetry.step_rules import Rule
 from dynascope.symmetry.symmetry_arguments import parameter_paths, require_symmetries
-from dynascope.torch.modules import plain
+from dynascope.torch.modules import unwrapped
 from dynascope.torch.symmetry.followed_law import FollowedLaw
 from dynascope.torch.symmetry.optimizer_settings import OptimizerSettings
 
@@ -55,9 +55,10 @@ def watch_charges(
     twice as long.
 
     Args:
-        model: The `torch.nn.Module` that is trained, or the tree of tensors that `structure` was given.
+        model: The `torch.nn.Module` that is trained, or the tree of tensors that `find_symmetries` was given.
         optimizer: What moves the weights, before its first step if it has momentum.
-        symmetries: Those that `structure` found, or some of them. The bound of shifts asks for the largest step of all
+        symmetries: Those that `find_symmetries` found, or some of them. The bound of shifts asks for the largest step
+            of all
             weights: of those that are not watched it is taken from their gradients.
         rule: As `optimizer` of `training.charge_statistics`; needed for all but `torch.optim.SGD`. Adam has no law.
         momentum: β; that of the groups unless given.
@@ -84,10 +85,10 @@ def watch_charges(
 
     Example:
         >>> from dynascope.symmetry import audit
-        >>> from dynascope.torch import structure
+        >>> from dynascope.torch import find_symmetries
         >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
         >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-        >>> inputs, symmetries = torch.eye(2), structure(model, torch.eye(2)).symmetries
+        >>> inputs, symmetries = torch.eye(2), find_symmetries(model, torch.eye(2)).symmetries
         >>> with watch_charges(model, optimizer, symmetries) as watched:
         ...     for _ in range(5):
         ...         optimizer.zero_grad()
@@ -103,7 +104,7 @@ def watch_charges(
         value=type(optimizer).__name__,
         remedy="give one of torch.optim that takes a gradient for each step",
     )
-    require_symmetries(symmetries, remedy="give those that dynascope.torch.structure finds, at least one")
+    require_symmetries(symmetries, remedy="give those that dynascope.torch.find_symmetries finds, at least one")
     require_integer(every=every)
     require_choice("causes", causes, (True, False))
     require(
@@ -308,7 +309,7 @@ class _Tensors:
     """
 
     def __init__(self, model: Any, symmetries: Sequence[Charge]):
-        module = plain(model)
+        module = unwrapped(model)
         params = dict(module.named_parameters()) if isinstance(module, torch.nn.Module) else model
         leaves, self._tree = jax.tree_util.tree_flatten_with_path(params)
         wanted = set(parameter_paths(symmetries))

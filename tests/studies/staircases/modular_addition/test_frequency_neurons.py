@@ -7,7 +7,7 @@ from dynascope.studies.staircases.modular_addition.frequency_neurons import (
     frequency_projection,
     neurons_near_frequencies,
 )
-from dynascope.theory.modular.addition import utility
+from dynascope.theory.modular.addition import addition_utility
 
 
 def test_neurons_take_the_frequencies_in_turn():
@@ -21,7 +21,8 @@ def test_neurons_take_the_frequencies_in_turn():
 def test_aligned_neurons_of_a_frequency_have_the_same_and_the_largest_utility():
     encoding = encoding_from_frequencies(11, {1: 1.0, 3: 0.5}, {1: 0.4, 3: 2.0})
     drawn, aligned = (
-        utility(neurons_near_frequencies(encoding, [1], neurons=20, aligned=each), encoding) for each in (False, True)
+        addition_utility(neurons_near_frequencies(encoding, [1], neurons=20, aligned=each), encoding)
+        for each in (False, True)
     )
     np.testing.assert_allclose(aligned, aligned[0], rtol=1e-12)
     assert np.all(drawn <= aligned[0] * (1 + 1e-12))

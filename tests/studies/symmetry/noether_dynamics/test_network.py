@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.studies.symmetry.noether_dynamics.network import ScaleInvariantMLP
-from dynascope.symmetry import structure
+from dynascope.symmetry import find_symmetries
 
 INPUTS = np.random.default_rng(0).normal(size=(6, 4))
 
@@ -25,5 +25,5 @@ def test_outputs_do_not_depend_on_the_scale_of_any_layer():
 @pytest.mark.slow
 def test_its_scales_are_those_of_each_neuron_and_of_the_last_layer():
     with jax.enable_x64(True):
-        found = structure(lambda network, x: network(x), ScaleInvariantMLP((4, 5, 5, 3)), INPUTS)
+        found = find_symmetries(lambda network, x: network(x), ScaleInvariantMLP((4, 5, 5, 3)), INPUTS)
     assert sum(each.size for each in found.symmetries if each.kind == "scale") == 5 + 5 + 1

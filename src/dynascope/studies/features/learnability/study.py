@@ -66,7 +66,7 @@ class Learnability(Study):
     )
     theory = "kernel regression on Gaussian features"
     task = "a noisy target with a power-law spectrum"
-    told = (
+    notes = (
         "Kernel eigenvalues k^(-{exponent:g}), target coefficients k^(-{target_exponent:g}), noise of variance "
         "{noise_variance:g}, ridge {ridge:g}.",
         "Values are the {average} over {draws} training sets (basis: {basis}); the noise is averaged exactly.",
@@ -148,7 +148,7 @@ class Learnability(Study):
             "effective_ridge": found.effective_ridge,
         }
 
-    def said(self) -> Values:
+    def prediction_attributes(self) -> Values:
         """The warnings of the theory."""
         return {"theory_warnings": list(self._error.warnings)}
 

@@ -41,7 +41,7 @@ class LinearInductiveBias(Study):
     )
     theory = "modes of the training kernel and of the population"
     task = "a few points on a line"
-    told = (
+    notes = (
         "{samples} points with Gaussian labels, and {modes} sine modes of intensities k^(-2a) and k^(2a), relative to "
         "the largest of each, with a = {exponent:g}.",
         "Learnabilities are means over {draws} draws of uniformly distributed points.",

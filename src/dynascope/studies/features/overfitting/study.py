@@ -57,7 +57,7 @@ class Overfitting(Study):
     )
     theory = "linear models that interpolate noise"
     task = "a sine with noise"
-    told = (
+    notes = (
         "{samples} samples and {modes} sine modes; {strong_modes} of the modes are strong, and the others have the "
         "intensity {_experiment.setups[0].tail:.3g} ({tail}).",
         "Curves are medians over {trained} draws, and final learnabilities and test losses are medians over {draws}. "
@@ -121,7 +121,7 @@ class Overfitting(Study):
         """The exact flow on the samples, and the learnability of both targets."""
         return self._experiment.exact()
 
-    def said(self) -> Values:
+    def prediction_attributes(self) -> Values:
         """The times between which the signal alone is fitted, and the warnings of the theory."""
         found = overfitting_error(self._experiment.setups[0])
         return {"fitting_window": found.fitting_window, "theory_warnings": list(found.warnings)}

@@ -56,7 +56,7 @@ class GrokkingDiagonal(Study):
     }
     axes = ("scale", "time")
     task = "a sparse linear function"
-    told = (
+    notes = (
         "{samples} samples of a target that depends on {relevant} of {inputs} independent inputs.",
         "Weight decay {weight_decay:g}; the test error is the mean over all inputs, relative to the mean square of the "
         "targets.",
@@ -119,7 +119,7 @@ class GrokkingDiagonal(Study):
             "time": ("time", times),
         }
 
-    def said(self) -> Values:
+    def prediction_attributes(self) -> Values:
         """Properties of the data, and the time by which all networks have fitted."""
         point = self._critical_point
         return {"critical_product": point.product, "grokking_lag": point.lag, "fitting_time": self._fitted}

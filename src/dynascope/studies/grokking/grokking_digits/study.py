@@ -80,7 +80,7 @@ class GrokkingDigits(ClaimsStudy):
     flow = "Adam with weight decay, learning rate {learning_rate:g} and {batch_size} images in each step"
     axes = ("run", "seed", "step")
     labelled = {"run": TABLE, "dial": tuple(TWINS), "step": "_recorded"}
-    says = ("train_threshold", "test_threshold")
+    recorded_fields = ("train_threshold", "test_threshold")
     along = ("step", "run")
     judged_claims = DECIDING
     title = "Grokking of digits"

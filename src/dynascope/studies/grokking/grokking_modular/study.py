@@ -91,12 +91,12 @@ class GrokkingModular(ClaimsStudy):
     theory = "symmetries of training on one-hot numbers"
     flow = "AdamW on all training pairs, with learning rate {learning_rate:g} and weight decay {weight_decay:g}"
     task = "modular {operation}, p = {p}"
-    told = (
+    notes = (
         "Each seed has its own initial weights and its own split.",
         "Features are the inputs of the last layer, on the training samples.",
     )
     trains = "{network}"
-    says = ("train_threshold", "test_threshold")
+    recorded_fields = ("train_threshold", "test_threshold")
     axes = ("seed", "step")
     labelled = {"seed": lambda study: study.seed + np.arange(study.seeds), "step": "_runs.recorded"}
     along = ("step", "seed")
@@ -166,7 +166,7 @@ class GrokkingModular(ClaimsStudy):
         own = "transformer" if self.network == "transformer" else f"two-layer {self.network}"
         convention = f"{Loss(self.loss).convention}; the step of a threshold that is never reached is the last step"
         said = {"samples": table.samples, "network": own, "convention": convention}
-        return {**super().about(), "description": [*table.description, *self.told], **said}
+        return {**super().about(), "description": [*table.description, *self.notes], **said}
 
     def check(self) -> None:
         """Require a stable weight decay, a modulus with discrete logarithms, and more pairs than classes."""

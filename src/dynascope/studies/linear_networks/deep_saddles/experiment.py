@@ -18,7 +18,7 @@ from dynascope.results.steps_seen import crossing_times
 from dynascope.studies.linear_networks.deep_saddles.random_networks import Moments, moments_by_width
 from dynascope.studies.power_fit import measured_exponents
 from dynascope.tasks import Task
-from dynascope.theory.deep_modes import escape_time, initialisation_exponents, strength_at, time_to_strength
+from dynascope.theory.deep_modes import initialisation_exponents, saddle_escape_time, strength_at, time_to_strength
 from dynascope.theory.deep_modes.saddle import escape_slope
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Experiment:
     @functools.cached_property
     def times(self) -> np.ndarray:
         """Log-spaced times until long after the slowest mode of the smallest initialisation is learned."""
-        slowest = float(escape_time(self.targets[-1], self.initial_strength, depth=self.study.depth))
+        slowest = float(saddle_escape_time(self.targets[-1], self.initial_strength, depth=self.study.depth))
         rise = self.targets[-1] ** -(2 - 2 / self.study.depth)
         last = 2.5 * slowest + 20 * rise
         return np.concatenate([[0.0], np.geomspace(0.01 / self.targets[0], last, self.study.times - 1)])
@@ -96,7 +96,7 @@ class Experiment:
         ranks = np.sum(np.asarray(path.strength) / targets, axis=1)
         loss = np.sum(np.asarray(path.residual) ** 2, axis=1) / 2
         self.require_plateaus(ranks, loss)
-        escapes = np.asarray(escape_time(targets[0], self.scales**study.depth, depth=study.depth))
+        escapes = np.asarray(saddle_escape_time(targets[0], self.scales**study.depth, depth=study.depth))
         exponents = [[initialisation_exponents(depth, gamma) for gamma in study.gammas] for depth in study.depths]
         return {
             "loss": loss,

@@ -75,7 +75,7 @@ class DeepSaddles(Study):
     minutes = 0.3
     theory = "deep modes"
     along = ("time", "level", "exponent")
-    told = ("The inputs are whitened, and the target map has singular values {singular_values}.",)
+    notes = ("The inputs are whitened, and the target map has singular values {singular_values}.",)
     trains = "linear of {depth} layers"
     flow = "gradient flow"
     labelled = {

@@ -94,8 +94,8 @@ class LineAlignment(Study):
         norms = line_inputs.layer_norms(*start, times, **rates)
         change = line_inputs.alignment_change(*start, **rates)
         return {
-            "loss": line_inputs.trajectory(*start, times, **rates).loss,
-            "alignment": line_inputs.alignment(*start, times, **rates),
+            "loss": line_inputs.line_trajectory(*start, times, **rates).loss,
+            "alignment": line_inputs.layer_cosine(*start, times, **rates),
             "first_norm": norms.first,
             "second_norm": norms.second,
             "alignment_change": ("start", change.size),

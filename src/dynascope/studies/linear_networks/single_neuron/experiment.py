@@ -136,7 +136,7 @@ class Experiment:
         """The exact trajectory at some times: a closed form for whitened inputs, else the flow in function space."""
         (a, w), imbalances = self.start, self.imbalances
         if self.study.inputs == "whitened":
-            run = neuron.trajectory(a, w, self.maps[1], times, **self.rates)
+            run = neuron.neuron_trajectory(a, w, self.maps[1], times, **self.rates)
             path = {"output_weight": run.output_weight, "weights": run.weights, "loss": run.excess_loss}
         else:
             start = self.task.inputs, self.task.targets, a[:, None] * w, imbalances

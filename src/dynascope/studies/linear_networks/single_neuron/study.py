@@ -92,7 +92,7 @@ class SingleNeuron(Study):
         """Solve the training of all neurons exactly."""
         return self._experiment.exact()
 
-    def said(self) -> Values:
+    def prediction_attributes(self) -> Values:
         """The predicted regime of the requested imbalance."""
         return {"regime": str(self._experiment.predicted_regimes[0])}
 

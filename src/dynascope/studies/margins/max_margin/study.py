@@ -70,7 +70,7 @@ class MaxMargin(Study):
     )
     theory = "asymmetric maximum margin"
     task = "separable samples"
-    told = (
+    notes = (
         "Data sets: two samples y x = (1, 0.2) and (10, −1); one sample (1, 1); and {samples} Gaussian samples in "
         "{inputs} dimensions.",
         "Networks: {class_samples} samples of each of {classes} classes, with independent inputs that contain "

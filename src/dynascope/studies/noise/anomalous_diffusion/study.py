@@ -80,7 +80,7 @@ class AnomalousDiffusion(ClaimsStudy):
     minutes = 1.1
     theory = "diffusion over a spectrum of curvatures"
     task = "regression, and labelled images"
-    told = (
+    notes = (
         "Regressions of {inputs} Gaussian inputs with variances l⁻ᵖ, for p of {powers}, with noisy targets.",
         "{samples} images ({data}), a fraction {random_labels:g} of which have random labels; cross-entropy.",
     )

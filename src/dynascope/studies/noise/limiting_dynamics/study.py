@@ -64,7 +64,7 @@ class LimitingDynamics(ClaimsStudy):
     minutes = 0.2
     theory = "exact moments of SGD, and Langevin dynamics"
     task = "linear regression"
-    told = (
+    notes = (
         "{samples} samples; Hessian with eigenvalues {curvatures}; residuals with standard deviation {residual:g}.",
     )
     trains = "linear"

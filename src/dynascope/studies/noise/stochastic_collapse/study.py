@@ -123,7 +123,7 @@ class StochasticCollapse(ClaimsStudy):
     minutes = 1.5
     theory = "noise that vanishes on invariant sets"
     task = "digits with noisy labels"
-    told = (
+    notes = (
         "{samples} digits of 8 × 8 pixels; a share {label_noise:g} of the labels is random in every step.",
         "Squared loss.",
     )

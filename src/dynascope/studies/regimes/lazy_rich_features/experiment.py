@@ -27,7 +27,7 @@ from dynascope.studies.regimes.lazy_rich_features.training import (
 )
 from dynascope.studies.regimes.scalar_training import final_growth
 from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
-from dynascope.theory.scalar_networks.scalar import Setting, limit
+from dynascope.theory.scalar_networks.scalar import Setting, scalar_limit
 
 if TYPE_CHECKING:
     from dynascope.studies.regimes.lazy_rich_features.study import LazyRichFeatures
@@ -154,7 +154,7 @@ class Experiment:
         scalars = Setting(*map(np.stack, zip(*self.scalars.values(), strict=True)))
         return {
             **self.compared(outputs, correction, movement, (found.first, np.stack(last)), kappa),
-            "final_log_growth": ("dial", limit(scalars).log_growth),
+            "final_log_growth": ("dial", scalar_limit(scalars).log_growth),
         }
 
     def run(self, kind: str, divisor: float, statistics: Mapping[str, Any]) -> Trained:

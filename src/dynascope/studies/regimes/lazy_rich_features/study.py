@@ -73,7 +73,7 @@ class LazyRichFeatures(Study):
         "proportional to the targets that are known before training.",
     )
     theory = "expansion in small targets"
-    told = (
+    notes = (
         "Labels are divided by the scaling parameter and outputs are multiplied by it.",
         "Time is measured in fastest time constants of the linearised network.",
     )

@@ -12,7 +12,14 @@ from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.fields import count, number, numbers, positive, seed
 from dynascope.studies.regimes.scalar_network import page
 from dynascope.studies.regimes.scalar_training import trained_curves
-from dynascope.theory.scalar_networks.scalar import Limit, Scaling, Setting, equivalent_scalings, limit, trajectory
+from dynascope.theory.scalar_networks.scalar import (
+    ScalarLimit,
+    Scaling,
+    Setting,
+    equivalent_scalings,
+    scalar_limit,
+    scalar_trajectory,
+)
 
 _DIALS = ("target", "output", "input", "weights")
 
@@ -53,7 +60,7 @@ class ScalarNetwork(Study):
     theory = "scalar network"
     axes = ("dial", "scaling_parameter", "time")
     task = "a line through the origin"
-    told = (
+    notes = (
         "The {samples} inputs have second moment {input_power:g}, and the targets have slope {target:g}.",
         "Time is measured in time constants of the final approach to the target.",
     )
@@ -91,13 +98,13 @@ class ScalarNetwork(Study):
         return {name: np.array([[run[name] for run in row] for row in runs]) for name in runs[0][0]}
 
     def _solve(self, setting: Setting, learning_rate: float) -> Values:
-        path = trajectory(setting, self._times, learning_rate=learning_rate)
+        path = scalar_trajectory(setting, self._times, learning_rate=learning_rate)
         return {
             "loss": path.loss,
             "relative_loss": path.loss / path.loss[0],
             "learned_fraction": 1 - path.residual / setting.target,
             "log_growth": path.log_growth,
-            "final_log_growth": limit(setting).log_growth,
+            "final_log_growth": scalar_limit(setting).log_growth,
         }
 
     @functools.cached_property
@@ -108,9 +115,9 @@ class ScalarNetwork(Study):
         return {c: equivalent_scalings(setting, c) for c in self.factors}
 
     @functools.cached_property
-    def _ends(self) -> dict[float, Limit]:
+    def _ends(self) -> dict[float, ScalarLimit]:
         """Limits of the networks with a scaled target; the other dials have the same limits on their own clocks."""
-        return {c: limit(each["target"].setting) for c, each in self._scalings.items()}
+        return {c: scalar_limit(each["target"].setting) for c, each in self._scalings.items()}
 
     @property
     def _times(self) -> np.ndarray:

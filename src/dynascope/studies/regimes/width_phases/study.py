@@ -73,7 +73,7 @@ class WidthPhases(Study):
     minutes = 1.0
     theory = "phase diagram"
     task = "a line and digits"
-    told = ("Inputs on the line have unit second moment, and targets have slope {target:g}.",)
+    notes = ("Inputs on the line have unit second moment, and targets have slope {target:g}.",)
     trains = "two-layer linear and ReLU"
     flow = "gradient flow"
     axes = ("architecture",)
@@ -113,7 +113,7 @@ class WidthPhases(Study):
         """Evaluate the closed form of each network on the line, and the exponents of the phase diagram."""
         return self._experiment.exact()
 
-    def said(self) -> Values:
+    def prediction_attributes(self) -> Values:
         """Tolerances of the exponents, and of the networks on digits if there are any."""
         said = limit_tolerances(self._experiment.corrections, _SOLVER, _LIMIT)
         for name in exact("digits_keeps_kernel") if self.digits_seeds else ():

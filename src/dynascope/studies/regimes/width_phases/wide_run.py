@@ -11,8 +11,8 @@ from dynascope.errors import DivergenceError
 from dynascope.flows.gradient_flow import gradient_flow
 from dynascope.studies.regimes.width_phases.networks import WideNetworks
 from dynascope.tasks.task import Task
-from dynascope.theory.line_inputs import line_data, time_scale, trajectory
-from dynascope.theory.line_inputs.motion import Trajectory
+from dynascope.theory.line_inputs import line_data, line_trajectory, time_scale
+from dynascope.theory.line_inputs.motion import LineTrajectory
 
 __all__ = ["WideRun", "solved_on_line", "trained_on_line", "trained_to_half"]
 
@@ -92,11 +92,11 @@ def trained_to_half(start: WideNetworks, task: Task, compared: int, relative_tol
     return WideRun(change, 1 / run["stop_time"].to_numpy(), run["loss"].to_numpy()[:, -1])
 
 
-def _path(start: WideNetworks, task: Task) -> tuple[np.ndarray, Trajectory]:
+def _path(start: WideNetworks, task: Task) -> tuple[np.ndarray, LineTrajectory]:
     """The times 0, 2 and 10 over the mean speed 1/t_c, and the exact trajectory at these times."""
     data = line_data(task.inputs, task.targets)
     known = {"first_rate": start.rates["first"], "second_rate": start.rates["second"]}
     first, second = start.layers()
     speeds = 1 / np.asarray(time_scale(first, second[..., 0], data, **known).time)
     times = np.array([0.0, 2.0, 10.0]) / np.mean(speeds)
-    return times, jax.device_get(trajectory(first, second[..., 0], data, times, **known))
+    return times, jax.device_get(line_trajectory(first, second[..., 0], data, times, **known))

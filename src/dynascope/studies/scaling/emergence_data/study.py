@@ -62,7 +62,7 @@ class EmergenceData(EmergenceStudy):
     shown = ("strength", "loss_equivalent", "half_samples")
     theory = "minimum-norm interpolants on the features of each skill"
     flow = "gradient descent of rate {learning_rate:g}, batch size {batch_size}"
-    told = (
+    notes = (
         "Networks of {width} neurons, two for each of {runs} training sets of every size.",
         "The model of the theory has {features} features for each skill.",
     )

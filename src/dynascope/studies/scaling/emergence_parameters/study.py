@@ -64,7 +64,7 @@ class EmergenceParameters(EmergenceStudy):
     shown = ("strength", "loss_equivalent", "half_neurons")
     theory = "features assigned to the most frequent skill first"
     flow = "Adam of rate {learning_rate:g}, with weight decay"
-    told = (
+    notes = (
         "{runs} networks of each width learn all skills and {alone} learn one skill alone, in {steps} steps of Adam.",
         "The model of the theory needs {features} features for a skill.",
     )

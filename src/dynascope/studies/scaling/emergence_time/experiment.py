@@ -56,7 +56,7 @@ class Experiment(EmergenceExperiment):
             "calibrated_strength": ("time", time_emergence(self.calibration_steps, [1.0], **self.law)[:, 0]),
         }
 
-    def said(self) -> Values:
+    def prediction_attributes(self) -> Values:
         """The calibrated constants."""
         found = self.calibration._asdict()
         return {f"calibrated_{name}": value for name, value in found.items() if "interval" not in name}

@@ -80,7 +80,7 @@ class EmergenceTime(EmergenceStudy):
     seeds: int = count(5, "Networks that learn all skills.", least=2)
     seed: int = seed("Seed of the networks and samples.")
 
-    told = (
+    notes = (
         "{calibration_seeds} networks of {width} neurons learn one skill, and {seeds} learn all skills.",
         "The gradient is computed {batches}.",
         "The law is calibrated on one skill; the steps at which all skills have half strength are compared.",

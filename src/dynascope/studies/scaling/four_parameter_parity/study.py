@@ -55,7 +55,7 @@ class FourParameterParity(Study):
     theory = "four-parameter parity"
     axes = ("scale", "time")
     task = "parity of three bits"
-    told = ("All eight inputs, with targets ±{target_scale:g}.",)
+    notes = ("All eight inputs, with targets ±{target_scale:g}.",)
     trains = "ReLU, three tied neurons and a bias"
     flow = "gradient flow"
     labelled = {"scale": "scales", "weight": ("α²", "β²", "γ²", "c")}

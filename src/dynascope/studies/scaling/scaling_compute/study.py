@@ -52,8 +52,8 @@ class ScalingCompute(SkillScaling):
         "−α/(α + 2) of compute, at a known training time and number of neurons.",
     )
     law = "compute"
-    told = (
-        *SkillScaling.told,
+    notes = (
+        *SkillScaling.notes,
         "Infinitely many skills; each model has one neuron for each of the most frequent ones. Samples are fresh.",
     )
     axes = ("exponent", "compute")

@@ -63,13 +63,13 @@ class CompositionDepth(Study):
     figures, meaning = page.figures, page.meaning
     theory = "polarised representations"
     task = "composition in {group}"
-    told = (
+    notes = (
         "Sequences of 2 to {longest} elements of the group {group}, and their products.",
         "Each element is encoded one-hot, minus the mean.",
     )
     trains = "two-layer, recurrent and tree"
     flow = "descent"
-    says = ("learning_rate",)
+    recorded_fields = ("learning_rate",)
     axes = ("length", "architecture")
     labelled = {"length": "_lengths", "architecture": ARCHITECTURES}
     along = "length"

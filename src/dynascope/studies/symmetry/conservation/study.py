@@ -56,7 +56,7 @@ class Conservation(ClaimsStudy):
     )
     theory = "conservation laws of gradient flow"
     task = "a teacher of the same architecture"
-    told = ("{samples} Gaussian inputs; the targets are the outputs of a random network of the same architecture.",)
+    notes = ("{samples} Gaussian inputs; the targets are the outputs of a random network of the same architecture.",)
     trains = "networks of several architectures"
     flow = "gradient flow"
     axes = ("architecture", "time")

@@ -15,7 +15,7 @@ from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choices, count, positive, seed
 from dynascope.studies.symmetry.conservation_counts import page
 from dynascope.studies.symmetry.formulas import LAWS, SMALL, Formula, drawn
-from dynascope.symmetry import Discovery, agreement, discover
+from dynascope.symmetry import Discovery, cross_check, discover
 from dynascope.tasks import Task
 from dynascope.theory import papers
 from dynascope.theory.symmetry import LawCount, gradient_flow_charge, two_layer_linear_laws
@@ -55,7 +55,7 @@ class ConservationCounts(ClaimsStudy):
     )
     theory = "number of conservation laws"
     task = "random data"
-    told = ("{samples} Gaussian inputs; the targets are the outputs of a random network of the same architecture.",)
+    notes = ("{samples} Gaussian inputs; the targets are the outputs of a random network of the same architecture.",)
     trains = "small networks"
     flow = "gradient flow"
     along = ("architecture", "run", "charge")
@@ -116,7 +116,7 @@ class ConservationCounts(ClaimsStudy):
         total = len(self.networks)
         explicit = sum(a == b for a, b in zip(found["laws"][1], found["charges"][1], strict=True))
         read = [
-            agreement(network.symmetries(self._task(name).inputs[:_ROWS]), self._found[name], network.weights).agrees
+            cross_check(network.symmetries(self._task(name).inputs[:_ROWS]), self._found[name], network.weights).agrees
             for name, network in self._networks.items()
         ]
         no_other = f"In all {total} networks, every law is a sum of squares, of products or of weights."

@@ -50,7 +50,7 @@ class MinimaOrbits(Study):
     )
     theory = "geometry of symmetries"
     task = "a teacher of the same architecture, and a random map"
-    told = ("{samples} Gaussian inputs for each small network, and white inputs for the linear networks.",)
+    notes = ("{samples} Gaussian inputs for each small network, and white inputs for the linear networks.",)
     trains = "small networks"
     flow = "gradient flow, followed by Gauss-Newton steps for the small networks"
     along = ("architecture", "along")

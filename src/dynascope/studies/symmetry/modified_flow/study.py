@@ -66,7 +66,7 @@ class ModifiedFlow(Study):
     minutes = 0.2
     theory = "modified gradient flow"
     task = "the outputs of a random tanh teacher"
-    told = ("{samples} samples of {inputs} Gaussian inputs, in a full batch.", "Squared loss with weight decay.")
+    notes = ("{samples} samples of {inputs} Gaussian inputs, in a full batch.", "Squared loss with weight decay.")
     trains = "mlp, tanh, one hidden layer"
     flow = "gradient descent with momentum {momentum:g} and weight decay {weight_decay:g}"
     along = "run"

@@ -15,7 +15,7 @@ import optax
 from dynascope.networks import VGG16
 from dynascope.networks.batch_normalisation import trained_weights
 from dynascope.networks.normalised_convolutional import NormalisedConvolutional
-from dynascope.symmetry import Charge, charges, structure
+from dynascope.symmetry import Charge, charges, find_symmetries
 from dynascope.tasks import Labelled
 from dynascope.tasks.data.named_images import image_shape, named_images
 from dynascope.theory.symmetry import (
@@ -148,7 +148,7 @@ class Experiment:
     def symmetries(self) -> tuple[Charge, ...]:
         """The symmetries of the network with softmax, read off its program."""
         network = self.network
-        found = structure(
+        found = find_symmetries(
             lambda weights, x: jax.nn.log_softmax(_training_outputs(eqx.combine(weights, network), x)),
             trained_weights(network),
             self.task.inputs[: self.study.batch_size],

@@ -72,7 +72,7 @@ class NeuralMechanics(ClaimsStudy):
     minutes = 0.2
     theory = "broken conservation laws of SGD"
     task = "digits"
-    told = (
+    notes = (
         "{samples} images ({data}); cross-entropy; double precision.",
         "Network {network}. The small network has convolutions of {channels} channels, each with batch normalisation "
         "(ε = 0), ReLU and pooling, and a hidden dense layer of {width} ReLU neurons.",

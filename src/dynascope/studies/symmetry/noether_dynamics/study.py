@@ -82,7 +82,7 @@ class NoetherDynamics(ClaimsStudy):
     minutes = 0.2
     theory = "closures of scale-invariant weights"
     task = "digits with random labels"
-    told = (
+    notes = (
         "{samples} digits of 8 × 8 pixels, a fraction {random_labels:g} of which have random labels; cross-entropy.",
         "Batch normalisation with ε = 0, without gain and shift; the last layer is divided by its norm.",
     )

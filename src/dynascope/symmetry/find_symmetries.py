@@ -25,7 +25,7 @@ from dynascope.symmetry.scaling import exact_and_relaxed
 from dynascope.symmetry.symmetry_defects import defects, holds_far
 from dynascope.symmetry.translations import is_used, translations
 
-__all__ = ["BrokenSymmetry", "Structure", "structure"]
+__all__ = ["BrokenSymmetry", "SymmetryStructure", "find_symmetries"]
 
 _POINTS = 3  # at which gradients are looked at; a unit of ReLU that is dead at all of them is told to be
 _EXACT = 1e-9  # rounding of a derivative along a symmetry, relative to the norms of what is summed
@@ -48,7 +48,7 @@ class BrokenSymmetry:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Structure:
+class SymmetryStructure:
     """The symmetries of a function of its parameters.
 
     Attributes:
@@ -104,7 +104,9 @@ class Structure:
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
-def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any, *, seed: int = 0) -> Structure:
+def find_symmetries(
+    apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any, *, seed: int = 0
+) -> SymmetryStructure:
     """The symmetries of a function and the charges that they conserve, read off its program.
 
     The program that JAX traces is read, whatever modules it was written with. A value that is multiplied by exp(t d)
@@ -139,7 +141,7 @@ def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any
         >>> import numpy as np
         >>> import jax
         >>> params = {"in": np.ones((3, 2)), "out": np.ones((2, 1))}
-        >>> found = structure(lambda w, x: jax.nn.relu(x @ w["in"]) @ w["out"], params, np.ones((4, 3)))
+        >>> found = find_symmetries(lambda w, x: jax.nn.relu(x @ w["in"]) @ w["out"], params, np.ones((4, 3)))
         >>> print(found.table)
         rescale  positive scales for each of 2 units  2  ['in'] ['out']
     """
@@ -167,7 +169,7 @@ def structure(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any
         if _key(each) not in known and each.kind == "scale":
             broken.append(BrokenSymmetry(each, defects(each, model, [point], here), "ε of a norm"))
     unused = tuple(path for number, path in enumerate(model.paths) if not is_used(program, number))
-    return Structure(tuple(symmetries), tuple(broken), rounding, unused, jax.tree.map(_shape, params))
+    return SymmetryStructure(tuple(symmetries), tuple(broken), rounding, unused, jax.tree.map(_shape, params))
 
 
 def traced(model: Model, point: Point) -> ClosedJaxpr:

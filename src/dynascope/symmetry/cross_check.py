@@ -11,15 +11,15 @@ import numpy as np
 from dynascope.arguments import require
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.discover import Discovery
+from dynascope.symmetry.find_symmetries import SymmetryStructure
 from dynascope.symmetry.parameters import arrays_by_path
 from dynascope.symmetry.ranks import rank
-from dynascope.symmetry.structure import Structure
 
-__all__ = ["Agreement", "agreement"]
+__all__ = ["CrossCheck", "cross_check"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Agreement:
+class CrossCheck:
     """How many independent charges two passes find, and how many both together.
 
     Attributes:
@@ -46,11 +46,11 @@ class Agreement:
         return f"of {self.together} independent charges, {only}"
 
 
-def agreement(structural: Structure, numerical: Discovery, params: Any) -> Agreement:
-    """Whether `structure` and `discover` find the same charges: ranks of the charges' gradients at a random point.
+def cross_check(structural: SymmetryStructure, numerical: Discovery, params: Any) -> CrossCheck:
+    """Compare the ranks of the charges that `find_symmetries` and `discover` find, at a random point.
 
     Args:
-        structural: What `structure` found.
+        structural: What `find_symmetries` found.
         numerical: What `discover` found for the same function.
         params: The tree of the parameters that both were given.
 
@@ -62,9 +62,9 @@ def agreement(structural: Structure, numerical: Discovery, params: Any) -> Agree
 
     Example:
         >>> import numpy as np
-        >>> from dynascope.symmetry import discover, structure
+        >>> from dynascope.symmetry import discover, find_symmetries
         >>> given = lambda p, x: x * p["a"] * p["b"], {"a": np.ones(1), "b": np.ones(1)}, np.ones((3, 1))
-        >>> print(agreement(structure(*given), discover(*given, levels=0), given[1]))
+        >>> print(cross_check(find_symmetries(*given), discover(*given, levels=0), given[1]))
         both find the same 1 charges
     """
     arrays = {path: each for path, each in arrays_by_path(params).items() if _is_floating(each)}
@@ -84,7 +84,7 @@ def agreement(structural: Structure, numerical: Discovery, params: Any) -> Agree
     unused = np.concatenate([np.full(each.size, path in structural.unused) for path, each in arrays.items()])
     read = np.array([*rows, *np.eye(size)[unused]]).reshape(-1, size)
     seen = np.concatenate([numerical.generators.at(numerical.theta), np.eye(size)[numerical.dead]])
-    return Agreement(*(rank(each, "the charges") for each in (read, seen, np.concatenate([read, seen]))))
+    return CrossCheck(*(rank(each, "the charges") for each in (read, seen, np.concatenate([read, seen]))))
 
 
 def _directions(charge: Charge, theta: Any) -> list[Any]:

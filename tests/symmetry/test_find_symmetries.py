@@ -13,7 +13,7 @@ from symmetry.zoo import BATCH, LARGER, N1, NETWORKS, batch_normed, batch_normed
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks import BatchNormalisation
-from dynascope.symmetry import discover, structure
+from dynascope.symmetry import discover, find_symmetries
 
 ALL = NETWORKS | LARGER
 
@@ -58,24 +58,24 @@ COUNTS = {
 @pytest.mark.parametrize("name", COUNTS)
 def test_charges_that_depend_on_each_other_count_once(name):
     given, recorded, independent = COUNTS[name]
-    found = structure(*given)
+    found = find_symmetries(*given)
     assert (len(found.names), found.size) == (recorded, independent)
     # Gradients alone, which know nothing of the program, show as many.
     assert discover(*given, levels=0).charges == independent
 
 
 def test_the_table_counts_independent_charges():
-    assert structure(*linear(1, 4, 1)).table.split() == ["matrix", "GL(4)", "7", "[0]", "[1]"]
+    assert find_symmetries(*linear(1, 4, 1)).table.split() == ["matrix", "GL(4)", "7", "[0]", "[1]"]
 
 
 def test_many_charges_of_one_symmetry_are_counted_by_a_formula():
     # Far more than a rank could count.
-    assert structure(*linear(3, 100, 3)).size == 5050 - 94 * 95 // 2
+    assert find_symmetries(*linear(3, 100, 3)).size == 5050 - 94 * 95 // 2
 
 
 def test_the_epsilon_of_a_norm_breaks_what_holds_without():
-    assert {each.kind for each in structure(batch_normed, N1, BATCH).symmetries} == {"scale", "translation"}
-    found = structure(batch_normed_with_epsilon, N1, BATCH)
+    assert {each.kind for each in find_symmetries(batch_normed, N1, BATCH).symmetries} == {"scale", "translation"}
+    found = find_symmetries(batch_normed_with_epsilon, N1, BATCH)
     assert [each.kind for each in found.symmetries] == ["translation"]
     (broken,) = found.broken
     assert (broken.charge.kind, broken.reason) == ("scale", "ε of a norm")
@@ -89,15 +89,18 @@ def test_running_statistics_that_outputs_do_not_need_break_nothing():
     def with_statistics(p, x):
         return batch_normed(p, x), 0.9 * np.ones(4) + 0.1 * (x @ p["W1"].T).mean(0)
 
-    assert structure(lambda p, x: with_statistics(p, x)[0], N1, BATCH).names == structure(batch_normed, N1, BATCH).names
+    assert (
+        find_symmetries(lambda p, x: with_statistics(p, x)[0], N1, BATCH).names
+        == find_symmetries(batch_normed, N1, BATCH).names
+    )
     # Where they are outputs, the weights that they are means of cannot be rescaled.
-    assert {each.kind for each in structure(with_statistics, N1, BATCH).symmetries} == {"translation"}
+    assert {each.kind for each in find_symmetries(with_statistics, N1, BATCH).symmetries} == {"translation"}
 
 
 def test_modules_of_equinox_are_read_like_functions():
     shapes = eqx.filter_eval_shape(lambda: eqx.nn.MLP(2, 1, 3, 2, key=jax.random.key(0)))
     network = jax.tree.map(lambda leaf: np.ones(leaf.shape) if hasattr(leaf, "shape") else leaf, shapes)
-    found = structure(lambda module, x: jax.vmap(module)(x), network, np.ones((4, 2)))
+    found = find_symmetries(lambda module, x: jax.vmap(module)(x), network, np.ones((4, 2)))
     assert [(each.kind, each.size, len(each.paths)) for each in found.symmetries] == [("rescale", 3, 3)] * 2
     assert found.symmetries[0].paths == (".layers[0].weight", ".layers[0].bias", ".layers[1].weight")
 
@@ -109,7 +112,7 @@ def test_a_gradient_of_its_own_that_is_wrong_breaks_the_symmetry_that_the_progra
 
     wrong.defvjp(lambda z: (jax.nn.relu(z), z), lambda z, g: (g * (z > -0.5),))
     params = {"W": np.ones((2, 3)), "a": np.ones((3, 1))}
-    found = structure(lambda p, x: wrong(x @ p["W"]) @ p["a"], params, np.ones((12, 2)))
+    found = find_symmetries(lambda p, x: wrong(x @ p["W"]) @ p["a"], params, np.ones((12, 2)))
     assert not found.symmetries
     assert ["gradients" in each.reason for each in found.broken] == [True]
 
@@ -118,7 +121,7 @@ def test_units_that_share_their_pattern_do_not_mix():
     # With two inputs many of forty units are on or off together.
     random = np.random.default_rng(0)
     params = {"W": random.normal(size=(3, 40)), "a": random.normal(size=(40, 1))}
-    found = structure(lambda p, x: jax.nn.relu(x @ p["W"]) @ p["a"], params, np.ones((2, 3)))
+    found = find_symmetries(lambda p, x: jax.nn.relu(x @ p["W"]) @ p["a"], params, np.ones((2, 3)))
     assert [(each.kind, each.size) for each in found.symmetries] == [("rescale", 40)]
 
 
@@ -129,7 +132,7 @@ def test_an_activation_that_is_linear_for_some_units_lets_these_mix():
 
     random = np.random.default_rng(0)
     params = {"W": random.normal(size=(3, 4)), "a": random.normal(size=(4, 1))}
-    found = structure(half, params, np.ones((6, 3)))
+    found = find_symmetries(half, params, np.ones((6, 3)))
     assert sorted((each.kind, each.size) for each in found.symmetries) == [("matrix", 3), ("rescale", 2)]
 
 
@@ -142,12 +145,14 @@ def test_running_statistics_that_no_output_depends_on_hide_no_scale():
         outputs, _ = layer.apply(x @ weights["in"], training=True)
         return jnp.tanh(outputs) @ weights["out"]
 
-    found = structure(apply, params, random.normal(size=(6, 4)))
+    found = find_symmetries(apply, params, random.normal(size=(6, 4)))
     assert [(each.kind, each.size) for each in found.symmetries] == [("scale", 3)]
 
 
 def test_parameters_that_nothing_depends_on_are_named():
-    found = structure(lambda p, x: jnp.tanh(x @ p["W"]), {"W": np.ones((2, 2)), "idle": np.ones(3)}, np.ones((4, 2)))
+    found = find_symmetries(
+        lambda p, x: jnp.tanh(x @ p["W"]), {"W": np.ones((2, 2)), "idle": np.ones(3)}, np.ones((4, 2))
+    )
     assert (found.symmetries, found.unused) == ((), ("['idle']",))
     assert "unused" in found.table
 
@@ -155,12 +160,12 @@ def test_parameters_that_nothing_depends_on_are_named():
 def test_what_cannot_be_read_is_refused():
     params = {"W": np.ones((2, 2))}
     with pytest.raises(InputError, match=r"apply\(params, example_inputs\) fails"):
-        structure(lambda p, x: x @ p["V"], params, np.ones((4, 2)))
+        find_symmetries(lambda p, x: x @ p["V"], params, np.ones((4, 2)))
     with pytest.raises(InputError, match="no arrays of floating-point numbers"):
-        structure(lambda p, x: x, {"n": np.arange(3)}, np.ones((4, 2)))
+        find_symmetries(lambda p, x: x, {"n": np.arange(3)}, np.ones((4, 2)))
     with pytest.raises(InputError, match="not finite"):
-        structure(lambda p, x: x @ p["W"], {"W": np.full((2, 2), np.nan)}, np.ones((4, 2)))
+        find_symmetries(lambda p, x: x @ p["W"], {"W": np.full((2, 2), np.nan)}, np.ones((4, 2)))
     with pytest.raises(InputError, match="no outputs of floating-point"):
-        structure(lambda p, x: jnp.argmax(x @ p["W"]), params, np.ones((4, 2)))
+        find_symmetries(lambda p, x: jnp.argmax(x @ p["W"]), params, np.ones((4, 2)))
     with pytest.raises(InputError, match="complex"):
-        structure(lambda p, x: x @ p["W"], {"W": np.full((2, 2), 1j)}, np.ones((4, 2)))
+        find_symmetries(lambda p, x: x @ p["W"], {"W": np.full((2, 2), 1j)}, np.ones((4, 2)))

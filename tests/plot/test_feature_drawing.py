@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.plot.learned_features import find_features
+from dynascope.plot.feature_drawing import find_features
 from dynascope.results import make_record
 
 

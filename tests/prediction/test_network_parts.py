@@ -10,7 +10,7 @@ from drawn_modules import drawn
 from dynascope import predict, which
 from dynascope.errors import InputError
 from dynascope.networks import MLP
-from dynascope.prediction.structure import structure_of, unread
+from dynascope.prediction.network_parts import network_parts, unread
 from dynascope.tasks import Task
 
 X = np.random.default_rng(0).normal(size=(12, 3))
@@ -35,11 +35,11 @@ def test_parts_say_what_a_network_is_and_what_is_in_the_way():
     attention = drawn(eqx.nn.MultiheadAttention, 2, 4)
     normalised = eqx.nn.Sequential([drawn(eqx.nn.Linear, 3, 4), eqx.nn.LayerNorm(4)])
     found = {
-        "deep": structure_of(DEEP),
-        "picture": structure_of(PICTURE),
-        "attention": structure_of(attention),
-        "recurrence": structure_of(drawn(eqx.nn.GRUCell, 3, 4)),
-        "normalised": structure_of(normalised),
+        "deep": network_parts(DEEP),
+        "picture": network_parts(PICTURE),
+        "attention": network_parts(attention),
+        "recurrence": network_parts(drawn(eqx.nn.GRUCell, 3, 4)),
+        "normalised": network_parts(normalised),
     }
     assert "4 linear layers and relu" in found["deep"].name
     assert "4 linear layers" in dict(found["deep"].obstacles)["alternating-flow"]
@@ -129,7 +129,7 @@ def test_what_is_in_code_of_its_own_is_said_to_be_in_the_way():
         (Product(jnp.ones((3, 4)), jnp.ones((4, 2))), "alternating-flow"),
         (three, "deep-isotropic"),
     ):
-        obstacles = dict(structure_of(network).obstacles)
+        obstacles = dict(network_parts(network).obstacles)
         assert "equinox.nn" in obstacles[nearest]
         assert all(obstacles.values())
 
@@ -140,5 +140,5 @@ def test_the_nearest_theory_of_linear_layers_with_a_bias_is_a_linear_one():
         (drawn(eqx.nn.Linear, 3, 2), "linear-model"),
         (eqx.nn.Sequential(layers), "linear-staircase"),
     ):
-        name, reason = structure_of(network, unread(network)).obstacles[0]
+        name, reason = network_parts(network, unread(network)).obstacles[0]
         assert (name, "has a bias" in reason) == (nearest, True)

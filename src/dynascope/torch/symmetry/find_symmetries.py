@@ -9,21 +9,21 @@ from typing import Any
 import torch
 
 from dynascope.arguments import require_seed
-from dynascope.symmetry import Structure
-from dynascope.symmetry import structure as structure_of
+from dynascope.symmetry import SymmetryStructure
+from dynascope.symmetry import find_symmetries as find_program_symmetries
 from dynascope.torch.symmetry.program import program
 
-__all__ = ["structure"]
+__all__ = ["find_symmetries"]
 
 
-def structure(
+def find_symmetries(
     model: torch.nn.Module | Callable[[Any, Any], Any], example_inputs: Any, params: Any = None, *, seed: int = 0
-) -> Structure:
+) -> SymmetryStructure:
     """The symmetries of a module or function of PyTorch and the charges that they conserve, read off its program.
 
-    The result is that of `dynascope.symmetry.structure` for the `program` of the model: functional calls, wiring, tied
-    weights and parametrisations are seen as they are, and each symmetry is held against gradients. Paths are those of
-    {name: array}, so that `symmetry.charges({name: each.numpy(force=True) for name, each in named_parameters()}, …)`
+    The result is that of `dynascope.symmetry.find_symmetries` for the `program` of the model: functional calls, wiring,
+    tied weights and parametrisations are seen as they are, and each symmetry is held against gradients. Paths are those
+    of {name: array}, so that `symmetry.charges({name: each.numpy(force=True) for name, each in named_parameters()}, …)`
     takes them.
 
     The module is read in the mode in which it stands. In training mode batch norm has the statistics of the example
@@ -52,8 +52,8 @@ def structure(
     Example:
         >>> import torch
         >>> layers = torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2)
-        >>> print(structure(torch.nn.Sequential(*layers), torch.ones(5, 3)).table)
+        >>> print(find_symmetries(torch.nn.Sequential(*layers), torch.ones(5, 3)).table)
         rescale  positive scales for each of 4 units  4  ['0.weight'] ['0.bias'] ['2.weight']
     """
     require_seed(seed)
-    return structure_of(*program(model, example_inputs, params), seed=seed)
+    return find_program_symmetries(*program(model, example_inputs, params), seed=seed)

@@ -1,4 +1,4 @@
-"""What a network of another structure than theories are for is, by its parts, and what is near it all the same."""
+"""Describes a network that no theory covers by its layers, and names the nearest theories."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dynascope.protocols import Network, SumOfNeurons
 from dynascope.tasks.task import Task
 
 __all__ = [
+    "NetworkParts",
     "Rows",
-    "Structure",
     "is_module",
     "is_user_module",
     "misfit_of",
+    "network_parts",
     "readable",
-    "structure_of",
     "unread",
 ]
 
@@ -73,7 +73,7 @@ _NEAREST_OF_LINEAR = {1: "linear-model", 2: "linear-staircase"}  # by how many l
 _KERNEL = "probes.kernel.neural_tangent_kernel"
 
 
-class Structure(NamedTuple):
+class NetworkParts(NamedTuple):
     """What a network is.
 
     Attributes:
@@ -152,7 +152,7 @@ def misfit_of(task: Any, network: Any) -> str:
     return f"it makes {answer} of one sample of {d} numbers; {wanted}"
 
 
-def structure_of(module: Any, problem: str = "", *, inputs: str = "") -> Structure:
+def network_parts(module: Any, problem: str = "", *, inputs: str = "") -> NetworkParts:
     """What a module of PyTorch or equinox is, by the names of its parts; code of its own is not looked into.
 
     Args:
@@ -161,7 +161,7 @@ def structure_of(module: Any, problem: str = "", *, inputs: str = "") -> Structu
         inputs: An expression of inputs that it takes, if one is known.
 
     Example:
-        >>> found = structure_of(eqx.nn.MLP(4, 4, 4, 3, key=jax.random.key(0)))
+        >>> found = network_parts(eqx.nn.MLP(4, 4, 4, 3, key=jax.random.key(0)))
         >>> found.name, found.obstacles[0][0]
         ('network of equinox with 4 linear layers and relu', 'alternating-flow')
     """
@@ -203,7 +203,7 @@ def structure_of(module: Any, problem: str = "", *, inputs: str = "") -> Structu
         "probes.kernel.kernel_distance(before, after)  # near 0: lazy; near 1: rich",
     )
     unique = dict(reversed(obstacles))  # the first reason of each theory
-    return Structure(name, tuple((each, unique[each]) for each in dict.fromkeys(k for k, _ in obstacles)), observing)
+    return NetworkParts(name, tuple((each, unique[each]) for each in dict.fromkeys(k for k, _ in obstacles)), observing)
 
 
 def _changes_in_training(module: Any) -> bool:

@@ -9,14 +9,14 @@ import pytest
 from symmetry.zoo import NETWORKS, normed, structure_of
 
 from dynascope.errors import InputError
-from dynascope.symmetry import agreement, discover, structure
+from dynascope.symmetry import cross_check, discover, find_symmetries
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_program_and_the_gradients_show_the_same_charges(name):
     apply, params, inputs, charges = NETWORKS[name]
-    found = agreement(structure_of(name), discover(apply, params, inputs, levels=0), params)
+    found = cross_check(structure_of(name), discover(apply, params, inputs, levels=0), params)
     assert found.agrees, str(found)
     assert found.together == charges
 
@@ -25,7 +25,7 @@ def test_a_disagreement_is_told():
     apply, params, inputs, _ = NETWORKS["one head"]
     numerical, structural = discover(apply, params, inputs, levels=0), structure_of("one head")
     fewer = dataclasses.replace(structural, symmetries=structural.symmetries[:1])
-    found = agreement(fewer, numerical, params)
+    found = cross_check(fewer, numerical, params)
     assert not found.agrees
     assert re.findall(r"\d+", str(found)) == ["6", "0", "3"]
 
@@ -39,8 +39,8 @@ def test_a_symmetry_of_another_basis_is_found_by_gradients_alone():
         return z * (z > 0) @ p["a"]
 
     params = {"W": np.array([[1.0, 0.5], [0.3, -1.0]]), "a": np.array([[0.7], [-0.4]])}
-    found = agreement(
-        structure(apply, params, np.ones((12, 2))), discover(apply, params, np.ones((12, 2)), levels=0), params
+    found = cross_check(
+        find_symmetries(apply, params, np.ones((12, 2))), discover(apply, params, np.ones((12, 2)), levels=0), params
     )
     assert (found.structural, found.numerical, found.agrees) == (1, 2, False)
 
@@ -52,7 +52,7 @@ def test_weights_that_read_what_sums_to_zero_are_shifted_by_gradients_alone():
 
     random = np.random.default_rng(0)
     given = apply, {"W": random.normal(size=(2, 3)), "a": random.normal(size=(3, 1))}, np.ones((8, 2))
-    found = agreement(structure(*given), discover(*given, levels=0), given[1])
+    found = cross_check(find_symmetries(*given), discover(*given, levels=0), given[1])
     assert not found.agrees
     assert found.together == found.numerical > found.structural
 
@@ -65,10 +65,10 @@ def test_both_passes_see_that_a_norm_with_a_small_epsilon_has_no_scale():
 
     random = np.random.default_rng(0)
     given = apply, {"W": random.normal(size=(2, 3)), "A": random.normal(size=(3, 2))}, np.ones((12, 2))
-    structural, numerical = structure(*given), discover(*given)
+    structural, numerical = find_symmetries(*given), discover(*given)
     assert [each.reason for each in structural.broken] == ["ε of a norm"]
     assert numerical.laws == 0
-    assert agreement(structural, numerical, given[1]).agrees
+    assert cross_check(structural, numerical, given[1]).agrees
 
 
 def test_positions_undo_what_the_table_is_shifted_by_where_each_is_also_shifted_alone():
@@ -82,8 +82,8 @@ def test_positions_undo_what_the_table_is_shifted_by_where_each_is_also_shifted_
         {name: random.normal(size=shape) for name, shape in params.items()},
         np.array([[0, 1], [2, 0], [1, 1]]),
     )
-    structural = structure(*given)
-    found = agreement(structural, discover(*given, levels=0), given[1])
+    structural = find_symmetries(*given)
+    found = cross_check(structural, discover(*given, levels=0), given[1])
     assert found.agrees, str(found)
     # Shifts of 3 + 2 rows, one scale, 3 of the gain, and 3 shifts of columns that a shift of all rows is a sum of.
     assert found.together == structural.size == 5 + 1 + 3 + 3 - 1
@@ -93,4 +93,4 @@ def test_positions_undo_what_the_table_is_shifted_by_where_each_is_also_shifted_
 def test_other_parameters_are_refused():
     apply, params, inputs, _ = NETWORKS["ReLU"]
     with pytest.raises(InputError, match="params has 3 numbers"):
-        agreement(structure_of("ReLU"), discover(apply, params, inputs, levels=0), {"w": np.ones(3)})
+        cross_check(structure_of("ReLU"), discover(apply, params, inputs, levels=0), {"w": np.ones(3)})
