@@ -9,7 +9,7 @@ import math
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin
 
 import annotated_types
 
@@ -88,8 +88,8 @@ def checks_of(function: Callable[..., Any]) -> dict[str, Check]:
         ['value']
     """
     plain = inspect.unwrap(function)
-    kinds = _kinds(plain, plain.__globals__)
-    return {name: check for name, kind in kinds.items() if name != "return" and (check := check_of(kind)) is not None}
+    found = {name: check_of(kind) for name, kind in _kinds(plain, plain.__globals__).items() if name != "return"}
+    return {name: check for name, check in found.items() if check is not None}
 
 
 def _kinds(annotated: Any, names: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def _row_check(kind: Any, part: Any) -> Check:
 def _record_check(kind: Any) -> Check:
     """Of a named tuple, of which each field with bounds is checked."""
     kinds = _kinds(kind, vars(sys.modules[kind.__module__]))
-    checks = {name: check for name, each in kinds.items() if bounds_of(each) and (check := check_of(each))}
+    checks = {name: cast(Check, check_of(each)) for name, each in kinds.items() if bounds_of(each)}
 
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, kind):
