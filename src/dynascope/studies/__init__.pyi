@@ -7,6 +7,6 @@ from .reference import Reference as Reference
 from .staircase_study import Setup as Setup
 from .staircase_study import StaircaseStudy as StaircaseStudy
 from .study import Study as Study
-from .study import Values as Values
 from .tolerances import curve_tolerance as curve_tolerance
 from .tolerances import exact as exact
+from .values import Values as Values

@@ -8,7 +8,8 @@ import jax
 import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
-from dynascope.studies.study import Study, Values
+from dynascope.studies.study import Study
+from dynascope.studies.values import Values
 
 __all__ = ["ClaimsStudy"]
 

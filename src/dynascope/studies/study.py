@@ -19,17 +19,15 @@ from dynascope.compilation import compile_cache
 from dynascope.errors import no_member_lost
 from dynascope.prediction.observation import Probe, observe
 from dynascope.protocols import Network
-from dynascope.results import Chart, Comparison, Observation, Parameter, make_record, name_all
+from dynascope.results import Chart, Comparison, Observation, Parameter, name_all
 from dynascope.studies import fields
 from dynascope.studies.reference import Reference
 from dynascope.studies.tolerances import with_limits
+from dynascope.studies.values import Values, filled, values_record
 
-__all__ = ["Study", "Values"]
+__all__ = ["Study"]
 
-#: What a study states of its variables: for each name its values along `axes`, or the names of its axes and the values.
-Values = Mapping[str, Any]
 _Part = TypeVar("_Part")
-_FIRST = dict.fromkeys(("mode", "layer", "jump", "skill"), 1)  # what is counted from one
 
 
 @dataclass_transform(
@@ -238,14 +236,10 @@ class Study:
         """What both records say of the task and the network, of a study that says what it `trains`."""
         if not self.trains:
             return {}
-        said = {"task": self._filled(self.task)} if self.task else self._task.attributes()
-        told = [*said.get("description", []), *map(self._filled, self.notes)]
-        said |= {"network": self._filled(self.trains), "scale": getattr(self, "scale", 1.0)}
-        return (
-            said
-            | {name: getattr(self, name) for name in self.recorded_fields}
-            | ({"description": told} if told else {})
-        )
+        said = {"task": filled(self.task, self)} if self.task else self._task.attributes()
+        told = [*said.get("description", []), *(filled(each, self) for each in self.notes)]
+        said |= {"network": filled(self.trains, self), "scale": getattr(self, "scale", 1.0)}
+        return said | {name: getattr(self, name) for name in self.recorded_fields} | ({"description": told} if told else {})
 
     def followed(self, networks: Network | Sequence[Network], *probes: Probe, **options: Any) -> xr.Dataset:
         """Networks, or one, trained on the task of the study by gradient flow and recorded at its times."""
@@ -275,24 +269,10 @@ class Study:
             InputError: Values that do not fit their axes or the labels.
         """
         # A field may have the name of the hook; labels then come with the values.
-        variables, coordinates, labels = {}, {}, dict(self.labels()) if callable(self.labels) else {}
-        for name, given in values.items():
-            named = isinstance(given, tuple) and len(given) == 2 and _names_axes(given[0])
-            axes, array = given if named else (self.axes, given)
-            array = np.asarray(jax.device_get(array))
-            axes = (axes,) if isinstance(axes, str) else tuple(axes)
-            if axes == (name,):
-                labels[name] = array
-            else:
-                variables[name] = (axes, array)
-        for axes, array in variables.values():
-            for axis, length in zip(axes, array.shape, strict=False):
-                numbers = np.arange(length) + _FIRST.get(axis, 0)
-                coordinates.setdefault(axis, np.asarray(labels.get(axis, numbers)))
-        # Claims and effects come with intervals of this confidence.
-        said: dict[str, Any] = {"confidence": 0.95} if {"low", "high"} <= variables.keys() else {}
-        said |= {"flow": self._filled(self.flow)} if self.flow else {}
-        return make_record(variables, coordinates, attributes={**said, **self.about(), **attributes}, names=self.names)
+        labels = self.labels() if callable(self.labels) else {}
+        said = {"flow": filled(self.flow, self)} if self.flow else {}
+        attributes = {**said, **self.about(), **attributes}
+        return values_record(values, axes=self.axes, labels=labels, attributes=attributes, names=self.names)
 
     def run_record(
         self, run: xr.Dataset, values: Values, *, members: str | None = None, without: Sequence[str] = ()
@@ -325,23 +305,3 @@ class Study:
                 each = value if isinstance(value, list | tuple) else [value]
                 words.append(shlex.join([f"--{name.replace('_', '-')}", *map(str, each)]))
         return " ".join(words)
-
-    def _filled(self, words: str) -> str:
-        return words.format_map(_Attributes(self))
-
-
-class _Attributes:
-    """What an object has, by name as in a mapping; lists of numbers as a sentence has them."""
-
-    def __init__(self, of: Any):
-        self.of = of
-
-    def __getitem__(self, name: str) -> Any:
-        value = getattr(self.of, name)
-        numbers = isinstance(value, list | tuple) and all(isinstance(each, int | float) for each in value)
-        return ", ".join(f"{each:g}" for each in value) if numbers else value
-
-
-def _names_axes(names: Any) -> bool:
-    each = (names,) if isinstance(names, str) else names
-    return isinstance(each, tuple | list) and all(isinstance(name, str) for name in each)
