@@ -152,7 +152,7 @@ def turns(study: Study, tree: Comparison) -> str:
     if not judged:
         return ""
     wrong = (predicted.assign({name: by * predicted[name] for name in judged}) for by in (0.5, 2.0))
-    return "no" if any(study.compare(observed, each).verdict.outcome == "agree" for each in wrong) else "yes"
+    return "no" if any(study.compared(observed, each).verdict.outcome == "agree" for each in wrong) else "yes"
 
 
 def settings(name: str, draw: int) -> Study:

@@ -32,10 +32,11 @@ def tiny_run(name: str) -> TinyRun:
     """The run of a study, within a module-scoped fixture, so that no test has anything exchanged while it is made."""
     kind = find_study(name)
     study = kind(**kind.tiny)
-    predicted = study.judged(study.predict())
+    predicted = study.predict()
     observed = study.observe()
-    run = TinyRun(study, predicted, observed, study.with_page(study.compare(observed, predicted)))
-    for record in (predicted, observed, *run.tree.sides.values(), run.tree.residual):
+    tree = study.with_page(study.compare(observed, predicted))
+    run = TinyRun(study, predicted.record, observed.record, tree)
+    for record in (run.predicted, run.observed, *run.tree.sides.values(), run.tree.residual):
         for values in record.data_vars.values():
             values.variable.values.flags.writeable = False
     return run

@@ -61,12 +61,12 @@ def predicted_again(again) -> xr.Dataset:
     """What it predicts where nothing can be trained."""
     with pytest.MonkeyPatch.context() as patch:
         if again.name in DESCENDING:
-            patch.setattr(type(again), "observe", lambda _: pytest.fail("it was observed"))
-            return again.predict()
+            patch.setattr(type(again), "observed", lambda _: pytest.fail("it was observed"))
+            return again.predict().record
         for name in ("dynascope.flows.gradient_flow", "dynascope.training.descend"):
             module = importlib.import_module(name)  # whose function may have the same name
             patch.setattr(module, "gather", lambda *_, **__: pytest.fail("it was trained"))
-        return again.predict()
+        return again.predict().record
 
 
 def agreement(tree: xr.DataTree) -> dict[str, dict]:
@@ -172,7 +172,7 @@ def test_it_predicts_without_training(run, predicted_again):
 
 def test_the_same_fields_give_the_same_numbers(run, again, predicted_again):
     assert again == run.study
-    assert again.judged(predicted_again).identical(run.predicted)
+    assert predicted_again.identical(run.predicted)
 
 
 def test_its_tree_comes_back_from_the_store_identical(run, tmp_path):
@@ -261,7 +261,7 @@ def test_each_quantity_by_itself_can_refute_it(run):
         else:
             name = quantity.removesuffix("_maximum")
             wrong = run.predicted.assign({name: 1.05 * run.predicted[name]})
-        tree = run.study.compare(run.observed, validate_record(wrong))
+        tree = run.study.compared(run.observed, validate_record(wrong))
         assert not agreement(tree)[quantity].agrees, quantity
         # A measurement that breaks an identity is at fault itself, and speaks neither for nor against the claim.
         identity = quantity in run.study.checks
@@ -281,7 +281,7 @@ def test_with_all_that_is_predicted_halved_or_doubled_it_never_agrees(run):
     # No parameters of the test: those of one study are to stay in the process that has its run.
     for factor in (0.5, 2.0):
         wrong = run.predicted.assign({name: factor * run.predicted[name] for name in judged})
-        assert run.study.compare(run.observed, validate_record(wrong)).verdict.outcome != "agree", factor
+        assert run.study.compared(run.observed, validate_record(wrong)).verdict.outcome != "agree", factor
 
 
 def outcome_of(observed: xr.Dataset, claim: str, known: bool) -> Outcome:
@@ -319,6 +319,6 @@ def test_the_contrary_of_each_claim_that_it_judges_turns_the_verdict(run):
             # The other claims are settled in favour, since the verdict is undecided where most of them are.
             settled = record["holds"].where(record["holds"] != "undecided", "holds")
             told = record.assign(holds=settled.where(record["hypothesis"] != claim, outcome))
-            verdicts[outcome] = run.study.compare(told, run.predicted).verdict.outcome
+            verdicts[outcome] = run.study.compared(told, run.predicted).verdict.outcome
         assert verdicts == {"holds": "agree", "does not hold": "disagree"}, claim
         assert known or outcome_of(run.observed, claim, known) == holds

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from jaxtyping import TypeCheckError
 
-from dynascope.results import make_record
+from dynascope.errors import InputError
+from dynascope.results import Observation, Prediction, make_record
 from dynascope.studies import Reference, Study, curve_tolerance, find_studies
 from dynascope.studies.fields import positive
 
@@ -19,11 +21,11 @@ class Decay(Study):
     minutes = 0.1
     tolerance = {"loss": (0.25, "a quarter, because it is an example")}  # noqa: RUF012 - as studies declare it
 
-    def observe(self):
+    def observed(self):
         CALLS.append("observe")
         return self.curve(0.5)
 
-    def predict(self):
+    def predicted(self):
         CALLS.append("predict")
         return self.curve(0.45)
 
@@ -37,6 +39,20 @@ def test_a_run_predicts_before_it_observes_and_compares():
     tree = Decay().run()
     assert CALLS == ["predict", "observe"]
     assert list(tree.sides) == ["observed", "predicted"]
+
+
+def test_what_is_predicted_and_observed_can_be_compared_with_the_verdict_of_a_run():
+    observation, prediction = Decay().observe(), Decay().predict()
+    assert isinstance(observation, Observation)
+    assert isinstance(prediction, Prediction)
+    by_hand, run = Decay().compare(observation, prediction), Decay().run()
+    assert (by_hand.verdict, by_hand.quantities) == (run.verdict, run.quantities)
+    assert by_hand.predicted.identical(run.predicted)
+
+
+def test_exchanged_sides_are_rejected():
+    with pytest.raises((InputError, TypeCheckError)):
+        Decay().compare(Decay().predict(), Decay().observe())
 
 
 def test_the_tolerance_of_the_study_replaces_that_of_the_theory_where_it_is_named():

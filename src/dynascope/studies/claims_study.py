@@ -30,7 +30,7 @@ class ClaimsStudy(Study):
         """The claims on what was measured; or the variables by which effects are reported (`report_effects`)."""
         raise NotImplementedError
 
-    def observe(self) -> xr.Dataset:
+    def observed(self) -> xr.Dataset:
         """The record of `trained`, in whatever precision that trains, with what it says of every claim."""
         found = self.trained()
         with jax.enable_x64(True):

@@ -41,8 +41,9 @@ class StaircaseStudy(Study):
     """A study that compares the plateaus, jump times and slopes of a staircase.
 
     Levels and times are compared at one initialisation scale, slopes of the times between two scales. A subclass
-    implements `setup` and has a field `scale`, the scale of the initial weights. By default `predict` and `observe` do
-    the same as for user data. A study with its own theory or flow overrides `predict` or `trained_from`.
+    implements `setup` and has a field `scale`, the scale of the initial weights. By default predictions and
+    observations are the same as for user data. A study with its own theory or flow overrides `predicted` or
+    `trained_from`.
     """
 
     if TYPE_CHECKING:
@@ -64,11 +65,11 @@ class StaircaseStudy(Study):
         """Whether theory predicts the same jumps at both scales, so that slopes exist."""
         return True
 
-    def observe(self) -> xr.Dataset:
+    def observed(self) -> xr.Dataset:
         """Train from the scale of the study."""
         return self.trained_from(self.scale)
 
-    def predict(self) -> xr.Dataset:
+    def predicted(self) -> xr.Dataset:
         """Predict the staircase."""
         return predict(self._setup.task, self._setup.network, scale=self.scale, curve=False).record
 
@@ -84,7 +85,7 @@ class StaircaseStudy(Study):
         limits = {"jump_time_tolerance": jump_time, "slope_tolerance": slope}
         return staircase_record(staircase, self._task, scale=self.scale, network=network, **limits)
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
+    def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Compare levels and times at one scale, and slopes between two."""
         return compare(
             observed,

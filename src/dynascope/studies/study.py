@@ -7,7 +7,7 @@ import operator
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, dataclass_transform, final
 
 import jax
 import numpy as np
@@ -19,7 +19,7 @@ from dynascope.compilation import compile_cache
 from dynascope.errors import no_member_lost
 from dynascope.prediction.observation import Probe, observe
 from dynascope.protocols import Network
-from dynascope.results import Chart, Comparison, Observation, Parameter, name_all
+from dynascope.results import Chart, Comparison, Observation, Parameter, Prediction, name_all
 from dynascope.studies import fields
 from dynascope.studies.reference import Reference
 from dynascope.studies.tolerances import with_limits
@@ -43,7 +43,10 @@ class Study:
 
     A subclass is a frozen dataclass without saying so; its fields come from `studies.fields` and are checked when it is
     made. It declares at import and computes nothing. It states `trained`, what is measured on training, and `exact`,
-    what theory says; both are computed in double precision, and what has the same name is compared along `along`.
+    what theory says; both are computed in double precision, and what has the same name is compared along `along`. A
+    study that makes its records in another way, or compares more than two, overrides `observed`, `predicted` or
+    `compared`, which take and return records. `observe`, `predict`, `compare` and `run` take and return results, and
+    are not overridden.
 
     Attributes:
         name: What the command line calls it; by default the name of the class, in small letters with hyphens.
@@ -139,14 +142,14 @@ class Study:
         """What theory says."""
         return {}
 
-    def observe(self) -> xr.Dataset:
-        """The record of `trained`."""
+    def observed(self) -> xr.Dataset:
+        """The record of `trained`, computed in double precision."""
         with jax.enable_x64(True):
             found = self.trained()
             found = found.record if isinstance(found, Observation) else found
             return found if isinstance(found, xr.Dataset) else self.record(found)
 
-    def predict(self) -> xr.Dataset:
+    def predicted(self) -> xr.Dataset:
         """The record of `exact`, computed in double precision."""
         with jax.enable_x64(True):
             said: dict[str, Any] = {
@@ -156,8 +159,8 @@ class Study:
             }
             return self.record(self.exact(), **said)
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Put both side by side; a study with more than one run adds the others here."""
+    def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
+        """The comparison of two records; a study with more than two adds the others here."""
         # A name that is none would leave an identity to be judged as a claim.
         unknown = sorted({*self.checks} - {*self.tolerance})
         require(
@@ -171,6 +174,40 @@ class Study:
             claims=self.judged_claims,
         )
 
+    @final
+    @compile_cache()
+    @no_member_lost()
+    def predict(self) -> Prediction:
+        """Predict from theory, with the tolerances of the study."""
+        return Prediction.of(name_all(self.judged(self.predicted()), self.names))
+
+    @final
+    @compile_cache()
+    @no_member_lost()
+    def observe(self) -> Observation:
+        """Train and measure.
+
+        Raises:
+            DivergenceError: A run diverged, even if it is one of an ensemble.
+        """
+        return Observation.of(name_all(self.observed(), self.names))
+
+    @final
+    @compile_cache()
+    @no_member_lost()
+    def compare(self, observed: Observation, predicted: Prediction) -> Comparison:
+        """Compare what `observe` and `predict` return; `with_page` adds the figures and the text of the page.
+
+        Raises:
+            InputError: The arguments have other types.
+            DivergenceError: A further run that the comparison needs diverged.
+        """
+        for name, side, kind in (("observed", observed, Observation), ("predicted", predicted, Prediction)):
+            found, remedy = type(side).__name__, "give what observe returns, and then what predict returns"
+            require(isinstance(side, kind), f"{name} is a {found}", argument=name, value=found, remedy=remedy)
+        return self.compared(observed.record, predicted.record)
+
+    @final
     @compile_cache()
     def run(self) -> Comparison:
         """Predict, observe and compare; the prediction is made before there is anything to fit it to.
@@ -179,11 +216,10 @@ class Study:
             The comparison, with the figures and the text of its page.
 
         Raises:
-            DivergenceError: A run diverged, if only one of an ensemble: nothing is judged by those that are left.
+            DivergenceError: A run diverged, even if it is one of an ensemble.
         """
-        with no_member_lost():
-            predicted = name_all(self.judged(self.predict()), self.names)
-            return self.with_page(self.compare(name_all(self.observe(), self.names), predicted))
+        predicted = self.predict()
+        return self.with_page(self.compare(self.observe(), predicted))
 
     def with_page(self, result: Comparison) -> Comparison:
         """The result with title, claim, parameters and command, its figures with their captions, and what it means."""

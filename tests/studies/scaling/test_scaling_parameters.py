@@ -53,9 +53,9 @@ def test_every_model_is_trained_to_the_loss_of_the_closed_form(observed):
 
 def test_the_prefactor_of_the_paper_is_refuted(observed):
     # Half the square of the target takes α ζ(α + 1) for one.
-    predicted = TINY.judged(TINY.predict())
+    predicted = TINY.predict().record
     wrong = predicted.assign(prefactor=xr.full_like(predicted["prefactor"], 0.5))
-    tree = TINY.compare(observed, wrong)
+    tree = TINY.compared(observed, wrong)
     assert not tree.quantities["prefactor"].agrees
     alpha = np.array(TINY.exponents)
     # As for the fit, with more skills in an infinite task.

@@ -59,8 +59,10 @@ def test_without_the_loss_of_missing_skills_the_exponent_is_too_large():
 
 
 def test_a_power_law_without_end_is_refuted():
-    predicted = TINY.judged(TINY.predict())
-    tree = TINY.compare(TINY.observe(), predicted.assign(loss_over_law=xr.ones_like(predicted["loss_over_law"])))
+    predicted = TINY.predict().record
+    tree = TINY.compared(
+        TINY.observe().record, predicted.assign(loss_over_law=xr.ones_like(predicted["loss_over_law"]))
+    )
     assert tree.verdict.outcome == "disagree"
 
 

@@ -38,7 +38,7 @@ def test_theory_and_experiment_agree_on_random_data(depth, seed):
 
 
 def test_the_depth_changes_the_clock_and_not_the_path():
-    records = [AgfDiagonal(depth=depth, scale=scale).predict() for depth, scale in SCALES.items()]
+    records = [AgfDiagonal(depth=depth, scale=scale).predict().record for depth, scale in SCALES.items()]
     for record, depth in zip(records, SCALES, strict=True):
         np.testing.assert_array_equal(record["coefficient"], records[0]["coefficient"])
         np.testing.assert_array_equal(record["loss_after"], records[0]["loss_after"])
@@ -55,9 +55,9 @@ def test_times_are_off_by_an_offset_that_does_not_grow_as_the_scale_falls(scale)
 
 def test_a_prediction_with_another_clock_is_refuted():
     study, tree = ran(3, SCALES[3])
-    predicted = study.predict()
+    predicted = study.predict().record
     wrong = predicted.assign(accelerated_time=predicted["accelerated_time"] * 3 / 2.9)
-    tree = study.compare(tree.observed, wrong)
+    tree = study.compared(tree.observed, wrong)
     assert tree.verdict.outcome == "disagree"
     judged = tree.quantities
     assert [name for name, each in judged.items() if not each.agrees] == ["slope"]
@@ -65,13 +65,13 @@ def test_a_prediction_with_another_clock_is_refuted():
 
 def test_a_prediction_that_keeps_the_input_that_is_dropped_is_refuted():
     study, tree = ran(3, SCALES[3])
-    predicted = study.predict()
+    predicted = study.predict().record
     # The level that least squares of all three inputs learned so far would have.
     x, y = study._task.inputs, study._task.targets[:, 0]
     kept = np.sum((y - x[:, :3] @ np.linalg.lstsq(x[:, :3], y, rcond=None)[0]) ** 2) / 6
     after, before = predicted["loss_after"].copy(), predicted["loss_before"].copy()
     after[2], before[3] = kept, kept
-    tree = study.compare(tree.observed, predicted.assign(loss_after=after, loss_before=before))
+    tree = study.compared(tree.observed, predicted.assign(loss_after=after, loss_before=before))
     assert tree.verdict.outcome == "disagree"
 
 

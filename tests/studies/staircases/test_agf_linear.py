@@ -67,10 +67,10 @@ def test_where_the_moments_commute_the_first_plateau_is_not_the_best_map_of_rank
 
 def test_the_best_map_of_rank_one_is_refuted_where_the_moments_commute():
     study, tree = ran("commuting")
-    predicted = study.predict()
+    predicted = study.predict().record
     after, before = predicted["loss_after"].copy(), predicted["loss_before"].copy()
     after[0], before[1] = 0.86, 0.86
-    tree = study.compare(tree.observed, predicted.assign(loss_after=after, loss_before=before))
+    tree = study.compared(tree.observed, predicted.assign(loss_after=after, loss_before=before))
     assert tree.verdict.outcome == "disagree"
     assert not tree.quantities["level"].agrees
 

@@ -63,8 +63,8 @@ def test_infinite_context_leaves_no_loss():
 @pytest.mark.slow
 def test_the_verdict_turns_when_the_heads_are_others(tiny):
     other = LinearAttentionStaircase(**TINY | {"seed": 1})
-    wrong = other.predict().assign_attrs(scale=tiny.study.scale)
-    tree = tiny.study.compare(tiny.observed, wrong)
+    wrong = other.predict().record.assign_attrs(scale=tiny.study.scale)
+    tree = tiny.study.compared(tiny.observed, wrong)
     assert tree.verdict.outcome == "disagree"
 
 

@@ -56,7 +56,7 @@ def test_the_last_plateau_of_noiseless_data_is_zero():
 
 def test_the_digits_have_nine_jumps():
     # Ten centred classes sum to zero.
-    predicted = LinearStaircase().predict()
+    predicted = LinearStaircase().predict().record
     assert predicted.sizes["jump"] == 9
     assert predicted.attrs["task"] == "digits"
 
@@ -65,7 +65,7 @@ def test_the_digits_have_nine_jumps():
     ("scale", "width", "tolerance"), [(1e-12, 6, 0.05), (0.01, 6, 0.119), (1e-3, 3, 0.217), (0.01, 3, 0.24)]
 )
 def test_slopes_between_larger_scales_and_of_few_neurons_are_known_less_well(scale, width, tolerance):
-    predicted = LinearStaircase(**LinearStaircase.tiny | {"scale": scale, "width": width}).predict()
+    predicted = LinearStaircase(**LinearStaircase.tiny | {"scale": scale, "width": width}).predict().record
     assert predicted.attrs["slope_tolerance"] == pytest.approx(tolerance, rel=5e-3)
 
 

@@ -75,20 +75,20 @@ class EmergenceStudy(Study):
         """The calibrated constants."""
         return self.experiment.prediction_attributes()
 
-    def observe(self) -> xr.Dataset:
+    def observed(self) -> xr.Dataset:
         """The record of `trained`."""
         return self.setting.record(self.setting.trained())
 
-    def predict(self) -> xr.Dataset:
+    def predicted(self) -> xr.Dataset:
         """The record of `exact`."""
         study = self.setting
         return study.record(
             study.exact(), theory=self.theory, reference=self.reference.paper, **study.prediction_attributes()
         )
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
+    def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Compare the judged variables; the other variables of the forecast are only drawn."""
-        result = super().compare(observed, predicted.drop_vars(self.shown))
+        result = super().compared(observed, predicted.drop_vars(self.shown))
         return dataclasses.replace(result, predicted=predicted)
 
     def parameters(self) -> dict[str, Any]:

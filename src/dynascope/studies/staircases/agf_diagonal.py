@@ -94,7 +94,7 @@ class AgfDiagonal(StaircaseStudy):
         """A much smaller scale at depth two; half the scale above, where times grow as a power of it."""
         return other_scale(self.scale, degree=self.depth, divisor=2.0)
 
-    def predict(self) -> xr.Dataset:
+    def predicted(self) -> xr.Dataset:
         """Predict the saddles and the activation times of the neurons."""
         if self.depth == 2:
             offset = -4 / math.log(self.scale)

@@ -105,7 +105,7 @@ class LinearAttentionStaircase(StaircaseStudy):
         """A tenth of the scale, whether times grow as log(1/scale) or as a power of the scale."""
         return other_scale(self.scale, degree=self._staircase(self.scale).degree, factor=0.1, divisor=10.0)
 
-    def predict(self) -> xr.Dataset:
+    def predicted(self) -> xr.Dataset:
         """Integrate each small head up to its blow-up."""
         network = f"linear attention, {self.parametrisation}"
         times = 0.01 + 10 * self.scale, "the neglected part of the times decreases with the scale"

@@ -76,9 +76,9 @@ class LinearStaircase(StaircaseStudy):
             "initial weights separate them."
         )
 
-    def predict(self) -> xr.Dataset:
+    def predicted(self) -> xr.Dataset:
         """Predict the staircase, with a wider tolerance of the slopes where the modes overlap more."""
-        predicted = super().predict()
+        predicted = super().predicted()
         few = self.width < 2 * predicted.sizes["jump"]
         change = (_CHANGE_OF_FEW if few else _CHANGE) / -math.log(self.scale)
         least, most = _SLOPE_LIMITS

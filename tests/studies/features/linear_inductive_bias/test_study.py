@@ -11,7 +11,7 @@ LinearInductiveBias = find_study("linear-inductive-bias")
 
 @pytest.fixture(scope="module")
 def predicted():
-    return LinearInductiveBias().predict()
+    return LinearInductiveBias().predict().record
 
 
 @pytest.mark.slow

@@ -63,9 +63,9 @@ def test_the_effect_of_weight_decay_decides_the_verdict(monkeypatch, sign, verdi
 
 
 def test_only_the_runs_of_the_chosen_hypotheses_are_predicted():
-    predicted = MinimumFeatures(**{**TINY, "hypotheses": ["H2"]}).predict()
+    predicted = MinimumFeatures(**{**TINY, "hypotheses": ["H2"]}).predict().record
     assert predicted["run"].to_numpy().tolist() == ["default", "learning rate × 0.01", "learning rate × 0.1"]
-    predicted = MinimumFeatures(**{**TINY, "hypotheses": ["H7", "H9"]}).predict()
+    predicted = MinimumFeatures(**{**TINY, "hypotheses": ["H7", "H9"]}).predict().record
     assert predicted["run"].to_numpy().tolist() == ["default", "scalar target", "rich"]
 
 

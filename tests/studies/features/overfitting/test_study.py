@@ -58,7 +58,7 @@ def test_theory_and_training_agree_for_few_samples_strong_noise_and_short_tails(
 
 @pytest.fixture(scope="module")
 def predicted():
-    return Overfitting(trained=1, times=60).predict()
+    return Overfitting(trained=1, times=60).predict().record
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_only_the_corrected_tail_has_a_window_in_which_the_signal_alone_is_fitte
     learned, loss = (predicted[name].to_numpy()[0] for name in ("learned_fraction", "loss"))
     assert learned[window] == pytest.approx(learned[-1], abs=0.1)
     assert loss[window] > 0.5 * 0.09 / 2
-    printed = Overfitting(trained=1, tail="printed", times=20).predict()
+    printed = Overfitting(trained=1, tail="printed", times=20).predict().record
     assert printed.attrs["theory_warnings"] != predicted.attrs["theory_warnings"] == []
     assert float(printed["learnability"][0]) == pytest.approx(0.506114516675, rel=1e-9)
 

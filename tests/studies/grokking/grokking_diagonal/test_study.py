@@ -47,7 +47,7 @@ def test_grokking_matches_theory_for_random_data(seed):
 @pytest.mark.slow
 def test_the_predicted_curve_holds_once_the_network_has_fitted():
     study = drawn(1)
-    observed = study.observe()
+    observed = study.observe().record
     for scale in study.scales:
         run = observed.sel(scale=scale)
         after = run.sel(time=run["loss"] < 1e-3 * run["loss"][0])
@@ -86,8 +86,8 @@ def test_the_test_error_falls_long_after_the_loss():
 @pytest.mark.slow
 def test_theory_with_another_weight_decay_disagrees():
     study = drawn(2)
-    predicted = study.judged(dataclasses.replace(study, weight_decay=1.05 * study.weight_decay).predict())
-    assert study.compare(study.observe(), predicted).verdict.outcome == "disagree"
+    predicted = dataclasses.replace(study, weight_decay=1.05 * study.weight_decay).predict().record
+    assert study.compared(study.observe().record, predicted).verdict.outcome == "disagree"
 
 
 @pytest.mark.parametrize(

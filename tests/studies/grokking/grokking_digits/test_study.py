@@ -57,7 +57,7 @@ def test_a_twin_without_its_weight_decay_fails_the_check(study):
     name = "output and decay for target"
     runs[name] = runs[name]._replace(decay=1.0)
     vars(wrong)["_runs"] = runs
-    tree = wrong.compare(wrong.observe(), study.judged(study.predict()))
+    tree = wrong.compare(wrong.observe(), study.predict())
     checks = tree.checks
     assert not checks["loss_ratio"].agrees
     assert checks["blank_weight"].agrees
@@ -76,7 +76,7 @@ def test_a_twin_with_another_epsilon_fails_the_check(study):
         return eqx.tree_at(lambda each: each.loss_factor, network, np.ones_like(network.loss_factor))
 
     vars(wrong._trainings)["_network"] = at_one_epsilon
-    tree = wrong.compare(wrong.observe(), study.judged(study.predict()))
+    tree = wrong.compare(wrong.observe(), study.predict())
     assert not tree.checks["loss_ratio"].agrees
     residual = abs(tree.residual["loss_ratio_residual"]).max(["seed", "step"])
     assert float(residual.drop_sel(dial=name).max()) < 1e-6 < float(residual.sel(dial=name))

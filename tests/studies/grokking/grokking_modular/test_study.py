@@ -141,14 +141,14 @@ def test_one_diverging_network_raises_divergence():
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [{"weight_decay": 0.9}, {"network": "quadratic"}])
 def test_predictions_for_other_fields_fail_the_checks(change):
-    predicted = TINY.judged(dataclasses.replace(TINY, **change).predict())
-    assert not all(checked(TINY.compare(TINY.observe(), predicted)).values())
+    predicted = dataclasses.replace(TINY, **change).predict().record
+    assert not all(checked(TINY.compared(TINY.observe().record, predicted)).values())
 
 
 @pytest.mark.slow
 def test_the_delay_matches_the_recorded_accuracies():
     study = dataclasses.replace(TINY, train_threshold=0.4, test_threshold=1.0)
-    observed = study.observe()
+    observed = study.observe().record
     for run in (observed.sel(seed=seed) for seed in study._runs._seeds):
         assert bool(run["fitted"])
         first = run["step"][run["accuracy"] >= 0.4][0]

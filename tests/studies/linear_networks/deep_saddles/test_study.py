@@ -63,9 +63,9 @@ def test_the_kernel_turns_at_gamma_one_for_every_depth():
 @pytest.mark.slow
 def test_what_does_not_run_over_time_is_recorded_once():
     study = DeepSaddles(**QUICK)
-    predicted = study.judged(study.predict())
+    predicted = study.predict().record
     observed = predicted.assign(plateau_rank=predicted["plateau_rank"] + 0.1)
-    tree = study.compare(observed, predicted)
+    tree = study.compared(observed, predicted)
     assert tree.verdict.outcome == "disagree"
     assert tree.residual["plateau_rank_residual"].dims == ("level",)
     assert tree.residual["loss_residual"].dims == ("time",)
@@ -126,4 +126,4 @@ def test_escape_slopes_are_judged_by_what_the_jump_takes_from_starts_that_are_no
     assert found.tolerance == pytest.approx(0.084, abs=1e-3)
     # From smaller ones the tolerance is that of the study.
     usual = DeepSaddles(**DeepSaddles.tiny)
-    assert usual.judged(usual.predict()).attrs["escape_slope_tolerance"] == 0.04
+    assert usual.predict().record.attrs["escape_slope_tolerance"] == 0.04

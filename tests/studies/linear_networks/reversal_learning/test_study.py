@@ -71,13 +71,13 @@ def test_modes_pass_zero_at_the_predicted_time_later_the_smaller_the_balance():
 
 def test_negative_balances_are_not_drawn_on_a_logarithmic_axis():
     study = ReversalLearning(sign=-1, times=100)
-    predicted = study.judged(study.predict())
-    tree = study.with_page(study.compare(predicted, predicted))
+    predicted = study.predict().record
+    tree = study.with_page(study.compared(predicted, predicted))
     assert [chart.log for chart in tree.charts] == ["", ""]
 
 
 def test_the_sign_of_the_balance_mirrors_the_prediction():
-    positive, negative = (ReversalLearning(sign=sign, times=100).predict() for sign in (1, -1))
+    positive, negative = (ReversalLearning(sign=sign, times=100).predict().record for sign in (1, -1))
     np.testing.assert_allclose(negative["balance"][::-1], -positive["balance"], rtol=1e-14)
     for name in ("loss", "mode_strength", "reversal_time"):
         np.testing.assert_allclose(negative[name][::-1], positive[name], rtol=1e-9, atol=1e-12)
@@ -85,9 +85,9 @@ def test_the_sign_of_the_balance_mirrors_the_prediction():
 
 def test_a_mode_that_is_not_seen_to_reverse_is_a_disagreement():
     study = ReversalLearning(**ReversalLearning.tiny)
-    predicted = study.judged(study.predict())
+    predicted = study.predict().record
     observed = predicted.assign(reversal_time=np.inf * predicted["reversal_time"])
-    tree = study.compare(observed, predicted)
+    tree = study.compared(observed, predicted)
     assert tree.verdict.outcome == "disagree"
     agreement = tree.quantities
     failed = {name.removesuffix("_maximum") for name, each in agreement.items() if not each.agrees}

@@ -58,7 +58,7 @@ def test_the_direction_that_is_never_seen_is_left_alone_upstream_and_rescaled_do
 
 @pytest.mark.slow
 def test_the_regime_of_each_imbalance_is_recorded_and_that_of_the_asked_one_first():
-    predicted = SingleNeuron(**SingleNeuron.tiny | {"imbalance": -20.0, "alignment": 0.02}).predict()
+    predicted = SingleNeuron(**SingleNeuron.tiny | {"imbalance": -20.0, "alignment": 0.02}).predict().record
     assert predicted["imbalance"].to_numpy().tolist() == [-20.0, 0.0, 20.0]
     assert predicted["regime"].to_numpy().tolist() == ["delayed rich", "rich", "lazy"]
     assert predicted.attrs["regime"] == "delayed rich"
@@ -75,7 +75,7 @@ def test_another_regime_than_theory_says_refutes_it(monkeypatch):
     assert tree.observed["regime"].to_numpy().tolist() == ["delayed rich", "rich", "lazy"]
     monkeypatch.setattr(Experiment, "predicted_regimes", np.array(["rich", "rich", "lazy"]))
     study = SingleNeuron(**dataclasses.asdict(study))
-    tree = study.compare(study.observe(), study.judged(study.predict()))
+    tree = study.compare(study.observe(), study.predict())
     assert tree.verdict.outcome == "disagree"
 
 
@@ -102,7 +102,7 @@ def test_an_imbalance_of_zero_is_shown_alone():
 @pytest.mark.slow
 def test_a_wrong_limit_refutes_it(tiny):
     predicted = tiny.predicted
-    tree = tiny.study.compare(tiny.observed, predicted.assign(interpolator=1.001 * predicted["interpolator"]))
+    tree = tiny.study.compared(tiny.observed, predicted.assign(interpolator=1.001 * predicted["interpolator"]))
     assert tree.verdict.outcome == "disagree"
     agreement = tree.quantities
     failed = {name.removesuffix("_maximum") for name, each in agreement.items() if not each.agrees}

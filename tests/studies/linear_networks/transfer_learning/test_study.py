@@ -37,7 +37,7 @@ def test_a_wrong_speed_or_floor_is_refuted(tiny, quantity):
     study, predicted, observed = tiny.study, tiny.predicted, tiny.observed
     # What a large second layer forgets: half of the new target.
     np.testing.assert_allclose(observed["reachable_share"], [1.0, 0.5], atol=1e-12)
-    wrong = study.compare(observed, predicted.assign({quantity: 1.001 * predicted[quantity]}))
+    wrong = study.compared(observed, predicted.assign({quantity: 1.001 * predicted[quantity]}))
     assert wrong.verdict.outcome == "disagree"
     assert f"{quantity}_residual" in wrong.residual
 

@@ -21,7 +21,7 @@ def observed():
 
 @pytest.mark.slow
 def test_the_verified_examples_to_their_digits(observed):
-    tree = STUDY.compare(observed, STUDY.judged(STUDY.predict()))
+    tree = STUDY.compared(observed, STUDY.predict().record)
     assert tree.verdict.outcome == "agree"
     told = observed["end_euclidean_margin"].sel(architecture=["linear", "mixed"])
     # Off by a constant over ν = 1e5.
@@ -38,7 +38,7 @@ def test_the_verified_examples_to_their_digits(observed):
 @pytest.mark.parametrize("factors", [{"mixed": [1, 1]}, {"linear": [2, 2]}, {"products": [1, 1]}])
 def test_the_margin_of_another_norm_refutes_it(observed, monkeypatch, factors):
     monkeypatch.setattr(experiment, "FACTORS", classifiers.FACTORS | factors)
-    tree = STUDY.compare(observed, STUDY.judged(dataclasses.replace(STUDY).predict()))
+    tree = STUDY.compared(observed, dataclasses.replace(STUDY).predict().record)
     assert tree.verdict.outcome == "disagree"
 
 
@@ -46,7 +46,7 @@ def test_the_margin_of_another_norm_refutes_it(observed, monkeypatch, factors):
 def test_features_of_more_classes_refute_it(observed, monkeypatch):
     simplex = margins.simplex_margin
     monkeypatch.setattr(margins, "simplex_margin", lambda classes: simplex(classes)._replace(value=simplex(4).value))
-    tree = STUDY.compare(observed, STUDY.judged(STUDY.predict()))
+    tree = STUDY.compared(observed, STUDY.predict().record)
     wrong = [name for name, each in tree.quantities.items() if not each.agrees]
     assert wrong == ["classifier_cost", "classifier_cost_maximum"]
 

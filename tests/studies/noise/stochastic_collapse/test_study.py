@@ -26,7 +26,7 @@ def test_the_three_models_follow_theory(observed):
     assert {found[name] for name in THEORY} == {"holds"}
     # What is said of networks decides nothing, and is not so at such a size.
     assert found["mlp: larger rates"] == "does not hold"
-    tree = STUDY.compare(observed, STUDY.judged(STUDY.predict()))
+    tree = STUDY.compared(observed, STUDY.predict().record)
     assert tree.verdict.outcome == "agree"
     assert set(tree.claims) == set(THEORY)
     # Beyond the threshold the law is a point at zero, of which nothing is within a few percent.

@@ -60,7 +60,7 @@ def test_all_ways_to_the_same_richness_and_the_lazier_widths_are_there(tree):
 @pytest.mark.parametrize("quantity", ["loss", "test_error", "correction", "feature_movement", "lazy_kappa_cka"])
 def test_another_expansion_is_refuted(tree, quantity):
     observed, predicted = tree.observed, tree.predicted
-    wrong = drawn(1).compare(observed, predicted.assign({quantity: 1.05 * predicted[quantity]}))
+    wrong = drawn(1).compared(observed, predicted.assign({quantity: 1.05 * predicted[quantity]}))
     assert wrong.verdict.outcome == "disagree"
 
 

@@ -58,9 +58,9 @@ def test_the_phases_are_recorded_on_both_sides(sides):
 @pytest.mark.parametrize("architecture", ["Kaiming", "lazy", "Xavier, kernel"])
 def test_a_wrong_prediction_for_one_parametrisation_turns_the_verdict(sides, quantity, architecture):
     observed, predicted = sides
-    assert tiny.compare(observed, predicted).verdict.outcome == "agree"
+    assert tiny.compared(observed, predicted).verdict.outcome == "agree"
     wrong = predicted[quantity] + 0.2 * (predicted["architecture"] == architecture)
-    tree = tiny.compare(observed, predicted.assign({quantity: wrong}))
+    tree = tiny.compared(observed, predicted.assign({quantity: wrong}))
     failed = {name for name, each in tree.quantities.items() if not each.agrees}
     assert failed == {quantity, f"{quantity}_maximum"}
 
@@ -74,12 +74,12 @@ def test_another_phase_than_that_of_the_diagram_is_refuted(sides):
     assert Experiment(tiny).phase_claim(seen).outcome == "holds"
     assert Experiment(tiny).phase_claim({**seen, "phase": ["frozen", *seen["phase"][1:]]}).outcome == "does not hold"
     wrong = observed.assign(holds=(("hypothesis",), ["does not hold"]))
-    assert tiny.compare(wrong, predicted).verdict.outcome == "disagree"
+    assert tiny.compared(wrong, predicted).verdict.outcome == "disagree"
 
 
 @pytest.mark.slow
 def test_the_records_keep_the_names_of_the_parametrisations(sides):
-    tree = tiny.compare(*sides)
+    tree = tiny.compared(*sides)
     for side in ("observed", "predicted", "residual"):
         assert getattr(tree, side)["architecture"].values.tolist() == list(PARAMETRISATIONS)
     assert tree.residual["log_kernel_change_residual"].dims == ("scaling_parameter", "architecture")
@@ -98,7 +98,7 @@ def test_relu_networks_on_digits_keep_their_kernel_where_theory_says():
 @pytest.mark.slow
 def test_tolerances_are_what_the_exact_exponents_miss_and_shrink_with_the_width(sides):
     _, predicted = sides
-    wide = dataclasses.replace(tiny, scaling_parameters=[256.0, 512.0, 1024.0]).predict()
+    wide = dataclasses.replace(tiny, scaling_parameters=[256.0, 512.0, 1024.0]).predict().record
     for name in ("kernel_exponent", "speed_exponent"):
         # Below the 2.5 % that were once allowed at all widths, and less the wider the networks are.
         assert wide.attrs[f"{name}_tolerance"] < predicted.attrs[f"{name}_tolerance"] < 0.025
@@ -128,7 +128,7 @@ def test_digits_decide_nothing_half_way_between_the_phases(sides):
         both = {"digits_kernel_exponent": ("architecture", seen), "digits_keeps_kernel": ("architecture", seen < -0.5)}
         told = predicted.assign(digits_keeps_kernel=("architecture", keeps.astype(int)))
         measured = observed.assign(**{name: (dim, np.asarray(values, float)) for name, (dim, values) in both.items()})
-        tree = study.compare(measured, study.judged(told))
+        tree = study.compared(measured, study.judged(told))
         return tree.verdict.outcome, "digits_keeps_kernel" in tree.quantities
 
     assert judged(exponents) == ("agree", True)

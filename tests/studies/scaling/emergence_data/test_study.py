@@ -50,8 +50,8 @@ def test_random_fields_pass_their_checks_and_networks_learn_from_many_samples_an
 @pytest.mark.slow
 def test_a_model_with_another_number_of_features_fails_its_checks(no_networks):
     study = dataclasses.replace(TINY)
-    wrong = study.judged(dataclasses.replace(study, features=study.features + 2).predict())
-    checks = study.compare(study.observe(), wrong).checks
+    wrong = dataclasses.replace(study, features=study.features + 2).predict().record
+    checks = study.compared(study.observe().record, wrong).checks
     assert not all(each.agrees for each in checks.values())
 
 
@@ -59,20 +59,20 @@ def test_the_law_of_many_features_fails_its_check_for_few(no_networks):
     from dynascope.theory.skills import data_emergence
 
     study = dataclasses.replace(TINY)
-    predicted, observed = study.judged(study.predict()), study.observe()
+    predicted, observed = study.predict().record, study.observe().record
     limit = data_emergence(study.samples, study.experiment.task.frequencies, study.features)
     wrong = predicted.assign(basis_strength=(predicted["basis_strength"].dims, limit))
-    assert not study.compare(observed, wrong).checks["basis_strength"].agrees
+    assert not study.compared(observed, wrong).checks["basis_strength"].agrees
 
 
 def test_the_forecast_comes_from_one_skill_and_holds_for_networks_that_follow_it(no_networks):
     # What distant sizes leave open counts by Student's law, and with two runs nothing is decided.
     study = dataclasses.replace(TINY, samples=[8, 16, 32, 64, 128], runs=12)
-    predicted, observed = study.judged(study.predict()), study.observe()
+    predicted, observed = study.predict().record, study.observe().record
     # Between 8 samples, without strength, and 16, with 0.6, half is passed at 14 2/3.
     assert predicted.attrs["needed_correlation"] == pytest.approx(2 * (8 + 8 * 5 / 6))
     assert predicted["half_samples"].to_numpy() * study.experiment.task.frequencies == pytest.approx(8 + 8 * 5 / 6)
-    tree = study.compare(observed, predicted)
+    tree = study.compared(observed, predicted)
     assert tree.verdict.outcome == "agree"
     # Two skills at other places between the numbers of samples than one, and a line between these.
     assert observed["half_samples_ratio"].to_numpy() == pytest.approx(1.0, abs=0.2)
@@ -83,20 +83,20 @@ def test_the_forecast_comes_from_one_skill_and_holds_for_networks_that_follow_it
 @pytest.mark.parametrize("more", [0.25, 4.0])
 def test_networks_that_need_four_times_as_many_samples_or_a_quarter_refute_the_forecast(no_networks, monkeypatch, more):
     study = dataclasses.replace(TINY, samples=[4, 8, 16, 32, 64, 128])
-    predicted, learn = study.judged(study.predict()), Experiment.train
+    predicted, learn = study.predict().record, Experiment.train
     monkeypatch.setattr(Experiment, "train", lambda self, size: learn(self, size / more))
     # Of two skills the first is asked for three times as often, so that a factor of √3 is half way.
-    assert study.compare(study.observe(), predicted).verdict.outcome == "disagree"
+    assert study.compared(study.observe().record, predicted).verdict.outcome == "disagree"
 
 
 def test_networks_that_are_not_trained_to_the_end_decide_nothing(no_networks, monkeypatch):
     study, learn = dataclasses.replace(TINY, samples=[8, 16, 32, 64, 128], runs=12), Experiment.train
-    predicted = study.judged(study.predict())
+    predicted = study.predict().record
     for left, verdict in ((0.05, "agree"), (0.3, "undecided")):
         monkeypatch.setattr(
             Experiment, "train", lambda self, size, left=left: (*learn(self, size)[:2], np.full(24, left))
         )
-        assert study.compare(study.observe(), predicted).verdict.outcome == verdict
+        assert study.compared(study.observe().record, predicted).verdict.outcome == verdict
 
 
 def test_skills_whose_forecast_is_not_within_the_samples_are_left_out(no_networks):

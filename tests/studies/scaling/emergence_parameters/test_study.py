@@ -50,30 +50,30 @@ def test_random_fields_pass_their_checks_and_wide_networks_learn_what_narrow_one
 
 def test_a_model_with_another_number_of_features_fails_its_checks(no_networks):
     study = dataclasses.replace(TINY, neurons=[1, 2, 3, 6])
-    wrong = study.judged(dataclasses.replace(study, features=study.features + 1).predict())
-    checks = study.compare(study.observe(), wrong).checks
+    wrong = dataclasses.replace(study, features=study.features + 1).predict().record
+    checks = study.compared(study.observe().record, wrong).checks
     assert not all(each.agrees for each in checks.values())
 
 
 def test_the_forecast_comes_from_one_skill_and_holds_for_networks_that_follow_it(no_networks):
     study = dataclasses.replace(TINY, neurons=[1, 2, 3, 6])
-    predicted, observed = study.judged(study.predict()), study.observe()
+    predicted, observed = study.predict().record, study.observe().record
     assert predicted.attrs["needed_correlation"] == pytest.approx(3.0)
     assert predicted["half_neurons"].to_numpy() == pytest.approx([1.5, 4.5])
     # Networks that follow the law exactly: the loss of a part of a skill is ½ S² (1 − φ), not ½ (S − R)².
     assert observed["strength"].to_numpy() == pytest.approx(predicted["strength"].to_numpy())
     assert observed["loss_equivalent"].to_numpy() == pytest.approx(predicted["loss_equivalent"].to_numpy())
     assert predicted.attrs["needed_loss_equivalent"] == pytest.approx(3.0)
-    tree = study.compare(observed, predicted)
+    tree = study.compared(observed, predicted)
     assert tree.verdict.outcome == "agree"
     assert "strength_residual" not in tree.residual
 
 
 def test_networks_that_learn_the_skills_in_another_order_refute_the_forecast(no_networks, monkeypatch):
     study = dataclasses.replace(TINY, neurons=[1, 2, 3, 6])
-    predicted, learn = study.judged(study.predict()), Experiment.train
+    predicted, learn = study.predict().record, Experiment.train
     monkeypatch.setattr(Experiment, "train", lambda *arguments: [each[..., ::-1] for each in learn(*arguments)])
-    assert study.compare(study.observe(), predicted).verdict.outcome == "disagree"
+    assert study.compared(study.observe().record, predicted).verdict.outcome == "disagree"
 
 
 def test_skills_whose_forecast_is_not_within_the_neurons_make_no_claim(no_networks):

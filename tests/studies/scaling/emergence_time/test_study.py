@@ -27,14 +27,14 @@ def drawn():
             "seed": 11,
         }
     )
-    predicted = study.judged(study.predict())
-    return study, predicted, study.observe()
+    predicted = study.predict().record
+    return study, predicted, study.observe().record
 
 
 @pytest.mark.slow
 def test_networks_of_random_fields_learn_every_skill_within_fifteen_percent_of_the_forecast(drawn):
     study, predicted, observed = drawn
-    tree = study.compare(observed, predicted)
+    tree = study.compared(observed, predicted)
     assert tree.verdict.outcome == "agree", tree.verdict.sentence
     ratio = observed["half_strength_step"] / predicted["half_strength_step"]
     assert observed.sizes["seed"] >= 5
@@ -54,7 +54,7 @@ def test_the_tolerance_is_fifteen_percent_of_a_step(drawn):
     for factor, verdict in ((1.14, "agree"), (1.16, "disagree"), (1 / 1.16, "disagree")):
         steps = exact * [1.0, factor]
         seen = observed.assign(half_strength_step=("skill", steps), log_half_strength_step=("skill", np.log(steps)))
-        assert study.compare(seen.assign(half_strength_step_spread=nothing), certain).verdict.outcome == verdict
+        assert study.compared(seen.assign(half_strength_step_spread=nothing), certain).verdict.outcome == verdict
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_a_step_beyond_the_tolerance_by_less_than_networks_scatter_decides_nothi
             log_half_strength_step=("skill", np.log(late)),
         )
         certain = predicted.assign(half_strength_step_standard_error=0 * predicted["half_strength_step"])
-        assert study.compare(seen, certain).verdict.outcome == verdict
+        assert study.compared(seen, certain).verdict.outcome == verdict
 
 
 @pytest.mark.slow
@@ -88,13 +88,13 @@ def test_the_forecast_at_another_exponent_is_refuted(drawn):
     # An exponent that is larger by one half: by much more than the tolerance and what five networks leave open.
     later = predicted["half_strength_step"].to_numpy() * [1.0, 2**0.5]
     wrong = predicted.assign(half_strength_step=("skill", later), log_half_strength_step=("skill", np.log(later)))
-    assert study.compare(observed, wrong).verdict.outcome == "disagree"
+    assert study.compared(observed, wrong).verdict.outcome == "disagree"
 
 
 @pytest.mark.slow
 def test_only_half_strength_steps_are_judged_and_curves_are_on_both_sides(drawn):
     study, predicted, observed = drawn
-    tree = study.compare(observed, predicted)
+    tree = study.compared(observed, predicted)
     assert set(tree.quantities) == {"log_half_strength_step", "log_half_strength_step_maximum"}
     for side in ("observed", "predicted"):
         assert {"strength", "half_strength_step"} <= set(getattr(tree, side).data_vars)
@@ -111,7 +111,7 @@ def test_only_half_strength_steps_are_judged_and_curves_are_on_both_sides(drawn)
 def test_networks_of_the_published_setting_are_compared_by_its_number_of_skills(drawn):
     study, predicted, observed = drawn
     published = dataclasses.replace(study, skills=1, paper=True)
-    assert published.compare(observed, predicted).verdict.outcome == "agree"
+    assert published.compared(observed, predicted).verdict.outcome == "agree"
 
 
 @pytest.mark.slow

@@ -40,17 +40,17 @@ def test_the_neurons_are_learned_one_after_another_at_the_golden_times():
 @pytest.mark.slow
 def test_a_bias_that_ends_as_the_source_has_it_is_refuted():
     study = drawn(1)
-    predicted = study.judged(study.predict())
+    predicted = study.predict().record
     predicted["final_parameters"].loc[{"weight": "c"}] *= -1
-    assert study.compare(study.observe(), predicted).verdict.outcome == "disagree"
+    assert study.compared(study.observe().record, predicted).verdict.outcome == "disagree"
 
 
 @pytest.mark.slow
 def test_theory_for_another_target_is_refuted():
     study = drawn(2)
     other = dataclasses.replace(study, target_scale=1.001 * study.target_scale)
-    predicted = other.predict().assign_coords(time=study.predict()["time"])
-    assert study.compare(study.observe(), study.judged(predicted)).verdict.outcome == "disagree"
+    predicted = other.predict().record.assign_coords(time=study.predict()["time"])
+    assert study.compared(study.observe().record, predicted).verdict.outcome == "disagree"
 
 
 @pytest.mark.parametrize(

@@ -83,11 +83,11 @@ def test_the_best_model_has_time_for_its_skills_and_no_more(observed):
 
 def test_the_sum_of_the_laws_in_time_and_in_neurons_is_refuted(observed):
     # It has the right exponents: equation 4.39 of the thesis, and what `plan` says without a contrast.
-    predicted = TINY.judged(TINY.predict())
+    predicted = TINY.predict().record
     laws = [power_laws(alpha, target_scale=1.0, initial_strength=0.01) for alpha in TINY.exponents]
     plans = [plan(observed["compute"].to_numpy(), time=law.time, parameters=law.parameters) for law in laws]
     wrong = predicted.assign(loss=(("exponent", "compute"), np.array([each.loss for each in plans])))
-    assert TINY.compare(observed, wrong).verdict.outcome == "disagree"
+    assert TINY.compared(observed, wrong).verdict.outcome == "disagree"
     excess = np.array([each.loss for each in plans]) / observed["loss"] - 1
     assert np.all(excess > 0.5)
 

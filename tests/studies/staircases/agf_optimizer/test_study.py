@@ -20,7 +20,7 @@ def sides():
 
 
 def disagreeing(observed, predicted) -> set[str]:
-    agreement = tiny.compare(observed, predicted).quantities
+    agreement = tiny.compared(observed, predicted).quantities
     return {name.removesuffix("_maximum") for name, each in agreement.items() if not each.agrees}
 
 
@@ -39,7 +39,7 @@ def test_features_of_the_same_strength_are_refused_as_either_may_be_learned():
     with pytest.raises(InputError, match="features 2 and 3") as refusal:
         AgfOptimizer(data="digits", neurons=3, samples=44, seed=77).predict()
     assert refusal.value.argument == "seed"
-    assert AgfOptimizer(data="digits", neurons=2, samples=44, seed=77).predict().sizes["neuron"] == 2
+    assert AgfOptimizer(data="digits", neurons=2, samples=44, seed=77).predict().record.sizes["neuron"] == 2
 
 
 def test_beyond_the_rank_of_the_targets_nothing_is_left_to_learn():
@@ -54,7 +54,7 @@ def test_beyond_the_rank_of_the_targets_nothing_is_left_to_learn():
 @pytest.mark.slow
 def test_theory_and_training_agree_and_the_baselines_are_told(sides):
     observed, predicted = sides
-    tree = tiny.compare(observed, predicted)
+    tree = tiny.compared(observed, predicted)
     assert tree.verdict.outcome == "agree"
     assert tree.observed.sizes == {"neuron": tiny.neurons}
     fewest = observed.attrs["neurons_to_one_percent"]
@@ -93,7 +93,7 @@ def test_an_ascent_that_finds_no_maximum_turns_the_verdict(sides, monkeypatch):
 
     monkeypatch.setattr(active_set, "_ascend", no_ascent)
     # The utility is that of the best of a few random directions; the descent repairs the loss.
-    observed = tiny.observe()
+    observed = tiny.observe().record
     assert "growth_rate" in disagreeing(observed, sides[1])
 
 
@@ -108,7 +108,7 @@ def test_a_descent_that_stops_early_turns_the_verdict(sides, monkeypatch):
         minimise(run)
 
     monkeypatch.setattr(active_set._Run, "_minimise", barely)
-    assert {"loss", "growth_rate"} <= disagreeing(tiny.observe(), sides[1])
+    assert {"loss", "growth_rate"} <= disagreeing(tiny.observe().record, sides[1])
 
 
 @pytest.mark.slow

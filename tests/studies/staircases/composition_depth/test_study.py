@@ -48,7 +48,7 @@ def test_a_wrong_prediction_for_one_architecture_fails_its_check(sides, quantity
     # One neuron or layer more for the longest sequence, or an error of one in a million.
     change = -1e-6 if quantity == "exactness" else 1
     here = (predicted["architecture"] == architecture) & (predicted["length"] == 3)
-    tree = tiny.compare(observed, predicted.assign({quantity: predicted[quantity] + change * here}))
+    tree = tiny.compared(observed, predicted.assign({quantity: predicted[quantity] + change * here}))
     wrong = {name for name, each in tree.checks.items() if not each.agrees}
     assert wrong == {quantity, f"{quantity}_maximum"}
 

@@ -71,8 +71,8 @@ def test_the_irreps_make_up_the_whole_loss(tree):
     ],
 )
 def test_the_theory_of_another_encoding_or_length_is_refuted(study, tree, fields, refuted):
-    other = GroupComposition(**FIELDS | fields).predict()
-    judged = study.compare(tree.observed, study.judged(other))
+    other = GroupComposition(**FIELDS | fields).predict().record
+    judged = study.compared(tree.observed, other)
     assert judged.verdict.outcome == "disagree"
     assert refuted <= {name for name, each in agreement(judged).items() if not each.agrees}
 
@@ -113,7 +113,7 @@ def test_irreps_come_in_order_though_the_first_pushes_the_second():
 @pytest.mark.parametrize("group", ["C4", "C11", "C5xC5", "D3", "D5", "D7", "S4", "Oh", "Q8"])
 def test_the_irreps_chosen_do_not_push_each_other_and_are_spaced_evenly(group):
     study = GroupComposition(group=group)
-    steps = study.predict()
+    steps = study.predict().record
     assert steps.sizes["jump"] >= 2
     assert not steps["slow"].any()
     # Rounding of a cube root and a cube.

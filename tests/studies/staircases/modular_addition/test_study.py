@@ -47,7 +47,7 @@ def test_theory_and_experiment_agree_in_the_plain_clock():
 @pytest.mark.slow
 def test_the_theory_of_another_encoding_is_refuted(tiny):
     weaker = ModularAddition(**ModularAddition.tiny | {"amplitudes": [1.0, 0.5]})
-    tree = tiny.study.compare(tiny.observed, weaker.judged(weaker.predict()))
+    tree = tiny.study.compared(tiny.observed, weaker.predict().record)
     assert tree.verdict.outcome == "disagree"
 
 

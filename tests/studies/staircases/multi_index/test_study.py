@@ -82,7 +82,7 @@ def test_the_general_prediction_holds_where_there_is_no_closed_form():
 def test_the_theory_of_other_strengths_is_refuted(tiny):
     study, observed, _ = tiny
     other = MultiIndexStaircase(**OTHER)
-    tree = study.compare(observed, other.judged(other.predict()))
+    tree = study.compared(observed, other.predict().record)
     assert tree.verdict.outcome == "disagree"
 
 
@@ -93,7 +93,7 @@ def test_the_exchanged_order_is_refuted(tiny):
     # The weaker direction first: the level between is that of the stronger one alone.
     level = 1.0**2 + 1.0**2 / 3
     predicted["loss_after"][0], predicted["loss_before"][1] = level, level
-    assert study.compare(observed, predicted).verdict.outcome == "disagree"
+    assert study.compared(observed, predicted).verdict.outcome == "disagree"
 
 
 @pytest.mark.parametrize(

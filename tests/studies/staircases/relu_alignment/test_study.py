@@ -19,13 +19,13 @@ def drawn(seed: int, data: str):
 @pytest.fixture(scope="module")
 def plane():
     study = ReluAlignment()
-    return study, study.observe(), study.judged(study.predict())
+    return study, study.observe().record, study.predict().record
 
 
 @pytest.fixture(scope="module")
 def staircase():
     study = ReluAlignment(data="orthogonal")
-    return study, study.observe(), study.judged(study.predict())
+    return study, study.observe().record, study.predict().record
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def test_orthogonal_data_have_one_jump_for_each_sign(staircase):
 @pytest.mark.slow
 def test_orthogonal_data_agree_far_within_the_tolerances(staircase):
     study, *sides = staircase
-    tree = study.compare(*sides)
+    tree = study.compared(*sides)
     assert tree.verdict.outcome == "agree", tree.verdict.sentence
     errors = {name: each.error for name, each in tree.quantities.items()}
     # Seen are 0.005, 0.004 and 2e-4.
@@ -87,8 +87,8 @@ def test_orthogonal_data_agree_far_within_the_tolerances(staircase):
 )
 def test_a_wrong_staircase_is_refuted(staircase, quantity, wrong):
     study, observed, predicted = staircase
-    assert study.compare(observed, predicted).verdict.outcome == "agree"
-    tree = study.compare(observed, wrong(predicted))
+    assert study.compared(observed, predicted).verdict.outcome == "agree"
+    tree = study.compared(observed, wrong(predicted))
     assert tree.verdict.outcome == "disagree"
     assert not tree.quantities[quantity].agrees
 
@@ -98,7 +98,7 @@ def test_paths_to_other_directions_are_refuted(plane):
     study, observed, predicted = plane
     # Every neuron as if it had started as its neighbour did.
     wrong = predicted.assign(direction=predicted["direction"].roll(neuron=1, roll_coords=False))
-    tree = study.compare(observed, wrong)
+    tree = study.compared(observed, wrong)
     assert not tree.quantities["direction"].agrees
     assert tree.verdict.outcome == "disagree"
 
@@ -137,11 +137,11 @@ def test_orthogonal_data_that_no_neuron_sees_are_refused_at_scales_below_their_r
 @pytest.mark.slow
 def test_general_data_agree_with_alternating_gradient_flow_and_disagree_with_another_level():
     study = ReluAlignment(data="general", samples=4, width=10, scale=1e-6, seed=0)
-    predicted, observed = study.predict(), study.observe()
+    predicted, observed = study.predict().record, study.observe().record
     assert predicted.attrs["theory"] == "alternating gradient flow"
-    tree = study.compare(observed, study.judged(predicted))
+    tree = study.compared(observed, predicted)
     assert tree.verdict.outcome == "agree", tree.verdict.sentence
     levels = predicted["loss_after"].to_numpy().copy()
     levels[0] += 0.05 * predicted.attrs["initial_loss"]
     wrong = predicted.assign(loss_after=("jump", levels))
-    assert study.compare(observed, study.judged(wrong)).verdict.outcome == "disagree"
+    assert study.compared(observed, wrong).verdict.outcome == "disagree"

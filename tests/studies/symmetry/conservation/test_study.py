@@ -14,7 +14,7 @@ STUDY = Conservation(networks=["deep linear", "epsilon"], times=200)
 
 @pytest.fixture(scope="module")
 def observed():
-    return STUDY.observe()
+    return STUDY.observe().record
 
 
 def outcomes(tree):
@@ -55,7 +55,7 @@ def test_a_charge_that_is_none_is_refuted(observed):
     wrong = observed.copy(deep=True)
     # As if the norms of one layer were conserved by themselves.
     wrong["charges"][0] += 0.01 * observed["moved"].sel(architecture="deep linear").to_numpy()
-    tree = STUDY.compare(wrong, STUDY.judged(STUDY.predict()))
+    tree = STUDY.compared(wrong, STUDY.predict().record)
     assert tree.verdict.outcome == "disagree"
     assert set(outcomes(tree)) == {"exactly", "epsilon"}
 

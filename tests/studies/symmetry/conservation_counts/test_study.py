@@ -12,7 +12,7 @@ STUDY = ConservationCounts(networks=["linear 2-2-2", "ReLU"], sizes=3)
 
 @pytest.fixture(scope="module")
 def observed():
-    return STUDY.observe()
+    return STUDY.observe().record
 
 
 @pytest.mark.slow
@@ -25,7 +25,7 @@ def test_laws_and_bounds_are_those_of_the_reference(observed):
 @pytest.mark.slow
 def test_one_law_more_in_the_closed_form_is_refuted(observed, monkeypatch):
     monkeypatch.setattr(conservation_counts, "_LAWS", conservation_counts._LAWS | {"ReLU": 3})
-    assert STUDY.compare(observed, STUDY.judged(STUDY.predict())).verdict.outcome == "disagree"
+    assert STUDY.compared(observed, STUDY.predict().record).verdict.outcome == "disagree"
 
 
 @pytest.mark.slow

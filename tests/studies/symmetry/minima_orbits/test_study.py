@@ -14,7 +14,7 @@ STUDY = MinimaOrbits(networks=["linear 2-2-2", "ReLU"], balances=2, places=2)
 
 @pytest.fixture(scope="module")
 def observed():
-    return STUDY.observe()
+    return STUDY.observe().record
 
 
 @pytest.mark.slow
@@ -34,13 +34,13 @@ def test_the_flattest_minimum_is_that_of_equal_layers_on_the_orbit():
 @pytest.mark.slow
 def test_a_map_of_another_strength_is_refuted(observed):
     other = dataclasses.replace(STUDY, strongest=1.01 * STUDY.strongest)
-    assert STUDY.compare(observed, STUDY.judged(other.predict())).verdict.outcome == "disagree"
+    assert STUDY.compared(observed, other.predict().record).verdict.outcome == "disagree"
 
 
 @pytest.mark.slow
 def test_a_direction_more_in_the_group_is_refuted(observed, monkeypatch):
     monkeypatch.setitem(FLAT_DIRECTIONS, "ReLU", 3)
-    assert STUDY.compare(observed, STUDY.judged(STUDY.predict())).verdict.outcome == "disagree"
+    assert STUDY.compared(observed, STUDY.predict().record).verdict.outcome == "disagree"
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_both_closures_hold_where_they_are_claimed(observed):
     found = outcomes(observed)
     assert "does not hold" not in found.values()
     assert found["full batch: coherent"] == found["minibatches: white"] == "holds"
-    tree = STUDY.compare(observed, STUDY.judged(STUDY.predict()))
+    tree = STUDY.compared(observed, STUDY.predict().record)
     assert tree.verdict.outcome == "agree"
     # What is drawn as predicted is the closure of that run.
     drawn = tree.predicted
@@ -63,7 +63,7 @@ def test_closures_by_another_power_of_one_less_momentum_are_refuted(monkeypatch)
         return squared_norm_path(initial, (1 - momentum) * squared_gradients, momentum=momentum, **options)
 
     monkeypatch.setattr(experiment, "squared_norm_path", wrong)
-    found = dataclasses.replace(STUDY).observe()
+    found = dataclasses.replace(STUDY).observe().record
     assert outcomes(found)["full batch: coherent"] == "does not hold"
 
 

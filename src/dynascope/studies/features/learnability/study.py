@@ -103,11 +103,11 @@ class Learnability(Study):
             limit = correction, _FEW_LEFT
         return with_limits(predicted, dict.fromkeys(self.tolerance, limit))
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
+    def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Allow for the sampling error of the averages over draws."""
         errors: Any = {name: observed[f"{name}_standard_error"] for name in self.tolerance if name in predicted}
         beside = _SINE_ERROR if self.basis == "sine" else asymptotic_error(self._error, self.samples) / 2
-        return super().compare(observed, within_chance(predicted, errors, beside=beside))
+        return super().compared(observed, within_chance(predicted, errors, beside=beside))
 
     def check(self) -> None:
         """Require finite, nonzero errors that the theory can predict."""

@@ -108,12 +108,12 @@ class Overfitting(Study):
         names = ("learnability_tolerance", "learnability_maximum_tolerance")
         return super().judged(predicted).assign_attrs(dict.fromkeys(names, wider))
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
+    def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Allow for the sampling error of the median learnability."""
         errors: Any = {"learnability": observed["learnability_standard_error"]}
-        return super().compare(observed, within_chance(predicted, errors, beside=0.5 / self.samples))
+        return super().compared(observed, within_chance(predicted, errors, beside=0.5 / self.samples))
 
-    def observe(self) -> xr.Dataset:
+    def observed(self) -> xr.Dataset:
         """The record of the trained models; a field has the name of the method `trained`."""
         return self.record(self._experiment.trained())
 

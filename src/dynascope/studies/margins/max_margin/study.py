@@ -137,9 +137,9 @@ class MaxMargin(Study):
         """The solutions of the max-margin problems, and the simplex of collapsed features."""
         return self.experiment.exact()
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
+    def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Compare, and draw the predicted limits of the Euclidean margin as lines."""
-        result = super().compare(observed, predicted)
+        result = super().compared(observed, predicted)
         line = predicted["end_euclidean_margin"].expand_dims(margin_level=observed["margin_level"]).drop_attrs()
         predicted = name_all(predicted.assign(euclidean_margin=line), {"euclidean_margin": _DISTANCE})
         return dataclasses.replace(result, predicted=predicted)

@@ -166,9 +166,9 @@ class AnomalousDiffusion(ClaimsStudy):
         ]
         return [*claims, *self.experiment.networks.claims(value, _CLOSE)]
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
+    def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Compare, and draw the predictions for regressions and networks, which are judged by claims."""
-        result = super().compare(observed, predicted)
+        result = super().compared(observed, predicted)
         predicted = predicted.merge(self.record(self.experiment.predicted_regressions()).drop_attrs())
         predicted = predicted.assign(network_displacement=observed["forecast_displacement"].drop_attrs())
         return dataclasses.replace(result, predicted=name_all(predicted, self.names))

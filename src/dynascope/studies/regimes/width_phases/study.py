@@ -120,14 +120,14 @@ class WidthPhases(Study):
             said |= {f"{name}_tolerance": 0.0, f"{name}_tolerance_reason": _KEEPS}
         return said
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
+    def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Compare both sides; digits are not judged if an exponent is halfway between phases and no other is wrong."""
         if not self.digits_seeds:
-            return super().compare(observed, predicted)
+            return super().compared(observed, predicted)
         half_way = np.abs(observed["digits_kernel_exponent"] + ZERO) < _UNCLEAR
         wrong = ~half_way & (observed["digits_keeps_kernel"] != predicted["digits_keeps_kernel"])
         unclear = bool(half_way.any() and not wrong.any())
-        tree = super().compare(observed, predicted.drop_vars("digits_keeps_kernel") if unclear else predicted)
+        tree = super().compared(observed, predicted.drop_vars("digits_keeps_kernel") if unclear else predicted)
         return dataclasses.replace(tree, predicted=predicted)
 
     def about(self) -> Values:

@@ -149,9 +149,9 @@ class EmergenceTime(EmergenceStudy):
         }
         return with_limits(predicted, {name: (float(limit), _REASON) for name, limit in limits.items()})
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
+    def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Judge the half-strength steps, and leave a deviation undecided that may be due to chance."""
-        result = super().compare(observed, predicted)
+        result = super().compared(observed, predicted)
         mean, spread = (observed[f"half_strength_step{end}"].to_numpy() for end in ("", "_spread"))
         forecast, error = (predicted[f"half_strength_step{end}"].to_numpy() for end in ("", "_standard_error"))
         networks = observed.sizes["seed"]

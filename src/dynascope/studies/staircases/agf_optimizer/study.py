@@ -96,7 +96,7 @@ class AgfOptimizer(Study):
         most = digits().samples
         self.require(self.data != "digits" or self.samples <= most, "samples", f"choose at most {most}")
 
-    def observe(self) -> xr.Dataset:
+    def observed(self) -> xr.Dataset:
         """Train linear and ReLU neurons by the active-set method, then ReLU networks by SGD and Adam."""
         power = self._task.target_power
         linear, relu = (self._active_set(activation) for activation in ("linear", "relu"))
@@ -115,7 +115,7 @@ class AgfOptimizer(Study):
         flow = "active-set descent, SGD and Adam"
         return self.record(values, neurons_to_one_percent=fewest, flow=flow)
 
-    def predict(self) -> xr.Dataset:
+    def predicted(self) -> xr.Dataset:
         """Reduced-rank regression, the singular values of its residuals, and the identities of every ReLU network."""
         cross = self._task.cross_moment
         ranks = linear_staircase(cross, self._task.input_moment, self._task.target_power, scale=1e-6)

@@ -99,7 +99,7 @@ class GroupComposition(StaircaseStudy):
         record = gradient_flow(self._network, self._task, scale=scale, statistics=statistics, **options)
         return record.assign_coords(irrep=[irrep.name for irrep in self._irreps])
 
-    def predict(self) -> xr.Dataset:
+    def predicted(self) -> xr.Dataset:
         """Predict times from the largest utility in each irrep, and levels from the power of each irrep."""
         grown = "times are known up to growth by a factor of e², because many aligned neurons grow together"
         slopes = 0.01, "the neglected part of the times is the same at both scales, up to the overlap of drops"

@@ -96,7 +96,7 @@ class ModularAddition(StaircaseStudy):
         """A much smaller scale where times grow as log(1/scale), half the scale where they grow as 1/scale."""
         return other_scale(self.scale, degree=3, normalised=self._normalised, divisor=2.0)
 
-    def predict(self) -> xr.Dataset:
+    def predicted(self) -> xr.Dataset:
         """Predict from the utilities of the frequencies and the growth of every neuron up to its activation."""
         if self._normalised:
             times = 1 / math.log(1 / self.scale), "times are known up to the growth of neurons by a factor of e"

@@ -102,7 +102,7 @@ class MultiIndexStaircase(StaircaseStudy):
         first, second = self._staircases.values()
         return first.sizes["jump"] == second.sizes["jump"]
 
-    def predict(self) -> xr.Dataset:
+    def predicted(self) -> xr.Dataset:
         """Predict at both scales; the record of the general prediction also contains the closed form, if it exists."""
         first, second = self._staircases.values()
         times = _OFFSET / -math.log(self.scale), f"times are known up to growth by {_OFFSET:g} e-folds"

@@ -79,7 +79,7 @@ class ReluAlignment(StaircaseStudy):
             else "When does a ReLU network with small initial weights learn, and how large is its loss on each plateau?"
         )
 
-    def observe(self) -> xr.Dataset:
+    def observed(self) -> xr.Dataset:
         """Train by small steps of descent during the alignment, or by gradient flow through the jumps."""
         return self._experiment.trained_to_align() if self.data == "plane" else self.trained_from(self.scale)
 
@@ -87,7 +87,7 @@ class ReluAlignment(StaircaseStudy):
         """Train by gradient flow through the jumps."""
         return self._experiment.trained_to_learn(scale)
 
-    def predict(self) -> xr.Dataset:
+    def predicted(self) -> xr.Dataset:
         """Predict the path of each neuron under constant residuals, or the staircase."""
         if self.data == "plane":
             values, theory = self._experiment.predicted_paths(), "early alignment of ReLU networks"
@@ -104,10 +104,10 @@ class ReluAlignment(StaircaseStudy):
         times, slopes = (1.0 / -math.log(self.scale), offset), (0.02, bent)
         return self.predicted_record(staircase, "relu", jump_time=times, slope=slopes)
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
+    def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Compare directions, growth and loss over time, or levels, times and slopes of a staircase."""
         if self.data != "plane":
-            return super().compare(observed, predicted)
+            return super().compared(observed, predicted)
         return compare(observed, predicted)
 
     def labels(self) -> Values:

@@ -99,9 +99,9 @@ class Conservation(ClaimsStudy):
         """Charges that keep their initial values."""
         return self.experiment.exact()
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
+    def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Compare the charges, and draw the integral, which needs the run, as the predicted effect of ε."""
-        result = super().compare(observed, predicted)
+        result = super().compared(observed, predicted)
         if "epsilon_integral" in observed:
             predicted = predicted.assign(epsilon_change=observed["epsilon_integral"])
             return dataclasses.replace(result, predicted=predicted)

@@ -138,8 +138,8 @@ class NeuralMechanics(ClaimsStudy):
             Claim(_IDENTIFIED, identified, float(np.min(found["excess"][1])), least=1.0),
         ]
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
+    def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Compare, and draw the continuous law, which needs the run and is judged by claims, as the prediction."""
-        result = super().compare(observed, predicted)
+        result = super().compared(observed, predicted)
         law = observed["continuous_charge"].drop_attrs()
         return dataclasses.replace(result, predicted=name_all(predicted.assign(measured_charge=law), self.names))

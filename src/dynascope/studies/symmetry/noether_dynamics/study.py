@@ -139,9 +139,9 @@ class NoetherDynamics(ClaimsStudy):
         known = [(startup <= 1 - 1 / _FACTOR, early), (True, ""), *[(remembered <= _CLOSE, transient)] * 2]
         return [each.if_known(sure, reason) for each, (sure, reason) in zip(claims, known, strict=True)]
 
-    def compare(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
+    def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Compare, and draw the norms by the closure of each run, which need its gradients, as the prediction."""
-        result = super().compare(observed, predicted)
+        result = super().compared(observed, predicted)
         closures = {"squared_norm": observed["white_norm"], "relative_growth": observed["coherent_growth"]}
         predicted = predicted.assign({name: each.drop_attrs() for name, each in closures.items()})
         return dataclasses.replace(result, predicted=name_all(predicted, self.names))
