@@ -275,7 +275,9 @@ class Study:
         said = {"task": filled(self.task, self)} if self.task else self._task.attributes()
         told = [*said.get("description", []), *(filled(each, self) for each in self.notes)]
         said |= {"network": filled(self.trains, self), "scale": getattr(self, "scale", 1.0)}
-        return said | {name: getattr(self, name) for name in self.recorded_fields} | ({"description": told} if told else {})
+        if told:
+            said["description"] = told
+        return said | {name: getattr(self, name) for name in self.recorded_fields}
 
     def followed(self, networks: Network | Sequence[Network], *probes: Probe, **options: Any) -> xr.Dataset:
         """Networks, or one, trained on the task of the study by gradient flow and recorded at its times."""
