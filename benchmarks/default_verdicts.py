@@ -66,15 +66,12 @@ def found(name: str) -> dict[str, Any]:
 
 def not_supported(tree: Result) -> list[str]:
     """The statement of each claim that does not hold or is undecided, with its interval or the reason."""
-    claims = tree.claims
-    outcomes = tree.observed
-    told, reasons = [], tree.undecided
-    for label, holds in claims.items():
-        if holds != "holds":
-            one = outcomes.sel(hypothesis=label)
-            change, low, high = (_number(float(one[name])) for name in ("change", "low", "high"))
-            measured = reasons.get(label, f"{low} to {high}")
-            told.append(f"{holds.capitalize()}: {str(one['statement'].values).rstrip('.')}: {change} ({measured}).")
+    told = []
+    for claim in tree.claims.values():
+        if claim.decides and claim.outcome != "holds":
+            change, low, high = (_number(each) for each in (claim.value, *claim.interval))
+            measured = claim.why_undecided or f"{low} to {high}"
+            told.append(f"{claim.outcome.capitalize()}: {claim.statement.rstrip('.')}: {change} ({measured}).")
     return told
 
 

@@ -152,12 +152,12 @@ def test_a_disagreement_is_not_qualified_by_its_share():
 @pytest.mark.parametrize(
     ("rows", "claims", "verdict"),
     [
-        ([GOOD], {}, "agree"),
-        ([GOOD], {"A": "undecided", "B": "undecided", "C": "holds"}, "undecided"),
-        ([GOOD], {"A": "undecided", "B": "holds"}, "agree"),
-        ([GOOD, BAD], {"A": "undecided"}, "disagree"),
-        ([GOOD._replace(error=None)], {}, "undecided"),
-        ([], {}, "undecided"),
+        ([GOOD], [], "agree"),
+        ([GOOD], ["undecided", "undecided", "holds"], "undecided"),
+        ([GOOD], ["undecided", "holds"], "agree"),
+        ([GOOD, BAD], ["undecided"], "disagree"),
+        ([GOOD._replace(error=None)], [], "undecided"),
+        ([], [], "undecided"),
     ],
 )
 def test_most_claims_undecided_leave_the_verdict_undecided(rows, claims, verdict):
@@ -165,4 +165,4 @@ def test_most_claims_undecided_leave_the_verdict_undecided(rows, claims, verdict
 
 
 def test_an_identity_that_fails_leaves_the_verdict_undecided():
-    assert decided([BAD], {"A": "does not hold"}, [BAD]) == "undecided"
+    assert decided([BAD], ["does not hold"], [BAD]) == "undecided"

@@ -6,9 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from dynascope.comparison import compare
+from dynascope.comparison import compare, report_claims
 from dynascope.results import (
     Chart,
+    Claim,
     Comparison,
     Observation,
     Parameter,
@@ -30,12 +31,13 @@ RUN = make_record({"loss": (["time"], [1.0, 0.5, 0.24])}, TIME)
 
 @pytest.fixture
 def compared() -> Comparison:
+    run = RUN.assign(report_claims([Claim("A", "It is small.", 1.0, 0.0, 3.0, most=2.0)]))
     found = dataclasses.replace(
-        compare(RUN, THEORY), title="A title", parameters={"width": Parameter(3, "Neurons.", "three")}
+        compare(run, THEORY, claims=["A"]), title="A title", parameters={"width": Parameter(3, "Neurons.", "three")}
     )
     quantities = {**found.quantities, "lost": Quantity(math.inf, 0.1, "why"), "open": Quantity(math.nan, 0.1)}
     charts = (Chart("loss", residual=True, symbols={"seed": "s"}),)
-    return dataclasses.replace(found, quantities=quantities, claims={"A": "undecided"}, charts=charts)
+    return dataclasses.replace(found, quantities=quantities, charts=charts)
 
 
 def test_a_comparison_comes_back_from_its_tree(compared):

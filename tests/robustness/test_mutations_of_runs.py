@@ -110,8 +110,8 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         lambda **given: repr(comparison.Claim(**given)),
         {"name": "a", "statement": "b", "value": 0.5, "low": 0.1, "high": 1.0, "least": 0.0, "most": 2.0},
     ),
-    "comparison.Claim.of_runs": (
-        lambda **given: repr(comparison.Claim.of_runs(**given)),
+    "comparison.claim_on_mean": (
+        lambda **given: repr(comparison.claim_on_mean(**given)),
         {"name": "a", "statement": "b", "runs": [0.5, 0.6, 0.4], "most": 1.0},
     ),
     "comparison.Claim.if_known": (

@@ -16,7 +16,7 @@ from resumable import rows
 from tiny_runs import TinyRun, tiny_run
 
 from dynascope.cli.json_output import study_answer
-from dynascope.comparison.claim import Claim
+from dynascope.comparison import Claim
 from dynascope.comparison.verdict import HEADINGS
 from dynascope.plot import draw_chart
 from dynascope.report import render_page
@@ -308,6 +308,24 @@ def contrary(observed: xr.Dataset, claim: str) -> xr.Dataset:
     )
 
 
+def settled(observed: xr.Dataset, claim: str, outcome: Outcome, known: bool) -> xr.Dataset:
+    """The record with this outcome of a claim; undecided other claims hold, since most of them decide the verdict."""
+    here = observed["hypothesis"] == claim
+    others = (observed["holds"] == "undecided") & ~here
+    exact = others | (here & known)
+    value = observed["change"].where(~others, 1.0)
+    record = observed.assign(
+        change=value,
+        low=observed["low"].where(~exact, value),
+        high=observed["high"].where(~exact, value),
+        holds=observed["holds"].where(~others, "holds").where(~here, outcome),
+        why_undecided=observed["why_undecided"].where(~exact, ""),
+    )
+    if "direction" in observed:
+        return record.assign(direction=observed["direction"].where(~others, 1))
+    return record.assign(least=observed["least"].where(~others, 0.0), most=observed["most"].where(~others, np.inf))
+
+
 def test_the_contrary_of_each_claim_that_it_judges_turns_the_verdict(run):
     for claim in run.study.judged_claims:
         holds = run.observed["holds"].sel(hypothesis=claim).item()
@@ -316,9 +334,7 @@ def test_the_contrary_of_each_claim_that_it_judges_turns_the_verdict(run):
         verdicts = {}
         for record in (run.observed, contrary(run.observed, claim)):
             outcome = outcome_of(record, claim, known)
-            # The other claims are settled in favour, since the verdict is undecided where most of them are.
-            settled = record["holds"].where(record["holds"] != "undecided", "holds")
-            told = record.assign(holds=settled.where(record["hypothesis"] != claim, outcome))
+            told = settled(record, claim, outcome, known)
             verdicts[outcome] = run.study.compared(told, run.predicted).verdict.outcome
         assert verdicts == {"holds": "agree", "does not hold": "disagree"}, claim
         assert known or outcome_of(run.observed, claim, known) == holds

@@ -62,14 +62,15 @@ def prediction_answer(
 def study_answer(study: Study, tree: AnyResult, *, seconds: float, record: Path | None) -> dict[str, Any]:
     """The answer of `run`: how far theory and experiment agree."""
     view = records.from_tree(tree)
+    claims = [each for each in view.claims.values() if each.decides]
     return _finite(
         {
             "study": study.name,
             "parameters": dataclasses.asdict(study),
             "agreement": _plain(view.quantities),
             "checks": _plain(view.checks),
-            "claims": view.claims,
-            "undecided": {name: each for name, each in view.undecided.items() if name in view.claims},
+            "claims": {each.name: each.outcome for each in claims},
+            "undecided": {each.name: each.why_undecided for each in claims if each.why_undecided},
             **_verdict(view),
             "seconds": round(seconds, 3),
             "record": None if record is None else str(record),

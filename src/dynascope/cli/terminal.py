@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -22,7 +22,7 @@ from dynascope.results.staircase_view import counted_words
 if TYPE_CHECKING:
     from dynascope.comparison.verdict import Row
     from dynascope.protocols import Learnable
-    from dynascope.results import Result, StaircaseView, Verdict
+    from dynascope.results import Claim, Result, StaircaseView, Verdict
     from dynascope.results.staircase_view import Jump
     from dynascope.results.tree import AnyResult
     from dynascope.studies import Reference
@@ -118,9 +118,9 @@ def print_agreement(reference: Reference, tree: AnyResult) -> None:
             of = f"{letter}: " if len(reasons) > 1 else "Why this tolerance: "
             print_text(f"{of}{reason.removesuffix('.')}.")
         print()
-    claims = list(_claims(view))
+    claims = [each for each in view.claims.values() if each.decides]
     for claim in claims:
-        print_text(claim, indent="")
+        print_text(_described(claim), indent="")
     if claims:
         print()
     for warning in view.warnings:
@@ -129,19 +129,13 @@ def print_agreement(reference: Reference, tree: AnyResult) -> None:
     _print_verdict(console, view.verdict)
 
 
-def _claims(view: Result) -> Iterator[str]:
-    """The outcome of each claim that decides, what it says, and what was measured."""
-    outcomes = view.claims
-    if view.observed is None or not outcomes:
-        return
-    reasons = view.undecided
-    for name, outcome in outcomes.items():
-        told = view.observed.sel(hypothesis=name)
-        value, low, high = (_number(told[each], 2) for each in ("change", "low", "high"))
-        measured = reasons.get(name) or (value if low == high == value else f"{value}, {low} to {high}")
-        if name in reasons and math.isfinite(told["change"]):
-            measured = f"{value}; {measured}"
-        yield f"{outcome.capitalize()}: {told['statement'].item().removesuffix('.')} ({measured})."
+def _described(claim: Claim) -> str:
+    """The outcome of a claim, its statement, and the measured value or the reason why it is undecided."""
+    value, low, high = (_number(each, 2) for each in (claim.value, *claim.interval))
+    measured = claim.why_undecided or (value if low == high == value else f"{value}, {low} to {high}")
+    if claim.why_undecided and math.isfinite(claim.value):
+        measured = f"{value}; {measured}"
+    return f"{claim.outcome.capitalize()}: {claim.statement.removesuffix('.')} ({measured})."
 
 
 def _print_quantities(rows: Sequence[Row], letters: Mapping[str, str], mark: str) -> None:

@@ -1,4 +1,5 @@
 from .claim import Claim as Claim
+from .claim import claim_on_mean as claim_on_mean
 from .claim import report_claims as report_claims
 from .comparison import compare as compare
 from .effect import Effect as Effect

@@ -12,7 +12,6 @@ import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require, require_number
-from dynascope.comparison.claim import claim_outcomes, further_outcomes
 from dynascope.comparison.coverage import share_of_fall
 from dynascope.comparison.curves import compare_curves
 from dynascope.comparison.jumps import ESTIMATED, compare_curve, compare_staircases, curve_tells
@@ -30,6 +29,7 @@ from dynascope.results import (
     CONVENTION,
     Comparison,
     Observation,
+    Outcome,
     Prediction,
     Quantity,
     Result,
@@ -39,6 +39,7 @@ from dynascope.results import (
     validate_record,
 )
 from dynascope.results import staircase_names as names
+from dynascope.results.claim import reported_claims
 from dynascope.results.staircase_view import StaircaseView, is_staircase
 
 __all__ = ["compare"]
@@ -107,7 +108,8 @@ def compare(
     Returns:
         The comparison: the records `predicted`, `observed` and `residual`; the `verdict` with its sentence and the
         share of the fall of the loss that was judged; for each of the `quantities` its error, its tolerance with the
-        reason, and whether it agrees; the same of `checks`; and the outcome of each of the `claims`.
+        reason, and whether it agrees; the same of `checks`; and all `claims` on which the observed record
+        reports.
 
     Raises:
         InputError: The records have nothing in common, or a tolerance, check or claim names what is not compared; or
@@ -220,7 +222,6 @@ def _compare_records(
             name: dataclasses.replace(each, error=np.nan) if each.agrees and name != names.CURVE else each
             for name, each in found.items()
         }
-    outcomes = claim_outcomes(observed, claims)
     residual.attrs.update({"convention": CONVENTION, "version": predicted.attrs["version"]})
     residual = name_all(residual, names_of(predicted, observed))
     if from_user:
@@ -228,21 +229,22 @@ def _compare_records(
         residual.attrs["convention"] = observed.attrs["convention"]
     alone = Prediction.of(predicted)
     both: dict[str, Any] = {"predicted": alone.record, "observed": name_all(observed), "residual": residual}
-    sides = Result(**both)
+    sides, reported = Result(**both), reported_claims(both["observed"], claims)
+    deciding: list[Outcome] = [each.outcome for each in reported.values() if each.decides]
+    further: list[Outcome] = [each.outcome for each in reported.values() if not each.decides]
     rows, of_identities, share = quantity_rows(found, sides), quantity_rows(checked, sides), share_of_fall(sides)
-    further = further_outcomes(observed, claims)
     sentence = verdict_sentence(
-        rows, sides.staircase, claims=outcomes, reported=further, checks=of_identities, share=share
+        rows, sides.staircase, claims=deciding, reported=further, checks=of_identities, share=share
     )
     return Comparison(
         **both,
         title=alone.title,
         reference=alone.reference,
         provenance=alone.provenance,
-        verdict=Verdict(decided(rows, outcomes, of_identities), sentence, share),
+        verdict=Verdict(decided(rows, deciding, of_identities), sentence, share),
         quantities=found,
         checks=checked,
-        claims=outcomes,
+        claims=reported,
     )
 
 

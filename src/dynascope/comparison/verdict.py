@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from dynascope.comparison.jumps_text import jumps_sentence, miscounted_jumps
 from dynascope.results import Result, StaircaseView, describe, names_of
 from dynascope.results import staircase_names as names
-from dynascope.results.judgement import Quantity
+from dynascope.results.judgement import Outcome, Quantity
 from dynascope.results.numbers import counted, number
 
 __all__ = ["HEADINGS", "Row", "decided", "quantity_rows", "reasons_of", "verdict_sentence"]
@@ -23,7 +22,7 @@ HEADINGS = {
 }
 _MAXIMUM = "_maximum"
 _HALF = 0.5  # of the fall of the loss: an agreement that judges less is qualified
-_OUTCOMES = {  # of one claim, and of several
+_OUTCOMES: dict[Outcome, tuple[str, str]] = {  # of one claim, and of several
     "holds": ("holds", "hold"),
     "does not hold": ("is refuted", "are refuted"),
     "undecided": ("is undecided", "are undecided"),
@@ -98,7 +97,7 @@ def reasons_of(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def decided(
-    rows: Sequence[Row], claims: Mapping[str, str], checks: Sequence[Row] = ()
+    rows: Sequence[Row], claims: Sequence[Outcome], checks: Sequence[Row] = ()
 ) -> Literal["agree", "disagree", "undecided"]:
     """Decide the verdict from the compared quantities and from the claims.
 
@@ -107,15 +106,15 @@ def decided(
 
     Args:
         rows: The compared quantities.
-        claims: The outcome of each claim that decides, by name.
+        claims: The outcomes of the claims that decide.
         checks: The identities.
 
     Example:
-        >>> decided([], {"H1": "holds", "H2": "undecided"}), decided([], {"H1": "undecided"})
+        >>> decided([], ["holds", "undecided"]), decided([], ["undecided"])
         ('agree', 'undecided')
     """
     holds = [row.agrees for row in rows if row.judged]
-    holds += [outcome == "holds" for outcome in claims.values() if outcome != "undecided"]
+    holds += [outcome == "holds" for outcome in claims if outcome != "undecided"]
     if not holds or not all(row.agrees for row in checks):
         return "undecided"
     if not all(holds):
@@ -127,8 +126,8 @@ def verdict_sentence(
     rows: Sequence[Row],
     staircase: StaircaseView | None,
     *,
-    claims: Mapping[str, str] = MappingProxyType({}),
-    reported: Mapping[str, str] = MappingProxyType({}),
+    claims: Sequence[Outcome] = (),
+    reported: Sequence[Outcome] = (),
     checks: Sequence[Row] = (),
     share: float | None = None,
 ) -> str:
@@ -139,8 +138,8 @@ def verdict_sentence(
     Args:
         rows: The compared quantities.
         staircase: The predicted jumps, beside those that were seen; None if theory predicts curves.
-        claims: The outcome of each claim, by name.
-        reported: That of claims which do not decide the verdict.
+        claims: The outcomes of the claims that decide.
+        reported: The outcomes of the claims that do not decide the verdict.
         checks: The identities.
         share: The share of the fall of the loss that was judged (`share_of_fall`), where that is known.
 
@@ -148,9 +147,9 @@ def verdict_sentence(
         >>> row = Row("loss", 0.001, 0.004, 0.01, None, True, "")
         >>> verdict_sentence([row], None)
         'Training follows theory in the loss, off by 0.004 where 0.01 is allowed.'
-        >>> verdict_sentence([], None, claims={"H1": "holds", "H2": "undecided"})
+        >>> verdict_sentence([], None, claims=["holds", "undecided"])
         'One of two claims holds; one is undecided.'
-        >>> verdict_sentence([], None, claims={"H1": "holds"}, reported={"H2": "holds", "H3": "does not hold"})
+        >>> verdict_sentence([], None, claims=["holds"], reported=["holds", "does not hold"])
         'The claim holds. Of two further claims, which decide nothing, one holds and one is refuted.'
     """
     failed = [row for row in checks if not row.agrees]
@@ -160,14 +159,14 @@ def verdict_sentence(
         return f"{told} The measurement is at fault, and nothing is concluded."
     verdict = decided(rows, claims)
     small = _of_share(share, staircase) if verdict == "agree" and share is not None and share < _HALF else ""
-    some = verdict == "undecided" and _mostly_undecided(claims) and len({*claims.values()}) > 1
+    some = verdict == "undecided" and _mostly_undecided(claims) and len({*claims}) > 1
     mostly = "More than half of the claims are undecided, so the verdict is too." if some else ""
     parts = [_of_quantities(rows, staircase), small, _of_claims(claims), mostly, _of_further_claims(reported)]
     return " ".join(filter(None, parts)) or "Nothing that theory predicts could be judged."
 
 
-def _mostly_undecided(claims: Mapping[str, str]) -> bool:
-    return 2 * sum(outcome == "undecided" for outcome in claims.values()) > len(claims)
+def _mostly_undecided(claims: Sequence[Outcome]) -> bool:
+    return 2 * claims.count("undecided") > len(claims)
 
 
 def _of_share(share: float, staircase: StaircaseView | None) -> str:
@@ -201,9 +200,9 @@ def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None) -> str:
     return f"{told} {counted(left).capitalize()} {things} could not be judged." if left else told
 
 
-def _of_claims(claims: Mapping[str, str]) -> str:
+def _of_claims(claims: Sequence[Outcome]) -> str:
     """How many claims hold, do not hold, and are undecided."""
-    size, counts = len(claims), Counter(claims.values())
+    size, counts = len(claims), Counter(claims)
     if not size:
         return ""
     if len(counts) == 1:
@@ -215,9 +214,9 @@ def _of_claims(claims: Mapping[str, str]) -> str:
     return f"{told}; {', '.join(rest)}."
 
 
-def _of_further_claims(claims: Mapping[str, str]) -> str:
+def _of_further_claims(claims: Sequence[Outcome]) -> str:
     """How many claims that are reported only hold, do not hold, and are undecided."""
-    size, counts = len(claims), Counter(claims.values())
+    size, counts = len(claims), Counter(claims)
     if not size:
         return ""
     told = [f"{counted(counts[each])} {words[counts[each] > 1]}" for each, words in _OUTCOMES.items() if each in counts]

@@ -1,18 +1,14 @@
-"""What a tree says of itself: how it was made, its parameters, its hypotheses."""
+"""How a result was made: data, training, parameters, and the confidence of its intervals."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import xarray as xr
-
 from dynascope.report.formatting import parameter_text, words
-from dynascope.results import CONVENTION, Parameter, Provenance, Result, describe, names_of
+from dynascope.results import CONVENTION, Parameter, Provenance, Result
 from dynascope.results.numbers import number
-from dynascope.results.result import WHY_UNDECIDED
 from dynascope.results.staircase_names import INITIAL_LOSS
 
 __all__ = [
@@ -20,7 +16,6 @@ __all__ = [
     "confidence_of",
     "facts_of",
     "how_it_was_done",
-    "hypotheses_of",
     "parameters_of",
 ]
 
@@ -88,55 +83,11 @@ def _in_words(text: str, names: Iterable[str]) -> str:
     return re.sub(r"\b\w+_\w+\b", lambda found: words(found[0]) if found[0] in names else found[0], text)
 
 
-def hypotheses_of(view: Result) -> list[dict[str, str]]:
-    """One row of the table for each hypothesis on which the observation reports, in words."""
-    observed = view.observed
-    if observed is None or "holds" not in observed or observed["holds"].dims != ("hypothesis",):
-        return []
-    told = {str(name): values for name, values in observed.variables.items() if values.dims == ("hypothesis",)}
-    rows = zip(*(values.to_numpy().tolist() for values in told.values()), strict=True)
-    judged = view.claims
-    return [_hypothesis(dict(zip(told, row, strict=True)), observed, judged) for row in rows]
-
-
 def confidence_of(view: Result) -> str:
     """The probability, in percent, of the intervals of effects; nothing where none is reported."""
-    observed = view.observed
-    return (
-        "" if observed is None or "direction" not in observed else number(100 * observed.attrs.get("confidence", 0.95))
-    )
-
-
-def _hypothesis(row: Mapping[str, Any], observed: xr.Dataset, judged: Collection[str]) -> dict[str, str]:
-    # No line ends within a number.
-    change, low, high = (number(row[name], 2).replace(" ", "\N{NO-BREAK SPACE}") for name in ("change", "low", "high"))
-    # What was counted has no interval.
-    known = (math.isfinite(row["low"]) or math.isfinite(row["high"])) and row["low"] < row["high"]
-    measured = f"{change} ({low} to {high})" if known else change
-    about, expected, quantity = str(row["hypothesis"]), "", ""
-    if "direction" in row:
-        metric = str(row["metric"])
-        quantity = describe(metric, names_of(observed))[0]
-        about = f"{about}: {words(row['factor'])} → {quantity}"
-        expected = {1: "rises", -1: "falls", 0: "stays"}[row["direction"]]
-    elif "least" in row:
-        expected = _between(row["least"], row["most"])
-    return {
-        "claim": row["statement"],
-        "about": about,
-        "expected": expected,
-        "quantity": quantity,
-        "measured": measured,
-        "outcome": row["holds"],
-        "why": row.get(WHY_UNDECIDED, ""),
-        "judged": "decides" if row["hypothesis"] in judged else "",
-    }
-
-
-def _between(least: float, most: float) -> str:
-    if math.isinf(most):
-        return f"at least {number(least)}"
-    return f"at most {number(most)}" if math.isinf(least) else f"{number(least)} to {number(most)}"
+    if view.observed is None or not any(each.quantity for each in view.claims.values()):
+        return ""
+    return number(100 * view.observed.attrs.get("confidence", 0.95))
 
 
 def _training(attributes: Mapping[Any, Any]) -> str:

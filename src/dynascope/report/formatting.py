@@ -1,19 +1,34 @@
-"""How numbers and names are written on a page."""
+"""How numbers, names and measured values are written on a page."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
 from markupsafe import Markup, escape
 
+from dynascope.results import Claim
 from dynascope.results.numbers import number
 
-__all__ = ["parameter_text", "printed", "words"]
+__all__ = ["measured", "parameter_text", "printed", "words"]
 
 _PROGRAM_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?[eE][+-]?\d+(?!\w)")
 _POWER = re.compile(r"(?<=\w)\^([-−]?\([^()<&]*\)|\|[^|<&]*\||[-−]?[\w.]*\w)")
+
+
+def measured(claim: Claim) -> str:
+    """The measured value of a claim, with its interval unless it is known exactly.
+
+    Example:
+        >>> measured(Claim("A", "It is small.", 1.0, most=2.0)), measured(Claim("B", "It is small.", 1, 0, 3, most=2))
+        ('1', '1 (0 to 3)')
+    """
+    # No line ends within a number.
+    value, low, high = (number(each, 2).replace(" ", "\N{NO-BREAK SPACE}") for each in (claim.value, *claim.interval))
+    known = any(map(math.isfinite, claim.interval)) and claim.interval[0] < claim.interval[1]
+    return f"{value} ({low} to {high})" if known else value
 
 
 def parameter_text(value: Any) -> str:

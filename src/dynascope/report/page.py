@@ -12,7 +12,7 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -28,14 +28,13 @@ from dynascope.report.facts import (
     confidence_of,
     facts_of,
     how_it_was_done,
-    hypotheses_of,
     parameters_of,
 )
-from dynascope.report.formatting import printed
+from dynascope.report.formatting import measured, printed
 from dynascope.report.page_figures import page_figures
 from dynascope.report.patterns import patterns
 from dynascope.report.staircase_text import asked_of_a_staircase, expected_of_a_staircase, meaning_of_a_staircase
-from dynascope.results import Quantity, Result, from_tree
+from dynascope.results import Claim, Quantity, Result, from_tree
 from dynascope.results.numbers import number, signed_percent
 from dynascope.results.staircase_view import counted_words
 from dynascope.results.tree import AnyResult
@@ -100,7 +99,6 @@ def render_page(tree: AnyResult) -> str:
     )
     facts = facts_of(view)
     reference = view.reference or str(facts.get("reference", ""))
-    hypotheses = hypotheses_of(view)
     compared, checks = (_Quantities.of(each, view) for each in (view.quantities, view.checks))
     jumps = [] if view.staircase is None else view.staircase.shown
     shown = {jump.number for jump in jumps}
@@ -115,7 +113,7 @@ def render_page(tree: AnyResult) -> str:
         question=view.question or asked_of_a_staircase(view, facts),
         claim=view.claim,
         verdict=_verdict(view),
-        decisive=_decisive(hypotheses),
+        decisive=_decisive(view.claims.values()),
         meaning=view.meaning or meaning_of_a_staircase(view, facts),
         warnings=view.warnings,
         figures=first,
@@ -125,7 +123,7 @@ def render_page(tree: AnyResult) -> str:
         count_of_seeds=1 if view.staircase is None else view.staircase.seeds,
         compared_quantities=compared,
         checks=checks,
-        hypotheses=hypotheses,
+        claims=list(view.claims.values()),
         confidence=confidence_of(view),
         jumps=jumps,
         gathered="" if view.staircase is None else view.staircase.gathered,
@@ -203,10 +201,10 @@ def _verdict(view: Result) -> dict[str, str]:
     return {"kind": kind, "heading": _VERDICTS[kind], "sentence": sentence}
 
 
-def _decisive(hypotheses: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+def _decisive(claims: Collection[Claim]) -> list[Claim]:
     """The claims behind the verdict that are read beside it: all if they are few, else what went wrong."""
-    judged = [row for row in hypotheses if row["judged"]]
-    return judged if len(judged) <= _FEW else [row for row in judged if row["outcome"] != "holds"][:_FEW]
+    deciding = [each for each in claims if each.decides]
+    return deciding if len(deciding) <= _FEW else [each for each in deciding if each.outcome != "holds"][:_FEW]
 
 
 @functools.cache
@@ -215,6 +213,7 @@ def _template() -> jinja2.Template:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(number=number, percent=signed_percent, counted_words=counted_words, printed=printed)
+    environment.filters["measured"] = measured
     return environment.from_string(_text("template.html.j2"))
 
 

@@ -1,6 +1,7 @@
 from .chart import Chart as Chart
 from .chart import from_attributes as from_attributes
 from .chart import to_attributes as to_attributes
+from .claim import Claim as Claim
 from .clock import is_exponential as is_exponential
 from .clock import other_scale as other_scale
 from .clock import time_unit as time_unit

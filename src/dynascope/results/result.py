@@ -14,7 +14,8 @@ import pandas as pd
 import xarray as xr
 
 from dynascope.results.chart import Chart
-from dynascope.results.judgement import Outcome, Quantity, Verdict
+from dynascope.results.claim import Claim, reported_claims
+from dynascope.results.judgement import Quantity, Verdict
 from dynascope.results.names import name_all
 from dynascope.results.provenance import Provenance
 from dynascope.results.staircase_view import StaircaseView, is_staircase
@@ -22,10 +23,9 @@ from dynascope.results.staircase_view import StaircaseView, is_staircase
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["WHY_UNDECIDED", "Comparison", "Observation", "Parameter", "Prediction", "Result"]
+__all__ = ["Comparison", "Observation", "Parameter", "Prediction", "Result"]
 
 _SHOWN = 6  # jumps in a repr
-WHY_UNDECIDED = "why_undecided"  # the variable of an observation: the reason for each undecided claim
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Result:
         verdict: What came out; None where nothing was compared.
         quantities: How far each predicted quantity is from the observed one, by name.
         checks: The same of identities, which hold of every run; a check that fails is a fault of the measurement.
-        claims: The outcome of each claim that decides, by name.
+        claims: All claims on which the observed record reports, by name; those with `decides` decide the verdict.
     """
 
     predicted: xr.Dataset | None = None
@@ -81,7 +81,7 @@ class Result:
     verdict: Verdict | None = None
     quantities: Mapping[str, Quantity] = dataclasses.field(default_factory=dict)
     checks: Mapping[str, Quantity] = dataclasses.field(default_factory=dict)
-    claims: Mapping[str, Outcome] = dataclasses.field(default_factory=dict)
+    claims: Mapping[str, Claim] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         charts = (self.charts,) if isinstance(self.charts, Chart) else tuple(self.charts)
@@ -111,13 +111,6 @@ class Result:
         slow = "" if self.staircase is None else self.staircase.slow_sentence
         return list(dict.fromkeys(filter(None, [*told, slow])))
 
-    @property
-    def undecided(self) -> dict[str, str]:
-        """The reason for each undecided claim, by name."""
-        if self.observed is None or WHY_UNDECIDED not in self.observed:
-            return {}
-        return {str(name): reason for name, reason in self.observed[WHY_UNDECIDED].to_series().items() if reason}
-
     def plot(self) -> Figure:
         """The figures that tell the result, below each other; see `plot.figure`."""
         from dynascope.plot import figure  # drawing is in a room above
@@ -137,12 +130,14 @@ class Result:
         return save(self, path)
 
     def to_dataframe(self) -> pd.DataFrame:
-        """The jumps of a predicted staircase, one row each; otherwise the compared quantities.
+        """The jumps of a predicted staircase, one row each; otherwise the compared quantities, or else the claims.
 
         Columns that begin with `seen_` describe the observed jump.
         """
         if self.staircase is not None:
             return _table_of(self.staircase)
+        if self.claims and not self.quantities:
+            return _table_of_claims(self.claims)
         errors = {name: (each.error, each.tolerance, each.agrees) for name, each in self.quantities.items()}
         return pd.DataFrame.from_dict(errors, orient="index", columns=["error", "tolerance", "agrees"])
 
@@ -225,7 +220,8 @@ class Observation(_OneSided):
     @classmethod
     def of(cls, record: xr.Dataset) -> Observation:
         """The observation of this record."""
-        return cls(observed=name_all(record), **_described(record))
+        named = name_all(record)
+        return cls(observed=named, claims=reported_claims(named), **_described(record))
 
 
 class Comparison(Result):
@@ -244,6 +240,12 @@ class Comparison(Result):
 def _table_of(staircase: StaircaseView) -> pd.DataFrame:
     rows = pd.json_normalize([dataclasses.asdict(each) for each in staircase.rows], sep="_")
     return rows.set_index("number").rename_axis("jump").dropna(axis=1, how="all")
+
+
+def _table_of_claims(claims: Mapping[str, Claim]) -> pd.DataFrame:
+    names = ["statement", "value", "low", "high", "outcome", "why_undecided", "decides"]
+    rows = {name: [getattr(each, column) for column in names] for name, each in claims.items()}
+    return pd.DataFrame.from_dict(rows, orient="index", columns=names).rename(columns={"why_undecided": "reason"})
 
 
 def _described(record: xr.Dataset) -> dict[str, Any]:

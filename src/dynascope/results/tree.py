@@ -8,8 +8,10 @@ from typing import Any
 
 import xarray as xr
 
+from dynascope.arguments import require
 from dynascope.results.chart import from_attributes, to_attributes
-from dynascope.results.judgement import Quantity, Verdict
+from dynascope.results.claim import Claim, reported_claims
+from dynascope.results.judgement import Outcome, Quantity, Verdict
 from dynascope.results.names import name_all
 from dynascope.results.provenance import Provenance
 from dynascope.results.result import Comparison, Observation, Parameter, Prediction, Result
@@ -43,7 +45,7 @@ def to_tree(result: Result) -> xr.DataTree:
             "verdict_sentence": result.verdict.sentence,
             "agreement": _plain(result.quantities),
             "checks": _plain(result.checks),
-            "claims": dict(result.claims),
+            "claims": _deciding(result.claims),
         }
         if result.verdict.share_of_fall is not None:
             stored[_SHARE] = result.verdict.share_of_fall
@@ -88,8 +90,26 @@ def from_tree(tree: AnyResult) -> Result:
         verdict=verdict,
         quantities=_quantities(stored.get("agreement", {})),
         checks=_quantities(stored.get("checks", {})),
-        claims=stored.get("claims", {}),
+        claims=_claims(records.get("observed"), stored.get("claims", {})),
     )
+
+
+def _claims(observed: xr.Dataset | None, stored: Mapping[str, Outcome]) -> dict[str, Claim]:
+    """The claims of the observed record, with the stored outcomes of those that decide."""
+    claims = reported_claims(observed, stored)
+    wrong = sorted(name for name, outcome in stored.items() if claims[name].outcome != outcome)
+    require(
+        not wrong,
+        f"the outcome of {', '.join(wrong)} in claims is not that of the observed record",
+        argument="claims",
+        value=wrong,
+        remedy="make the record again",
+    )
+    return claims
+
+
+def _deciding(claims: Mapping[str, Claim]) -> dict[str, Outcome]:
+    return {name: each.outcome for name, each in claims.items() if each.decides}
 
 
 def _parameters(stored: Mapping[Any, Any]) -> dict[str, Parameter]:

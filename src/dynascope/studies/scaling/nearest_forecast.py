@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynascope.comparison.claim import Claim
+from dynascope.comparison import Claim
 from dynascope.comparison.interval import student_half
 
 __all__ = ["nearest_claim", "strength_at"]

@@ -70,7 +70,8 @@ def test_features_are_reported_on_and_not_judged(tree):
     assert {name.removesuffix("_maximum") for name in judged} == {
         *("loss", "test_error", "correction", "feature_movement", "lazy_kappa_cka")
     }
-    assert tree.claims == {}
+    assert tree.claims.keys() == {*tree.observed["hypothesis"].to_numpy()}
+    assert not any(each.decides for each in tree.claims.values())
     assert set(tree.observed["holds"].to_numpy()) <= {"holds", "does not hold", "undecided"}
     for name in ("feature_similarity", "effective_dimension", "distance_to_last_layer"):
         assert name in tree.observed

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tiny_runs import tiny_run
 
+from dynascope.comparison import report_claims
 from dynascope.errors import InputError
 from dynascope.studies import find_study
 from dynascope.studies.regimes.width_phases.experiment import Experiment
@@ -72,8 +73,9 @@ def test_another_phase_than_that_of_the_diagram_is_refuted(sides):
     told = {name: predicted[name].values.tolist() for name in seen}
     assert seen == told
     assert Experiment(tiny).phase_claim(seen).outcome == "holds"
-    assert Experiment(tiny).phase_claim({**seen, "phase": ["frozen", *seen["phase"][1:]]}).outcome == "does not hold"
-    wrong = observed.assign(holds=(("hypothesis",), ["does not hold"]))
+    other = Experiment(tiny).phase_claim({**seen, "phase": ["frozen", *seen["phase"][1:]]})
+    assert other.outcome == "does not hold"
+    wrong = observed.assign(report_claims([other]))
     assert tiny.compared(wrong, predicted).verdict.outcome == "disagree"
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dynascope.comparison import Claim
+from dynascope.comparison import Claim, claim_on_mean
 from dynascope.studies import ClaimsStudy, Reference, Values, exact
 from dynascope.studies.features.feature_metrics import page
 from dynascope.studies.features.feature_metrics.experiment import FITTED, LAST_LAYER, Experiment
@@ -99,8 +99,8 @@ class FeatureMetrics(ClaimsStudy):
         lower = "Training all layers ends at a lower κ than training the last layer alone."
         minimal = f"Training all layers ends at minimum features, κ ≤ {self.threshold:g}."
         claims = [
-            Claim.of_runs("fewer features", lower, full - last, most=0.0),
-            Claim.of_runs("minimum features", minimal, full, most=self.threshold),
+            claim_on_mean("fewer features", lower, full - last, most=0.0),
+            claim_on_mean("minimum features", minimal, full, most=self.threshold),
         ]
         fitted = np.asarray(found["fitted"][1])
         few = f"{fitted.sum()} of {fitted.size} runs reduced the loss to {100 * FITTED:.0f} % of its initial value"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.comparison import Claim
+from dynascope.comparison import Claim, claim_on_mean
 from dynascope.studies.features.relabelled_digits import LABELS
 
 __all__ = ["collapse_claims", "judged_claims"]
@@ -37,7 +37,7 @@ def collapse_claims(
                 f"Classes collapse ({network}, {kind}): log₁₀ NC1, the spread within classes relative to that between "
                 "classes, falls by at least one."
             )
-            claim = Claim.of_runs(f"{network}, {kind}", statement, change[i, j], most=-1.0)
+            claim = claim_on_mean(f"{network}, {kind}", statement, change[i, j], most=-1.0)
             own = learned[i, j]
             few = f"{own.sum()} of {own.size} networks learned {100 * _LEARNED:.0f} % of the labels"
             claims.append(claim.if_known(bool(own.all()), few))

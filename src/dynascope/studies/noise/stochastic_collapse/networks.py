@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.comparison import Claim
+from dynascope.comparison import Claim, claim_on_mean
 from dynascope.studies.noise.stochastic_collapse.growth_near_zero import growth_near_zero
 from dynascope.studies.noise.stochastic_collapse.network_runs import NoisyDigits
 
@@ -85,18 +85,18 @@ class CollapseNetworks:
                 ),
             ]
             for name, text, runs, bounds in said:
-                claims.append(Claim.of_runs(f"{kind}: {name}", f"{text} ({kind}).", runs, **bounds))
+                claims.append(claim_on_mean(f"{kind}: {name}", f"{text} ({kind}).", runs, **bounds))
         if "mlp" in self.networks:
             grown, foretold, by_batch = (values[f"near_{name}"] for name in ("growth", "foretold", "by_batch"))
             errors = [np.sqrt(np.mean((each - grown) ** 2, axis=(0, 1))) for each in (foretold, by_batch)]
             claims += [
-                Claim.of_runs(
+                claim_on_mean(
                     "mlp: living neurons",
                     "With noisy labels, neurons near zero grow, on average over the learning rates (mlp).",
                     grown[-1].mean(axis=0),
                     least=0.0,
                 ),
-                Claim.of_runs(
+                claim_on_mean(
                     "mlp: foretold",
                     "Hessians of all data predict this growth with at most half the error of Hessians of one "
                     "minibatch (logarithm of the ratio of errors, mlp).",

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import optax
 
-from dynascope.comparison import Claim
+from dynascope.comparison import Claim, claim_on_mean
 from dynascope.studies import Values
 from dynascope.studies.scaling.emergence_data.interpolants import least_norm_strength, mean_interpolants
 from dynascope.studies.scaling.extended_multilinear import train_extended
@@ -152,7 +152,7 @@ class Experiment(SkillNeeds):
             at = 2 * share * self.half_forecast
             reached = [self.strength_at(runs, k, at[k]) - share for k in self.inside(at)]
             if reached:
-                claims.append(Claim.of_runs(f"forecast {share:g}", statement, np.mean(reached, axis=0), **bounds))
+                claims.append(claim_on_mean(f"forecast {share:g}", statement, np.mean(reached, axis=0), **bounds))
         return claims
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import optax
 
-from dynascope.comparison import Claim
+from dynascope.comparison import Claim, claim_on_mean
 from dynascope.studies import Values
 from dynascope.studies.scaling.extended_multilinear import train_with_features
 from dynascope.studies.scaling.gaussian_mlp import gaussian_mlp
@@ -115,7 +115,7 @@ class Experiment(SkillNeeds):
         """Measured strength minus one half where half of a skill is forecast, within the trained widths."""
         half = self.half_forecast
         return [
-            Claim.of_runs(
+            claim_on_mean(
                 f"skill {k + 1}",
                 f"Where the forecast is half of skill {k + 1}, networks have learned about half.",
                 self.strength_at(runs, k, half[k]) - 0.5,

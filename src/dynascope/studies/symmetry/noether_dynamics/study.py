@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dynascope.comparison import Claim
+from dynascope.comparison import Claim, claim_on_mean
 from dynascope.results import Comparison, name_all
 from dynascope.results.numbers import percent
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
@@ -130,7 +130,7 @@ class NoetherDynamics(ClaimsStudy):
                 close,
             ),
         )
-        claims = [Claim.of_runs(name, *each, **bounds) for name, (*each, bounds) in zip(_CLAIMS, stated, strict=True)]
+        claims = [claim_on_mean(name, *each, **bounds) for name, (*each, bounds) in zip(_CLAIMS, stated, strict=True)]
         startup, remembered = (float(np.max(found[name][1])) for name in ("startup_share", "remembered_share"))
         early = (
             f"the first steps, in which momentum builds up, contribute {percent(startup, 2)} of the growth of a norm"

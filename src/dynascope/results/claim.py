@@ -1,0 +1,229 @@
+"""Claims: a number, a count or an effect lies between bounds, and the interval of the measured value decides."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import xarray as xr
+
+from dynascope.arguments import require
+from dynascope.results.judgement import Outcome
+from dynascope.results.names import Names, describe, names_of
+from dynascope.results.numbers import number
+
+__all__ = ["Claim", "reported_claims"]
+
+_CLAIMED = ("statement", "change", "low", "high", "holds")  # variables of every record that reports on claims
+_BOUNDS, _EFFECT = ("least", "most"), ("factor", "metric", "direction")  # one of both sets comes with them
+_BOUNDS_OF_EFFECTS = {1: (0.0, math.inf), -1: (-math.inf, 0.0), 0: (0.0, 0.0)}  # by expected direction
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A claim about one number, with the measured value.
+
+    An effect is a claim about the change of a quantity with a factor: that the quantity rises means a change above
+    zero.
+
+    Attributes:
+        name: A short name.
+        statement: The claim in words.
+        value: The measured value; of an effect, the measured change.
+        low: The low end of its interval; the value itself where it is known exactly, as a count is.
+        high: The high end.
+        least: The least that the claim allows.
+        most: The most that it allows.
+        unknown: Why the measurement cannot decide the claim, whatever its interval; empty where it can.
+        factor: Of an effect, what was varied, in words.
+        quantity: Of an effect, the quantity that changes, in words.
+        decides: Whether the claim decides the verdict of its comparison; other claims are only reported.
+
+    Raises:
+        InputError: The ends are in the wrong order, or no bound says what is claimed.
+
+    Example:
+        >>> Claim("width", "Training needs fewer than 100 neurons.", 40, most=99).outcome
+        'holds'
+        >>> Claim("slope", "The loss falls as 1/n.", -0.9, low=-1.2, high=-0.6, least=-1.05, most=-0.95).outcome
+        'undecided'
+    """
+
+    name: str
+    statement: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    least: float = -math.inf
+    most: float = math.inf
+    unknown: str = ""
+    factor: str = ""
+    quantity: str = ""
+    decides: bool = False
+
+    def __post_init__(self):
+        for end in ("low", "high"):
+            if getattr(self, end) is None:
+                object.__setattr__(self, end, self.value)
+        require(
+            not (self.interval[0] > self.value or self.value > self.interval[1]),
+            f"the value {self.value} lies outside its interval {self.interval}",
+            argument="low",
+            value=self.interval,
+            remedy="give low ≤ value ≤ high",
+        )
+        require(
+            self.least <= self.most and not (math.isinf(self.least) and math.isinf(self.most)),
+            f"least is {self.least} and most is {self.most}",
+            argument="least",
+            value=(self.least, self.most),
+            remedy="give one bound or both, least ≤ most",
+        )
+
+    def if_known(self, known: bool, reason: str) -> Claim:
+        """Return the claim, or an undecided claim where the measurement cannot decide it.
+
+        Args:
+            known: Whether the measurement can decide the claim: for example, whether the network has learned.
+            reason: Why it cannot, in plain words, without a full stop.
+
+        Example:
+            >>> claim = Claim("width", "Training needs fewer than 100 neurons.", 40, most=99)
+            >>> claim.if_known(False, "one of three networks did not learn").outcome
+            'undecided'
+        """
+        return self if known or self.unknown else dataclasses.replace(self, unknown=reason)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Both ends of the interval."""
+        assert self.low is not None
+        assert self.high is not None
+        return self.low, self.high
+
+    @property
+    def outcome(self) -> Outcome:
+        """Holds where the whole interval is allowed, does not hold where none of it is; otherwise undecided."""
+        low, high = self.interval
+        if self.unknown or math.isnan(low) or math.isnan(high):
+            return "undecided"
+        if self.least <= low and high <= self.most:
+            return "holds"
+        return "does not hold" if high < self.least or low > self.most else "undecided"
+
+    @property
+    def why_undecided(self) -> str:
+        """The reason why the claim is undecided, in plain words; empty where it is decided.
+
+        Example:
+            >>> Claim("slope", "The loss falls as 1/n.", -0.9, low=-1.2, high=-0.6, least=-1.05).why_undecided
+            'its interval, −1.2 to −0.6, lies only partly in the claimed range, at least −1.05'
+        """
+        if self.outcome != "undecided" or self.unknown:
+            return self.unknown
+        if any(map(math.isnan, self.interval)):
+            return "nothing was measured of it"
+        low, high = (number(each, 3) for each in self.interval)
+        allowed = _between(self.least, self.most, 3)
+        return f"its interval, {low} to {high}, lies only partly in the claimed range, {allowed}"
+
+    @property
+    def about(self) -> str:
+        """Of an effect, the factor and the quantity that changes with it; otherwise empty."""
+        return f"{self.factor} → {self.quantity}" if self.quantity else ""
+
+    @property
+    def expected(self) -> str:
+        """What the claim expects of the value or, for an effect, of the quantity.
+
+        Example:
+            >>> Claim("width", "Training needs fewer than 100 neurons.", 40, most=99).expected
+            'at most 99'
+            >>> Claim("H1", "Wide networks learn more.", -1.0, most=0.0, factor="width", quantity="loss").expected
+            'falls'
+        """
+        if not self.quantity:
+            return _between(self.least, self.most)
+        return "stays" if self.least == self.most else "falls" if math.isinf(self.least) else "rises"
+
+
+def reported_claims(observed: xr.Dataset | None, deciding: Collection[str] = ()) -> dict[str, Claim]:
+    """The claims on which an observed record reports, by name.
+
+    Args:
+        observed: A record with variables over `hypothesis`, as `comparison.report_claims` and
+            `comparison.report_effects` return them; another record reports on no claim.
+        deciding: Names of the claims that decide the verdict.
+
+    Raises:
+        InputError: The record does not report on a claim of `deciding`, or the interval of a claim contradicts the
+            outcome in the record.
+
+    Example:
+        >>> from dynascope.comparison import report_claims
+        >>> record = xr.Dataset(report_claims([Claim("width", "A width of 2 is enough.", 2, most=2)]))
+        >>> claim = reported_claims(record, ["width"])["width"]
+        >>> claim.outcome, claim.expected, claim.decides
+        ('holds', 'at most 2', True)
+    """
+    claims = {} if observed is None else {each.name: each for each in _claims_in(observed, deciding)}
+    unknown = sorted(set(deciding) - set(claims))
+    require(
+        not unknown,
+        f"claims names {', '.join(unknown)}, on which the observed record does not report",
+        argument="claims",
+        value=unknown,
+        remedy=f"choose from {', '.join(claims)}" if claims else "report on them by report_claims",
+    )
+    return claims
+
+
+def _claims_in(record: xr.Dataset, deciding: Collection[str]) -> list[Claim]:
+    variables = {str(name): each for name, each in record.variables.items() if each.dims == ("hypothesis",)}
+    if not variables.keys() >= {*_CLAIMED} or not (variables.keys() >= {*_BOUNDS} or variables.keys() >= {*_EFFECT}):
+        return []
+    names = [str(each) for each in record["hypothesis"].to_numpy().tolist()]
+    require(
+        len(set(names)) == len(names),
+        f"two of the claims {', '.join(names)} have one name",
+        argument="hypothesis",
+        value=names,
+        remedy="give each claim a name of its own",
+    )
+    rows = zip(*(each.to_numpy().tolist() for each in variables.values()), strict=True)
+    words = names_of(record)
+    return [
+        _claim(name, name in deciding, dict(zip(variables, row, strict=True)), words)
+        for name, row in zip(names, rows, strict=True)
+    ]
+
+
+def _claim(name: str, decides: bool, row: Mapping[str, Any], words: Names) -> Claim:
+    """The claim of one row of variables over `hypothesis`."""
+    claimed: dict[str, Any] = {each: row[each] for each in _BOUNDS if each in row}
+    if "direction" in row:
+        least, most = _BOUNDS_OF_EFFECTS[row["direction"]]
+        quantity = describe(str(row["metric"]), words)[0]
+        claimed = {"least": least, "most": most, "factor": str(row["factor"]).replace("_", " "), "quantity": quantity}
+    # That an interval of a change ends at zero, or is zero, decides no effect; its stored reason says so.
+    unknown = row.get("why_undecided", "") if row["holds"] == "undecided" else ""
+    measured = {"value": row["change"], "low": row["low"], "high": row["high"]}
+    claim = Claim(name, row["statement"], **measured, **claimed, unknown=unknown, decides=decides)
+    require(
+        claim.outcome == row["holds"],
+        f"the record states {row['holds']!r} for the claim {name!r}, and its interval gives {claim.outcome!r}",
+        argument="holds",
+        value=row["holds"],
+        remedy="make the record again",
+    )
+    return claim
+
+
+def _between(least: float, most: float, digits: int = 4) -> str:
+    if math.isinf(most):
+        return f"at least {number(least, digits)}"
+    if math.isinf(least):
+        return f"at most {number(most, digits)}"
+    return f"{number(least, digits)} to {number(most, digits)}"
