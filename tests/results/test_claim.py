@@ -179,4 +179,4 @@ def test_without_quantities_the_table_has_a_row_for_each_claim():
     assert table["outcome"].to_dict() == {each.name: each.outcome for each in MANY}
     assert table["value"].tolist() == [1.0, 1.0, 4.0, 3.0]
     assert table["decides"].tolist() == [True, True, False, False]
-    assert table["reason"]["D"] == "it did not learn"
+    assert table.loc["D", "reason"] == "it did not learn"
