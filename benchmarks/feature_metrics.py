@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 import harness
 import numpy as np
 
-from dynascope.probes.features import feature_metrics, feature_moments
+from dynascope.probes.features import FeatureMetrics, feature_metrics, feature_moments
 
 SAMPLES, FEATURES, CLASSES, BATCH = 50_000, 512, 10, 1000
 DENSE_SAMPLES = 4000
@@ -35,10 +35,10 @@ def main() -> None:
     whole = tuple(np.concatenate(each) for each in zip(*few, strict=True))
     mine, theirs = harness.compare("feature_metrics", lambda: metrics(few), lambda: dense(*whole), target=50, repeats=1)
     for name, value in theirs.items():
-        print(f"{name}: they differ by at most {np.max(np.abs(mine[name][1] - value)):.0e}")
+        print(f"{name}: they differ by at most {np.max(np.abs(getattr(mine, name) - value)):.0e}")
 
 
-def metrics(batches: Iterable[Batch]) -> dict:
+def metrics(batches: Iterable[Batch]) -> FeatureMetrics:
     return feature_metrics(functools.reduce(operator.add, (feature_moments(*batch) for batch in batches)))
 
 

@@ -56,7 +56,7 @@ def probed(network, inputs, targets):
     residuals, layers = targets - network(inputs), (network.first, network.second)
     utility = two_layer_utility(inputs, residuals, *layers, activation=network.activation, degree=network.degree)
     found = utility_spectrum(utility, threshold=THRESHOLD)
-    return found["next_neuron"][1], found["next_time"][1]
+    return found.next_neuron, found.next_time
 
 
 def unturned(network, task) -> tuple[int, float]:

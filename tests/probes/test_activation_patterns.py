@@ -19,6 +19,7 @@ from dynascope.probes.activation_patterns import (
     distinct_patterns,
     hamming_distance,
 )
+from dynascope.results import variables_of
 
 
 def draw(seed=0, samples=12, times=()):
@@ -27,12 +28,12 @@ def draw(seed=0, samples=12, times=()):
 
 
 def everything(before, after):
-    return {**hamming_distance(count_flips(before, after)), **activity(count_active(after))}
+    return {**variables_of(hamming_distance(count_flips(before, after))), **variables_of(activity(count_active(after)))}
 
 
 def test_the_distance_is_the_fraction_of_flipped_pairs():
     before, after = draw(0), draw(1)
-    found = {name: values for name, (_, values) in hamming_distance(count_flips(before, after)).items()}
+    found = hamming_distance(count_flips(before, after))._asdict()
     flips = [(b > 0) ^ (a > 0) for b, a in zip(before, after, strict=True)]
     assert found["hamming_distance"] == pytest.approx(np.concatenate(flips, 1).mean(), rel=1e-14)
     np.testing.assert_allclose(found["layer_hamming_distance"], [f.mean() for f in flips], rtol=1e-14)
@@ -62,7 +63,7 @@ def test_the_golden_run_of_an_unbalanced_student_flips_one_pair_in_sixteen():
         outer = outer - 0.1 * 2 / 4 * np.maximum(before, 0).T @ residual
         inner = inner - 0.1 * slope
     np.testing.assert_allclose(outer[0], 0.6067796007031123, rtol=1e-10)
-    assert hamming_distance(count_flips(start, inputs @ inner.T))["hamming_distance"][1] == 0.0625
+    assert hamming_distance(count_flips(start, inputs @ inner.T)).hamming_distance == 0.0625
 
 
 def test_a_neuron_at_zero_is_inactive():
@@ -74,16 +75,16 @@ def test_a_neuron_at_zero_is_inactive():
 def test_dead_and_always_active_neurons_are_told():
     z = np.array([[-1.0, 1.0, 1.0], [-2.0, 0.5, -1.0], [0.0, 3.0, 1.0]])
     found = activity(count_active([z, z[:, :2]]))
-    np.testing.assert_allclose(found["active_fraction"][1], [0, 1, 2 / 3, 0, 1])
-    np.testing.assert_allclose(found["dead_fraction"][1], [1 / 3, 1 / 2])
-    np.testing.assert_allclose(found["always_on_fraction"][1], [1 / 3, 1 / 2])
+    np.testing.assert_allclose(found.active_fraction, [0, 1, 2 / 3, 0, 1])
+    np.testing.assert_allclose(found.dead_fraction, [1 / 3, 1 / 2])
+    np.testing.assert_allclose(found.always_on_fraction, [1 / 3, 1 / 2])
 
 
 def test_a_neuron_that_wakes_in_a_later_batch_is_not_dead():
     batches = [np.array([[-1.0, -1.0]]), np.array([[1.0, -1.0], [1.0, -1.0]])]
     both = functools.reduce(operator.add, map(count_active, batches))
-    assert activity(count_active(batches[0]))["dead_fraction"][1] == 1
-    assert activity(both)["dead_fraction"][1] == 0.5
+    assert activity(count_active(batches[0])).dead_fraction == 1
+    assert activity(both).dead_fraction == 0.5
 
 
 def test_lines_through_the_plane_make_as_many_regions_as_there_can_be():
@@ -111,9 +112,9 @@ def test_batches_and_positive_factors_change_nothing(seed, cut, factor):
     parts = [([b[s] for b in before], [10**factor * a[s] for a in after]) for s in (slice(cut), slice(cut, None))]
     flips = functools.reduce(operator.add, (count_flips(*part) for part in parts))
     active = functools.reduce(operator.add, (count_active(part[1]) for part in parts))
-    found = {**hamming_distance(flips), **activity(active)}
+    found = {**hamming_distance(flips)._asdict(), **activity(active)._asdict()}
     for name, (_, values) in everything(before, after).items():
-        np.testing.assert_array_equal(found[name][1], values)
+        np.testing.assert_array_equal(found[name], values)
     assert distinct_patterns([part[1] for part in parts]) == distinct_patterns([after])
 
 
@@ -121,7 +122,7 @@ def test_batches_and_positive_factors_change_nothing(seed, cut, factor):
 @given(seeds=st.tuples(st.integers(0, 99), st.integers(0, 99), st.integers(0, 99)))
 def test_it_is_a_distance(seeds):
     def distance(one, other):
-        return float(hamming_distance(count_flips(draw(one), draw(other)))["hamming_distance"][1])
+        return float(hamming_distance(count_flips(draw(one), draw(other))).hamming_distance)
 
     a, b, c = seeds
     assert distance(a, a) == 0

@@ -20,6 +20,7 @@ from dynascope.probes.features import (
     kappa_cka,
     quality,
 )
+from dynascope.results import variables_of
 
 bounded = settings(max_examples=12, deadline=None)
 
@@ -39,7 +40,7 @@ def draw(seed=0, n=60, p=7, c=3):
 
 
 def values(found):
-    return {name: np.asarray(value) for name, (_, value) in found.items()}
+    return {name: np.asarray(value) for name, (_, value) in variables_of(found).items()}
 
 
 def streamed(arrays, cuts=(11, 30), **options):
@@ -241,7 +242,7 @@ def test_centred_targets_span_one_dimension_less_in_either_form():
 
 def measured_twice(*arrays):
     found = {"whole": feature_metrics(*arrays), "stream": feature_metrics(streamed(arrays))}
-    return {f"{way} {name}": value for way, each in found.items() for name, (_, value) in each.items()}
+    return {f"{way} {name}": value for way, each in found.items() for name, value in each._asdict().items()}
 
 
 @pytest.mark.slow
@@ -273,9 +274,9 @@ def test_torch_tensors_give_the_numbers_of_numpy():
 def test_single_precision_is_summed_in_double():
     single = [np.asarray(each, dtype=np.float32) for each in draw()[:2]]
     double = [each.astype(np.float64) for each in single]
-    found = feature_metrics(streamed(single))["intensity"][1]
+    found = feature_metrics(streamed(single)).intensity
     assert found.dtype == np.float64
-    np.testing.assert_allclose(found, feature_metrics(*double)["intensity"][1], rtol=1e-10)
+    np.testing.assert_allclose(found, feature_metrics(*double).intensity, rtol=1e-10)
 
 
 def test_more_features_than_samples_have_as_many_modes_as_samples():

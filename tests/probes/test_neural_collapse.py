@@ -17,6 +17,7 @@ from dynascope.probes.neural_collapse import (
     nearest_mean_disagreement,
     neural_collapse,
 )
+from dynascope.results import variables_of
 
 bounded = settings(max_examples=12, deadline=None)
 
@@ -35,7 +36,7 @@ def draw(seed=0, n=47, p=6, c=4):
 
 
 def values(found):
-    return {name: np.asarray(value) for name, (_, value) in found.items()}
+    return {name: np.asarray(value) for name, (_, value) in variables_of(found).items()}
 
 
 def defined(features, labels, classifier, bias, *, center_classifier=False):
@@ -189,18 +190,18 @@ def test_jax_gives_the_same_numbers_one_operation_at_a_time():
     with jax.enable_x64(True):
         found = neural_collapse(*map(jax.device_put, arrays))
         assert_same(values(found), values(neural_collapse(*arrays)))
-        assert isinstance(found["nc1"][1], jax.Array)
+        assert isinstance(found.nc1, jax.Array)
 
 
 @pytest.mark.slow
 def test_it_compiles():
     arrays = draw(4)
     with jax.enable_x64(True):
-        compiled = jit(lambda *each: {name: value for name, (_, value) in neural_collapse(*each).items()})
+        compiled = jit(neural_collapse)
         found = compiled(*map(jax.device_put, arrays))
-        assert_same({name: np.asarray(value) for name, value in found.items()}, values(neural_collapse(*arrays)))
+        assert_same(values(found), values(neural_collapse(*arrays)))
         with pytest.raises(InputError) as refusal:
-            jit(lambda h, y: neural_collapse(h, y)["nc1"][1])(*map(jax.device_put, arrays[:2]))
+            jit(lambda h, y: neural_collapse(h, y).nc1)(*map(jax.device_put, arrays[:2]))
     assert refusal.value.argument == "classes"
 
 
@@ -210,7 +211,7 @@ def test_single_precision_is_summed_in_double():
     found = neural_collapse(low[0], labels, low[1], low[2])
     expected = neural_collapse(low[0].astype(float), labels, low[1].astype(float), low[2].astype(float))
     assert_same(values(found), values(expected), tolerance=1e-14)
-    assert found["nc1"][1].dtype == np.float64
+    assert found.nc1.dtype == np.float64
 
 
 def test_the_layout_of_pytorch_is_known_by_its_shape_or_by_its_name():
@@ -243,7 +244,14 @@ def test_a_square_classifier_needs_a_layout():
 
 def test_without_a_classifier_there_are_no_nc3_and_nc4():
     features, labels, *_ = draw(6)
-    assert set(neural_collapse(features, labels)) == {"nc1", "nc1_product", "nc2_angle", "nc2_norm", "class_mean_norm"}
+    found = values(neural_collapse(features, labels))
+    assert set(found) == {
+        "nc1",
+        "nc1_product",
+        "nc2_angle",
+        "nc2_norm",
+        "class_mean_norm",
+    }
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ every_degree = pytest.mark.parametrize("degree", ACTIVATIONS)
 
 def spectrum(arrays, degree=2, **options):
     found = utility_spectrum(two_layer_utility(*arrays, activation=ACTIVATIONS[degree], degree=degree), **options)
-    return {name: values for name, (_, values) in found.items()}
+    return found._asdict()
 
 
 def test_a_model_of_two_neurons_has_the_utilities_computed_by_hand():
@@ -89,7 +89,7 @@ def test_the_time_is_when_the_growth_equation_passes_the_threshold(degree, norma
 
     rate, norm, threshold = 0.7, 0.02, 0.3
     neuron = NeuronUtility(np.array([rate / degree]), 1, np.array([norm]), degree)
-    time = float(utility_spectrum(neuron, threshold=threshold, normalised=normalised)["next_time"][1])
+    time = float(utility_spectrum(neuron, threshold=threshold, normalised=normalised).next_time)
     power = 0 if normalised else degree - 2
     end = solve_ivp(lambda t, log: rate * np.exp(power * log), (0, time), [np.log(norm)], rtol=1e-10, atol=1e-12)
     assert np.exp(end.y[0, -1]) == pytest.approx(threshold, rel=1e-6)
@@ -98,12 +98,12 @@ def test_the_time_is_when_the_growth_equation_passes_the_threshold(degree, norma
 @pytest.mark.parametrize(("degree", "norm", "golden"), [(2, 1e-3, 6.907755278982137), (3, 1e-2, 99), (4, 1e-1, 49.5)])
 def test_the_accumulated_utility_at_norm_one_is_that_of_the_ledger(degree, norm, golden):
     found = utility_spectrum(NeuronUtility(np.array([1 / degree]), 1, np.array([norm]), degree), threshold=1.0)
-    assert float(found["next_time"][1]) == pytest.approx(golden, rel=1e-14)
+    assert float(found.next_time) == pytest.approx(golden, rel=1e-14)
 
 
 def test_active_neurons_need_no_time_and_shrinking_ones_have_none():
     neurons = NeuronUtility(np.array([1.0, 1.0, -1.0, 0.0]), 1, np.array([2.0, 0.0, 1e-3, 1e-3]), 2)
-    found = {name: values for name, (_, values) in utility_spectrum(neurons).items()}
+    found = utility_spectrum(neurons)._asdict()
     assert found["activation_time"].tolist() == [0.0, np.inf, np.inf, np.inf]
     assert found["dormant"].tolist() == [False, True, True, True]
     assert (int(found["next_neuron"]), float(found["next_time"])) == (-1, np.inf)
@@ -182,8 +182,8 @@ def test_torch_tensors_give_the_numbers_of_numpy(degree):
     tensors = map(torch.from_numpy, small)
     found = utility_spectrum(two_layer_utility(*tensors, activation=activation, degree=degree))
     for name, values in spectrum(small, degree).items():
-        assert isinstance(found[name][1], torch.Tensor)
-        np.testing.assert_allclose(found[name][1].numpy(), values, rtol=1e-12, err_msg=name)
+        assert isinstance(getattr(found, name), torch.Tensor)
+        np.testing.assert_allclose(getattr(found, name).numpy(), values, rtol=1e-12, err_msg=name)
 
 
 def test_torch_is_loaded_by_nobody_but_the_user():

@@ -19,7 +19,7 @@ def test_all_names_of_the_matrix_between_layers_give_the_charges_that_structure_
     found = find_symmetries(lambda weights, x: x @ weights[0] @ weights[1] @ weights[2], LAYERS, np.eye(3)).symmetries
     assert [each.kind for each in found] == ["matrix", "matrix"]
     matrices = conserved_matrices(LAYERS)
-    probed = {name: values for name, (_, values) in layer_imbalance(LAYERS).items()}
+    probed = layer_imbalance(LAYERS)._asdict()
     for number, (symmetry, matrix) in enumerate(zip(found, matrices, strict=True)):
         two = LAYERS[number], LAYERS[number + 1]
         upper = np.triu_indices(symmetry.block)

@@ -25,7 +25,7 @@ from dynascope.networks.two_layer import TwoLayer
 from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction.prediction import predict
 from dynascope.protocols import Learnable, Network
-from dynascope.results import Observation, is_staircase, training_time
+from dynascope.results import Observation, is_staircase, training_time, variables_of
 from dynascope.tasks.as_task import as_task
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.task import Task
@@ -69,8 +69,9 @@ def observe(
             equinox, as `predict` takes it.
         scale: Factor on the weights at the start; a sequence makes an ensemble.
         flow: "gradient_flow" (continuous time) or "descent" (an optimiser's steps).
-        probes: Functions of the network that return further quantities to record, by name: dimension names and values.
-            They are compiled, so they must be written in JAX.
+        probes: Functions of the network that return further quantities to record: the result of a function of
+            `dynascope.probes`, or for each name the dimension names and the values. They are compiled, so they must be
+            written in JAX.
         duration: Gradient-flow time at which to stop. By default a quarter beyond the last jump that theory predicts,
             and more at large scales, where the prediction is rough; or where a predicted loss has come to rest. Not
             used by descent, which takes `steps`.
@@ -191,7 +192,7 @@ class _Reading:
     name: str
 
     def __call__(self, network: Any) -> Any:
-        return self.probe(network)[self.name][1]
+        return variables_of(self.probe(network))[self.name][1]
 
 
 def _statistics(probes: Sequence[Probe], network: Any) -> dict[str, tuple[_Reading, tuple[str, ...]]]:
@@ -199,7 +200,7 @@ def _statistics(probes: Sequence[Probe], network: Any) -> dict[str, tuple[_Readi
     return {
         name: (_Reading(probe, name), tuple(dimensions))
         for probe in probes
-        for name, (dimensions, _) in probe(first).items()
+        for name, (dimensions, _) in variables_of(probe(first)).items()
     }
 
 

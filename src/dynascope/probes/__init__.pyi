@@ -6,10 +6,12 @@ from . import kernel as kernel
 from . import neural_collapse as neural_collapse
 from . import redundancy as redundancy
 from . import utility as utility
+from .features import FeatureMetrics as FeatureMetrics
 from .features import FeatureMoments as FeatureMoments
 from .features import feature_metrics as feature_metrics
 from .features import feature_moments as feature_moments
 from .utility import NeuronUtility as NeuronUtility
+from .utility import UtilitySpectrum as UtilitySpectrum
 from .utility import output_utility as output_utility
 from .utility import two_layer_utility as two_layer_utility
 from .utility import utility_spectrum as utility_spectrum

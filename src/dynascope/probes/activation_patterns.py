@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
 from dynascope.arguments import array_namespace, checked, require, require_real_values
 from dynascope.errors import InputError
+from dynascope.results.named_tuples import short_repr
 
-__all__ = ["NeuronCounts", "activity", "count_active", "count_flips", "distinct_patterns", "hamming_distance"]
+__all__ = [
+    "Activity",
+    "HammingDistance",
+    "NeuronCounts",
+    "activity",
+    "count_active",
+    "count_flips",
+    "distinct_patterns",
+    "hamming_distance",
+]
 
 _EVENTS = {"active": "count_active", "flip": "count_flips"}
 
@@ -32,6 +42,8 @@ class NeuronCounts:
     samples: int
     event: Literal["active", "flip"]
 
+    __repr__ = short_repr
+
     def __add__(self, other: NeuronCounts) -> NeuronCounts:
         """The counts over both batches, of the same neurons."""
         shapes = [[tuple(each.shape) for each in counts.layers] for counts in (self, other)]
@@ -44,6 +56,38 @@ class NeuronCounts:
         )
         layers = tuple(one + more for one, more in zip(self.layers, other.layers, strict=True))
         return NeuronCounts(layers, self.samples + other.samples, self.event)
+
+
+class HammingDistance(NamedTuple):
+    """Fractions of flipped activations, with `time` in front where the counts have it.
+
+    Attributes:
+        hamming_distance: Over all pairs of a sample and a neuron.
+        layer_hamming_distance: The same of each `layer`.
+        neuron_hamming_distance: The same of each `neuron`, layer after layer.
+    """
+
+    hamming_distance: Annotated[Any, "time"]
+    layer_hamming_distance: Annotated[Any, "time layer"]
+    neuron_hamming_distance: Annotated[Any, "time neuron"]
+
+    __repr__ = short_repr
+
+
+class Activity(NamedTuple):
+    """How often neurons are active, with `time` in front where the counts have it.
+
+    Attributes:
+        active_fraction: The fraction of samples on which each `neuron` is active, layer after layer.
+        dead_fraction: The fraction of neurons of each `layer` that are active on no sample.
+        always_on_fraction: The fraction of neurons of each `layer` that are active on all samples.
+    """
+
+    active_fraction: Annotated[Any, "time neuron"]
+    dead_fraction: Annotated[Any, "time layer"]
+    always_on_fraction: Annotated[Any, "time layer"]
+
+    __repr__ = short_repr
 
 
 @checked
@@ -86,7 +130,7 @@ def count_flips(before: Any, after: Any) -> NeuronCounts:
 
 
 @checked
-def hamming_distance(flips: NeuronCounts) -> dict[str, tuple[tuple[str, ...], Any]]:
+def hamming_distance(flips: NeuronCounts) -> HammingDistance:
     """The fraction of (sample, neuron) pairs whose activation has flipped.
 
     Near one half for patterns that have nothing to do with each other, when neurons are active on half of the samples.
@@ -97,11 +141,6 @@ def hamming_distance(flips: NeuronCounts) -> dict[str, tuple[tuple[str, ...], An
     Args:
         flips: From `count_flips`, over all batches.
 
-    Returns:
-        Name → (dimension names, values), with `time` in front where the counts have it: `hamming_distance` over all
-        pairs, without dimension; `layer_hamming_distance` over `layer`; `neuron_hamming_distance` over `neuron`, layer
-        after layer.
-
     Raises:
         InputError: These are counts of something else.
 
@@ -111,16 +150,13 @@ def hamming_distance(flips: NeuronCounts) -> dict[str, tuple[tuple[str, ...], An
     Example:
         >>> import numpy as np
         >>> flips = count_flips(np.array([[1.0, -1.0], [2.0, 3.0]]), np.array([[1.0, 1.0], [0.5, -3.0]]))
-        >>> {name: values.tolist() for name, (_, values) in hamming_distance(flips).items()}
-        {'hamming_distance': 0.5, 'layer_hamming_distance': [0.5], 'neuron_hamming_distance': [0.0, 1.0]}
+        >>> hamming_distance(flips)
+        HammingDistance(hamming_distance=0.5, layer_hamming_distance=[0.5], neuron_hamming_distance=[0, 1])
     """
-    xp, time, fractions = _fractions(flips, "flip")
+    xp, fractions = _fractions(flips, "flip")
     neurons = xp.concat(fractions, axis=-1)
-    return {
-        "hamming_distance": (time, xp.mean(neurons, axis=-1)),
-        "layer_hamming_distance": ((*time, "layer"), xp.stack([xp.mean(f, axis=-1) for f in fractions], axis=-1)),
-        "neuron_hamming_distance": ((*time, "neuron"), neurons),
-    }
+    layers = xp.stack([xp.mean(each, axis=-1) for each in fractions], axis=-1)
+    return HammingDistance(xp.mean(neurons, axis=-1), layers, neurons)
 
 
 @checked
@@ -147,7 +183,7 @@ def count_active(preactivations: Any) -> NeuronCounts:
 
 
 @checked
-def activity(active: NeuronCounts) -> dict[str, tuple[tuple[str, ...], Any]]:
+def activity(active: NeuronCounts) -> Activity:
     """How often neurons are active, and which part of a layer never or always is.
 
     A ReLU neuron that is dead on the training samples gets no gradient; one that is always on is linear on them. Both
@@ -158,31 +194,21 @@ def activity(active: NeuronCounts) -> dict[str, tuple[tuple[str, ...], Any]]:
     Args:
         active: From `count_active`, over all batches.
 
-    Returns:
-        Name → (dimension names, values), with `time` in front where the counts have it: over `neuron`, layer after
-        layer, `active_fraction` of the samples; over `layer` the fractions of neurons `dead_fraction` (active on none)
-        and `always_on_fraction` (active on all).
-
     Raises:
         InputError: These are counts of something else.
 
     Example:
         >>> import numpy as np
-        >>> found = activity(count_active(np.array([[1.0, -1.0, 0.0, 1.0], [2.0, 3.0, -1.0, 1.0]])))
-        >>> {name: values.tolist() for name, (_, values) in found.items()}
-        {'active_fraction': [1.0, 0.5, 0.0, 1.0], 'dead_fraction': [0.25], 'always_on_fraction': [0.5]}
+        >>> activity(count_active(np.array([[1.0, -1.0, 0.0, 1.0], [2.0, 3.0, -1.0, 1.0]])))
+        Activity(active_fraction=[1, 0.5, 0, 1], dead_fraction=[0.25], always_on_fraction=[0.5])
     """
-    xp, time, fractions = _fractions(active, "active")
+    xp, fractions = _fractions(active, "active")
 
     def share(of: int) -> Any:
         layers = zip(active.layers, fractions, strict=True)
         return xp.stack([xp.mean(xp.astype(n == of, like.dtype), axis=-1) for n, like in layers], axis=-1)
 
-    return {
-        "active_fraction": ((*time, "neuron"), xp.concat(fractions, axis=-1)),
-        "dead_fraction": ((*time, "layer"), share(0)),
-        "always_on_fraction": ((*time, "layer"), share(active.samples)),
-    }
+    return Activity(xp.concat(fractions, axis=-1), share(0), share(active.samples))
 
 
 @checked
@@ -251,8 +277,8 @@ def _layers(name: str, preactivations: Any) -> Sequence[Any]:
     return layers
 
 
-def _fractions(counts: NeuronCounts, event: str) -> tuple[Any, tuple[str, ...], list[Any]]:
-    """The library, the time dimension if any, and the fraction of samples for each neuron of each layer."""
+def _fractions(counts: NeuronCounts, event: str) -> tuple[Any, list[Any]]:
+    """The array functions, and the fraction of samples for each neuron of each layer."""
     require(
         counts.event == event,
         f"these are counts of {counts.event}",
@@ -263,4 +289,4 @@ def _fractions(counts: NeuronCounts, event: str) -> tuple[Any, tuple[str, ...], 
     xp = array_namespace(*counts.layers)
     real = xp.__array_namespace_info__().dtypes().get("float64", xp.float32)
     fractions = [xp.astype(each, real) / counts.samples for each in counts.layers]
-    return xp, ("time",) * (len(fractions[0].shape) - 1), fractions
+    return xp, fractions

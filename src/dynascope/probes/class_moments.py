@@ -7,6 +7,7 @@ from typing import Any, SupportsIndex
 
 from dynascope.arguments import array_namespace, checked, require, require_integer, require_labels, require_room
 from dynascope.probes.features.samples import finite_matrix
+from dynascope.results.named_tuples import short_repr
 
 __all__ = ["ClassMoments", "between_class_share", "class_moments"]
 
@@ -27,6 +28,8 @@ class ClassMoments:
     sizes: Any
     means: Any
     scatter: Any
+
+    __repr__ = short_repr
 
     def __add__(self, other: ClassMoments) -> ClassMoments:
         """The moments over both batches.

@@ -14,7 +14,7 @@ from scipy import special, stats
 
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError, InputError
-from dynascope.probes.features.metrics import feature_metrics
+from dynascope.probes.features.metrics import FeatureMetrics, feature_metrics
 
 __all__ = [
     "CURVES",
@@ -79,7 +79,7 @@ def layer_metrics(*samples: Any, **options: Any) -> dict[str, np.ndarray]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*(balanced|modes beyond the samples)")
         found = feature_metrics(*samples, **options)
-    return {name: np.asarray(values) for name, (_, values) in found.items()}
+    return _arrays(found)
 
 
 @contextlib.contextmanager
@@ -127,7 +127,7 @@ def metrics_over_time(
         trained, others = ([each[rows] for each in (h, f, targets)] for rows in (slice(samples), slice(samples, None)))
         with heeding_inputs(float(time)):
             metrics = feature_metrics(*trained, held_out=tuple(others) if held_out else None, **options)
-        each = {name: np.asarray(values) for name, (_, values) in metrics.items()}
+        each = _arrays(metrics)
         squares = np.sum((f - targets) ** 2, axis=1) / 2
         found.append(
             {
@@ -188,6 +188,10 @@ def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
     """
     ranks = np.array([stats.rankdata(each) for each in (one, other)])
     return float(np.corrcoef(ranks)[0, 1]) if np.all(np.ptp(ranks, axis=1) > 0) else 0.0
+
+
+def _arrays(metrics: FeatureMetrics) -> dict[str, np.ndarray]:
+    return {name: np.asarray(values) for name, values in metrics._asdict().items() if values is not None}
 
 
 def _classes(outputs: np.ndarray) -> np.ndarray:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from dynascope.arguments import array_namespace, checked, holds, require, require_choice
 from dynascope.errors import InputError
 from dynascope.probes.class_moments import ClassMoments, class_moments
 from dynascope.probes.features.samples import finite_matrix
+from dynascope.results.named_tuples import short_repr
 
 __all__ = [
     "ClassMoments",
+    "CollapseMetrics",
     "class_moments",
     "collapse_metrics",
     "nearest_mean_disagreement",
@@ -23,6 +25,31 @@ _RESOLUTION = 1e-10  # eigenvalues of Σ_B below this fraction of the largest co
 _ROUNDING = 1e-14  # a distance of means below this fraction of them is rounding
 
 
+class CollapseMetrics(NamedTuple):
+    """NC1 to NC4, zero each where features have collapsed.
+
+    Attributes:
+        nc1: tr(Σ_W Σ_B⁺)/C.
+        nc1_product: n C tr(Σ_W Σ_B).
+        nc2_angle: max_ij |cos(M_i, M_j) − (C δ_ij − 1)/(C − 1)|.
+        nc2_norm: Standard deviation of ‖M_c‖ over their mean.
+        nc3: ‖Wᵀ/‖W‖ − M/‖M‖‖; None without a classifier.
+        class_mean_norm: ‖M_c‖ over `class`.
+        nc4: The share of samples for which the largest output is that of another class than the nearest class mean;
+            None without a classifier, and from `collapse_metrics`.
+    """
+
+    nc1: Annotated[Any, ""]
+    nc1_product: Annotated[Any, ""]
+    nc2_angle: Annotated[Any, ""]
+    nc2_norm: Annotated[Any, ""]
+    nc3: Annotated[Any, ""]
+    class_mean_norm: Annotated[Any, "class"]
+    nc4: Annotated[Any, ""] = None
+
+    __repr__ = short_repr
+
+
 @checked
 def collapse_metrics(
     moments: ClassMoments,
@@ -30,7 +57,7 @@ def collapse_metrics(
     *,
     layout: Layout | None = None,
     center_classifier: bool = False,
-) -> dict[str, tuple[tuple[str, ...], Any]]:
+) -> CollapseMetrics:
     """NC1 to NC3 from the moments of a stream of batches; zero each where features have collapsed.
 
     With M_c = μ_c − μ_g, Σ_W = Σ_j (h_j − μ_{y_j})(·)ᵀ/n and Σ_B = Σ_c M_c M_cᵀ/C they are
@@ -54,9 +81,7 @@ def collapse_metrics(
         center_classifier: Whether to take its mean over classes off first.
 
     Returns:
-        Name → (dimension names, values), as `observe` takes it from a probe: the metrics without dimension, and
-        `class_mean_norm` ‖M_c‖ over `class`. Classes weigh the same in μ_g and Σ_B whatever their sizes, samples in
-        Σ_W.
+        `CollapseMetrics` without nc4. Classes weigh the same in μ_g and Σ_B whatever their sizes, samples in Σ_W.
 
     Raises:
         InputError: A class without samples, a class mean that is equal to μ_g, or a classifier of another shape, square
@@ -69,9 +94,9 @@ def collapse_metrics(
     Example:
         >>> import numpy as np
         >>> corners = class_moments(np.eye(3)[[0, 0, 1, 2]], np.array([0, 0, 1, 2]), classes=3)
-        >>> {name: float(values.round(12)) for name, (_, values) in collapse_metrics(corners, np.eye(3),
-        ...  layout="features_classes").items() if name.startswith("nc")}
-        {'nc1': 0.0, 'nc1_product': 0.0, 'nc2_angle': 0.0, 'nc2_norm': 0.0, 'nc3': 0.605810893055}
+        >>> found = collapse_metrics(corners, np.eye(3), layout="features_classes")
+        >>> round(float(found.nc1), 12), round(float(found.nc2_norm), 12), round(float(found.nc3), 12)
+        (0.0, 0.0, 0.605810893055)
     """
     xp = array_namespace(moments.means)
     classes, p = moments.means.shape
@@ -97,12 +122,7 @@ def collapse_metrics(
     numbers = xp.cumulative_sum(xp.ones_like(norms), axis=0)
     same = xp.astype(numbers[:, None] == numbers, m.dtype)
     deviations = xp.abs(units @ units.T - (classes * same - 1) / (classes - 1))
-    found = {
-        "nc1": _sum(xp.where(kept, across, xp.zeros_like(across)), 0) / moments.samples,
-        "nc1_product": xp.sum(m @ moments.scatter * m),
-        "nc2_angle": xp.max(deviations),
-        "nc2_norm": xp.std(norms) / xp.mean(norms),
-    }
+    nc3 = None
     if classifier is not None:
         w = _oriented(classifier, p, classes, moments.means, layout).T
         w = w - xp.mean(w, axis=0) if center_classifier else w
@@ -114,8 +134,15 @@ def collapse_metrics(
             value=0.0,
             remedy="measure a classifier that tells the classes apart",
         )
-        found["nc3"] = xp.sqrt(xp.sum((w / size - m / xp.sqrt(xp.sum(m**2))) ** 2))
-    return {name: ((), value) for name, value in found.items()} | {"class_mean_norm": (("class",), norms)}
+        nc3 = xp.sqrt(xp.sum((w / size - m / xp.sqrt(xp.sum(m**2))) ** 2))
+    return CollapseMetrics(
+        nc1=_sum(xp.where(kept, across, xp.zeros_like(across)), 0) / moments.samples,
+        nc1_product=xp.sum(m @ moments.scatter * m),
+        nc2_angle=xp.max(deviations),
+        nc2_norm=xp.std(norms) / xp.mean(norms),
+        nc3=nc3,
+        class_mean_norm=norms,
+    )
 
 
 @checked
@@ -188,7 +215,7 @@ def neural_collapse(
     classes: int | None = None,
     layout: Layout | None = None,
     center_classifier: bool = False,
-) -> dict[str, tuple[tuple[str, ...], Any]]:
+) -> CollapseMetrics:
     """NC1 to NC4 of features on samples; zero each where features have collapsed.
 
     See `collapse_metrics` for NC1 to NC3. `nc4` is the share of samples for which the largest output is that of another
@@ -207,9 +234,6 @@ def neural_collapse(
             If not given the shape tells, which that of a square matrix does not.
         center_classifier: Whether nc3 takes the mean over classes off the classifier first.
 
-    Returns:
-        Name → (dimension names, values), as `collapse_metrics`, and `nc4`.
-
     Raises:
         InputError: As the three functions.
 
@@ -220,8 +244,8 @@ def neural_collapse(
         >>> import numpy as np
         >>> h, y = np.array([[1.0, 0.1], [1.0, -0.1], [-1.0, 0.0], [-1.0, 0.0]]), np.array([0, 0, 1, 1])
         >>> found = neural_collapse(h, y, np.array([[1.0, -1.0], [0.0, 0.0]]), layout="features_classes")
-        >>> {name: float(values.round(4)) for name, (_, values) in found.items() if name in ("nc1", "nc3", "nc4")}
-        {'nc1': 0.0, 'nc3': 0.0, 'nc4': 0.0}
+        >>> round(float(found.nc1), 4), round(float(found.nc3), 4), round(float(found.nc4), 4)
+        (0.0, 0.0, 0.0)
     """
     if classifier is None:
         moments = class_moments(features, labels, classes=_classes(labels) if classes is None else classes)
@@ -239,7 +263,7 @@ def neural_collapse(
     moments = class_moments(features, labels, classes=int(w.shape[1]) if classes is None else classes)
     found = collapse_metrics(moments, w, layout="features_classes", center_classifier=center_classifier)
     disagree = nearest_mean_disagreement(moments, features, w, bias, layout="features_classes")
-    return found | {"nc4": ((), disagree / moments.samples)}
+    return found._replace(nc4=disagree / moments.samples)
 
 
 def _classes(labels: Any) -> int:

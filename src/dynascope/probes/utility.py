@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 from dynascope.arguments import (
     array_namespace,
@@ -17,8 +17,9 @@ from dynascope.arguments import (
     require_integer,
     require_positive,
 )
+from dynascope.results.named_tuples import short_repr
 
-__all__ = ["NeuronUtility", "output_utility", "two_layer_utility", "utility_spectrum"]
+__all__ = ["NeuronUtility", "UtilitySpectrum", "output_utility", "two_layer_utility", "utility_spectrum"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +40,8 @@ class NeuronUtility:
     norms: Any
     degree: int
 
+    __repr__ = short_repr
+
     def __add__(self, other: NeuronUtility) -> NeuronUtility:
         """The utility over both batches, of the same neurons."""
         same = self.norms.shape == other.norms.shape and self.degree == other.degree
@@ -55,6 +58,31 @@ class NeuronUtility:
     def mean(self) -> Any:
         """Û, shape (h,)."""
         return self.total / self.samples
+
+
+class UtilitySpectrum(NamedTuple):
+    """Utilities at a checkpoint, and the growth that they predict.
+
+    Attributes:
+        utility: Û over `neuron`.
+        growth_rate: κÛ over `neuron`, d log‖θ‖/dt for κ = 2 and in the normalised flow.
+        norm: ‖θ‖ over `neuron`.
+        dormant: Whether the norm of each `neuron` is below the threshold.
+        activation_time: Over `neuron`, the time from now; zero for active neurons, infinite for those that do not grow
+            or are too small for the number format.
+        next_neuron: The dormant neuron with the earliest time, −1 if none grows.
+        next_time: Its time, infinite if none grows.
+    """
+
+    utility: Annotated[Any, "neuron"]
+    growth_rate: Annotated[Any, "neuron"]
+    norm: Annotated[Any, "neuron"]
+    dormant: Annotated[Any, "neuron"]
+    activation_time: Annotated[Any, "neuron"]
+    next_neuron: Annotated[Any, ""]
+    next_time: Annotated[Any, ""]
+
+    __repr__ = short_repr
 
 
 @checked
@@ -152,9 +180,7 @@ def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: int) -> 
 
 
 @checked
-def utility_spectrum(
-    utility: NeuronUtility, *, threshold: float = 0.1, normalised: bool = False
-) -> dict[str, tuple[tuple[str, ...], Any]]:
+def utility_spectrum(utility: NeuronUtility, *, threshold: float = 0.1, normalised: bool = False) -> UtilitySpectrum:
     """What the utilities at a checkpoint say about the growth of each neuron.
 
     A neuron whose norm is below the threshold c is dormant: it does not change the residual, and if its direction
@@ -173,13 +199,6 @@ def utility_spectrum(
         threshold: c, a norm well below that at which a neuron matters.
         normalised: Whether the run follows the homogeneity-normalised flow, in which neuron i has the rate ‖θ_i‖^(2−κ).
 
-    Returns:
-        Name → (dimension names, values), as `observe` takes it from a probe. Over `neuron`: `utility` Û, `growth_rate`
-        κÛ (= d log‖θ‖/dt for κ = 2 and in the normalised flow), `norm`, `dormant`, and `activation_time` from now:
-        zero for active neurons, infinite for those that do not grow or are too small for the number format. Without
-        dimension: `next_neuron`, the dormant neuron with the earliest time, −1 if none grows, and `next_time`, infinite
-        then.
-
     Raises:
         InputError: The threshold is not positive.
 
@@ -190,7 +209,7 @@ def utility_spectrum(
         >>> import numpy as np
         >>> neurons = NeuronUtility(np.array([0.5, 1.0, 0.2]), 1, np.array([1e-3, 1e-6, 1.0]), 2)
         >>> spectrum = utility_spectrum(neurons, threshold=0.1)
-        >>> spectrum["activation_time"][1].round(2), int(spectrum["next_neuron"][1])
+        >>> spectrum.activation_time.round(2), int(spectrum.next_neuron)
         (array([4.61, 5.76, 0.  ]), 0)
     """
     require_positive(threshold=threshold)
@@ -206,15 +225,15 @@ def utility_spectrum(
     times = xp.where(dormant, dormant_times, xp.zeros_like(growth))
     first = xp.argmin(dormant_times)
     earliest = xp.min(dormant_times)
-    return {
-        "utility": (("neuron",), utility.mean),
-        "growth_rate": (("neuron",), growth),
-        "norm": (("neuron",), norms),
-        "dormant": (("neuron",), dormant),
-        "activation_time": (("neuron",), times),
-        "next_neuron": ((), xp.where(earliest < math.inf, first, xp.full_like(first, -1))),
-        "next_time": ((), earliest),
-    }
+    return UtilitySpectrum(
+        utility=utility.mean,
+        growth_rate=growth,
+        norm=norms,
+        dormant=dormant,
+        activation_time=times,
+        next_neuron=xp.where(earliest < math.inf, first, xp.full_like(first, -1)),
+        next_time=earliest,
+    )
 
 
 def _norms(first: Any, second: Any) -> Any:

@@ -119,8 +119,8 @@ def descend(
         step_statistics: What is accumulated at every step: name → `Total`, `Largest`, `Latest`, `Sampled` or
             `Recursion`, in memory that does not grow with the steps.
         probe: A function of the network, called at recorded steps outside of the compiled program, with the result
-            {name: (names of the axes, value)}. A value may have another length each time; what it lacks to the longest
-            is NaN.
+            {name: (names of the axes, value)}, or that of a function of `dynascope.probes`. A value may have another
+            length each time; what it lacks to the longest is NaN.
         compute_dtype: "bfloat16" to compute outputs and gradients of float32 weights in that type.
         checkpoint: A file in which the state is kept, and from which the run goes on if it exists.
         checkpoint_seconds: Time after which the file is written again; it also is at an interrupt and at the end.

@@ -15,6 +15,7 @@ from dynascope.arguments import require, shown
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError, DivergenceWarning
 from dynascope.networks.batch_normalisation import BatchNormalisation
+from dynascope.results import variables_of
 from dynascope.tasks.stream import Stream
 from dynascope.training.batches import Batch, Batches
 from dynascope.training.losses import Loss
@@ -74,14 +75,14 @@ class Probed:
 
     def _measured(self, network: Any) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
         found = {}
-        entries = self._probe(network)
+        entries = variables_of(self._probe(network))
         require(
             isinstance(entries, Mapping)
             and all(isinstance(each, tuple) and len(each) == 2 for each in entries.values()),
             f"the probe gives {type(entries).__name__} of {shown(entries)}",
             argument="probe",
             value=type(entries).__name__,
-            remedy="return {name: (names of the axes, value)}",
+            remedy="return {name: (names of the axes, value)}, or the result of a probe of the package",
         )
         problem = self._run.problem
         others = {name for name, *_ in (*problem.statistics, *problem.step_statistics)}

@@ -27,12 +27,12 @@ def path() -> np.ndarray:
 
 def test_a_long_run_goes_and_remembers_as_theory_says(path):
     found = displacements(path)
-    local = found["local_displacement"][1].mean()
+    local = found.local_displacement.mean()
     # 59 000 steps that remember some ten each: standard errors of about 2 %.
     assert local == pytest.approx(stationary_displacement(CURVATURE, NOISE, 1, **SETTINGS), rel=0.05)
     lags = [0, 1, 5]
     expected = 0.1**2 * velocity_correlation(CURVATURE, NOISE, lags, **SETTINGS)
-    correlated = step_correlation(path, lags)["step_correlation"][1]
+    correlated = step_correlation(path, lags).step_correlation
     np.testing.assert_allclose(correlated, expected, atol=0.05 * expected[0])
     assert correlated[0] == pytest.approx(local)
 
@@ -42,9 +42,9 @@ def test_variances_along_directions_are_those_of_the_thermometer(path):
     found = direction_moments(path @ turn, turn)
     expected = thermometer(CURVATURE, NOISE, **SETTINGS)
     # A thousand times the relaxation of the slow mode: 5 %, and three times that.
-    np.testing.assert_allclose(found["position_variance"][1], expected.position_variance, rtol=0.15)
-    np.testing.assert_allclose(found["move_variance"][1], 0.01 * expected.velocity_variance, rtol=0.05)
-    assert found["share"][1].sum() == pytest.approx(1)
+    np.testing.assert_allclose(found.position_variance, expected.position_variance, rtol=0.15)
+    np.testing.assert_allclose(found.move_variance, 0.01 * expected.velocity_variance, rtol=0.05)
+    assert found.share.sum() == pytest.approx(1)
 
 
 @given(steps=st.integers(1, 20), seed=st.integers(0, 99))
@@ -52,9 +52,9 @@ def test_displacements_do_not_depend_on_axes_or_origin(steps, seed):
     draw = np.random.default_rng(seed)
     path, turn = draw.normal(size=(steps + 1, 3)), np.linalg.qr(draw.normal(size=(3, 3)))[0]
     one, other = displacements(path), displacements((path + 5) @ turn)
-    for name in one:
-        np.testing.assert_allclose(one[name][1], other[name][1], atol=1e-10)
-    assert one["global_displacement"][1][1] == pytest.approx(one["local_displacement"][1][0])
+    for here, there in zip(one, other, strict=True):
+        np.testing.assert_allclose(here, there, atol=1e-10)
+    assert one.global_displacement[1] == pytest.approx(one.local_displacement[0])
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.probes.redundancy import redundant_units
+from dynascope.results import variables_of
 
 W = np.array([[1.0, 2.0], [1.001, 2.0], [0.0, 0.0], [2.0, -1.0], [1.0, 2.0]])
 A = np.array([[0.5], [0.5], [0.0], [1.0], [-0.5]])
 
 
 def measured(w, a, **options):
-    return {name: values for name, (_, values) in redundant_units(w, a, **options).items()}
+    return {name: values for name, (_, values) in variables_of(redundant_units(w, a, **options)).items()}
 
 
 def test_the_golden_layer_has_three_independent_units():
@@ -84,9 +85,9 @@ def test_checkpoints_are_measured_one_by_one(linkage):
     random = np.random.default_rng(0)
     w, a = random.normal(size=(3, 5, 2)), random.normal(size=(3, 5, 1))
     w[1, 4], a[1, 4] = w[1, 1], a[1, 1]
-    along = redundant_units(w, a, linkage=linkage)
+    along = variables_of(redundant_units(w, a, linkage=linkage))
     for t in range(3):
-        for name, (dimensions, values) in redundant_units(w[t], a[t], linkage=linkage).items():
+        for name, (dimensions, values) in variables_of(redundant_units(w[t], a[t], linkage=linkage)).items():
             if name == "vanishing":  # of the largest norm of its own checkpoint
                 assert along[name][0] == ("time", *dimensions)
             np.testing.assert_array_equal(along[name][1][t], values)

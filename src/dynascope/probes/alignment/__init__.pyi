@@ -1,5 +1,10 @@
+from .balance import Imbalance as Imbalance
 from .balance import layer_imbalance as layer_imbalance
+from .layers import DataAlignment as DataAlignment
+from .layers import LayerAlignment as LayerAlignment
 from .layers import data_alignment as data_alignment
 from .layers import layer_alignment as layer_alignment
+from .line import LineAlignment as LineAlignment
 from .line import line_alignment as line_alignment
+from .movement import WeightMovement as WeightMovement
 from .movement import weight_movement as weight_movement

@@ -4,17 +4,36 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 from dynascope.arguments import array_namespace
-from dynascope.probes.alignment.chain import Variables, check_chain
+from dynascope.probes.alignment.chain import check_chain
 from dynascope.probes.alignment.vectors import frobenius_norm, largest, ratio
+from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.layer_charges import layer_charges
 
-__all__ = ["layer_imbalance"]
+__all__ = ["Imbalance", "layer_imbalance"]
 
 
-def layer_imbalance(weights: Sequence[Any]) -> Variables:
+class Imbalance(NamedTuple):
+    """The imbalance of consecutive layers, over `layer` 1 … L−1, and `time` in front where the weights have it.
+
+    Attributes:
+        imbalance: ‖D_ℓ‖_F.
+        relative_imbalance: That over ‖W_ℓ‖² + ‖W_{ℓ+1}‖², from 0 for balanced layers to 1; zero where both vanish.
+        balance: λ = −tr D_ℓ/h, positive where the later layer is the larger.
+        unevenness: ‖D_ℓ + λI‖_F, zero for λ-balanced layers.
+    """
+
+    imbalance: Annotated[Any, "time layer"]
+    relative_imbalance: Annotated[Any, "time layer"]
+    balance: Annotated[Any, "time layer"]
+    unevenness: Annotated[Any, "time layer"]
+
+    __repr__ = short_repr
+
+
+def layer_imbalance(weights: Sequence[Any]) -> Imbalance:
     """How far consecutive layers are from balanced, D_ℓ = W_ℓᵀ W_ℓ − W_{ℓ+1} W_{ℓ+1}ᵀ.
 
     Gradient flow of a linear network conserves each D_ℓ, that of a ReLU network without biases its diagonal, whatever
@@ -26,12 +45,6 @@ def layer_imbalance(weights: Sequence[Any]) -> Variables:
     Args:
         weights: W_1 … W_L, L ≥ 2, as for `layer_alignment`.
 
-    Returns:
-        Name → (dimension names, values). Over `layer` 1 … L−1, and `time` in front where the weights have it:
-        `imbalance` ‖D_ℓ‖_F; `relative_imbalance`, that over ‖W_ℓ‖² + ‖W_{ℓ+1}‖² (zero where both vanish), from 0 for
-        balanced layers to 1; `balance` λ = −tr D_ℓ/h, positive where the later layer is the larger; and `unevenness`
-        ‖D_ℓ + λI‖_F, zero for λ-balanced layers.
-
     Raises:
         InputError: As `layer_alignment`.
 
@@ -41,12 +54,11 @@ def layer_imbalance(weights: Sequence[Any]) -> Variables:
 
     Example:
         >>> import numpy as np
-        >>> found = layer_imbalance([np.eye(2), 2 * np.eye(2)])
-        >>> found["balance"][1], found["unevenness"][1], found["imbalance"][1].round(3)
-        (array([3.]), array([0.]), array([4.243]))
+        >>> layer_imbalance([np.eye(2), 2 * np.eye(2)])
+        Imbalance(imbalance=[4.2426], relative_imbalance=[0.42426], balance=[3], unevenness=[0])
     """
-    xp, time = check_chain(weights, least=2)
-    found: dict[str, list[Any]] = {name: [] for name in ("imbalance", "relative_imbalance", "balance", "unevenness")}
+    xp = check_chain(weights, least=2)
+    pairs = []
     for one, other in itertools.pairwise(weights):
         # Divided by the largest entry of the two, as the square of a small number may vanish.
         size = xp.maximum(largest(one, (-2, -1)), largest(other, (-2, -1)))
@@ -54,11 +66,9 @@ def layer_imbalance(weights: Sequence[Any]) -> Variables:
         matrix, mean = charges.matrix, charges.total / one.shape[-1]
         identity = xp.astype(_order(matrix)[:, None] == _order(matrix), matrix.dtype)
         norm, square = frobenius_norm(matrix), size[..., 0, 0] ** 2
-        found["imbalance"].append(square * norm)
-        found["relative_imbalance"].append(ratio(norm, charges.size))
-        found["balance"].append(square * mean)
-        found["unevenness"].append(square * frobenius_norm(matrix - identity * mean[..., None, None]))
-    return {name: ((*time, "layer"), xp.stack(values, axis=-1)) for name, values in found.items()}
+        uneven = frobenius_norm(matrix - identity * mean[..., None, None])
+        pairs.append((square * norm, ratio(norm, charges.size), square * mean, square * uneven))
+    return Imbalance(*(xp.stack(values, axis=-1) for values in zip(*pairs, strict=True)))
 
 
 def _order(matrix: Any) -> Any:

@@ -8,13 +8,11 @@ from typing import Any
 
 from dynascope.arguments import array_namespace, require, require_real_values
 
-__all__ = ["Variables", "check_chain"]
-
-Variables = dict[str, tuple[tuple[str, ...], Any]]
+__all__ = ["check_chain"]
 
 
-def check_chain(weights: Sequence[Any], *, least: int) -> tuple[Any, tuple[str, ...]]:
-    """The library and the time dimension, if any, of matrices of which each takes what the one before gives."""
+def check_chain(weights: Sequence[Any], *, least: int) -> Any:
+    """The array functions of a sequence of matrices, each of which takes the outputs of the one before."""
     require(
         len(weights) >= least,
         f"there are {len(weights)} layers",
@@ -36,4 +34,4 @@ def check_chain(weights: Sequence[Any], *, least: int) -> tuple[Any, tuple[str, 
     )
     for each in weights:
         require_real_values("weights", each)
-    return xp, ("time",) * (len(shapes[0]) - 2)
+    return xp

@@ -4,16 +4,45 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from dynascope.arguments import array_namespace, require, require_axes, require_choice, require_real_values
-from dynascope.probes.alignment.chain import Variables, check_chain
+from dynascope.probes.alignment.chain import check_chain
 from dynascope.probes.alignment.vectors import largest, overlap, top_directions
+from dynascope.results.named_tuples import short_repr
 
-__all__ = ["data_alignment", "layer_alignment"]
+__all__ = ["DataAlignment", "LayerAlignment", "data_alignment", "layer_alignment"]
 
 
-def layer_alignment(weights: Sequence[Any]) -> Variables:
+class LayerAlignment(NamedTuple):
+    """Alignment of each layer with the next, with `time` in front where the weights have it.
+
+    Attributes:
+        layer_alignment: |⟨v_ℓ, u_{ℓ+1}⟩| over `layer` 1 … L−1, zero where either layer vanishes.
+        gap: The smaller 1 − s_2/s_1 of the two layers, likewise.
+    """
+
+    layer_alignment: Annotated[Any, "time layer"]
+    gap: Annotated[Any, "time layer"]
+
+    __repr__ = short_repr
+
+
+class DataAlignment(NamedTuple):
+    """Alignment of the outer layers with the data, a number or over `time` where the weights have it.
+
+    Attributes:
+        input_alignment: |⟨u_1(W_1), e⟩|, zero where the layer or the moment vanishes.
+        target_alignment: |⟨v_1(W_L), o⟩|, likewise.
+    """
+
+    input_alignment: Annotated[Any, "time"]
+    target_alignment: Annotated[Any, "time"]
+
+    __repr__ = short_repr
+
+
+def layer_alignment(weights: Sequence[Any]) -> LayerAlignment:
     """Cosine |⟨v_ℓ, u_{ℓ+1}⟩| between the strongest output direction of each layer and input direction of the next.
 
     With W_ℓ = Σ_k s_k u_k v_kᵀ acting as x @ W_ℓ, u_1 and v_1 are the top left and right singular vectors. Singular
@@ -27,10 +56,6 @@ def layer_alignment(weights: Sequence[Any]) -> Variables:
         weights: W_1 … W_L, L ≥ 2, shapes (a_ℓ, a_{ℓ+1}), all with the same leading time axis or all without. All arrays
             are of one library: NumPy, JAX or PyTorch.
 
-    Returns:
-        Name → (dimension names, values). Over `layer` 1 … L−1, and `time` in front where the weights have it:
-        `layer_alignment`, zero where either layer vanishes; and `gap`, the smaller 1 − s_2/s_1 of the two layers.
-
     Raises:
         InputError: Fewer than two layers, shapes that do not fit, or values that are not finite (not seen while JAX
             traces).
@@ -41,23 +66,20 @@ def layer_alignment(weights: Sequence[Any]) -> Variables:
     Example:
         >>> import numpy as np
         >>> layers = [np.diag([1.0, 0.5]), np.array([[3.0], [4.0]])]
-        >>> layer_alignment(layers)["layer_alignment"][1].round(3), layer_alignment(layers)["gap"][1]
-        (array([0.6]), array([0.5]))
+        >>> layer_alignment(layers)
+        LayerAlignment(layer_alignment=[0.6], gap=[0.5])
     """
-    xp, time = check_chain(weights, least=2)
+    xp = check_chain(weights, least=2)
     tops = [top_directions(each) for each in weights]
     pairs = list(itertools.pairwise(tops))
     cosines = [overlap(one[1], other[0]) for one, other in pairs]
     gaps = [xp.minimum(one[2], other[2]) for one, other in pairs]
-    return {
-        "layer_alignment": ((*time, "layer"), xp.stack(cosines, axis=-1)),
-        "gap": ((*time, "layer"), xp.stack(gaps, axis=-1)),
-    }
+    return LayerAlignment(xp.stack(cosines, axis=-1), xp.stack(gaps, axis=-1))
 
 
 def data_alignment(
     weights: Sequence[Any], inputs: Any, targets: Any, *, direction: Literal["correlation", "data"] = "correlation"
-) -> Variables:
+) -> DataAlignment:
     """Cosines between the first layer and the inputs, and between the last layer and the targets.
 
     `input_alignment` = |⟨u_1(W_1), e⟩| and `target_alignment` = |⟨v_1(W_L), o⟩|, where e and o are the top left and
@@ -73,20 +95,16 @@ def data_alignment(
         targets: y, shape (n, c).
         direction: "correlation" or "data".
 
-    Returns:
-        Name → (dimension names, values), without dimension, or over `time` where the weights have it. Zero where a
-        layer vanishes or the moment does.
-
     Raises:
         InputError: As `layer_alignment`, data that do not fit the weights, or an unknown direction.
 
     Example:
         >>> import numpy as np
         >>> x, y = np.eye(2), np.array([[3.0], [4.0]])
-        >>> float(data_alignment([np.array([[1.0], [0.0]]), np.ones((1, 1))], x, y)["input_alignment"][1].round(3))
-        0.6
+        >>> data_alignment([np.array([[1.0], [0.0]]), np.ones((1, 1))], x, y)
+        DataAlignment(input_alignment=0.6, target_alignment=1)
     """
-    _, time = check_chain(weights, least=1)
+    check_chain(weights, least=1)
     array_namespace(weights[0], inputs, targets)
     expected = (weights[0].shape[-2], weights[-1].shape[-1])
     for name, values in (("inputs", inputs), ("targets", targets)):
@@ -114,7 +132,7 @@ def data_alignment(
         input_direction, target_direction, _ = top_directions(x.T @ y)
     else:
         input_direction, target_direction = top_directions(x.T @ x)[0], top_directions(y.T @ y)[0]
-    return {
-        "input_alignment": (time, overlap(top_directions(weights[0])[0], input_direction)),
-        "target_alignment": (time, overlap(top_directions(weights[-1])[1], target_direction)),
-    }
+    return DataAlignment(
+        overlap(top_directions(weights[0])[0], input_direction),
+        overlap(top_directions(weights[-1])[1], target_direction),
+    )

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from dynascope.arguments import array_namespace, holds, require, require_real_values
-from dynascope.probes.alignment.chain import Variables
 from dynascope.probes.alignment.vectors import clipped, largest, unit_vector
+from dynascope.results.named_tuples import short_repr
 
-__all__ = ["LineLayers", "line_alignment"]
+__all__ = ["LineAlignment", "LineLayers", "line_alignment"]
 
 
-def line_alignment(first: Any, second: Any, direction: Any) -> Variables:
+class LineAlignment(NamedTuple):
+    """The alignment of two layers along a line.
+
+    Attributes:
+        alignment: ζ between −1 and 1, a number or over `time`; zero where u or v vanishes.
+    """
+
+    alignment: Annotated[Any, "time"]
+
+    __repr__ = short_repr
+
+
+def line_alignment(first: Any, second: Any, direction: Any) -> LineAlignment:
     """The alignment ζ = cos∠(u, v) of the output weights u with the input weights v = n·W of a two-layer network.
 
     This is what `theory.line_inputs.layer_cosine` predicts for f(x) = γ Σ u_i w_i·x trained on inputs along the line
@@ -28,10 +40,6 @@ def line_alignment(first: Any, second: Any, direction: Any) -> Variables:
         second: u, shape (h,) or (h, 1), or with times in front.
         direction: n, shape (d,), of any length but zero.
 
-    Returns:
-        Name → (dimension names, values): `alignment` ζ between −1 and 1, without dimension or over `time`; zero where
-        u or v vanishes.
-
     Raises:
         InputError: Shapes that do not fit, a direction of length zero, or values that are not finite (these two are not
             seen while JAX traces).
@@ -42,7 +50,7 @@ def line_alignment(first: Any, second: Any, direction: Any) -> Variables:
     Example:
         >>> import numpy as np
         >>> line_alignment(np.array([[1.0, 0.0], [0.0, 5.0]]), np.array([-3.0, 4.0]), np.array([1.0, 0.0]))
-        {'alignment': ((), np.float64(-0.6))}
+        LineAlignment(alignment=-0.6)
     """
     xp = array_namespace(first, second, direction)
     for name, values in (("first", first), ("second", second), ("direction", direction)):
@@ -70,7 +78,7 @@ def line_alignment(first: Any, second: Any, direction: Any) -> Variables:
     scaled = first / largest(first, (-2, -1))
     inputs = xp.sum(scaled * (direction / largest(direction, -1))[:, None], axis=-2)
     cosine = xp.sum(unit_vector(outputs) * unit_vector(inputs), axis=-1)
-    return {"alignment": (("time",) * (len(shape) - 2), clipped(cosine))}
+    return LineAlignment(clipped(cosine))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +96,7 @@ class LineLayers:
         """The probe of data along a line, which know its `direction`."""
         return cls(tuple(map(float, line.direction)))
 
-    def __call__(self, network: Any) -> Variables:
+    def __call__(self, network: Any) -> dict[str, tuple[tuple[str, ...], Any]]:
         """The record of one network with the layers `first` and `second`."""
         inputs, outputs = np.array(self.direction) @ network.first, network.second[:, 0]
         first, second = (inputs @ inputs) ** 0.5, (outputs @ outputs) ** 0.5

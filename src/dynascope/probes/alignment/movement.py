@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 from dynascope.arguments import array_namespace, holds, require, require_real_values
-from dynascope.probes.alignment.chain import Variables
 from dynascope.probes.alignment.vectors import clipped, unit_vector, vector_norm
+from dynascope.results.named_tuples import short_repr
 
-__all__ = ["weight_movement"]
+__all__ = ["WeightMovement", "weight_movement"]
 
 
-def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> Variables:
+class WeightMovement(NamedTuple):
+    """The distance of weights from the initial ones, with `time` in front where the weights have it.
+
+    Attributes:
+        relative_change: ‖W − W₀‖/‖W₀‖ over `layer`.
+        start_cosine: cos∠(W, W₀) over `layer`, zero where the weights vanish.
+        parameter_distance: √(Σ‖W − W₀‖²) over all layers.
+        relative_parameter_distance: That over √(Σ‖W₀‖²).
+        parameter_cosine: The cosine of all weights as one vector, zero where the weights vanish.
+    """
+
+    relative_change: Annotated[Any, "time layer"]
+    start_cosine: Annotated[Any, "time layer"]
+    parameter_distance: Annotated[Any, "time"]
+    relative_parameter_distance: Annotated[Any, "time"]
+    parameter_cosine: Annotated[Any, "time"]
+
+    __repr__ = short_repr
+
+
+def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> WeightMovement:
     """How far the weights have moved: ‖W − W₀‖/‖W₀‖ and cos∠(W, W₀) of each layer, and of all weights as one vector.
 
     Cosines are taken as 1 − ½‖W/‖W‖ − W₀/‖W₀‖‖², which is exact where little has changed.
@@ -25,12 +45,6 @@ def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> Variables
             leading time axis or all without. All arrays are of one library: NumPy, JAX or PyTorch.
         initial: The same at the start, without time axis.
 
-    Returns:
-        Name → (dimension names, values), with `time` in front where the weights have it. Over `layer`:
-        `relative_change` and `start_cosine`. Without dimension: `parameter_distance` √(Σ‖W − W₀‖²),
-        `relative_parameter_distance`, that over √(Σ‖W₀‖²), and `parameter_cosine`. A cosine is zero where the weights
-        vanish.
-
     Raises:
         InputError: No array, shapes that do not fit, an array that is zero at the start, or values that are not finite
             (these two are not seen while JAX traces).
@@ -38,8 +52,8 @@ def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> Variables
     Example:
         >>> import numpy as np
         >>> moved = weight_movement([np.array([[3.0, 4.0]])], [np.array([[3.0, 0.0]])])
-        >>> moved["relative_change"][1].round(3), moved["start_cosine"][1], moved["parameter_distance"][1]
-        (array([1.333]), array([0.6]), np.float64(4.0))
+        >>> moved.relative_change.round(3), moved.start_cosine, float(moved.parameter_distance)
+        (array([1.333]), array([0.6]), 4.0)
     """
     weights, initial = list(weights), list(initial)
     require(
@@ -73,14 +87,7 @@ def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> Variables
     layers = [_moved(*each) for each in zip(now, start, strict=True)]
     changes, cosines = (xp.stack([each[i] for each in layers], axis=-1) for i in (1, 2))
     distance, change, cosine = _moved(xp.concat(now, axis=-1), xp.concat(start, axis=-1))
-    prefix = ("time",) * len(times)
-    return {
-        "relative_change": ((*prefix, "layer"), changes),
-        "start_cosine": ((*prefix, "layer"), cosines),
-        "parameter_distance": (prefix, distance),
-        "relative_parameter_distance": (prefix, change),
-        "parameter_cosine": (prefix, cosine),
-    }
+    return WeightMovement(changes, cosines, distance, change, cosine)
 
 
 def _moved(now: Any, start: Any) -> tuple[Any, Any, Any]:

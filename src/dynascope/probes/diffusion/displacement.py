@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from dynascope.arguments import array_namespace, checked, require, require_axes, require_real_values, require_sizes
+from dynascope.results.named_tuples import short_repr
 
-__all__ = ["count_checkpoints", "displacements", "step_correlation"]
+__all__ = ["Displacements", "StepCorrelation", "count_checkpoints", "displacements", "step_correlation"]
+
+
+class Displacements(NamedTuple):
+    """Squared displacements along a path of weights.
+
+    Attributes:
+        global_displacement: ‖θ_k − θ_0‖² over `checkpoint`, zero first.
+        local_displacement: ‖θ_{k+1} − θ_k‖² over `move`, from each checkpoint to the next.
+        squared_drift: ‖θ_{n−1} − θ_0‖²/(n − 1)², that of the mean move.
+    """
+
+    global_displacement: Annotated[Any, "checkpoint"]
+    local_displacement: Annotated[Any, "move"]
+    squared_drift: Annotated[Any, ""]
+
+    __repr__ = short_repr
+
+
+class StepCorrelation(NamedTuple):
+    """The correlation of steps.
+
+    Attributes:
+        step_correlation: The mean over j of ⟨d_{j+k}, d_j⟩, over `lag`.
+    """
+
+    step_correlation: Annotated[Any, "lag"]
+
+    __repr__ = short_repr
 
 
 @checked
-def displacements(path: Any) -> dict[str, tuple[tuple[str, ...], Any]]:
+def displacements(path: Any) -> Displacements:
     """‖θ_k − θ_0‖² and ‖θ_{k+1} − θ_k‖² along a path of weights, and the mean drift of its steps.
 
     Take θ_0 from the window in which weights are at rest; a path of every step gives local displacements, and one of
@@ -22,32 +51,23 @@ def displacements(path: Any) -> dict[str, tuple[tuple[str, ...], Any]]:
     Args:
         path: θ_k, shape (n, d) with n ≥ 2, the weights of each checkpoint in one row.
 
-    Returns:
-        Name → (dimension names, values): `global_displacement` over `checkpoint`, zero first; `local_displacement` over
-        `move`, from each checkpoint to the next; and `squared_drift`, ‖θ_{n−1} − θ_0‖²/(n − 1)², that of the mean move.
-
     Raises:
         InputError: No path of at least two checkpoints of finite numbers.
 
     Example:
         >>> import numpy as np
-        >>> found = displacements(np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 0.0]]))
-        >>> print(found["global_displacement"][1], found["local_displacement"][1])
-        [ 0. 25.  9.] [25. 16.]
+        >>> displacements(np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 0.0]]))
+        Displacements(global_displacement=[0, 25, 9], local_displacement=[25, 16], squared_drift=2.25)
     """
     count = count_checkpoints(path)
     xp = array_namespace(path)
     away, moves = path - path[:1, :], path[1:, :] - path[:-1, :]
     far = xp.sum(away * away, axis=1)
-    return {
-        "global_displacement": (("checkpoint",), far),
-        "local_displacement": (("move",), xp.sum(moves * moves, axis=1)),
-        "squared_drift": ((), far[-1] / (count - 1) ** 2),
-    }
+    return Displacements(far, xp.sum(moves * moves, axis=1), far[-1] / (count - 1) ** 2)
 
 
 @checked
-def step_correlation(path: Any, lags: Sequence[int] | np.ndarray) -> dict[str, tuple[tuple[str, ...], Any]]:
+def step_correlation(path: Any, lags: Sequence[int] | np.ndarray) -> StepCorrelation:
     """The mean over j of ⟨d_{j+k}, d_j⟩ with the steps d_j = θ_{j+1} − θ_j, for each lag k.
 
     It is η² times `theory.noise.velocity_correlation` where weights are at rest.
@@ -58,16 +78,13 @@ def step_correlation(path: Any, lags: Sequence[int] | np.ndarray) -> dict[str, t
         path: θ_k after every step, shape (n, d).
         lags: k from 0 to n − 2.
 
-    Returns:
-        Name → (dimension names, values): `step_correlation` over `lag`.
-
     Raises:
         InputError: No path of finite numbers, or lags that are not within it.
 
     Example:
         >>> import numpy as np
-        >>> step_correlation(np.array([[0.0], [1.0], [3.0], [6.0]]), [0, 1])["step_correlation"][1].round(4)
-        array([4.6667, 4.    ])
+        >>> step_correlation(np.array([[0.0], [1.0], [3.0], [6.0]]), [0, 1])
+        StepCorrelation(step_correlation=[4.6667, 4])
     """
     count = count_checkpoints(path)
     chosen = require_sizes("lags", lags, fewest=1, least=0, remedy="give whole numbers from zero on")
@@ -82,7 +99,7 @@ def step_correlation(path: Any, lags: Sequence[int] | np.ndarray) -> dict[str, t
     moves = path[1:, :] - path[:-1, :]
     products = [moves[each:, :] * moves[: count - 1 - each, :] for each in chosen]
     means = xp.stack([xp.sum(each) / each.shape[0] for each in products])
-    return {"step_correlation": (("lag",), means)}
+    return StepCorrelation(means)
 
 
 def count_checkpoints(path: Any) -> int:

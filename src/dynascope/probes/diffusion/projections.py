@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 from dynascope.arguments import array_namespace, checked, require, require_axes, require_real_values
 from dynascope.probes.diffusion.displacement import count_checkpoints
+from dynascope.results.named_tuples import short_repr
 
-__all__ = ["direction_moments"]
+__all__ = ["DirectionMoments", "direction_moments"]
+
+
+class DirectionMoments(NamedTuple):
+    """Coordinates of a path along directions, and their variances.
+
+    Attributes:
+        coordinate: a over `checkpoint` and `direction`.
+        position_variance: The variance of a, over `direction`.
+        move_variance: The mean square of the moves from each checkpoint to the next, over `direction`.
+        share: The share of the total variance that is along each direction, over `direction`.
+    """
+
+    coordinate: Annotated[Any, "checkpoint direction"]
+    position_variance: Annotated[Any, "direction"]
+    move_variance: Annotated[Any, "direction"]
+    share: Annotated[Any, "direction"]
+
+    __repr__ = short_repr
 
 
 @checked
-def direction_moments(path: Any, directions: Any) -> dict[str, tuple[tuple[str, ...], Any]]:
+def direction_moments(path: Any, directions: Any) -> DirectionMoments:
     """Coordinates a = ⟨θ − mean θ, q⟩ of a path along directions, and their variances, which a thermometer forecasts.
 
     Steps that follow each other are not independent: a path needs many times `theory.noise.thermometer`'s
@@ -23,18 +42,13 @@ def direction_moments(path: Any, directions: Any) -> dict[str, tuple[tuple[str, 
         path: θ of each checkpoint, shape (n, d) with n ≥ 2.
         directions: Unit vectors q as rows, shape (k, d).
 
-    Returns:
-        Name → (dimension names, values): `coordinate` over `checkpoint` and `direction`; `position_variance` and
-        `move_variance`, of the moves from each checkpoint to the next, over `direction`; and `share`, the part of all
-        variance that is along each of them.
-
     Raises:
         InputError: Shapes that do not fit, or values that are not finite.
 
     Example:
         >>> import numpy as np
         >>> found = direction_moments(np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 3.0]]), np.eye(2))
-        >>> print(found["position_variance"][1].round(4), found["share"][1].round(4))
+        >>> print(found.position_variance.round(4), found.share.round(4))
         [0.6667 2.    ] [0.25 0.75]
     """
     count, size = count_checkpoints(path), path.shape[1]
@@ -57,9 +71,4 @@ def direction_moments(path: Any, directions: Any) -> dict[str, tuple[tuple[str, 
     unit = xp.where(largest > 0, largest, xp.ones_like(largest))
     whole = xp.sum((away / unit) ** 2)
     share = xp.sum((along / unit) ** 2, axis=0) / xp.where(whole > 0, whole, xp.ones_like(whole))
-    return {
-        "coordinate": (("checkpoint", "direction"), along),
-        "position_variance": (("direction",), variance),
-        "move_variance": (("direction",), xp.sum(moves * moves, axis=0) / (count - 1)),
-        "share": (("direction",), share),
-    }
+    return DirectionMoments(along, variance, xp.sum(moves * moves, axis=0) / (count - 1), share)

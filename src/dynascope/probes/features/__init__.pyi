@@ -1,3 +1,4 @@
+from .metrics import FeatureMetrics as FeatureMetrics
 from .metrics import feature_metrics as feature_metrics
 from .modes import Eigenfeatures as Eigenfeatures
 from .modes import effective_dimension as effective_dimension

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 from dynascope.arguments import array_namespace, holds, require, require_positive
 from dynascope.probes.features.modes import (
@@ -16,11 +16,50 @@ from dynascope.probes.features.modes import (
 )
 from dynascope.probes.features.moments import FeatureMoments
 from dynascope.probes.features.samples import OutputFunction, Rows, check_samples, sample_rows
+from dynascope.results.named_tuples import short_repr
 
-__all__ = ["feature_metrics"]
+__all__ = ["FeatureMetrics", "feature_metrics"]
 
 _EXCESS = 0.01  # by which utilizations of held-out samples may sum to more than one, without a word
 _IMBALANCE = 1.5  # largest class over the smallest, from which the balance that κ assumes is said to be missing
+
+
+class FeatureMetrics(NamedTuple):
+    """Metrics of the features of a network; over `mode`, the strongest is first and values beyond the rank are zero.
+
+    Attributes:
+        intensity: ρ_k over `mode`.
+        effective_dimension: Of the intensity, by `exclude_first`.
+        effective_dimension_all_modes: Of the intensity.
+        constant_overlap: |⟨e_1|1⟩|/‖e_1‖.
+        quality: Q*_k over `mode`; None without targets, as all that is made of it.
+        cumulative_quality: Π*(k) over `mode`.
+        effective_dimension_quality: Of the quality.
+        utilization: Q̂_k over `mode`.
+        cumulative_utilization: Π̂(k) over `mode`.
+        effective_dimension_utilization: Of the utilization.
+        output_dimension: dim Ĥ.
+        kappa_cka: κ.
+        minimum_features: Whether κ < ε: true in the minimum-feature regime, false in the extended-feature regime.
+        threshold: ε.
+    """
+
+    intensity: Annotated[Any, "mode"]
+    effective_dimension: Annotated[Any, ""]
+    effective_dimension_all_modes: Annotated[Any, ""]
+    constant_overlap: Annotated[Any, ""]
+    quality: Annotated[Any, "mode"]
+    cumulative_quality: Annotated[Any, "mode"]
+    effective_dimension_quality: Annotated[Any, ""]
+    utilization: Annotated[Any, "mode"]
+    cumulative_utilization: Annotated[Any, "mode"]
+    effective_dimension_utilization: Annotated[Any, ""]
+    output_dimension: Annotated[Any, ""]
+    kappa_cka: Annotated[Any, ""]
+    minimum_features: Annotated[Any, ""]
+    threshold: Annotated[Any, ""]
+
+    __repr__ = short_repr
 
 
 def feature_metrics(
@@ -33,7 +72,7 @@ def feature_metrics(
     output_function: OutputFunction | None = None,
     exclude_first: bool = True,
     threshold: float = 0.1,
-) -> dict[str, tuple[tuple[str, ...], Any]]:
+) -> FeatureMetrics:
     """How strong, useful and used the features of a network are, and how far they are from a minimum.
 
     With the eigenfeatures e_k and intensities ρ_k of the features on the samples, ⟨f|g⟩ = (1/n) Σ f(x_j) g(x_j), and
@@ -61,15 +100,6 @@ def feature_metrics(
             features whose first mode is the constant function; `constant_overlap` says whether it is.
         threshold: ε: features with κ < ε are called minimal.
 
-    Returns:
-        Name → (dimension names, values), as `observe` takes it from a probe. Over `mode`, strongest first and zero
-        beyond the rank: `intensity` ρ_k, `quality` Q*_k, `utilization` Q̂_k, `cumulative_quality`,
-        `cumulative_utilization`. Without dimension: `effective_dimension` (of the intensity, by `exclude_first`),
-        `effective_dimension_all_modes` (of the intensity), `effective_dimension_quality`,
-        `effective_dimension_utilization`, `constant_overlap` |⟨e_1|1⟩|/‖e_1‖, `output_dimension` dim Ĥ, `kappa_cka`,
-        `minimum_features` (true in the minimum-feature regime, false in the extended-feature regime) and the
-        `threshold` of that label.
-
     Raises:
         InputError: Shapes that do not fit, values that are not finite, labels outside 0..C−1 or for a single output,
             n ≤ C, or features or outputs that are the same on every sample.
@@ -86,9 +116,9 @@ def feature_metrics(
         >>> h = np.array([[1, 0], [1, 1], [0, 2], [-1, 1], [2, -1]])
         >>> f = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [1, 0]])
         >>> found = feature_metrics(h, f, exclude_first=False)
-        >>> found["utilization"][1].round(6), round(float(found["kappa_cka"][1]), 6)
+        >>> found.utilization.round(6), round(float(found.kappa_cka), 6)
         (array([0.37037 , 0.366667]), 0.260742)
-        >>> round(float(found["effective_dimension"][1]), 6), bool(found["minimum_features"][1])
+        >>> round(float(found.effective_dimension), 6), bool(found.minimum_features)
         (1.918909, False)
     """
     require_positive(threshold=threshold)
@@ -118,28 +148,29 @@ def feature_metrics(
     overlap = xp.abs(xp.sum(columns[:, 0] * overlaps.constant[:, 0])) / overlaps.samples**0.5
     basis, _ = projection(rows.outputs, rows.resolution)
     kappa = row_kappa(rows, basis)
-    found: dict[str, tuple[tuple[str, ...], Any]] = {
-        "intensity": (("mode",), modes.intensity),
-        "effective_dimension": ((), effective_dimension(modes.intensity, exclude_first=exclude_first)),
-        "effective_dimension_all_modes": ((), effective_dimension(modes.intensity)),
-        "constant_overlap": ((), overlap),
-    }
-    for name, functions in (("quality", overlaps.targets), ("utilization", overlaps.outputs)):
-        if functions is None:
-            continue
-        span, dimension = projection(functions, overlaps.resolution)
-        share = covered(columns, span, dimension)
-        found[name] = (("mode",), share)
-        found[f"cumulative_{name}"] = (("mode",), xp.cumulative_sum(share, axis=0))
-        found[f"effective_dimension_{name}"] = ((), effective_dimension(share))
-        if name == "utilization":
-            found["output_dimension"] = ((), dimension)
-            if held_out is not None:
-                _warn_of_excess(xp.sum(share))
-    found["kappa_cka"] = ((), kappa)
-    found["minimum_features"] = ((), kappa < threshold)
-    found["threshold"] = ((), xp.full_like(kappa, threshold))
-    return found
+    quality = None
+    if overlaps.targets is not None:
+        quality = covered(columns, *projection(overlaps.targets, overlaps.resolution))
+    span, output_dimension = projection(overlaps.outputs, overlaps.resolution)
+    utilization = covered(columns, span, output_dimension)
+    if held_out is not None:
+        _warn_of_excess(xp.sum(utilization))
+    return FeatureMetrics(
+        intensity=modes.intensity,
+        effective_dimension=effective_dimension(modes.intensity, exclude_first=exclude_first),
+        effective_dimension_all_modes=effective_dimension(modes.intensity),
+        constant_overlap=overlap,
+        quality=quality,
+        cumulative_quality=None if quality is None else xp.cumulative_sum(quality, axis=0),
+        effective_dimension_quality=None if quality is None else effective_dimension(quality),
+        utilization=utilization,
+        cumulative_utilization=xp.cumulative_sum(utilization, axis=0),
+        effective_dimension_utilization=effective_dimension(utilization),
+        output_dimension=output_dimension,
+        kappa_cka=kappa,
+        minimum_features=kappa < threshold,
+        threshold=xp.full_like(kappa, threshold),
+    )
 
 
 def _rows(features: Any, outputs: Any, targets: Any, output_function: OutputFunction) -> Rows:

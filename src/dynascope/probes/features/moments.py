@@ -109,7 +109,7 @@ def feature_moments(
         >>> batches = (feature_moments(h[i : i + 20], h[i : i + 20, :2]) for i in (0, 20, 40))
         >>> streamed = feature_metrics(functools.reduce(operator.add, batches))
         >>> whole = feature_metrics(h, h[:, :2])
-        >>> bool(np.isclose(streamed["kappa_cka"][1], whole["kappa_cka"][1], rtol=1e-12))
+        >>> bool(np.isclose(streamed.kappa_cka, whole.kappa_cka, rtol=1e-12))
         True
     """
     rows = sample_rows(features, outputs, targets, output_function)

@@ -1,3 +1,4 @@
+from .clusters import RedundantUnits as RedundantUnits
 from .clusters import redundant_units as redundant_units
 from .hidden_units import UnitGroup as UnitGroup
 from .hidden_units import UnitPart as UnitPart

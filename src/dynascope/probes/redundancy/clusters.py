@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.cluster.hierarchy
@@ -20,8 +20,33 @@ from dynascope.arguments import (
     require_real_values,
 )
 from dynascope.errors import InputError
+from dynascope.results.named_tuples import short_repr
 
-__all__ = ["redundant_units"]
+__all__ = ["RedundantUnits", "redundant_units"]
+
+
+class RedundantUnits(NamedTuple):
+    """Vanishing and equal units of a layer, with `time` in front for checkpoints. Fractions are of all units.
+
+    Attributes:
+        vanishing: Whether each `neuron` vanishes.
+        cluster: For each `neuron` the number of the first unit of its cluster, or −1.
+        independent_units: The number of clusters.
+        independent_fraction: That over the number of units.
+        vanishing_fraction: The fraction of units that vanish.
+        duplicate_fraction: The fraction of units that are in a cluster, but not the first of it.
+        dead_fraction: The fraction of units that are active on no sample; None unless `active` is given.
+    """
+
+    vanishing: Annotated[Any, "time neuron"]
+    cluster: Annotated[Any, "time neuron"]
+    independent_units: Annotated[Any, "time"]
+    independent_fraction: Annotated[Any, "time"]
+    vanishing_fraction: Annotated[Any, "time"]
+    duplicate_fraction: Annotated[Any, "time"]
+    dead_fraction: Annotated[Any, "time"]
+
+    __repr__ = short_repr
 
 
 @checked
@@ -34,7 +59,7 @@ def redundant_units(
     compare: Literal["weights", "directions", "incoming directions"] = "weights",
     linkage: Literal["single", "complete"] = "single",
     active: Any = None,
-) -> dict[str, tuple[tuple[str, ...], Any]]:
+) -> RedundantUnits:
     """Units p_i = (w_i; a_i) that vanish, ‖p_i‖ ≤ τ₀ max_j ‖p_j‖, and clusters of equal ones among the others.
 
     Two are equal where ‖w_i − w_j‖² ≤ τ (‖w_i‖² + ‖w_j‖²), and the same of a: both what leads in and what leads out
@@ -57,21 +82,15 @@ def redundant_units(
         active: On how many samples each unit is active, of the shape of the units, as `count_active` counts it; those
             on none are dead, and left out of the clusters as well. All arrays are of one library.
 
-    Returns:
-        Name → (dimension names, values), with `time` in front for checkpoints: over `neuron`, `vanishing` and
-        `cluster`, the number of the first unit of its cluster, or −1; and `independent_units`, the number of clusters,
-        with `independent_fraction`, `vanishing_fraction`, `duplicate_fraction` (in a cluster, but not the first of it),
-        and with `active` `dead_fraction`, of all units.
-
     Raises:
         InputError: Arrays that do not fit or are not finite, a number below zero, or a choice that there is not.
 
     Example:
         >>> import numpy as np
         >>> w, a = np.array([[1, 2], [1.001, 2], [0, 0], [2, -1], [1, 2]]), np.array([[0.5], [0.5], [0], [1], [-0.5]])
-        >>> found = {name: values.tolist() for name, (_, values) in redundant_units(w, a).items()}
-        >>> found["cluster"], found["independent_units"], found["vanishing_fraction"]
-        ([0, 0, -1, 3, 4], 3, 0.2)
+        >>> found = redundant_units(w, a)
+        >>> found.cluster, int(found.independent_units), float(found.vanishing_fraction)
+        (array([ 0,  0, -1,  3,  4]), 3, 0.2)
     """
     w, a = _checked("incoming", incoming), _checked("outgoing", outgoing)
     require(
@@ -114,19 +133,20 @@ def redundant_units(
     numbers = xp.arange(labels.shape[-1])
     cluster = xp.where(kept, labels, -1)
     first = kept & (labels == numbers)
-    time, units = ("time",) * (w.ndim - 2), labels.shape[-1]
+    units = labels.shape[-1]
 
     def count(found: Any) -> Any:
         return xp.sum(xp.astype(found, w.dtype), axis=-1)
 
-    fractions = {"independent": first, "vanishing": gone, "duplicate": kept & ~first}
-    return {
-        "vanishing": ((*time, "neuron"), gone),
-        "cluster": ((*time, "neuron"), cluster),
-        "independent_units": (time, xp.astype(count(first), numbers.dtype)),
-        **{f"{name}_fraction": (time, count(found) / units) for name, found in fractions.items()},
-        **({} if dead is None else {"dead_fraction": (time, count(dead) / units)}),
-    }
+    return RedundantUnits(
+        vanishing=gone,
+        cluster=cluster,
+        independent_units=xp.astype(count(first), numbers.dtype),
+        independent_fraction=count(first) / units,
+        vanishing_fraction=count(gone) / units,
+        duplicate_fraction=count(kept & ~first) / units,
+        dead_fraction=None if dead is None else count(dead) / units,
+    )
 
 
 def _checked(name: str, values: Any) -> Any:

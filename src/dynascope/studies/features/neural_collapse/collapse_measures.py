@@ -48,7 +48,7 @@ def classifier_collapse(
     decided = np.argmax(features @ classifier + bias, axis=1)
     spread = np.linalg.svd(features[:n] - features[:n].mean(0), compute_uv=False) ** 2
     return {
-        **{name: found[name][1] for name in _METRICS},
+        **{name: getattr(found, name) for name in _METRICS},
         "kappa_cka": kappa_cka(features[:n], outputs),
         "effective_dimension": effective_dimension(spread),
         "accuracy": np.mean(decided[:n] == labels),

@@ -58,7 +58,7 @@ def follow_features(
     moments = [class_moments(_unit(x @ each["first"]), labels, classes=classes) for each in ends]
     means = _unit(moments[-1].means)
     return CollapsePath(
-        np.array([float(collapse_metrics(each)["nc1"][1]) for each in moments]),
+        np.array([float(collapse_metrics(each).nc1) for each in moments]),
         float(between_class_share(moments[-1])),
         means @ means.T,
         float(np.sum(ends[-1]["second"] ** 2) / 2 / path.smallest_margin[-1] ** 2),

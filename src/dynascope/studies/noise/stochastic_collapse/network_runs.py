@@ -77,7 +77,7 @@ class NoisyDigits:
         rows = [redundant_units(*each) for each in units]
         kept = ("independent_fraction", "vanishing_fraction")
         return {
-            **{name: np.array([each[name][1] for each in rows], float) for name in kept},
+            **{name: np.array([getattr(each, name) for each in rows], float) for name in kept},
             "dead_fraction": np.mean(run["active"].to_numpy() == 0, axis=2),
             "loss": run["loss"].to_numpy().astype(float),
             "late_accuracy": after["right"].to_numpy()[:, -1].astype(float),
