@@ -51,7 +51,7 @@ def test_numbers_are_short_and_large_arrays_are_summarised():
         "Found(\n    rate=2,\n    curve=<shape (4, 3), -0.72727 to 2, 1 not finite>,\n"
         "    missing=<shape (4, 3), 8 of 12 true>,\n)"
     )
-    assert repr(Found(None, np.zeros(9), (1, 0.25))) == "Found(rate=None, curve=<shape (9,), all 0>, missing=(1, 0.25))"
+    assert repr(Found(None, np.zeros(9), (0.25,))) == "Found(rate=None, curve=<shape (9,), all 0>, missing=(0.25,))"
 
 
 def test_results_in_results_are_indented():

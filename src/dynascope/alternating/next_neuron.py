@@ -14,6 +14,7 @@ from dynascope.arguments import require, require_count, require_positive
 from dynascope.compilation import filter_jit
 from dynascope.flows.objective import Samples
 from dynascope.protocols import Learnable, SumOfNeurons
+from dynascope.results.named_tuples import short_repr
 from dynascope.tasks.task import Task
 
 __all__ = ["NextActivation", "predict_next_activation"]
@@ -39,6 +40,8 @@ class NextActivation(NamedTuple):
     direction: np.ndarray
     dormant: np.ndarray
     reason: str
+
+    __repr__ = short_repr
 
 
 def predict_next_activation(

@@ -32,6 +32,7 @@ from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
 from dynascope.flows.counted_noise import noise_key, normal_noise
 from dynascope.flows.solvers.langevin_steps import langevin_steps, require_langevin_solver
+from dynascope.results.named_tuples import short_repr
 
 __all__ = ["LangevinRuns", "langevin"]
 
@@ -51,6 +52,8 @@ class LangevinRuns(NamedTuple):
     times: Float[np.ndarray, " times"]
     position: Float[np.ndarray, "times runs d"]
     velocity: Float[np.ndarray, "times runs d"]
+
+    __repr__ = short_repr
 
 
 def langevin(

@@ -17,6 +17,7 @@ from scipy.integrate import solve_ivp
 from dynascope.arguments import require, require_array, require_choice, require_increasing, require_number
 from dynascope.errors import DivergenceError
 from dynascope.flows.margin_problem import Loss, MarginProblem, signs_of
+from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.parameters import read
 
 __all__ = ["MarginPath", "margin_flow"]
@@ -54,6 +55,8 @@ class MarginPath:
     log_time: Float[np.ndarray, " levels"]
     paths: dict[str, tuple[int, ...]]
     start: Any
+
+    __repr__ = short_repr
 
     @property
     def smallest_margin(self) -> np.ndarray:

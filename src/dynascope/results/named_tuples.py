@@ -13,7 +13,7 @@ from dynascope.arguments import require
 
 __all__ = ["short_repr", "variables_of"]
 
-_WIDTH = 100  # characters, beyond which each field has a line
+_WIDTH = 90  # characters, beyond which each part has a line
 _LISTED = 6  # entries, beyond which an array is shown as shape and range
 
 
@@ -66,11 +66,15 @@ def short_repr(self: Any) -> str:
     """
     names = getattr(self, "_fields", None) or [each.name for each in dataclasses.fields(self) if each.repr]
     fields = [f"{name}={_text(getattr(self, name))}" for name in names]
-    line = f"{type(self).__name__}({', '.join(fields)})"
+    return f"{type(self).__name__}({_joined(fields)})"
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """The parts in a line, or each in a line of its own."""
+    line = ", ".join(parts)
     if len(line) <= _WIDTH and "\n" not in line:
         return line
-    rows = textwrap.indent("\n".join(f"{each}," for each in fields), "    ")
-    return f"{type(self).__name__}(\n{rows}\n)"
+    return "\n" + textwrap.indent("".join(f"{each},\n" for each in parts), "    ")
 
 
 def _text(value: Any) -> str:
@@ -86,8 +90,10 @@ def _text(value: Any) -> str:
         if len(value) > _LISTED:
             shown.append(f"… {len(value)} in all")
         if type(value) is list:
-            return f"[{', '.join(shown)}]"
-        return f"({shown[0]},)" if len(value) == 1 else f"({', '.join(shown)})"
+            return f"[{_joined(shown)}]"
+        return f"({shown[0]},)" if len(shown) == 1 else f"({_joined(shown)})"
+    if type(value) is dict:
+        return f"{{{_joined([f'{key!r}: {_text(each)}' for key, each in value.items()])}}}"
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return _array_text(value)
     return repr(value)

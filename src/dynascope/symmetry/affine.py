@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.ranks import null_space, rank
 
 __all__ = ["Generators", "affine_generators", "independent", "unknowns"]
@@ -21,6 +22,8 @@ class Generators(NamedTuple):
 
     matrices: np.ndarray
     shifts: np.ndarray
+
+    __repr__ = short_repr
 
     def at(self, theta: np.ndarray) -> np.ndarray:
         """The fields at a point (n, D)."""

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require, require_finite_values, shown
+from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.break_causes import causes_of
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.evidence import Cause, Evidence
@@ -44,6 +45,8 @@ class Finding:
     first_broken: int
     times: float
     causes: tuple[Cause, ...]
+
+    __repr__ = short_repr
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -81,6 +84,8 @@ class Audit:
     checked: int
     steps: int
     times: float
+
+    __repr__ = short_repr
 
     @property
     def clean(self) -> bool:

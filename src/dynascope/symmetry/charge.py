@@ -39,7 +39,7 @@ class Part:
     """
 
     path: str
-    labels: np.ndarray
+    labels: np.ndarray = dataclasses.field(repr=False)
     factor: float
 
 

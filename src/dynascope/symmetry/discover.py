@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynascope.arguments import require, require_integer, require_positive, require_seed, said_bytes
+from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.affine import Generators, affine_generators, independent, unknowns
 from dynascope.symmetry.lie_brackets import bracket_ranks, flat_gradients
 from dynascope.symmetry.parameters import points, read
@@ -49,6 +50,8 @@ class Discovery:
     dead: np.ndarray
     theta: np.ndarray
     memory: int
+
+    __repr__ = short_repr
 
 
 def discovery_memory(params: Any) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynascope.arguments import require, require_positive, require_seed, said_bytes
+from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
 
 __all__ = ["BlockDiscovery", "block_memory", "discover_blocks"]
@@ -46,6 +47,8 @@ class BlockDiscovery:
     charges: int
     unclear: dict[int, int]
     memory: int
+
+    __repr__ = short_repr
 
 
 def block_memory(params: Any) -> int:

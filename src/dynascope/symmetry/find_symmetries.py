@@ -15,6 +15,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from dynascope.arguments import require_seed
+from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.families import families
 from dynascope.symmetry.independence import independent_charges
@@ -46,6 +47,8 @@ class BrokenSymmetry:
     defect: np.ndarray
     reason: str
 
+    __repr__ = short_repr
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SymmetryStructure:
@@ -63,7 +66,9 @@ class SymmetryStructure:
     broken: tuple[BrokenSymmetry, ...]
     rounding: float
     unused: tuple[str, ...]
-    shapes: Any
+    shapes: Any = dataclasses.field(repr=False)
+
+    __repr__ = short_repr
 
     @functools.cached_property
     def size(self) -> int:

@@ -22,6 +22,7 @@ from dynascope.arguments import (
 )
 from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
+from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.charge import Charge, checked_charge
 from dynascope.symmetry.parameters import arrays_by_path
 from dynascope.symmetry.symmetry_defects import lengths
@@ -52,6 +53,8 @@ class Identities:
     hessian: float
     hessian_size: float
     holds: bool
+
+    __repr__ = short_repr
 
 
 def check_identities(

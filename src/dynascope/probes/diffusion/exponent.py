@@ -19,6 +19,7 @@ from dynascope.arguments import (
     require_integer,
     require_real_values,
 )
+from dynascope.results.named_tuples import short_repr
 
 __all__ = ["ExponentFit", "fit_exponent"]
 
@@ -39,6 +40,8 @@ class ExponentFit(NamedTuple):
     high: Any
     bend: Any
     points: int
+
+    __repr__ = short_repr
 
 
 @checked

@@ -13,6 +13,7 @@ from jax.flatten_util import ravel_pytree
 from dynascope.arguments import calling, given, require, require_finite_values, require_integer, require_seed, shown
 from dynascope.compilation import jit
 from dynascope.probes.diffusion.lanczos import tridiagonal
+from dynascope.results.named_tuples import short_repr
 
 __all__ = ["TopCurvatures", "curvature_product", "gauss_newton_product", "require_lanczos", "top_curvatures"]
 
@@ -29,6 +30,8 @@ class TopCurvatures(NamedTuple):
     curvature: np.ndarray
     directions: np.ndarray
     residual: np.ndarray
+
+    __repr__ = short_repr
 
 
 def top_curvatures(

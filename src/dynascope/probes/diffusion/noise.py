@@ -14,6 +14,7 @@ from dynascope.arguments import (
     require_integer,
     require_real_values,
 )
+from dynascope.results.named_tuples import short_repr
 
 __all__ = ["GradientNoise", "gradient_noise"]
 
@@ -33,6 +34,8 @@ class GradientNoise:
     total_trace: Any
     total_squares: Any
     batches: int
+
+    __repr__ = short_repr
 
     def __add__(self, other: GradientNoise) -> GradientNoise:
         """The noise of the batches of both, at the same weights and along the same directions."""

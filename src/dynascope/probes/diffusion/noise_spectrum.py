@@ -13,6 +13,7 @@ from dynascope.arguments import require, require_axes, require_real_values
 from dynascope.compilation import jit
 from dynascope.probes.diffusion.hessian import curvature_product, require_lanczos
 from dynascope.probes.diffusion.lanczos import tridiagonal
+from dynascope.results.named_tuples import short_repr
 
 __all__ = ["NoiseSpectrum", "noise_spectrum", "quadrature_nodes"]
 
@@ -27,6 +28,8 @@ class NoiseSpectrum(NamedTuple):
 
     curvature: np.ndarray
     noise: np.ndarray
+
+    __repr__ = short_repr
 
 
 def noise_spectrum(

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from dynascope.arguments import array_namespace, holds, require, require_axes, require_finite_values
 from dynascope.probes.features.samples import OutputFunction, Rows, centred, check_samples, finite_matrix, sample_rows
+from dynascope.results.named_tuples import short_repr
 
 __all__ = [
     "Eigenfeatures",
@@ -31,6 +32,8 @@ class Eigenfeatures(NamedTuple):
     intensity: Any
     directions: Any
     values: Any
+
+    __repr__ = short_repr
 
 
 def eigenfeatures(features: Any) -> Eigenfeatures:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dynascope.arguments import array_namespace, require
 from dynascope.probes.features.samples import OutputFunction, Rows, sample_rows
+from dynascope.results.named_tuples import short_repr
 
 __all__ = ["FeatureMoments", "feature_moments"]
 
@@ -33,6 +34,8 @@ class FeatureMoments:
     widths: tuple[int, int, int]
     output_function: OutputFunction
     resolution: float
+
+    __repr__ = short_repr
 
     def __add__(self, other: FeatureMoments) -> FeatureMoments:
         """The moments over both batches.

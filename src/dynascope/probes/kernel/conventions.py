@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
+from dynascope.results.named_tuples import short_repr
+
 __all__ = ["CONTRACTIONS", "Contraction", "NeuralTangentKernel"]
 
 Contraction = Literal["full", "diagonal", "trace"]
@@ -35,3 +37,5 @@ class NeuralTangentKernel(NamedTuple):
     normalisation: str
     parametrisation: str
     outputs: tuple[int, ...] = ()
+
+    __repr__ = short_repr

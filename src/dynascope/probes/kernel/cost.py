@@ -16,6 +16,7 @@ from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction
 from dynascope.probes.kernel.dense_tracing import DenseUse, dense_uses
 from dynascope.probes.kernel.model import Arrays, Model, count_examples, layer_rates, split
 from dynascope.probes.kernel.structured import forms_gradients
+from dynascope.results.named_tuples import short_repr
 
 __all__ = ["ESTIMATES", "EXACT", "Algorithm", "Cost", "Size", "choose", "cost_of", "estimate_cost", "measure"]
 
@@ -38,6 +39,8 @@ class Cost(NamedTuple):
     bytes: float
     batch_size: int
     exact: bool
+
+    __repr__ = short_repr
 
 
 @dataclasses.dataclass(frozen=True)

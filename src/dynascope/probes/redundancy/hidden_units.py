@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from jaxtyping import Shaped
 
 from dynascope.arguments import array_namespace, checked, require, require_integer, require_real_values
+from dynascope.results.named_tuples import short_repr
 
 __all__ = ["UnitGroup", "UnitPart", "UnitWeights", "unit_weights"]
 
@@ -78,6 +79,8 @@ class UnitWeights(NamedTuple):
 
     incoming: Shaped[Any, "units _"]
     outgoing: Shaped[Any, "units _"]
+
+    __repr__ = short_repr
 
 
 @checked

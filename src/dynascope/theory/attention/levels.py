@@ -10,6 +10,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_units, require, require_array, require_context, require_covariance, require_positive
+from dynascope.results.named_tuples import short_repr
 
 __all__ = [
     "AttentionModes",
@@ -39,6 +40,8 @@ class AttentionModes:
     gains: Float[np.ndarray, " mode"]
     axes: Float[np.ndarray, "d mode"]
     trace: float
+
+    __repr__ = short_repr
 
     def levels(self, order: Sequence[int]) -> Float[np.ndarray, " level"]:
         """The loss before and after each of these modes is learned, in this order."""

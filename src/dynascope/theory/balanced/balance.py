@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_one_shape, in_units, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory.assumptions import BALANCED_LAYERS
 from dynascope.theory.balanced.rates import LayerRates
@@ -48,6 +49,8 @@ class TwoLayers(NamedTuple):
     first: Float[Array, "*members inputs width"]
     second: Float[Array, "*members width outputs"]
     rates: LayerRates
+
+    __repr__ = short_repr
 
     @classmethod
     def checked(cls, first: Any, second: Any, first_rate: Any, second_rate: Any) -> TwoLayers:
@@ -88,6 +91,8 @@ class Balance(NamedTuple):
 
     value: Float[AnyArray, ...]
     error: Float[AnyArray, ...]
+
+    __repr__ = short_repr
 
 
 @in_units(*STANDARDS, **LAYER_UNITS, gives={"value": "w a"})

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_units, require_array, require_positive
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced.balance import STANDARDS, UNITS, Balance, TwoLayers, require_balanced
 from dynascope.theory.balanced.propagation import drift_matrix
@@ -60,6 +61,8 @@ class BalancedLimit(NamedTuple):
     sharpness: float
     largest_stable_step: float
     balance: Balance
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -9,6 +9,7 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from dynascope.arguments import real_value
+from dynascope.results.named_tuples import short_repr
 
 __all__ = ["LayerRates", "positive"]
 
@@ -23,6 +24,8 @@ class LayerRates(NamedTuple):
 
     first: Float[Array, ...]
     second: Float[Array, ...]
+
+    __repr__ = short_repr
 
     @classmethod
     def checked(cls, **rates: Any) -> LayerRates:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced.balance import (
     STANDARDS,
@@ -54,6 +55,8 @@ class BalancedGram(NamedTuple):
     product: Float[AnyArray, "*members times inputs outputs"]
     second: Float[AnyArray, "*members times outputs outputs"]
     balance: Balance
+
+    __repr__ = short_repr
 
 
 @covers_balanced(gives="function and both representations at any time")

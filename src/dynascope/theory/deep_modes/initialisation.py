@@ -9,6 +9,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Real
 
 from dynascope.arguments import real_array, require_count, require_known
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
 __all__ = ["InitialisationExponents", "initialisation_exponents"]
@@ -31,6 +32,8 @@ class InitialisationExponents(NamedTuple):
     parameter_motion: np.ndarray
     saddle_distance: np.ndarray
     regime: np.ndarray
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -25,6 +25,7 @@ from dynascope.arguments import (
 )
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.errors import InputError
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
 from dynascope.theory.domain import covers
@@ -50,6 +51,8 @@ class DeepModeStrength(NamedTuple):
     strength: Float[AnyArray, ...]
     residual: Float[AnyArray, ...]
 
+    __repr__ = short_repr
+
 
 class DeepModeLimit(NamedTuple):
     """Where a mode goes as t → ∞, in NumPy arrays of the broadcast shape.
@@ -62,6 +65,8 @@ class DeepModeLimit(NamedTuple):
 
     strength: np.ndarray
     status: np.ndarray
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -17,6 +17,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, in_one_shape, in_units, nan_outside, real_arrays, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.features.ridge import (
     RidgeProblem,
@@ -53,6 +54,8 @@ class KernelRegression(NamedTuple):
     training_mse: Float[AnyArray, ...]
     coefficient_mean: Float[AnyArray, "... k"]
     coefficient_variance: Float[AnyArray, "... k"]
+
+    __repr__ = short_repr
 
     @property
     def test_loss(self) -> Float[AnyArray, ...]:

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.arguments import real_array, require, require_count, require_positive
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.features import KernelRegression, kernel_regression_error
 
@@ -124,6 +125,8 @@ class Overfitting(NamedTuple):
     tail_rate: float
     fitting_window: tuple[float, float]
     warnings: tuple[str, ...]
+
+    __repr__ = short_repr
 
     @property
     def test_loss(self) -> float:

@@ -26,6 +26,7 @@ from dynascope.arguments import (
     require_times,
 )
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.features.ridge import require_fitting
 
@@ -44,6 +45,8 @@ class FeatureSpectrum(NamedTuple):
 
     intensity: Float[np.ndarray, " r"]
     directions: Float[np.ndarray, "p r"]
+
+    __repr__ = short_repr
 
     def eigenfeatures(self, features: Real[ArrayLike, "m p"]) -> Float[np.ndarray, "m r"]:
         """e_k(x) = u_k·Φ(x)/√ρ_k on any samples; orthonormal in the mean over those the spectrum was taken from.
@@ -73,6 +76,8 @@ class TrainingFlow(NamedTuple):
     loss: Float[np.ndarray, " times"]
     intensity: Float[np.ndarray, " r"]
 
+    __repr__ = short_repr
+
 
 class ModeFlow(NamedTuple):
     """A linear model under gradient flow on the population.
@@ -86,6 +91,8 @@ class ModeFlow(NamedTuple):
     coefficients: Float[AnyArray, "... k"]
     learned_fraction: Float[AnyArray, "... k"]
     loss: Float[AnyArray, ...]
+
+    __repr__ = short_repr
 
 
 @covers(

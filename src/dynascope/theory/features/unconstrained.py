@@ -17,6 +17,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_units, nan_outside, real_array, require, require_array
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.scalar_networks import mode_strength
 
@@ -49,6 +50,8 @@ class ClassModes(NamedTuple):
     output_vector: Float[np.ndarray, "classes m"]
     mean_target: Float[np.ndarray, " classes"]
 
+    __repr__ = short_repr
+
 
 class Collapse(NamedTuple):
     """The unconstrained feature model at some times (...), or at its end.
@@ -74,6 +77,8 @@ class Collapse(NamedTuple):
     nc2_norm: Float[AnyArray, ...]
     nc3: Float[AnyArray, ...]
     nc3_centred: Float[AnyArray, ...]
+
+    __repr__ = short_repr
 
     @property
     def class_mean_norm(self) -> Float[np.ndarray, "... classes"]:

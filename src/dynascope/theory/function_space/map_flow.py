@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 
 from dynascope.arguments import is_traced, nan_outside, real_value, require, require_times
 from dynascope.compilation import AnyArray, without_callbacks
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.integration_steps import MOST_STEPS, step_control
 
 __all__ = ["MapPath", "Samples", "finished", "integrate", "rank"]
@@ -28,6 +29,8 @@ class MapPath(NamedTuple):
 
     coefficients: Float[AnyArray, "times inputs outputs"]
     loss: Float[AnyArray, " times"]
+
+    __repr__ = short_repr
 
 
 class Samples(NamedTuple):

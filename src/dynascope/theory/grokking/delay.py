@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array, require_count, require_increasing
+from dynascope.results.named_tuples import short_repr
 
 __all__ = ["GrokkingDelay", "grokking_delay"]
 
@@ -42,6 +43,8 @@ class GrokkingDelay(NamedTuple):
     train_threshold: float
     test_threshold: float
     hold: int
+
+    __repr__ = short_repr
 
     def recorded(self, last: float) -> dict[str, Any]:
         """What a record holds of it, with the last step in place of one at which a threshold was never reached.

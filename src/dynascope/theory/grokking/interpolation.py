@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array
 from dynascope.errors import InputError
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
 __all__ = ["Constraint", "InterpolantPath", "Point", "constraint", "follow", "interpolant_path", "solve"]
@@ -35,6 +36,8 @@ class InterpolantPath(NamedTuple):
     products: Float[np.ndarray, " m"]
     coefficients: Float[np.ndarray, "m d"]
     multipliers: Float[np.ndarray, "m n"]
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import in_units, require, require_array, require_between, require_positive, require_times
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.grokking.interpolation import Constraint, constraint, interpolant_path
 
@@ -38,6 +39,8 @@ class LateCurve(NamedTuple):
     interpolant_error: Float[np.ndarray, " times"]
     loss: Float[np.ndarray, " times"]
     lag: Float[np.ndarray, " times"]
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import root_scalar
 
 from dynascope.arguments import require_broadcast, require_numbers, require_positive
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.grokking.interpolation import constraint, follow, solve
 from dynascope.theory.grokking.late_phase import (
@@ -39,6 +40,8 @@ class CriticalPoint(NamedTuple):
 
     product: float
     lag: float
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -13,6 +13,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_units, nan_outside, require_times
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.line_inputs.data import LineData
@@ -47,6 +48,8 @@ class AlignmentChange(NamedTuple):
     initial: Float[np.ndarray, ...]
     final: Float[np.ndarray, ...]
     sign: Float[np.ndarray, ...]
+
+    __repr__ = short_repr
 
     @property
     def size(self) -> Float[np.ndarray, ...]:

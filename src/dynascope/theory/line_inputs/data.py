@@ -10,6 +10,7 @@ from jaxtyping import Real
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import count_axes, in_units, require, require_array
+from dynascope.results.named_tuples import short_repr
 
 __all__ = ["LineData", "line_data"]
 
@@ -30,6 +31,8 @@ class LineData(NamedTuple):
     power: Real[Array | np.ndarray, ...] | float
     target: Real[Array | np.ndarray, ...] | float
     unexplained: Real[Array | np.ndarray, ...] | float = 0.0
+
+    __repr__ = short_repr
 
 
 @in_units(

@@ -12,6 +12,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_units, require_times
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.line_inputs.data import LineData
@@ -51,6 +52,8 @@ class LineTrajectory(NamedTuple):
     residual: Float[AnyArray, ...]
     loss: Float[AnyArray, ...]
 
+    __repr__ = short_repr
+
 
 class TimeScale(NamedTuple):
     """How fast the network approaches its end, 1/t_c² = target_rate² + initial_rate², each of shape (...).
@@ -64,6 +67,8 @@ class TimeScale(NamedTuple):
     time: Float[AnyArray, ...]
     target_rate: Float[AnyArray, ...]
     initial_rate: Float[AnyArray, ...]
+
+    __repr__ = short_repr
 
     @property
     def status(self) -> np.ndarray:
@@ -88,6 +93,8 @@ class LineLimit(NamedTuple):
     strength: Float[np.ndarray, ...]
     loss: Float[np.ndarray, ...]
     status: np.ndarray
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -12,6 +12,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_units, require_times
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.line_inputs.data import LineData
@@ -48,6 +49,8 @@ class LayerNorms(NamedTuple):
     second: Float[AnyArray, ...]
     total: Float[AnyArray, ...]
 
+    __repr__ = short_repr
+
 
 class Rescaling(NamedTuple):
     """What training does to the size of both layers, in NumPy arrays of shape (...).
@@ -60,6 +63,8 @@ class Rescaling(NamedTuple):
 
     case: np.ndarray
     turning_time: Float[np.ndarray, ...]
+
+    __repr__ = short_repr
 
 
 @covers(

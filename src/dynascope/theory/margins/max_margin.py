@@ -12,6 +12,7 @@ from scipy.optimize import nnls
 
 from dynascope.arguments import count_axes, require, require_array, require_integer, require_room, require_whole_numbers
 from dynascope.errors import InputError
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.margins.linear_programme import linprog
 
@@ -46,6 +47,8 @@ class MaxMargin(NamedTuple):
     discarded: Int[np.ndarray, " discarded"]
     unique: bool
     euclidean_margin: float
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import count_axes, require, require_array
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
 __all__ = ["MarginShares", "margin_shares", "normalised_margin", "seminorm"]
@@ -27,6 +28,8 @@ class MarginShares(NamedTuple):
 
     rates: Float[np.ndarray, " blocks"]
     shares: Float[np.ndarray, "... blocks"]
+
+    __repr__ = short_repr
 
 
 @covers(

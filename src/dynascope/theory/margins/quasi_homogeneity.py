@@ -15,6 +15,7 @@ from jaxtyping import Float
 from dynascope.arguments import count_axes, require, require_array, require_choice, require_number, require_seed
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.parameters import Model, Point, points, read
 from dynascope.theory.domain import covers
 from dynascope.theory.margins.balanced_rates import balanced_rates
@@ -48,6 +49,8 @@ class QuasiHomogeneity:
     generators: Float[np.ndarray, "generators unknowns"]
     per: _Grain
     residual: float
+
+    __repr__ = short_repr
 
     @property
     def largest(self) -> float:

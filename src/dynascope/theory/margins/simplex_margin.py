@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.arguments import require_integer, require_room
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
 __all__ = ["SimplexMargin", "simplex_margin"]
@@ -27,6 +28,8 @@ class SimplexMargin(NamedTuple):
     gram: Float[np.ndarray, "classes classes"]
     classifier_share: float
     least_features: int
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -27,6 +27,7 @@ from dynascope.arguments import (
     require_broadcast,
 )
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
@@ -50,6 +51,8 @@ class FunctionSpacePath(NamedTuple):
     coefficients: Float[AnyArray, "... d"]
     loss: Float[AnyArray, ...]
     reversed: Bool[AnyArray, ...]
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Real
 
 from dynascope.arguments import in_units, nan_outside, real_value, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.coordinates import parts, polar
@@ -49,6 +50,8 @@ class Interpolator(NamedTuple):
     imbalance: Float[AnyArray, ...]
     fitted_power: Float[AnyArray, ""]
     unexplained: Float[AnyArray, ""]
+
+    __repr__ = short_repr
 
     @property
     def status(self) -> np.ndarray:

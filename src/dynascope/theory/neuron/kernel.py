@@ -13,6 +13,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_units, is_traced, nan_outside, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.coordinates import polar
@@ -32,6 +33,8 @@ class KernelChange(NamedTuple):
 
     distance: Float[AnyArray, ...]
     relative_change: Float[AnyArray, ...]
+
+    __repr__ = short_repr
 
 
 @covers(

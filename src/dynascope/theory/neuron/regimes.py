@@ -13,6 +13,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_units, is_traced, nan_outside, require, require_positive
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
@@ -47,6 +48,8 @@ class Regime(NamedTuple):
     fit_time: np.ndarray
     rich_delay: np.ndarray
     status: np.ndarray
+
+    __repr__ = short_repr
 
 
 @covers(

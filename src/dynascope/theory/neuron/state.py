@@ -10,6 +10,7 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from dynascope.arguments import in_one_shape, real_value, require_broadcast, require_known
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.balanced.rates import LayerRates
 
 __all__ = ["RATE_UNITS", "STANDARDS", "UNITS", "Neuron", "TargetedNeuron"]
@@ -32,6 +33,8 @@ class Neuron(NamedTuple):
     output: Float[Array, ...]
     weights: Float[Array, "... d"]
     rates: LayerRates
+
+    __repr__ = short_repr
 
     @classmethod
     def checked(cls, output_rate: Any, weight_rate: Any, *, inputs: int | None = None, **state: Any) -> Neuron:

@@ -13,6 +13,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_units, nan_outside, real_times
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.neuron.coordinates import polar
@@ -42,6 +43,8 @@ class NeuronTrajectory(NamedTuple):
     weights: Float[AnyArray, "... d"]
     excess_loss: Float[AnyArray, ...]
 
+    __repr__ = short_repr
+
     @property
     def coefficients(self) -> Float[Array | np.ndarray, "... d"]:
         """The linear map β(t) = a w, shape (..., times, d)."""
@@ -65,6 +68,8 @@ class NeuronLimit(NamedTuple):
     coefficients: np.ndarray
     excess_loss: np.ndarray
     status: np.ndarray
+
+    __repr__ = short_repr
 
 
 @covers(

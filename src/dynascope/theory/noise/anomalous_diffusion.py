@@ -18,6 +18,7 @@ from dynascope.arguments import (
     require_integer,
     require_number,
 )
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 
@@ -52,6 +53,8 @@ class DiffusionWindow(NamedTuple):
     last: int
     first_time: float
     last_time: float
+
+    __repr__ = short_repr
 
 
 @covers(

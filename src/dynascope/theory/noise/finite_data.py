@@ -11,6 +11,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import count_axes, require, require_array, require_choice
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.linear_recursion import moments_step_by_step, whole_steps
 from dynascope.theory.noise.lyapunov import stationary_covariance
@@ -41,6 +42,8 @@ class WeightMoments(NamedTuple):
     covariance: Float[np.ndarray, "*steps d d"]
     velocity_covariance: Float[np.ndarray, "*steps d d"]
     loss: Float[np.ndarray, "*steps"]
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array, require_integer, require_room
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
 __all__ = ["InvariantSet", "permutation_set", "sign_set"]
@@ -27,6 +28,8 @@ class InvariantSet(NamedTuple):
 
     normal: Float[np.ndarray, "normal weights"]
     dimension: int
+
+    __repr__ = short_repr
 
     def projected(self, units: ArrayLike) -> Float[np.ndarray, "units weights"]:
         """The point of the set nearest to the weights of the units, shape (units, weights of a unit)."""

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import known_times
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.displacement import not_upwards
@@ -30,6 +31,8 @@ class LangevinDisplacement(NamedTuple):
     squared: Float[np.ndarray, "*times"]
     exponent: Float[np.ndarray, "*times"]
     velocity_correlation: Float[np.ndarray, "*times"]
+
+    __repr__ = short_repr
 
 
 @covers(

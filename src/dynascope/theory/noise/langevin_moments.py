@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import count_axes, known_times, require, require_array
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.mode_response import mode_response
@@ -33,6 +34,8 @@ class ModeMoments(NamedTuple):
     position_variance: Float[np.ndarray, "*shape"]
     covariance: Float[np.ndarray, "*shape"]
     velocity_variance: Float[np.ndarray, "*shape"]
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array, require_choice, require_covariance
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.quadratic_loss import checked_steps, share_of_noise
 
@@ -30,6 +31,8 @@ class StationaryCovariance(NamedTuple):
     position: Float[np.ndarray, "d d"]
     cross: Float[np.ndarray, "d d"]
     velocity: Float[np.ndarray, "d d"]
+
+    __repr__ = short_repr
 
 
 @covers(

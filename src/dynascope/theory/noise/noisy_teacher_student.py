@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_broadcast, require_number, require_numbers
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.stochastic_collapse import gaussian_collapse_exponent
 
@@ -35,6 +36,8 @@ class NoisyStudentPath(NamedTuple):
     first: Float[np.ndarray, "steps ..."]
     second: Float[np.ndarray, "steps ..."]
     errors: Float[np.ndarray, "steps ..."]
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -9,6 +9,7 @@ import scipy.optimize
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
 __all__ = ["GrowthBounds", "normal_growth_bounds"]
@@ -27,6 +28,8 @@ class GrowthBounds(NamedTuple):
 
     least: float
     most: float
+
+    __repr__ = short_repr
 
 
 @covers(

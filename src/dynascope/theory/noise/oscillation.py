@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import count_axes, require_array, require_bounds, require_hyperparameters
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
 __all__ = ["Oscillation", "oscillation"]
@@ -32,6 +33,8 @@ class Oscillation(NamedTuple):
     continuous: Bool[np.ndarray, "*modes"]
     least: float
     continuous_least: float
+
+    __repr__ = short_repr
 
 
 @covers(

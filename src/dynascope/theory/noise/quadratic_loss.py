@@ -18,6 +18,7 @@ from dynascope.arguments import (
     require_integer,
     require_number,
 )
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
 __all__ = ["NoisySteps", "QuadraticLoss", "checked_regression", "checked_steps", "quadratic_loss", "share_of_noise"]
@@ -43,6 +44,8 @@ class QuadraticLoss(NamedTuple):
     noise: Float[np.ndarray, "d d"]
     mode_noise: Float[np.ndarray, " d"]
     residual: float
+
+    __repr__ = short_repr
 
 
 @covers(

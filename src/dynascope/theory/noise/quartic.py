@@ -10,6 +10,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_number, require_numbers
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
 __all__ = ["QuarticLaw", "quartic_collapse_exponent", "quartic_path", "quartic_stationary_law"]
@@ -31,6 +32,8 @@ class QuarticLaw(NamedTuple):
     scale: float
     mean_square: float
     cumulative: Float[np.ndarray, "*shape"]
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -16,6 +16,7 @@ from dynascope.arguments import (
     require_number,
     require_seed,
 )
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
 __all__ = [
@@ -41,6 +42,8 @@ class LyapunovExponent(NamedTuple):
 
     exponent: float
     standard_error: float
+
+    __repr__ = short_repr
 
 
 @covers(

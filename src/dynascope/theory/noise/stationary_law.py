@@ -10,6 +10,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import count_axes, require, require_array, require_broadcast
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.langevin_moments import ModeMoments
@@ -153,6 +154,8 @@ class StationaryLaw(NamedTuple):
     position_current: Float[np.ndarray, "*points"]
     velocity_current: Float[np.ndarray, "*points"]
     frequency: Float[np.ndarray, "*modes"]
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import count_axes, require, require_array, require_hyperparameters
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.linear_recursion import whole_steps
 
@@ -29,6 +30,8 @@ class StepPowers(NamedTuple):
     response: Float[np.ndarray, "*shape"]
     previous: Float[np.ndarray, "*shape"]
     total: Float[np.ndarray, "*shape"]
+
+    __repr__ = short_repr
 
 
 @covers(

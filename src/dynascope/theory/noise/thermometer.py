@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.quadratic_loss import checked_steps
@@ -39,6 +40,8 @@ class Thermometer(NamedTuple):
     relaxation_steps: Float[np.ndarray, "*directions"]
     angular_step: float
     equilibration_steps: float
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from dynascope.arguments import real_array, require, require_positive
 from dynascope.errors import InputError
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
 __all__ = [
@@ -141,6 +142,8 @@ class Phase(NamedTuple):
     kernel_exponent: float
     equal_parts: bool
     start_dominates: bool
+
+    __repr__ = short_repr
 
 
 @covers(**_MODEL, gives="phase (kernel, learning, frozen, unstable); exponents of speed and of kernel change")

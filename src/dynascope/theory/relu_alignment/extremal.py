@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.arguments import in_units, require, require_positive, require_seed
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.relu_alignment.path import ExtremalKind, FrozenDrift, checked_data, follow
@@ -41,6 +42,8 @@ class ExtremalDirections:
     rates: Float[np.ndarray, " k"]
     shares: Float[np.ndarray, " k"]
     basins: Float[np.ndarray, "k 2"] | None
+
+    __repr__ = short_repr
 
     @property
     def angles(self) -> Float[np.ndarray, " k"]:

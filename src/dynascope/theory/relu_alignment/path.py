@@ -10,6 +10,7 @@ import scipy
 from jaxtyping import Float
 
 from dynascope.arguments import count_axes, in_units, require, require_array, require_choice, require_times
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
 
@@ -46,6 +47,8 @@ class AlignmentPath:
     end: Float[np.ndarray, " d"]
     kind: ExtremalKind
     rate: float
+
+    __repr__ = short_repr
 
     def at(self, times: Float[np.ndarray, " time"]) -> tuple[Float[np.ndarray, "time d"], Float[np.ndarray, " time"]]:
         """Unit directions and log(‖θ(t)‖ / ‖θ(0)‖) at the given times t ≥ 0.

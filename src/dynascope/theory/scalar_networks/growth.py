@@ -17,6 +17,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, array_namespace, in_units, nan_outside, real_arrays, require_known
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 
 __all__ = ["GrowthFactor", "GrowthLimit", "growth_factor", "growth_limit", "mirrored"]
 
@@ -36,6 +37,8 @@ class GrowthFactor(NamedTuple):
     log_growth: Float[AnyArray, ...]
     strength: Float[AnyArray, ...]
     residual: Float[AnyArray, ...]
+
+    __repr__ = short_repr
 
     @property
     def growth(self) -> Float[AnyArray, ...]:
@@ -74,6 +77,8 @@ class GrowthLimit(NamedTuple):
     log_growth: np.ndarray
     strength: np.ndarray
     status: np.ndarray
+
+    __repr__ = short_repr
 
 
 @in_units(

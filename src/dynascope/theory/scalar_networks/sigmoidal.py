@@ -19,6 +19,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import all_finite, in_units, is_traced, nan_outside, real_arrays, require
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ALIGNED_LAYERS, UNCORRELATED_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.scalar_networks.growth import growth_factor
@@ -67,6 +68,8 @@ class ModeStrength(NamedTuple):
     input_weight: Float[AnyArray, ...]
     strength: Float[AnyArray, ...]
     residual: Float[AnyArray, ...]
+
+    __repr__ = short_repr
 
 
 @_covers(
@@ -167,10 +170,7 @@ def linear_mode_strength(
     )
 
 
-@_covers(
-    gives="when a mode has reached a fraction of its target",
-    reference="Nam, DPhil thesis (2024), 3.12",
-)
+@_covers(gives="when a mode has reached a fraction of its target", reference="Nam, DPhil thesis (2024), 3.12")
 @in_units(*_STANDARDS, **_UNITS, gives="t", infinite=True)
 def emergence_time(
     target: Real[ArrayLike, ...],
@@ -213,10 +213,7 @@ def emergence_time(
     return _emergence_time(*emerging_modes(*start, fraction))
 
 
-@_covers(
-    gives="how long a mode takes from emergence to saturation",
-    reference="Nam, DPhil thesis (2024), 3.12",
-)
+@_covers(gives="how long a mode takes from emergence to saturation", reference="Nam, DPhil thesis (2024), 3.12")
 @in_units(*_STANDARDS, **_UNITS, gives="t", infinite=True)
 def saturation_time(
     target: Real[ArrayLike, ...],

@@ -13,6 +13,7 @@ from scipy.special import expit
 
 from dynascope.arguments import in_units, real_array, require, require_numbers, require_positive
 from dynascope.errors import InputError
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.scaling_laws.fitting import PowerLawFit
 from dynascope.theory.scaling_laws.joint_fitting import JointLawFit
@@ -39,6 +40,8 @@ class ComputeOptimum(NamedTuple):
     loss: Float[np.ndarray, ...]
     theta: float
 
+    __repr__ = short_repr
+
 
 class Plan(NamedTuple):
     """The best use of compute by measured power laws.
@@ -58,6 +61,8 @@ class Plan(NamedTuple):
     neurons_exponent: float
     time_exponent: float
     loss_exponent: float
+
+    __repr__ = short_repr
 
 
 @covers(

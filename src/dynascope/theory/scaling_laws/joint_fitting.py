@@ -12,6 +12,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require_between
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.scaling_laws.diagnosis import (
     CALLER,
     UNLIKELY,
@@ -55,6 +56,8 @@ class SplitIntervals(NamedTuple):
     data: tuple[Float[np.ndarray, ...], Float[np.ndarray, ...]]
     loss: tuple[Float[np.ndarray, ...], Float[np.ndarray, ...]]
     exponent: tuple[float, float]
+
+    __repr__ = short_repr
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

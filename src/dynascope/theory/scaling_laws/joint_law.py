@@ -10,6 +10,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_numbers, require_positive
+from dynascope.results.named_tuples import short_repr
 
 __all__ = ["IsoFlop", "JointLaw", "Split"]
 
@@ -31,6 +32,8 @@ class Split(NamedTuple):
     loss: Float[np.ndarray, ...]
     exponent: float
 
+    __repr__ = short_repr
+
 
 class IsoFlop(NamedTuple):
     """Losses at equal compute.
@@ -44,6 +47,8 @@ class IsoFlop(NamedTuple):
     parameters: Float[np.ndarray, " points"]
     data: Float[np.ndarray, " points"]
     loss: Float[np.ndarray, " points"]
+
+    __repr__ = short_repr
 
 
 class JointLaw(NamedTuple):
@@ -68,6 +73,8 @@ class JointLaw(NamedTuple):
     parameters_exponent: float
     data_prefactor: float
     data_exponent: float
+
+    __repr__ = short_repr
 
     def loss(self, parameters: ArrayLike, data: ArrayLike) -> Float[np.ndarray, ...]:
         """The loss at N and D, which may be arrays that fit each other.

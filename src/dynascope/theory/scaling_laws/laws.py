@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from scipy.special import gamma
 
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.scaling_laws.allocation import compute_optimum
 from dynascope.theory.scaling_laws.power_law import PowerLaw
@@ -28,6 +29,8 @@ class ScalingLaws(NamedTuple):
     samples: PowerLaw
     parameters: PowerLaw
     compute: PowerLaw
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require_numbers
+from dynascope.results.named_tuples import short_repr
 
 __all__ = ["PowerLaw"]
 
@@ -23,6 +24,8 @@ class PowerLaw(NamedTuple):
 
     prefactor: float
     exponent: float
+
+    __repr__ = short_repr
 
     def loss(self, resource: ArrayLike) -> Float[np.ndarray, ...]:
         """The loss at some amounts of the resource."""

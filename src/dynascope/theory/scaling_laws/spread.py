@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.stats import t as student
 
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.scaling_laws.profile_intervals import slopes_of
 from dynascope.theory.scaling_laws.unknown_floor import RaisedPowerLaw
 
@@ -29,6 +30,8 @@ class ExpectedLoss(NamedTuple):
     low: Float[np.ndarray, ...]
     high: Float[np.ndarray, ...]
 
+    __repr__ = short_repr
+
 
 class Spread(NamedTuple):
     """How uncertain a fitted law is, and how far single runs are from it, in logarithms of L − known + missing.
@@ -45,6 +48,8 @@ class Spread(NamedTuple):
     scatter: float
     freedom: int
     known: float
+
+    __repr__ = short_repr
 
     def width(self, x: Float[np.ndarray, " points"], law: RaisedPowerLaw, confidence: float) -> np.ndarray:
         """Half the width, in logarithms, of the interval for another run at ln x."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, stdtrit
 
 from dynascope.arguments import in_units, require, require_array, require_between, require_positive
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.skills.one_skill import checked_curves
 
 __all__ = ["Calibration", "calibrate"]
@@ -54,6 +55,8 @@ class Calibration(NamedTuple):
     half_step_interval: tuple[float, float]
     initial_strength: float
     runs: int
+
+    __repr__ = short_repr
 
 
 @in_units(

@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 
 from dynascope.arguments import require_between
 from dynascope.errors import InputError
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.skills.one_skill import checked_curves
 from dynascope.theory.skills.training_set import Definition, to_fraction
 
@@ -36,6 +37,8 @@ class Need(NamedTuple):
     interval: tuple[float, float]
     half: float
     runs: int
+
+    __repr__ = short_repr
 
 
 def calibrate_data(

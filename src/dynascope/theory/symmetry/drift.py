@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
 
@@ -26,6 +27,8 @@ class Drift(NamedTuple):
     memory: Float[np.ndarray, "steps ..."]
     finite_step: Float[np.ndarray, "steps ..."]
     charge: Float[np.ndarray, "steps ..."]
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import known_times, require_number
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
 __all__ = ["DampedKernels", "damped_kernels"]
@@ -29,6 +30,8 @@ class DampedKernels(NamedTuple):
     position: Float[np.ndarray, "*times"]
     velocity: Float[np.ndarray, "*times"]
     lost: Float[np.ndarray, "*times"]
+
+    __repr__ = short_repr
 
 
 @covers(

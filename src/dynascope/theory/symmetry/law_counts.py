@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
 from dynascope.arguments import require, require_choice, require_integer, require_sizes
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
 __all__ = [
@@ -31,6 +32,8 @@ class LawCount(NamedTuple):
 
     bound: int
     exact: int
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import count_axes, require_array, require_hyperparameters
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
@@ -32,6 +33,8 @@ class NoetherMotion(NamedTuple):
     kinetic: Float[np.ndarray, "*shape"]
     decay: Float[np.ndarray, "*shape"]
     total: Float[np.ndarray, "*shape"]
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_bounds, require_choice, require_hyperparameters, require_integer
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.step_series import recorded_series
 
@@ -36,6 +37,8 @@ class RoundingLevel(NamedTuple):
 
     bound: Float[np.ndarray, "steps ..."]
     warning: Float[np.ndarray, "steps ..."]
+
+    __repr__ = short_repr
 
 
 @covers(

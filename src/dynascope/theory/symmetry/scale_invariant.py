@@ -17,6 +17,7 @@ from dynascope.arguments import (
     require_number,
     require_numbers,
 )
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series
@@ -45,6 +46,8 @@ class ImplicitRMSProp(NamedTuple):
     learning_rate: float
     memory: float
     squared_norm_per_moment: float
+
+    __repr__ = short_repr
 
 
 @covers(

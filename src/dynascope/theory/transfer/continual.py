@@ -11,6 +11,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_units, nan_outside, real_times, real_value, require
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced import product
 from dynascope.theory.balanced.balance import LAYER_UNITS
@@ -33,6 +34,8 @@ class Forgetting(NamedTuple):
     old_error: Float[AnyArray, "*members times"]
     new_error: Float[AnyArray, "*members times"]
     end: Float[AnyArray, ""]
+
+    __repr__ = short_repr
 
 
 @covers(

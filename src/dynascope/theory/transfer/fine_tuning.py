@@ -12,6 +12,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_units, is_traced, real_value, require
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced import product
 from dynascope.theory.balanced.balance import LAYER_UNITS
@@ -32,6 +33,8 @@ class JointTransfer(NamedTuple):
     product: Float[AnyArray, "*members times inputs outputs"]
     old_error: Float[AnyArray, "*members times"]
     new_error: Float[AnyArray, "*members times"]
+
+    __repr__ = short_repr
 
 
 @covers(

@@ -13,6 +13,7 @@ from jaxtyping import Float, Real
 
 from dynascope.arguments import in_one_shape, in_units, nan_outside, real_times, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
@@ -32,6 +33,8 @@ class TransferError(NamedTuple):
 
     error: Float[AnyArray, " times"]
     floor: Float[AnyArray, ""]
+
+    __repr__ = short_repr
 
 
 @covers(

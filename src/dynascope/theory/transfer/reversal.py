@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Real
 
 from dynascope.arguments import in_one_shape, in_units, is_traced, nan_outside, real_value, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
@@ -40,6 +41,8 @@ class Reversal(NamedTuple):
 
     strength: Float[AnyArray, ...]
     residual: Float[AnyArray, ...]
+
+    __repr__ = short_repr
 
 
 @covers(**_DOMAIN, gives="the strength of each mode while it is reversed")
