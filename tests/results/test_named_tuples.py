@@ -12,7 +12,7 @@ from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks import TwoLayer
 from dynascope.prediction import observe
-from dynascope.probes.alignment import imbalance
+from dynascope.probes.alignment import layer_imbalance
 from dynascope.results import make_record, short_repr, variables_of
 from dynascope.tasks import Task
 from dynascope.training import descend
@@ -93,9 +93,9 @@ def test_tensors_with_gradients_are_shown():
 def test_results_of_probes_map_over_members():
     weights = [jnp.ones((5, 3, 2)), jnp.ones((5, 2, 4))]
     with jax.enable_x64(True):
-        mapped = jax.vmap(lambda first, second: imbalance([first, second]))(*weights)
+        mapped = jax.vmap(lambda first, second: layer_imbalance([first, second]))(*weights)
     np.testing.assert_allclose(
-        mapped.balance, imbalance([np.ones((3, 2)), np.ones((2, 4))]).balance[0] * np.ones((5, 1))
+        mapped.balance, layer_imbalance([np.ones((3, 2)), np.ones((2, 4))]).balance[0] * np.ones((5, 1))
     )
 
 
@@ -104,11 +104,11 @@ def test_results_of_probes_are_recorded_under_the_names_of_their_fields():
     task, network = Task(np.eye(2), np.eye(2)), TwoLayer(2, 3, 2, activation="linear")
 
     def balance(network):
-        return imbalance([network.first, network.second])
+        return layer_imbalance([network.first, network.second])
 
     observed = observe(task, network, duration=0.5, save=5, probes=[balance]).record
     descended = descend(network, task, steps=5, learning_rate=0.1, record_steps=[0, 5], probe=balance)
-    expected = imbalance([np.asarray(network.first), np.asarray(network.second)])
+    expected = layer_imbalance([np.asarray(network.first), np.asarray(network.second)])
     for record, clock in ((observed, "time"), (descended, "step")):
         for name, value in expected._asdict().items():
             assert record[name].dims == (clock, "layer")
