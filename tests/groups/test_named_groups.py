@@ -103,12 +103,12 @@ def test_an_unknown_name_is_refused(name):
 
 @pytest.mark.parametrize("name", ["C1001", "D501", "S7", "A7", "S6xC2"])
 def test_a_group_that_is_too_large_is_refused(name):
-    with pytest.raises(InputError, match="an integer from 1 to"):
+    with pytest.raises(InputError, match="an integer"):
         find_group(name)
 
 
 @pytest.mark.parametrize("constructor", [cyclic, dihedral, symmetric, alternating])
 @pytest.mark.parametrize("n", [0, -2, 2.5, "3"])
 def test_a_size_that_is_not_a_positive_whole_number_is_refused(constructor, n, unchecked_types):
-    with pytest.raises(InputError, match="an integer from 1 to"):
+    with pytest.raises(InputError, match="an integer"):
         constructor(n)

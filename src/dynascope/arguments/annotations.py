@@ -112,7 +112,8 @@ def check_of(kind: Any) -> Check | None:
         >>> check_of(Annotated[int, Gt(0)])("width", 8.0)
         8
     """
-    bounds, kind = bounds_of(kind), get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    stated, bounds = kind, bounds_of(kind)
+    kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     if kind in (Any, object):
         return None
     if kind in (int, float):
@@ -122,12 +123,12 @@ def check_of(kind: Any) -> Check | None:
     if get_origin(kind) is Literal:
         return _choice_check(get_args(kind))
     if get_origin(kind) in (Union, types.UnionType):
-        return _union_check(kind)
+        return _union_check(kind, stated)
     if get_origin(kind) in (Sequence, tuple) and bounds_of((*get_args(kind), Any)[0]) is not None:
         return _row_check(kind, get_args(kind)[0])
     if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return _record_check(kind)
-    return _kind_check(kind)
+    return _kind_check(kind, stated)
 
 
 def _number_check(kind: type, bounds: Bounds | None) -> Check:
@@ -210,31 +211,33 @@ def _record_check(kind: Any) -> Check:
     return check
 
 
-def _union_check(kind: Any) -> Check:
+def _union_check(kind: Any, stated: Any) -> Check:
     """Of one of several kinds: the check of the first that the value is of."""
     parts = [(part, check_of(part)) for part in get_args(kind)]
 
     def check(name: str, value: Any) -> Any:
         for part, check_part in parts:
-            if admits(part, value):
+            if admits(part, value) and not (get_origin(part) is Literal and value not in get_args(part)):
                 return value if check_part is None else check_part(name, value)
-        raise _of_another_kind(name, value, kind)
+        raise _of_another_kind(name, value, stated)
 
     return check
 
 
-def _kind_check(kind: Any) -> Check:
+def _kind_check(kind: Any, stated: Any) -> Check:
     def check(name: str, value: Any) -> Any:
         if not admits(kind, value):
-            raise _of_another_kind(name, value, kind)
+            raise _of_another_kind(name, value, stated)
         return value
 
     return check
 
 
 def _of_another_kind(name: str, value: Any, kind: Any) -> InputError:
-    told = repr(shown(value)) if isinstance(value, str) else shown(value)
-    return InputError(f"{name} is {told}", argument=name, value=shown(value), remedy=f"give {in_words(kind)}")
+    told = f"is {repr(shown(value)) if isinstance(value, str) else shown(value)}"
+    if shape := getattr(value, "shape", ()):
+        told = f"has shape {tuple(shape)}"
+    return InputError(f"{name} {told}", argument=name, value=shown(value), remedy=f"give {in_words(kind)}")
 
 
 def _out_of_bounds(name: str, value: Any, noun: str, bounds: Bounds) -> InputError:

@@ -104,17 +104,17 @@ def _is_numeric(value: Any, kind: Any) -> bool:
     if isinstance(value, complex):
         return False
     if hasattr(value, "detach"):
-        axes, size = value.ndim, value.numel()
+        axes = value.ndim
     else:
         try:
             array = np.asarray(value)
         except (TypeError, ValueError, OverflowError):
             return False
-        axes, size = array.ndim, array.size
+        axes = array.ndim
         if array.dtype.kind not in "iufbc" and "float" not in array.dtype.name:
             return False
     said = getattr(kind, "dim_str", "...")
-    return size > 0 and ("..." in said or "*" in said or axes == len(said.split()))
+    return "..." in said or "*" in said or axes == len(said.split())
 
 
 def is_array(kind: Any) -> bool:
@@ -128,7 +128,7 @@ def is_array(kind: Any) -> bool:
 
 
 def in_words(kind: Any) -> str:
-    """The kind that an annotation names, as a remedy has it.
+    """The kind that an annotation names, as a remedy has it: in the words of `Annotated[…, "words"]` if it has any.
 
     Example:
         >>> in_words(Sequence[float] | None)
@@ -139,7 +139,7 @@ def in_words(kind: Any) -> str:
         words = list(dict.fromkeys(in_words(each) for each in parts))
         return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
     if origin is Annotated:
-        return in_words(parts[0])
+        return next((each for each in kind.__metadata__ if isinstance(each, str)), in_words(parts[0]))
     if isinstance(kind, TypeVar):
         return " or ".join(in_words(each) for each in kind.__constraints__ or (kind.__bound__,))
     if origin is Literal:

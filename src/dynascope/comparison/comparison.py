@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
@@ -47,7 +47,7 @@ __all__ = ["compare"]
 
 def compare(
     observed: Any,
-    predicted: Prediction | xr.Dataset,
+    predicted: Annotated[Prediction | xr.Dataset, "what observe returns, and then what predict returns"],
     *,
     learning_rate: Any = None,
     momentum: float = 0.0,
