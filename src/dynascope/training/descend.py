@@ -124,7 +124,7 @@ def descend(
         compute_dtype: "bfloat16" to compute outputs and gradients of float32 weights in that type.
         checkpoint: A file in which the state is kept, and from which the run goes on if it exists.
         checkpoint_seconds: Time after which the file is written again; it also is at an interrupt and at the end.
-        progress: Called with the number of steps done and of all, about twice a second; so is who is `listening`.
+        progress: Called with the number of steps done and of all, about twice a second; see `flows.progress_listener`.
         seed: Seed of the batches and of augmentation.
         return_networks: Also return the network with its final weights; those of an ensemble have its dimensions in
             front.

@@ -45,7 +45,7 @@ NETWORKS = {"perceptron": perceptron, "block": Block}
 def structure(name):
     torch.manual_seed(0)
     model = NETWORKS[name]().eval()
-    return library.structure(lambda module, x: module(x).log_softmax(-1), INPUTS[:20], model)
+    return library.find_symmetries(lambda module, x: module(x).log_softmax(-1), INPUTS[:20], model)
 
 
 class Scheduled(torch.optim.SGD):
