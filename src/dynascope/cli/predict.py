@@ -132,7 +132,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
 
     def _predicted(self, task: Any, network: Any, scale: float | None) -> xr.Dataset:
         if scale is None:
-            scale = self.usual_scale(network, self.normalised)
+            scale = prediction.default_scale(network, normalised=self.normalised)
         usual = None if self.network in ("linear", "diagonal") else 5
         article = "an" if self.network == "attention" else "a"
         with step(f"Predicting {article} {self.network} network from scale {scale:g}"):

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from dynascope import networks
 from dynascope.arguments import require
 from dynascope.errors import InputError
-from dynascope.results.clock import is_exponential
 
 __all__ = ["UserWeights"]
 
@@ -74,7 +73,3 @@ class UserWeights:
             return [f'network = networks.network_for("{self.network}", task, width={self.width}, seed={self.seed})']
         read = f'networks.weights_from_file({str(self.weights)!r}, "{self.network}", task)'
         return [f"network, _ = networks.at_unit_scale({read})"]
-
-    def usual_scale(self, network: Any, normalised: bool) -> float:
-        """The scale of weights of which nothing else is said: smaller where times grow with its logarithm alone."""
-        return 1e-8 if is_exponential(degree=network.degree, normalised=normalised) else 1e-3

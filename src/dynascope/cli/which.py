@@ -47,7 +47,7 @@ class Which(UserWeights, UserData):
         with step(f"Reading {self.data}"):
             task = self.task(self.network, self.context)
         network, scale = self.start(task)
-        scale = self.usual_scale(network, self.normalised) if scale is None else scale
+        scale = prediction.default_scale(network, normalised=self.normalised) if scale is None else scale
         found = prediction.which(
             task,
             network,

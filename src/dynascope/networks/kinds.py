@@ -1,9 +1,9 @@
-"""Networks by the name of their kind, sized for a task."""
+"""Networks that are given by the name of a kind, or without dimensions, sized for a task."""
 
 from __future__ import annotations
 
 import typing
-from typing import Literal
+from typing import Any, Literal
 
 from dynascope.arguments import require_choice
 from dynascope.errors import InputError
@@ -13,22 +13,28 @@ from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Dimensioned, Learnable
 from dynascope.tasks.in_context import InContextRegression
 
-__all__ = ["KINDS", "NetworkKind", "network_for"]
+__all__ = ["KINDS", "NetworkKind", "is_specification", "network_for"]
 
 
 NetworkKind = Literal["linear", "diagonal", "relu", "quadratic", "attention"]
 KINDS: tuple[NetworkKind, ...] = typing.get_args(NetworkKind)
 
 
+def is_specification(network: Any) -> bool:
+    """Whether a network is the name of a kind, or has no dimensions, and so becomes weights when it meets a task."""
+    return isinstance(network, str) or (isinstance(network, TwoLayer) and network.is_specification)
+
+
 def network_for(
-    kind: NetworkKind, task: Learnable, *, width: int = 50, seed: int = 0
+    kind: NetworkKind | TwoLayer, task: Learnable, *, width: int = 50, seed: int = 0
 ) -> TwoLayer | DiagonalLinear | LinearAttention:
     """A network of the named kind with the task's dimensions, at unit scale.
 
     Args:
-        kind: "linear", "relu" or "quadratic" (two layers), "diagonal", or "attention" (linear, rank-one heads).
+        kind: "linear", "relu" or "quadratic" (two layers), "diagonal", or "attention" (linear, rank-one heads); or a
+            `TwoLayer` without dimensions.
         task: The task it is to learn.
-        width: Number of hidden neurons, or of heads, where the kind has them.
+        width: Number of hidden neurons, or of heads, where the kind has them. A `TwoLayer` states its own.
         seed: Seed of the initial weights, where they are random.
 
     Raises:
@@ -39,8 +45,14 @@ def network_for(
         >>> task = Task([[1.0, 0.0], [0.0, 1.0]], [[2.0], [0.0]])
         >>> network_for("linear", task, width=7).first.shape
         (2, 7)
+        >>> network_for(TwoLayer(width=9, activation="relu"), task).first.shape
+        (2, 9)
     """
-    require_choice("network", kind, KINDS)
+    if isinstance(kind, TwoLayer):
+        width, activation = kind.first.shape[1], kind.activation.name
+    else:
+        require_choice("network", kind, KINDS)
+        activation = kind
     if kind == "attention":
         if not isinstance(task, InContextRegression):
             raise _unsuited(
@@ -51,10 +63,11 @@ def network_for(
         raise _unsuited(kind, task, "give a Task, or make the network yourself")
     if kind == "diagonal":
         return DiagonalLinear(task.input_dimension)
-    return TwoLayer(task.input_dimension, width, task.output_dimension, activation=kind, seed=seed)
+    return TwoLayer(task.input_dimension, width, task.output_dimension, activation=activation, seed=seed)
 
 
-def _unsuited(kind: NetworkKind, task: Learnable, remedy: str) -> InputError:
+def _unsuited(kind: NetworkKind | TwoLayer, task: Learnable, remedy: str) -> InputError:
     name = type(task).__name__
-    problem = f"a network of the kind {kind!r} cannot be sized for the task {name}"
+    named = f"of the kind {kind!r}" if isinstance(kind, str) else "without dimensions"
+    problem = f"a network {named} cannot be sized for the task {name}"
     return InputError(problem, argument="task", value=name, remedy=remedy)

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_finite, require_integer, require_positive, require_room, require_seed
+from dynascope.arguments import require, require_finite, require_integer, require_positive, require_room, require_seed
 from dynascope.errors import InputError
 
 __all__ = ["HomogeneousActivation", "TwoLayer", "homogeneous_activation"]
@@ -100,13 +100,16 @@ class TwoLayer(eqx.Module):
     input or output coordinate is one in expectation, whatever the width; then multiplied by `scale`, and the layers
     by exp(∓balance/2).
 
+    Without dimensions, `TwoLayer(width=50, activation="relu")` is a specification: `predict`, `observe` and `which`
+    draw its weights for the task.
+
     Attributes:
         first: W₁, shape (d, width).
         second: W₂, shape (width, c).
         activation: The positively homogeneous activation σ.
 
     Args:
-        input_dimension: d.
+        input_dimension: d; None, as for `output_dimension`, for a specification.
         width: Number of hidden neurons.
         output_dimension: c.
         activation: A name that `homogeneous_activation` knows.
@@ -115,7 +118,8 @@ class TwoLayer(eqx.Module):
         seed: Seed of the draw.
 
     Raises:
-        InputError: A dimension or the scale is not positive, the balance is not finite, or the activation is unknown.
+        InputError: A dimension or the scale is not positive, the balance is not finite, or the activation is unknown;
+            or one of the dimensions is missing, or both, and a scale, balance or seed is given.
 
     Example:
         >>> network = TwoLayer(3, 5, 2, activation="relu", seed=1)
@@ -129,15 +133,21 @@ class TwoLayer(eqx.Module):
 
     def __init__(
         self,
-        input_dimension: int,
-        width: int,
-        output_dimension: int,
+        input_dimension: int | None = None,
+        width: int = 50,
+        output_dimension: int | None = None,
         *,
         activation: str = "linear",
         scale: float = 1.0,
         balance: float = 0.0,
         seed: int = 0,
     ):
+        self.activation = homogeneous_activation(activation)
+        if input_dimension is None or output_dimension is None:
+            _require_nothing_drawn(input_dimension, output_dimension, scale=scale, balance=balance, seed=seed)
+            require_integer(width=width)
+            self.first, self.second = np.empty((0, width)), np.empty((width, 0))
+            return
         require_integer(input_dimension=input_dimension, width=width, output_dimension=output_dimension)
         sizes = {"input_dimension": input_dimension, "width": width, "output_dimension": output_dimension}
         require_room((input_dimension + output_dimension) * width, **sizes)
@@ -149,7 +159,11 @@ class TwoLayer(eqx.Module):
         deviation = scale / np.sqrt(width)
         self.first = draw.normal(size=(input_dimension, width)) * (deviation / ratio)
         self.second = draw.normal(size=(width, output_dimension)) * (deviation * ratio)
-        self.activation = homogeneous_activation(activation)
+
+    @property
+    def is_specification(self) -> bool:
+        """Whether the network has no dimensions yet."""
+        return self.first.shape[0] == 0
 
     @property
     def degree(self) -> int:
@@ -173,4 +187,24 @@ class TwoLayer(eqx.Module):
 
     def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... c"]:
         """Outputs for one sample or a batch."""
+        require(
+            not self.is_specification,
+            "the network has no dimensions, and so no weights",
+            argument="network",
+            remedy="give TwoLayer its dimensions, or draw its weights by networks.network_for(network, task)",
+        )
         return self.activation(x @ self.first) @ self.second
+
+
+def _require_nothing_drawn(inputs: int | None, outputs: int | None, **drawing: float) -> None:
+    """Reject one dimension without the other, and arguments of the draw without dimensions."""
+    for name, value in {"input_dimension": inputs, "output_dimension": outputs}.items():
+        require(value is None, f"{name} alone is given", argument=name, value=value, remedy="give both dimensions")
+    for name, value in drawing.items():
+        require(
+            value == {"scale": 1.0, "balance": 0.0, "seed": 0}[name],
+            f"{name} is {value}, and a network without dimensions has no weights",
+            argument=name,
+            value=value,
+            remedy="give both dimensions too; scale and seed may be given to predict or observe instead",
+        )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynascope.networks.deep_linear import DeepLinear
+from dynascope.networks.kinds import is_specification
 from dynascope.networks.mlp import MLP
 from dynascope.networks.user_module import user_network
 from dynascope.prediction.case import Case
@@ -54,6 +55,9 @@ def names_of(network: Any, scale: float | None, *, width: int = 50, seed: int = 
     said = "" if scale is None else f", scale={float(scale)!r}"
     if isinstance(network, str):
         drawn = f'network = networks.network_for("{network}", task, width={width}, seed={seed})'
+        return Names((drawn,), "network", repr(float(scale or 1)), said)
+    if is_specification(network):
+        drawn = f"network = networks.network_for(network, task, seed={seed})"
         return Names((drawn,), "network", repr(float(scale or 1)), said)
     from_user = user_network(network) is not None
     if not from_user and scale is not None:

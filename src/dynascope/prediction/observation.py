@@ -19,10 +19,11 @@ from dynascope.flows.exact.few_prompts import explicit_steps, few_prompts
 from dynascope.flows.exact.stiff_neurons import work_of_a_step
 from dynascope.networks.deep_linear import DeepLinear, linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
-from dynascope.networks.kinds import NetworkKind, network_for
+from dynascope.networks.kinds import NetworkKind
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.networks.user_module import at_unit_scale, user_network
+from dynascope.prediction.initial_weights import with_weights
 from dynascope.prediction.prediction import predict
 from dynascope.protocols import Learnable, Network
 from dynascope.results import Observation, is_staircase, training_time, variables_of
@@ -51,7 +52,7 @@ def observe(
     task: Learnable | Sequence[Any] | Mapping[str, Any],
     network: Network | Sequence[Network] | NetworkKind,
     *,
-    scale: float | Sequence[float] | np.ndarray = 1.0,
+    scale: float | Sequence[float] | np.ndarray | None = None,
     flow: Literal["gradient_flow", "descent"] = "gradient_flow",
     probes: Sequence[Probe] = (),
     duration: float | None = None,
@@ -65,9 +66,10 @@ def observe(
         task: The data, or an expectation in closed form; a pair (inputs, targets), or a data set of
             scikit-learn, is what `Task` makes of it.
         network: A module with its weights at unit scale, a sequence of such modules (an ensemble over seeds), the name
-            of a kind ("linear", "diagonal", "relu", "quadratic", "attention"), or one of your own, of PyTorch or
-            equinox, as `predict` takes it.
-        scale: Factor on the weights at the start; a sequence makes an ensemble.
+            of a kind ("linear", "diagonal", "relu", "quadratic", "attention"), a `TwoLayer` without dimensions, or a
+            module of yours, of PyTorch or equinox, as `predict` takes it.
+        scale: Factor on the initial weights; a sequence makes an ensemble. By default as for `predict`: a module starts
+            from its weights, a network that is given by name or without dimensions at `prediction.default_scale`.
         flow: "gradient_flow" (continuous time) or "descent" (an optimiser's steps).
         probes: Functions of the network that return further quantities to record: the result of a function of
             `dynascope.probes`, or for each name the dimension names and the values. They are compiled, so they must be
@@ -77,7 +79,8 @@ def observe(
             used by descent, which takes `steps`.
         seconds: How long it may take; as long as it needs if not said. A run that is stopped then is recorded as far as
             it got, and its attribute `stopped` says how far that is.
-        seed: Seed of the initial weights when the network is given by name, and of the batches of descent.
+        seed: Seed of the initial weights when the network is given by name or without dimensions, and of the batches of
+            descent.
         **options: Passed on to `flows.gradient_flow` or `training.descend`.
 
     Returns:
@@ -101,12 +104,13 @@ def observe(
         (8.5, 0.0)
     """
     task = as_task(task)
-    if isinstance(network, str):
-        network = network_for(network, task, seed=seed)
+    network, scale = with_weights(task, network, scale, seed=seed, normalised=bool(options.get("normalised")))
+    assert not isinstance(network, str)
+    scale = 1.0 if scale is None else scale  # a module starts from its weights
     read = user_network(network) if isinstance(network, Network) else None
     if read is not None:
         network, size = at_unit_scale(read)
-        scale = np.multiply(scale, size)
+        scale = scale * np.asarray(size)
     require_choice("flow", flow, ("gradient_flow", "descent"))
     if flow == "gradient_flow" and duration is None:
         single = np.ndim(scale) == 0 and not isinstance(network, list | tuple)

@@ -11,7 +11,8 @@ import xarray as xr
 from dynascope.arguments import require, require_integer
 from dynascope.arguments.checked import checked
 from dynascope.flows.progress import track
-from dynascope.networks.kinds import NetworkKind, network_for
+from dynascope.networks.kinds import NetworkKind
+from dynascope.prediction.initial_weights import with_weights
 from dynascope.prediction.prediction import predict
 from dynascope.protocols import Learnable
 from dynascope.results import Prediction
@@ -22,7 +23,14 @@ __all__ = ["predict_seeds"]
 
 
 def predict_seeds(
-    task: Learnable, kind: NetworkKind, *, seeds: int, scale: float, first: int = 0, width: int = 50, **options: Any
+    task: Learnable,
+    kind: NetworkKind,
+    *,
+    seeds: int,
+    scale: float | None = None,
+    first: int = 0,
+    width: int = 50,
+    **options: Any,
 ) -> Prediction:
     """Predict a network of a kind from several draws of its initial weights.
 
@@ -30,7 +38,7 @@ def predict_seeds(
         task: The data.
         kind: "linear", "relu", "quadratic" or "attention".
         seeds: Number of draws.
-        scale: Factor on the weights at the start, below one.
+        scale: Factor on the initial weights, below one; by default `prediction.default_scale`.
         first: The first seed; the others follow it.
         width: Number of hidden neurons.
         **options: Passed on to `predict`.
@@ -62,10 +70,11 @@ def predict_seeds(
     task = as_task(task)
     # One after the other: what a step costs is arithmetic, of which a batch of four has 1.1 times that of a loop over
     # them (ReLU, wine and diabetes), and all would take the steps of the one that needs the shortest.
-    found = [
-        checked(predict)(task, network_for(kind, task, width=width, seed=seed), scale=scale, **options).record
-        for seed in track(range(first, first + seeds), "seeds")
-    ]
+    normalised = bool(options.get("normalised"))
+    found = []
+    for seed in track(range(first, first + seeds), "seeds"):
+        network, factor = with_weights(task, kind, scale, seed=seed, width=width, normalised=normalised)
+        found.append(checked(predict)(task, network, scale=factor, **options).record)
     named = getattr(task, "image_shape", None) is None
     jumps = max(each.sizes["jump"] for each in found)
     times = np.full((seeds, found[0].sizes["jump"]), np.nan)

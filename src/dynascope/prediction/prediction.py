@@ -11,7 +11,7 @@ import xarray as xr
 from dynascope.arguments import given, require, require_count, require_positive
 from dynascope.errors import InputError
 from dynascope.networks.diagonal_linear import DiagonalLinear
-from dynascope.networks.kinds import NetworkKind, network_for
+from dynascope.networks.kinds import NetworkKind, is_specification
 from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction.alternating_flow import MAX_STEPS
 from dynascope.prediction.candidate import Candidate, Measured, rank
@@ -19,6 +19,7 @@ from dynascope.prediction.case import Case
 from dynascope.prediction.cost import announce_needs
 from dynascope.prediction.doubtful_data import with_doubts
 from dynascope.prediction.finite_scale import at_this_scale
+from dynascope.prediction.initial_weights import with_weights
 from dynascope.prediction.learned_features import with_words
 from dynascope.prediction.network_parts import Rows, readable, unread
 from dynascope.prediction.theories.catalogue import THEORIES
@@ -60,13 +61,15 @@ def predict(
     Args:
         task: The data, or an expectation in closed form; a pair (inputs, targets), or a data set of
             scikit-learn, is what `Task` makes of it.
-        network: A module with its weights at unit scale, or the name of a kind ("linear", "diagonal", "relu",
-            "quadratic", "attention"). Or one of your own with the weights from which it will be trained: a
-            `torch.nn.Sequential`, `equinox.nn.Sequential` or `equinox.nn.MLP` of two linear layers without bias and a
-            homogeneous function between them.
-        scale: Factor on the weights at the start, below one. If not given, the weights are those of the start, and
+        network: A module with its weights at unit scale, the name of a kind ("linear", "diagonal", "relu",
+            "quadratic", "attention"), or a `TwoLayer` without dimensions. Or a module of yours with its initial
+            weights: a `torch.nn.Sequential`, `equinox.nn.Sequential` or `equinox.nn.MLP` of two linear layers without
+            bias and a homogeneous function between them.
+        scale: Factor on the initial weights, below one. By default `prediction.default_scale`, which is 1e-8 for most
+            networks, if the network is given by name or without dimensions. A module then starts from its weights, and
             their scale is measured: their norm over that of weights at unit scale.
-        seed: Seed of the initial weights when the network is given by name; the record then says `weights="drawn"`.
+        seed: Seed of the initial weights when the network is given by name or without dimensions; the record then says
+            `weights="drawn"`.
         normalised: Whether to predict the homogeneity-normalised flow instead, in which neurons of every degree grow
             exponentially.
         jumps: Number of jumps after which to stop; None for all.
@@ -101,17 +104,14 @@ def predict(
     task = as_task(task)
     if isinstance(task, Task):
         _require_units(task)
-    if isinstance(network, str):
-        require(scale is not None, "scale is not given", argument="scale", remedy="choose a number below one")
-        start = network_for(network, task, seed=seed)
-    else:
+    if not isinstance(network, str):
         require_network(network)
-        start = network
+    start, scale = with_weights(task, network, scale, seed=seed, normalised=normalised)
     start, factor = _started(task, readable(start) if theory is not None and unread(start) else start, scale)
     case = Case(task, start, scale=factor, normalised=normalised, jumps=jumps, max_steps=max_steps)
     case.require_fitting()
     staircase = _computed(case, theory, measured=scale is None)
-    if isinstance(network, str) and not isinstance(start, DiagonalLinear):
+    if is_specification(network) and not isinstance(start, DiagonalLinear):
         staircase = staircase.assign_attrs(weights="drawn")
     staircase = with_doubts(with_units(staircase, task), task)
     if "jump" in staircase.dims:

@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 from dynascope.arguments import require, require_choice
 from dynascope.errors import InputError
-from dynascope.networks.kinds import KINDS, NetworkKind, network_for
+from dynascope.networks.kinds import KINDS, NetworkKind, is_specification
 from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction.candidate import TRAINING, Candidate, Candidates, Measured, rank
 from dynascope.prediction.case import Case
 from dynascope.prediction.example_calls import Names, function_call, horizon, names_of, predict_call, script
+from dynascope.prediction.initial_weights import with_weights
 from dynascope.prediction.measures import violation
 from dynascope.prediction.network_parts import (
     is_module,
@@ -54,16 +55,16 @@ def which(
 
     Args:
         task: The data, as `predict` takes them.
-        network: A module with its weights at unit scale, the name of a kind, or one of your own, as `predict` takes it.
+        network: A module with its weights at unit scale, the name of a kind, a `TwoLayer` without dimensions, or a
+            module of yours, as `predict` takes it.
             Any other module of PyTorch or equinox is told by its parts what it is, which theories are nearest and
             what is in their way.
-        scale: Factor on the weights at the start. If not given, the weights are those of the start, and their scale is
-            measured.
+        scale: Factor on the initial weights; by default as for `predict`.
         learning_rate: Of gradient descent, or that of each layer; gradient flow if not given.
         batch_size: Samples in a batch; all if not given.
         normalised: Whether the flow is the homogeneity-normalised one.
-        seed: Seed of the initial weights when the network is given by name.
-        width: Its number of hidden neurons.
+        seed: Seed of the initial weights when the network is given by name or without dimensions.
+        width: Number of hidden neurons of a network that is given by name.
 
     Returns:
         A `Candidate` for each theory of such networks: its name, what it gives, its status, each assumption with the
@@ -91,7 +92,7 @@ def which(
         names = Names((), "network", repr(case.scale), "" if scale is None else f", scale={case.scale!r}")
     else:
         case = case_of(task, network, scale=scale, seed=seed, width=width, **training)
-        names = names_of(network, scale, width=width, seed=seed)
+        names = names_of(network, case.scale if is_specification(network) else scale, width=width, seed=seed)
     found = tuple(_with_calls(candidate, case, names) for candidate in fitting(case))
     if found and not other:
         jumps = any(each.theory.staircase and each.status != "no" for each in found)
@@ -179,10 +180,8 @@ def case_of(
     task = as_task(task)
     if isinstance(network, str):
         require_choice("network", network, KINDS)
-        require(
-            scale is not None, "scale is not given", argument="scale", remedy="choose a number below one, such as 1e-8"
-        )
-        network = network_for(network, task, width=width, seed=seed)  # pyright: ignore[reportArgumentType]
+    normalised = bool(training.get("normalised"))
+    network, scale = with_weights(task, network, scale, seed=seed, width=width, normalised=normalised)
     read = user_network(network)
     if read is not None:
         network, size = at_unit_scale(read)

@@ -1,0 +1,41 @@
+"""The initial weights of a network that is given by name or without dimensions, and their scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynascope.networks.kinds import is_specification, network_for
+from dynascope.results.clock import is_exponential
+
+__all__ = ["default_scale", "with_weights"]
+
+_SCALE = 1e-8
+_POWER_LAW_SCALE = 1e-3  # times are proportional to a power of 1/scale, which a flow must integrate
+
+
+def default_scale(network: Any, *, normalised: bool = False) -> float:
+    """Scale of the initial weights of a network that is given by name or without dimensions.
+
+    It is 1e-8, or 1e-3 where the times of jumps grow as a power of 1/scale and not as its logarithm. `predict`,
+    `observe`, `which` and the command line use it.
+
+    Args:
+        network: The network with weights, of which only the degree of homogeneity matters.
+        normalised: Whether the flow is the homogeneity-normalised one.
+
+    Example:
+        >>> from dynascope.networks import TwoLayer
+        >>> [default_scale(TwoLayer(2, 5, 1, activation=each)) for each in ("linear", "relu", "quadratic")]
+        [1e-08, 1e-08, 0.001]
+    """
+    return _SCALE if is_exponential(degree=network.degree, normalised=normalised) else _POWER_LAW_SCALE
+
+
+def with_weights(
+    task: Any, network: Any, scale: Any, *, seed: int, width: int = 50, normalised: bool = False
+) -> tuple[Any, Any]:
+    """The network and its scale; a name or a specification becomes weights, at the default scale if none is given."""
+    if not is_specification(network):
+        return network, scale
+    drawn = network_for(network, task, width=width, seed=seed)
+    return drawn, default_scale(drawn, normalised=normalised) if scale is None else scale
