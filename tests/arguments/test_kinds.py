@@ -70,5 +70,5 @@ def test_the_faces_of_rooms_name_such_arguments():
     with pytest.raises(InputError, match="group is 3: give a Group"):
         groups.irreducible_representations(3)
     with pytest.raises(InputError, match="path is 3: give text or a path"):
-        tasks.from_file(3)
+        tasks.read_images(3)
     assert groups.irreducible_representations is groups.irreducible_representations

@@ -810,7 +810,7 @@ def test_a_pipe_of_few_letters_gets_json_all_the_same(data, tmp_path):
 def test_the_exit_code_reaches_the_shell(tmp_path):
     said = in_a_process("predict", tmp_path / "nowhere.npz", "--json")
     assert said.code == 2
-    assert said.answer["error"]["argument"] == "path"
+    assert said.answer["error"]["argument"] == "data"
 
 
 # Real data, once.

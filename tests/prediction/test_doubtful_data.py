@@ -8,7 +8,7 @@ import pytest
 
 from dynascope import predict
 from dynascope.prediction.doubtful_data import determining_inputs, placeholders
-from dynascope.tasks import Task, from_table
+from dynascope.tasks import Task, read_table
 
 DRAW = np.random.default_rng(0)
 A, B, NOISE = DRAW.normal(size=(3, 60))
@@ -17,7 +17,7 @@ CODE = DRAW.integers(6, size=60)
 
 
 def task_of(target, **columns):
-    return from_table({"a": A, "b": B, **columns, "y": target}, target="y")
+    return read_table({"a": A, "b": B, **columns, "y": target}, target="y")
 
 
 @pytest.mark.parametrize(

@@ -37,10 +37,10 @@ def test_the_numbers_of_a_data_set_of_scikit_learn_stay_as_they_are():
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        ("wine.csv", r"the task is of the type str: read a file by tasks\.from_file"),
-        (Path("wine.csv"), r"read a file by tasks\.from_file"),
-        (pd.DataFrame(X), r"the task is of the type DataFrame: say which columns .*tasks\.from_table"),
-        ({"a": [1.0]}, r"the task is of the type dict: say which columns .*tasks\.from_table"),
+        ("wine.csv", r"the task is of the type str: read a file by read_table"),
+        (Path("wine.csv"), r"read a file by read_table"),
+        (pd.DataFrame(X), r"the task is of the type DataFrame: say which columns .*read_table"),
+        ({"a": [1.0]}, r"the task is of the type dict: say which columns .*read_table"),
         (X, r"the task is of the type ndarray"),
         ((X,), "the task is of the type tuple"),
         (Task, "the task is of the type type"),

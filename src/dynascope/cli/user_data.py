@@ -10,6 +10,7 @@ import tyro
 
 from dynascope import tasks
 from dynascope.arguments import require
+from dynascope.errors import InputError
 
 __all__ = ["UserData"]
 
@@ -76,7 +77,7 @@ class UserData:
                 "classification": self.classification,
             }
             said = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
-            made = f"tasks.from_file({self.data!r}{said})"
+            made = f"tasks.read_table({self.data!r}{said})"
         if self.only is not None or (network == "diagonal" and task.output_dimension == 1):
             made = f"{made}.only({task.target_names[0]!r})"
         made = f"tasks.InContextRegression.on_inputs_of({made}, {context!r})" if network == "attention" else made
@@ -97,14 +98,19 @@ class UserData:
             remedy="leave out --raw or --standardise",
         )
         if self.data != "digits":
-            return tasks.from_file(
-                self.data,
-                target=self.target or None,
-                drop=self.drop,
-                missing=self.missing,
-                standardise=True if self.standardise else False if self.raw else None,
-                classification=self.classification,
-            )
+            try:
+                return tasks.read_table(
+                    self.data,
+                    target=self.target or None,
+                    drop=self.drop,
+                    missing=self.missing,
+                    standardise=True if self.standardise else False if self.raw else None,
+                    classification=self.classification,
+                )
+            except InputError as error:
+                if error.argument == "table":
+                    error.argument = "data"  # as the argument is called
+                raise
         for argument, names in (("target", self.target), ("drop", self.drop)):
             require(
                 not names,

@@ -7,10 +7,9 @@ from .algebra.modular_arithmetic import ModularArithmetic as ModularArithmetic
 from .as_task import as_task as as_task
 from .augmentation import CropAndFlip as CropAndFlip
 from .data.digits import digits as digits
-from .data.files import from_file as from_file
 from .data.images import Images as Images
 from .data.images import read_images as read_images
-from .data.tables import from_table as from_table
+from .data.read_table import read_table as read_table
 from .expectation import Expectation as Expectation
 from .gaussian import regression as regression
 from .in_context import InContextRegression as InContextRegression

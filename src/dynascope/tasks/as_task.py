@@ -45,9 +45,9 @@ def as_task(data: Any) -> Learnable:
     kind = type(data).__name__
     remedy = "give a Task, a pair (inputs, targets) of arrays, or a data set of scikit-learn"
     if isinstance(data, str) or hasattr(data, "__fspath__"):
-        remedy = "read a file by tasks.from_file(path, target=…)"
+        remedy = "read a file by read_table(path, target=…)"
     elif isinstance(getattr(data, "tensors", None), tuple):
         remedy = "give its tensors, as the pair data.tensors"
     elif hasattr(data, "columns") or isinstance(data, dict):
-        remedy = "say which columns are the targets, by tasks.from_table(frame, target=…)"
+        remedy = "say which columns are the targets, by read_table(frame, target=…)"
     raise InputError(f"the task is of the type {kind}", argument="task", value=kind, remedy=remedy)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dynascope.errors import InputError
-from dynascope.tasks import from_file
+from dynascope.tasks import read_table
 
 FIVE = np.array([[1.0, 2.0], [3.0, 4.5], [5.0, 6.0], [7.0, 8.0], [9.0, -1.0]])
 values = st.floats(-1e6, 1e6, allow_subnormal=False)
@@ -64,8 +64,8 @@ def test_every_format_gives_back_the_same_numbers(table):
         frame = pd.DataFrame(table, columns=names)
         frame.to_csv(folder / "t.csv", index=False)
         frame.to_parquet(folder / "t.parquet")
-        read = [from_file(folder / file, centre=False) for file in ("t.npz", "t-x.npy")]
-        read += [from_file(folder / file, target=names[0], centre=False) for file in ("t.csv", "t.parquet")]
+        read = [read_table(folder / file, centre=False) for file in ("t.npz", "t-x.npy")]
+        read += [read_table(folder / file, target=names[0], centre=False) for file in ("t.csv", "t.parquet")]
     for task in read:
         np.testing.assert_allclose(task.inputs, x, rtol=1e-15)  # pandas reads decimals to the last bit but one
         np.testing.assert_allclose(task.targets, y, rtol=1e-15)
@@ -76,15 +76,15 @@ def test_every_format_gives_back_the_same_numbers(table):
 
 def test_centring_is_done_unless_declined(npz):
     path = npz(x=FIVE, y=FIVE[:, 0])
-    np.testing.assert_allclose(from_file(path).inputs, FIVE - FIVE.mean(axis=0), atol=1e-14)
-    np.testing.assert_allclose(from_file(path, standardise=True).inputs.std(axis=0), 1, rtol=1e-14)
-    raw = from_file(path, centre=False)
+    np.testing.assert_allclose(read_table(path).inputs, FIVE - FIVE.mean(axis=0), atol=1e-14)
+    np.testing.assert_allclose(read_table(path, standardise=True).inputs.std(axis=0), 1, rtol=1e-14)
+    raw = read_table(path, centre=False)
     np.testing.assert_array_equal(raw.inputs, FIVE)
 
 
 @pytest.mark.parametrize("standardise", [None, True, False])
 def test_tables_have_mean_0_and_spread_1_unless_it_is_declined(csv, standardise):
-    task = from_file(csv("height,girth,age\n9,100,60\n7,300,90\n8,260,84\n"), target="age", standardise=standardise)
+    task = read_table(csv("height,girth,age\n9,100,60\n7,300,90\n8,260,84\n"), target="age", standardise=standardise)
     raw = standardise is False
     np.testing.assert_allclose(task.inputs.mean(axis=0), 0, atol=1e-13)
     np.testing.assert_allclose(task.inputs.std(axis=0), np.std([[9, 100], [7, 300], [8, 260]], axis=0) ** raw)
@@ -94,36 +94,36 @@ def test_tables_have_mean_0_and_spread_1_unless_it_is_declined(csv, standardise)
 
 def test_what_is_standardised_is_centred(csv):
     with pytest.raises(InputError, match="standardise is asked for without centre"):
-        from_file(csv("a,y\n1,2\n3,4\n"), target="y", standardise=True, centre=False)
+        read_table(csv("a,y\n1,2\n3,4\n"), target="y", standardise=True, centre=False)
 
 
 def test_class_labels_of_a_table_keep_their_units(csv):
-    task = from_file(csv("height,kind\n9,oak\n7,elm\n8,oak\n"), target="kind")
+    task = read_table(csv("height,kind\n9,oak\n7,elm\n8,oak\n"), target="kind")
     np.testing.assert_allclose(task.targets[:, 0], np.array([0, 1, 0]) - 1 / 3)
 
 
 def test_a_quantity_of_two_values_is_no_class_label(csv):
-    task = from_file(csv("height,age\n9,60\n7,61\n"), target="age")
+    task = read_table(csv("height,age\n9,60\n7,61\n"), target="age")
     np.testing.assert_allclose(task.targets[:, 0], [-1, 1])
 
 
 def test_images_are_flattened_and_keep_their_shape(npz):
     x = np.random.default_rng(0).normal(size=(5, 2, 3))
     x[:, 0, 1] = 7.0
-    task = from_file(npz(x=x, y=FIVE[:, 1]))
+    task = read_table(npz(x=x, y=FIVE[:, 1]))
     assert (task.image_shape, task.inputs.shape, task.feature_names[5]) == ((2, 3), (5, 6), "pixel 2,3")
     assert any("'pixel 1,2'" in each for each in task.description)
 
 
 def test_an_image_shape_can_be_given(npz):
     path = npz(x=np.eye(6), y=np.arange(6.0))
-    assert from_file(path, image_shape=(2, 3)).image_shape == (2, 3)
+    assert read_table(path, image_shape=(2, 3)).image_shape == (2, 3)
     with pytest.raises(InputError, match=r"image_shape is \(2, 4\) and x has 6 columns"):
-        from_file(path, image_shape=(2, 4))
+        read_table(path, image_shape=(2, 4))
 
 
 def test_vectors_are_single_columns(npz):
-    task = from_file(npz(x=FIVE[:, 0], y=FIVE[:, 1]))
+    task = read_table(npz(x=FIVE[:, 0], y=FIVE[:, 1]))
     assert (task.inputs.shape, task.targets.shape, task.feature_names, task.target_names) == (
         (5, 1),
         (5, 1),
@@ -135,36 +135,36 @@ def test_vectors_are_single_columns(npz):
 @pytest.mark.parametrize("dtype", [">f4", "<f2", ">i2", "u1", "?", "longdouble"])
 def test_arrays_of_any_real_type_are_read(npz, dtype):
     x = np.array([[0, 1], [1, 1], [1, 0], [0, 0]]).astype(dtype)
-    np.testing.assert_array_equal(from_file(npz(x=x, y=np.arange(4.0)), centre=False).inputs, x.astype(float))
+    np.testing.assert_array_equal(read_table(npz(x=x, y=np.arange(4.0)), centre=False).inputs, x.astype(float))
 
 
 @pytest.mark.parametrize(("stem", "name"), [("x", "x"), ("run-x", "run"), ("run_x", "run")])
 def test_a_pair_is_found_from_the_file_of_the_inputs(tmp_path, stem, name):
     np.save(tmp_path / f"{stem}.npy", FIVE)
     np.save(tmp_path / f"{stem[:-1]}y.npy", FIVE[:, 1])
-    task = from_file(str(tmp_path / f"{stem}.npy"), centre=False)
+    task = read_table(str(tmp_path / f"{stem}.npy"), centre=False)
     assert task.name == name
     np.testing.assert_array_equal(task.targets[:, 0], FIVE[:, 1])
 
 
 def test_several_targets_keep_their_order(csv):
-    task = from_file(csv("a,b,c\n1,2,3\n4,5,7\n"), target=["c", "a"], centre=False)
+    task = read_table(csv("a,b,c\n1,2,3\n4,5,7\n"), target=["c", "a"], centre=False)
     assert (task.feature_names, task.target_names) == (("b",), ("c", "a"))
     np.testing.assert_array_equal(task.targets, [[3, 1], [7, 4]])
 
 
 def test_spaces_a_byte_order_mark_and_windows_line_ends_do_no_harm(csv):
-    task = from_file(csv("\ufeffa, b\r\n1, 2\r\n3, 4\r\n"), target="b", centre=False)
+    task = read_table(csv("\ufeffa, b\r\n1, 2\r\n3, 4\r\n"), target="b", centre=False)
     assert task.feature_names == ("a",)
     np.testing.assert_array_equal(task.targets, [[2], [4]])
 
 
 def test_a_column_may_have_the_name_of_a_gap(csv):
-    assert from_file(csv("NA,y\n1,2\n3,4\n"), target="y").feature_names == ("NA",)
+    assert read_table(csv("NA,y\n1,2\n3,4\n"), target="y").feature_names == ("NA",)
 
 
 def test_constant_inputs_are_kept_and_named(csv):
-    task = from_file(csv("a,b,y\n1,5,2.5\n2,5,3\n"), target="y")
+    task = read_table(csv("a,b,y\n1,5,2.5\n2,5,3\n"), target="y")
     assert task.feature_names == ("a", "b")
     assert any("'b'" in each for each in task.description)
 
@@ -176,7 +176,7 @@ def test_decimals_and_columns_that_allow_gaps_are_numbers(parquet):
         c=pd.array([True, False], dtype="boolean"),
         y=[2.0, 3.0],
     )
-    np.testing.assert_array_equal(from_file(path, target="y", centre=False).inputs, [[1.5, 1, 1], [2, 2, 0]])
+    np.testing.assert_array_equal(read_table(path, target="y", centre=False).inputs, [[1.5, 1, 1], [2, 2, 0]])
 
 
 # Class labels or quantities.
@@ -194,7 +194,7 @@ def test_decimals_and_columns_that_allow_gaps_are_numbers(parquet):
     ],
 )
 def test_labels_are_one_hot_encoded_and_it_is_said(parquet, column, names):
-    task = from_file(parquet(a=[1.0, 2.0, 3.0, 4.0], y=column), target="y", centre=False)
+    task = read_table(parquet(a=[1.0, 2.0, 3.0, 4.0], y=column), target="y", centre=False)
     assert task.target_names == names
     assert task.targets.tolist() == [[float(str(label) in name.split()) for name in names] for label in column]
     assert any(f"{names[0]} (2 samples), {names[1]} (2 samples)" in each for each in task.description)
@@ -202,7 +202,7 @@ def test_labels_are_one_hot_encoded_and_it_is_said(parquet, column, names):
 
 @pytest.mark.parametrize("column", [[3, 5, 7, 3], [3.0, 5.0, 5.0, 3.0], [0.5, 1.5, 1.5, 0.5]])
 def test_other_numbers_are_quantities(parquet, column):
-    task = from_file(parquet(a=[1.0, 2.0, 3.0, 4.0], y=column), target="y", centre=False)
+    task = read_table(parquet(a=[1.0, 2.0, 3.0, 4.0], y=column), target="y", centre=False)
     np.testing.assert_array_equal(task.targets[:, 0], column)
     assert task.target_names == ("y",)
 
@@ -210,20 +210,20 @@ def test_other_numbers_are_quantities(parquet, column):
 @pytest.mark.parametrize("column", [[3, 5, 5, 3], [3.0, 5.0, 5.0, 3.0], [True, False, False, True]])
 @pytest.mark.parametrize("classification", [True, False])
 def test_the_rule_can_be_overridden(npz, column, classification):
-    task = from_file(npz(x=np.arange(4.0), y=column), classification=classification)
+    task = read_table(npz(x=np.arange(4.0), y=column), classification=classification)
     assert task.output_dimension == (2 if classification else 1)
 
 
 def test_labels_of_arrays_may_be_text_or_bytes(npz):
     for labels in (["oak", "élm", "oak"], [b"oak", "élm".encode(), b"oak"]):
-        assert from_file(npz(x=np.arange(3.0), y=labels)).target_names == ("oak", "élm")
+        assert read_table(npz(x=np.arange(3.0), y=labels)).target_names == ("oak", "élm")
 
 
 def test_several_columns_are_never_one_label(npz):
     path = npz(x=FIVE, y=FIVE > 3)
-    np.testing.assert_array_equal(from_file(path, centre=False).targets, FIVE > 3)
+    np.testing.assert_array_equal(read_table(path, centre=False).targets, FIVE > 3)
     with pytest.raises(InputError, match=r"2 targets of trees\.npz cannot be one class label"):
-        from_file(path, classification=True)
+        read_table(path, classification=True)
 
 
 # Every bad input is one sentence.
@@ -231,7 +231,7 @@ def test_several_columns_are_never_one_label(npz):
 
 def refused(path, **arguments) -> str:
     with pytest.raises(InputError) as caught:
-        from_file(path, **arguments)
+        read_table(path, **arguments)
     assert caught.value.remedy
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -262,7 +262,7 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("encoding", "told"), [("utf-16", 0), ("cp1252", 1), ("utf-8-sig", 0), ("utf-8", 0)])
 def test_letters_of_other_encodings_are_read(tmp_path, encoding, told):
     (tmp_path / "oaks.csv").write_bytes("Höhe,y\n1,2.5\n2,3\n4,1\n".encode(encoding))
-    task = from_file(tmp_path / "oaks.csv", target="y")
+    task = read_table(tmp_path / "oaks.csv", target="y")
     assert task.feature_names == ("Höhe",)
     assert sum("Windows-1252" in sentence for sentence in task.description) == told
 
@@ -285,7 +285,7 @@ def test_a_damaged_archive_is_read_right_or_refused(seed):
         damaged[rng.integers(len(damaged))] ^= int(rng.integers(1, 256))
         path.write_bytes(damaged[: rng.integers(1, len(damaged) + 1)] if rng.random() < 0.5 else damaged)
         try:
-            task = from_file(path, centre=False)
+            task = read_table(path, centre=False)
         except InputError:
             return
     np.testing.assert_array_equal(task.inputs, FIVE)
@@ -344,8 +344,8 @@ def test_arrays_have_no_target_to_choose_and_nothing_to_drop(npz):
 
 def test_arrays_with_gaps_are_filled_or_cut_like_tables(npz):
     path = npz(x=np.where(FIVE > 7, np.nan, FIVE), y=FIVE[:, 0])
-    assert from_file(path, missing="drop").samples == 3
-    np.testing.assert_allclose(from_file(path, missing="mean", centre=False).inputs[3:, 0], [7, 4])
+    assert read_table(path, missing="drop").samples == 3
+    np.testing.assert_allclose(read_table(path, missing="mean", centre=False).inputs[3:, 0], [7, 4])
 
 
 def test_an_array_without_its_partner_is_refused(tmp_path):
@@ -392,7 +392,7 @@ def test_an_array_without_its_partner_is_refused(tmp_path):
 def test_tables_that_make_no_task_are_refused(csv, text, target, problem):
     path = csv(text)
     with pytest.raises(InputError, match=problem):
-        from_file(path, target=target)
+        read_table(path, target=target)
 
 
 @pytest.mark.parametrize(
@@ -448,7 +448,7 @@ def test_long_lists_of_names_are_cut(csv):
 def test_the_index_of_a_parquet_file_is_left_out_and_named(tmp_path):
     frame = pd.DataFrame({"a": [1.0, 2.0, 4.0], "y": [2.0, 1.0, 0.0]}, index=pd.Index([1990, 1991, 1995], name="year"))
     frame.to_parquet(tmp_path / "trees.parquet")
-    task = from_file(tmp_path / "trees.parquet", target="y")
+    task = read_table(tmp_path / "trees.parquet", target="y")
     assert task.feature_names == ("a",)
     assert any("the index 'year'" in sentence for sentence in task.description)
 
@@ -457,7 +457,7 @@ def test_the_index_of_a_parquet_file_is_left_out_and_named(tmp_path):
 def test_row_names_that_pandas_writes_are_left_out(tmp_path, index):
     frame = pd.DataFrame({"a": [1.0, 2.0, 4.0], "y": [2.0, 1.0, 0.0]}, index=index)
     frame.to_csv(tmp_path / "trees.csv")
-    task = from_file(tmp_path / "trees.csv", target="y", centre=False)
+    task = read_table(tmp_path / "trees.csv", target="y", centre=False)
     assert (task.feature_names, task.inputs.ravel().tolist()) == (("a",), [1.0, 2.0, 4.0])
     assert any("column 1" in each for each in task.description)
 
@@ -466,5 +466,5 @@ def test_row_names_that_pandas_writes_are_left_out(tmp_path, index):
 def test_text_of_any_extension_is_read_by_what_it_holds(tmp_path, suffix):
     path = tmp_path / f"trees{suffix}"
     path.write_text("# by hand\na b y\n1 2 3\n2 1 4\n3 3 5\n")
-    task = from_file(path, target="y", centre=False)
+    task = read_table(path, target="y", centre=False)
     assert (task.feature_names, task.targets.ravel().tolist()) == (("a", "b"), [3, 4, 5])

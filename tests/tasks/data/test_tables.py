@@ -6,7 +6,7 @@ import pytest
 from sklearn import datasets
 
 from dynascope.errors import InputError
-from dynascope.tasks import from_file, from_table
+from dynascope.tasks import read_table
 
 TREES = pd.DataFrame(
     {
@@ -22,7 +22,7 @@ CLEAN = {"target": "age", "drop": "planted", "missing": "drop"}
 
 def test_a_frame_is_read_like_a_file_of_it(tmp_path):
     TREES.to_parquet(tmp_path / "trees.parquet")
-    read, made = from_file(tmp_path / "trees.parquet", **CLEAN), from_table(TREES, name="trees", **CLEAN)
+    read, made = read_table(tmp_path / "trees.parquet", **CLEAN), read_table(TREES, name="trees", **CLEAN)
     assert (read.name, read.feature_names, read.target_names) == (made.name, made.feature_names, made.target_names)
     np.testing.assert_array_equal(read.inputs, made.inputs)
     np.testing.assert_array_equal(read.targets, made.targets)
@@ -30,7 +30,7 @@ def test_a_frame_is_read_like_a_file_of_it(tmp_path):
 
 
 def test_everything_that_was_done_is_said():
-    task = from_table(TREES, **CLEAN)
+    task = read_table(TREES, **CLEAN)
     assert repr(task) == "Task('table', 4 × 4 → 1)"
     assert task.feature_names == ("kind=elm", "kind=oak", "kind=yew", "height")
     said = ("6 samples", "'planted'", "'name'", "'height' (1), 'age' (1)", "'kind' (3 values)", "'age'", "129.2")
@@ -38,28 +38,28 @@ def test_everything_that_was_done_is_said():
 
 
 def test_gaps_are_filled_by_means():
-    task = from_table(TREES, target="age", drop="planted", missing="mean", centre=False)
+    task = read_table(TREES, target="age", drop="planted", missing="mean", centre=False)
     assert task.samples == 5
     assert task.inputs[2, 3] == np.mean([9, 7, 8, 6])
 
 
 def test_a_dictionary_of_columns_is_a_table():
-    task = from_table({"a": [1.0, 2.0, 4.0], "b": ["x", "y", "x"]}, target="b", standardise=False)
+    task = read_table({"a": [1.0, 2.0, 4.0], "b": ["x", "y", "x"]}, target="b", standardise=False)
     assert (task.feature_names, task.target_names) == (("a",), ("x", "y"))
     np.testing.assert_allclose(task.inputs[:, 0], np.array([1, 2, 4]) - 7 / 3)
 
 
 def test_data_sets_of_scikit_learn_know_their_targets():
-    task = from_table(datasets.load_wine())
+    task = read_table(datasets.load_wine())
     assert repr(task) == "Task('wine', 178 × 13 → 3)"
     np.testing.assert_allclose(task.inputs.std(axis=0), 1)
     assert task.target_names == ("class_0", "class_1", "class_2")
-    both = from_table(datasets.load_wine(), target="alcohol", drop=["ash", "target"])
+    both = read_table(datasets.load_wine(), target="alcohol", drop=["ash", "target"])
     assert (both.input_dimension, both.target_names) == (11, ("alcohol",))
 
 
 def test_pixels_have_one_unit_and_are_centred():
-    task = from_table(datasets.load_digits())
+    task = read_table(datasets.load_digits())
     assert task.image_shape == (8, 8)
     np.testing.assert_allclose(task.inputs.mean(axis=0), 0, atol=1e-12)
     assert task.inputs.std(axis=0).min() == 0  # some pixels never change, and none is standardised
@@ -73,9 +73,9 @@ def test_pixels_have_one_unit_and_are_centred():
         (TREES, {"name": "trees"}, "no target column of trees is named"),
         ({"a": [1.0], "b": [1.0, 2.0]}, {"target": "b"}, "table is no dictionary of columns"),
         (np.eye(3), {"target": "b"}, r"table is of the type ndarray: .* arrays by Task\(x, y\)"),
-        ("trees.csv", {"target": "b"}, r"table is of the type str: .* a file by from_file"),
+        ("trees.csv", {"target": "b"}, "there is no file trees.csv"),
     ],
 )
 def test_what_makes_no_task_is_refused(table, options, problem):
     with pytest.raises(InputError, match=problem):
-        from_table(table, **options)
+        read_table(table, **options)

@@ -57,7 +57,7 @@ def user_curve(
     Args:
         losses: The loss before each step: an array of NumPy, JAX or PyTorch, or a list, shape (n,); a pandas Series,
             whose index are the steps; a DataFrame or a file of columns with the columns `step` and `loss`, or `time`
-            and `loss` (time is the sum of the learning rates so far), or a single column, read as by `tasks.from_file`.
+            and `loss` (time is the sum of the learning rates so far), or a single column, read as by `read_table`.
             Exports of TensorBoard, Weights & Biases and Lightning need no change; where the loss has another name, the
             attribute `warnings` of the record names its column.
         learning_rate: The rate of all steps, or an array with the rate of each step, from step 0. Not for a curve over

@@ -15,10 +15,10 @@ from dynascope.tasks.data.sklearn_data import BunchParts, is_bunch
 from dynascope.tasks.data.table_task import assembled
 from dynascope.tasks.task import Task
 
-__all__ = ["from_table"]
+__all__ = ["task_from_table"]
 
 
-def from_table(
+def task_from_table(
     table: Any,
     *,
     target: str | Sequence[str] | None = None,
@@ -28,35 +28,9 @@ def from_table(
     standardise: bool | None = None,
     centre: bool = True,
     classification: bool | None = None,
+    image_shape: tuple[int, int] | None = None,
 ) -> Task:
-    """Make a task of a data frame, as `from_file` does of a table in a file.
-
-    Columns are encoded, standardised and described as by `from_file`.
-
-    Args:
-        table: A data frame of pandas, or of a library that knows the way there (polars, Arrow); a dictionary of columns
-            by name; or a data set of scikit-learn, which knows its targets.
-        target: The name of the target column, or several.
-        name: Name of the task; that of a data set of scikit-learn if not given, else "table".
-        drop: The name of a column to leave out, or several.
-        missing: What is done about missing or infinite values: None refuses them, "drop" leaves out the rows, "mean"
-            fills inputs by the mean of their column and leaves out rows without a target.
-        standardise: Whether to bring inputs, and targets that are quantities, to mean 0 and spread 1; None does so
-            unless `centre` is off or they are images.
-        centre: Remove the mean of every input and target.
-        classification: Whether the target is a class label; None decides as `from_file` does.
-
-    Raises:
-        InputError: It is no table, or does not hold at least two complete samples of what can be encoded.
-
-    Example:
-        >>> trees = pd.DataFrame({"height": [9.0, 7.0, 8.0], "girth": [1.0, 3.0, 2.5], "age": [60.0, 90.0, 84.0]})
-        >>> task = from_table(trees, target="age", name="trees")
-        >>> task
-        Task('trees', 3 × 2 → 1)
-        >>> task.description[-1]
-        "Inputs and target are standardised (mean 0, spread 1): a loss times 168 is in units of 'age' squared."
-    """
+    """Make a task of a table in memory, as `read_table` documents it."""
     parts = BunchParts.of(table) if is_bunch(table) else None
     if name is None:
         name = parts.name if parts else "table"
@@ -65,7 +39,8 @@ def from_table(
         inputs, targets, told = split_columns({**parts.inputs, **parts.targets}, target, drop, source=name)
     else:
         inputs, targets, told = split_frame(_frame(table), target, drop, source=name, argument="table")
-    image_shape = parts.image_shape if parts and not drop else None
+    if parts and not drop and image_shape is None:
+        image_shape = parts.image_shape
     return assembled(
         inputs,
         targets,
@@ -93,12 +68,12 @@ def _frame(table: Any) -> pd.DataFrame:
                 value=list(table),
                 remedy="give columns of equal length by name",
             ) from None
-    frame = array_or_frame(table, "table") if not isinstance(table, str) else None
+    frame = array_or_frame(table, "table")
     if isinstance(frame, pd.DataFrame):
         return frame
     raise InputError(
         f"table is of the type {type(table).__name__}",
         argument="table",
         value=type(table).__name__,
-        remedy="give a data frame; a file by from_file(path, target=…), arrays by Task(x, y)",
+        remedy="give a data frame or the path of a file; arrays by Task(x, y)",
     )

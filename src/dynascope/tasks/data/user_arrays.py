@@ -16,7 +16,7 @@ from dynascope.tasks.data.targets import encode_targets
 
 __all__ = ["given_inputs", "given_targets", "require_same_rows"]
 
-_ENCODE = "encode it as numbers, or let tasks.from_table(frame, target=…) do so"
+_ENCODE = "encode it as numbers, or let read_table(frame, target=…) do so"
 
 
 def given_inputs(value: Any) -> tuple[Float[np.ndarray, "n d"], tuple[str, ...], tuple[int, int] | None]:
