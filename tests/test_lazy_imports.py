@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dynascope
+from dynascope.errors import InputError
 
 # Every face: the packages that list their public names in a stub, and two small ones without a stub. The package is
 # looked up where it is installed, which may be a folder that it shares with all other packages.
@@ -69,7 +70,7 @@ for name in {NUMPY_ONLY!r}:
     [importlib.import_module(found.name)
      for found in pkgutil.walk_packages(getattr(module, "__path__", []), prefix=f"dynascope.{{name}}.")]
 from dynascope.probes import feature_metrics, utility_spectrum
-from dynascope.tasks import Task, digits, from_file, read_images, regression
+from dynascope.tasks import Task, digits, read_table, read_images, regression
 note("plain arrays")
 for name in {PACKAGES!r}:
     package = importlib.import_module(name)
@@ -141,5 +142,19 @@ def test_an_unknown_name_is_an_attribute_error():
         dynascope.frobnicate  # noqa: B018 - the access is what is tested
 
 
-def test_the_three_verbs_are_functions_and_not_modules():
-    assert all(callable(verb) for verb in (dynascope.predict, dynascope.observe, dynascope.compare))
+def test_verbs_are_functions_and_not_modules():
+    verbs = ("predict", "observe", "compare", "which", "study", "load", "read_table", "digits")
+    assert all(callable(getattr(dynascope, verb)) for verb in verbs)
+
+
+def test_the_top_level_shows_the_room_of_pytorch_and_does_not_need_it():
+    assert "torch" in dir(dynascope)
+    assert "torch" not in dynascope.__all__  # which `from dynascope import *` imports
+
+
+def test_a_study_is_made_by_its_name_and_fields():
+    assert dynascope.study("linear-staircase", scale=1e-6).scale == 1e-6
+    with pytest.raises(InputError, match="has no field 'sclae'"):
+        dynascope.study("linear-staircase", sclae=1e-6)
+    with pytest.raises(InputError, match="linear-staircase"):
+        dynascope.study("linear-stairs")

@@ -1,11 +1,17 @@
 """dynascope predicts what a neural network will learn, observes it on real training, and compares the two.
 
-Four verbs are the whole top-level face:
+The verbs:
 
-* `predict(task, network, *, scale)` picks the theory that fits the pair and returns its record.
-* `observe(task, network, *, scale)` trains the same network and returns the same quantities, measured.
-* `which(task, network)` says which theories cover the pair, and by how much what they assume is violated.
-* `compare(observed, predicted)` puts both on the same axes and gives a verdict.
+* `predict(task, network)` picks the theory that fits the pair and returns a `Prediction`.
+* `observe(task, network)` trains the network and returns the same quantities, measured, as an `Observation`.
+* `compare(observed, predicted)` puts both on the same axes and returns a `Comparison` with its verdict.
+* `which(task, network)` lists the theories of the pair with their measured assumptions.
+* `study(name, **fields)` makes the study of a published result; its `run()` returns a `Comparison`.
+* `load(path)` reads a saved result.
+
+A task is a `Task(x, y)`, `read_table("t.csv", target="y")` or `digits()`. A network is the name of a kind, such as
+"relu", a `TwoLayer(width=50, activation="relu")`, or a module of equinox or PyTorch. Everything else is in the rooms:
+`theory`, `probes`, `flows`, `symmetry`, …
 """
 
 import lazy_loader
@@ -14,3 +20,5 @@ __version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__"]
+# `from dynascope import *` does not need PyTorch.
+__all__.remove("torch")  # pyright: ignore[reportUnsupportedDunderAll]

@@ -14,7 +14,7 @@ MISSING = """
 import sys
 sys.modules[{name!r}] = None
 try:
-    import dynascope.torch
+    {code}
 except ModuleNotFoundError as error:
     print(error.name, "|", error)
 """
@@ -31,13 +31,14 @@ def said(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.parametrize("code", ["import dynascope.torch", "import dynascope as ds; ds.torch"])
 @pytest.mark.parametrize("name", ["torch", "array_api_compat"])
-def test_without_what_it_needs_the_room_says_what_to_install(name):
+def test_without_what_it_needs_the_room_says_what_to_install(name, code):
     if name != "torch":
         pytest.importorskip("torch", reason="PyTorch is an optional extra")
-    missing, told = said(MISSING.format(name=name)).split(" | ")
+    missing, told = said(MISSING.format(name=name, code=code)).split(" | ")
     assert missing == name
-    assert "pip install" in told
+    assert "pip install 'dynascope[torch]'" in told
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import pkgutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 # The face of the room loads what is behind it when it is used: to list the studies nothing of them is needed.
 from dynascope import studies
@@ -23,7 +23,7 @@ from dynascope.results.whole_files import written_beside
 if TYPE_CHECKING:
     from dynascope.studies import Study
 
-__all__ = ["StudyEntry", "find_studies", "find_study", "study_index"]
+__all__ = ["StudyEntry", "find_studies", "find_study", "study", "study_index"]
 
 _FILE = Path(__file__).with_name("index.json")
 _GROUP = "dynascope.studies"  # of entry points
@@ -122,6 +122,33 @@ def find_study(name: str) -> type[Study]:
         remedy=f"did you mean {close[0]}? `dynascope list` shows all" if close else f"choose from {', '.join(entries)}",
     )
     return entries[name].load()
+
+
+def study(name: str, /, **fields: Any) -> Study:
+    """Make the study of a published result.
+
+    Args:
+        name: Its name, as `dynascope list` shows it.
+        **fields: Values of its fields; the others keep their defaults.
+
+    Raises:
+        InputError: There is no study of that name, it has no such field, or a value is outside its domain.
+
+    Example:
+        >>> study("linear-staircase", scale=1e-6).scale
+        1e-06
+    """
+    kind = find_study(name)
+    known = [each.name for each in dataclasses.fields(kind)]  # pyright: ignore[reportArgumentType]
+    for field, value in fields.items():
+        require(
+            field in known,
+            f"{name} has no field {field!r}",
+            argument=field,
+            value=value,
+            remedy=f"choose from {', '.join(known)}",
+        )
+    return kind(**fields)
 
 
 def write_index(path: Path = _FILE) -> list[StudyEntry]:
