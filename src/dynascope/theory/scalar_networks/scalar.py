@@ -216,9 +216,6 @@ def scalar_limit(setting: Setting, *, learning_rate: Real[ArrayLike, ...] = 1.0)
         setting: Network, data and start.
         learning_rate: η > 0, the same for both layers.
 
-    Returns:
-        `ScalarLimit`, with its `status`.
-
     Raises:
         InputError: As `scalar_trajectory`, or values traced by JAX.
 
@@ -303,14 +300,8 @@ def _checked(setting: Setting, learning_rate: ArrayLike) -> list[Any]:
         value=b.shape,
         remedy="give one output weight and one input weight for each neuron along the last axis",
     )
-    require_broadcast(
-        target=target.shape,
-        output_weights=a.shape[:-1],
-        input_weights=b.shape[:-1],
-        input_power=power.shape,
-        divisor=divisor.shape,
-        learning_rate=rate.shape,
-    )
+    numbers = {"input_power": power.shape, "divisor": divisor.shape, "learning_rate": rate.shape}
+    require_broadcast(target=target.shape, output_weights=a.shape[:-1], input_weights=b.shape[:-1], **numbers)
     return known
 
 
