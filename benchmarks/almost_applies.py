@@ -18,7 +18,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from dynascope import compare, observe
+from dynascope import GradientFlow, compare, observe
 from dynascope.compilation import compile_cache
 from dynascope.groups import dihedral, encoding_from_frequencies
 from dynascope.networks import (
@@ -290,7 +290,9 @@ def rows(sweeps: Sequence[Sweep] = SWEEPS) -> Iterator[Row]:
             staircase = "jump" in predicted.dims
             last = float(predicted["jump_time" if staircase else "time"][-1])
             given: dict[str, Any] = {"duration": (sweep.longer or 1.0) * last} if sweep.longer or not staircase else {}
-            run = observe(case.task, case.network, scale=case.scale, normalised=case.normalised, **given).record
+            run = observe(
+                case.task, case.network, method=GradientFlow(normalised=case.normalised, **given), scale=case.scale
+            ).record
             found = compare(run, predicted)
             if staircase:
                 late = float(np.nanmax(np.abs(found.residual["jump_time_error"].to_numpy())))

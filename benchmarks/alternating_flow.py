@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from dynascope.alternating import alternating_flow
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.tasks import Task, digits
 
@@ -29,7 +29,9 @@ def main() -> None:
 
     duration = float(staircase["jump_time"][-1])
     trained, _ = timed(
-        lambda: gradient_flow(network, task, scale=SCALE, duration=duration, relative_tolerance=1e-4, save=2)
+        lambda: gradient_flow(
+            network, task, GradientFlow(duration=duration, solver=Solver(relative_tolerance=1e-4), save=2), scale=SCALE
+        )
     )
     print(f"training until then: {trained:.1f} s with compilation, {trained / seconds:.1f} times as long")
 

@@ -26,7 +26,7 @@ from resumable import keep, rows
 
 from dynascope.symmetry import audit, find_symmetries
 from dynascope.tasks import Labelled
-from dynascope.training import charge_statistics, descend
+from dynascope.training import Descent, charge_statistics, descend
 
 FILE = Path(__file__).parent.parent / "docs" / "how-to" / "audit.csv"
 COLUMNS = ("kind", "run", "seeded", "found", "cause", "named", "times", "since", "right")
@@ -271,13 +271,15 @@ def trained(run: Run) -> Any:
         record = descend(
             faulty,
             task,
-            steps=STEPS,
-            learning_rate=schedule,
-            loss="cross_entropy",
-            batch_size=run.batch_size,
-            optimizer=run.optimizer,
+            Descent(
+                run.optimizer,
+                learning_rate=schedule,
+                steps=STEPS,
+                loss="cross_entropy",
+                batches=run.batch_size,
+                statistics=charge_statistics(symmetries, **told, causes=True),
+            ),
             seed=run.seed,
-            **charge_statistics(symmetries, **told, causes=True),
         )
     return record, symmetries
 

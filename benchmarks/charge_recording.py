@@ -34,7 +34,7 @@ from dynascope.networks import ResNet18, Transformer
 from dynascope.networks.batch_normalisation import trained_weights
 from dynascope.symmetry import Charge, find_symmetries
 from dynascope.tasks import Labelled
-from dynascope.training import charge_statistics, descend
+from dynascope.training import Descent, charge_statistics, descend
 
 AIM = 0.03
 MOMENTUM, RATE, CLASSES = 0.9, 0.01, 10
@@ -119,19 +119,21 @@ def trained(case: Case, batch: int, recorded: dict[str, Any]) -> Callable[[int],
     return lambda steps: descend(
         case.network,
         case.task,
-        steps=steps,
-        learning_rate=RATE,
-        optimizer=momentum,
-        loss="cross_entropy",
-        batch_size=batch,
-        record_steps=[steps],
-        **recorded,
+        Descent(
+            momentum,
+            learning_rate=RATE,
+            steps=steps,
+            loss="cross_entropy",
+            batches=batch,
+            save=[steps],
+            statistics=recorded,
+        ),
     )
 
 
 def alone(case: Case, recorded: dict[str, Any]) -> Callable[[], Any]:
     """What is recorded of a step, compiled by itself."""
-    law = recorded["step_statistics"]["predicted_charge"]
+    law = recorded["predicted_charge"]
     weights = jax.tree.map(jax.numpy.asarray, trained_weights(case.network))
     update = jax.tree.map(lambda leaf: RATE * leaf, weights)
 

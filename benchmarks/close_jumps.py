@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynascope import compare, observe
+from dynascope import GradientFlow, compare, observe
 from dynascope.compilation import compile_cache
 from dynascope.networks import LinearAttention, TwoLayer
 from dynascope.prediction.case import Case
@@ -75,7 +75,9 @@ def rows() -> Iterator[Row]:
         if name == "linear-attention":
             times = np.diag(case.task.covariance) ** -2.0
         duration = 2 * float(predicted["jump_time"][-1])
-        residual = compare(observe(case.task, case.network, scale=case.scale, duration=duration), predicted).residual
+        residual = compare(
+            observe(case.task, case.network, method=GradientFlow(duration=duration), scale=case.scale), predicted
+        ).residual
         known = ~predicted["slow"].to_numpy()
         error = float(np.nanmax(np.abs(residual["jump_time_error"].to_numpy()[known])))
         yield Row(name, data, case.scale, closeness(times, case.scale), error)

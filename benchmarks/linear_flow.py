@@ -12,7 +12,7 @@ import harness
 import numpy as np
 import xarray as xr
 
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.tasks import Task, regression
 
@@ -27,7 +27,7 @@ def main() -> None:
     rate = 0.9 / STRENGTHS[0]
 
     def ours(save: int = 200) -> xr.Dataset:
-        return flow(network, task, save=save, solver="stabilised", relative_tolerance=2e-2)
+        return flow(network, task, save=save, solver=Solver("stabilised", relative_tolerance=2e-2))
 
     def theirs() -> np.ndarray:
         first = torch.tensor(SCALE * network.first, requires_grad=True)
@@ -44,7 +44,7 @@ def main() -> None:
 
     threads = harness.use_best_threads(torch, theirs)
     _, losses = harness.compare("linear_flow", ours, theirs, target=20.0)
-    exact = passages(flow(network, task, save=20_000, relative_tolerance=1e-9))
+    exact = passages(flow(network, task, save=20_000, solver=Solver(relative_tolerance=1e-9)))
     descent = xr.Dataset({"loss": ("time", losses)}, {"time": rate * np.arange(len(losses))})
     print(
         f"largest error of a time at which the loss passes a level: ours {error(passages(ours(20_000)), exact):.1%}, "
@@ -59,7 +59,7 @@ def whitened_task() -> Task:
 
 
 def flow(network: TwoLayer, task: Task, **options) -> xr.Dataset:
-    return gradient_flow(network, task, scale=SCALE, duration=3000.0, loss_target=LOSS, **options)
+    return gradient_flow(network, task, GradientFlow(duration=3000.0, loss_target=LOSS, **options), scale=SCALE)
 
 
 def passages(record: xr.Dataset) -> np.ndarray:

@@ -25,7 +25,7 @@ from predictions_on_data import DATA, WIDTH
 from resumable import keep, rows
 
 from dynascope.errors import DivergenceError
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.flows.deadline import stopping_after
 from dynascope.networks.kinds import NetworkKind, network_for
 from dynascope.prediction import predict
@@ -51,8 +51,8 @@ FILE = Path(__file__).parent.parent / "docs" / "how-to" / "loss_curve.csv"
 COLUMNS = ("data", "network", "scale", "ours", "theirs", "ratio", "wanted", "compiling", "error")
 LONGEST = 120.0  # seconds for theirs
 REPEATS = 3  # of ours
-EXPLICIT: dict[str, Any] = {"relative_tolerance": 1e-5}
-OPTIONS: dict[str, dict[str, Any]] = {"quadratic": {"solver": "stiff"}}
+EXPLICIT = Solver("explicit", relative_tolerance=1e-5)
+SOLVERS = {"quadratic": Solver("stiff")}
 
 
 def main() -> None:
@@ -81,9 +81,9 @@ def found(task: Task, kind: NetworkKind, scale: float) -> dict[str, str]:
     times = np.unique(np.append(curve["time"], duration))
 
     def theirs(share: float) -> Any:
-        options = OPTIONS.get(kind, EXPLICIT)
+        method = GradientFlow(duration=share * duration, solver=SOLVERS.get(kind, EXPLICIT), save=share * times)
         with stopping_after(LONGEST):
-            return gradient_flow(network, task, scale=scale, duration=share * duration, save=share * times, **options)
+            return gradient_flow(network, task, method, scale=scale)
 
     # The program is the same for any duration.
     theirs(1e-6)

@@ -17,13 +17,14 @@ import jax
 import numpy as np
 import xarray as xr
 
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.groups.encodings import encoding_from_frequencies
 from dynascope.networks import TwoLayer
 from dynascope.tasks.algebra.modular_addition import ModularAddition, modular_addition
 from dynascope.theory.modular.addition import modular_addition_staircase
 
 MODULUS, NEURONS, SCALE = 59, 64, 1e-6
+STABILISED = Solver("stabilised", relative_tolerance=1e-2)
 AMPLITUDES = {1: 0.8, 5: 0.5, 7: 0.32, 20: 0.2}
 PHASES = {1: 0.4, 5: -0.9, 7: 1.7, 20: 2.5}
 
@@ -42,13 +43,11 @@ def main() -> None:
     duration = float(ends[chosen.jumps - 1])
     middles = (staircase.levels[1:] + staircase.levels[:-1])[: chosen.jumps] / 2
 
-    def ours(**settings) -> tuple[xr.Dataset, TwoLayer]:
-        settings = {"solver": "stabilised", "relative_tolerance": 1e-2, "save": 2000, **settings}
-        return gradient_flow(
-            network, average, scale=SCALE, duration=duration, normalised=True, return_networks=True, **settings
-        )
+    def ours(solver: Solver = STABILISED, save: int = 2000) -> tuple[xr.Dataset, TwoLayer]:
+        method = GradientFlow(duration=duration, normalised=True, solver=solver, save=save)
+        return gradient_flow(network, average, method, scale=SCALE, return_networks=True)
 
-    exact, trained = ours(solver="explicit", relative_tolerance=1e-8, save=20_000)
+    exact, trained = ours(Solver("explicit", relative_tolerance=1e-8), save=20_000)
     rate = 0.9 * largest_stable_step(average, trained)
     steps = int(np.ceil(duration / rate))
     x, y = torch.tensor(pairs.inputs), torch.tensor(pairs.targets)

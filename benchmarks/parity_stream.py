@@ -29,7 +29,7 @@ import numpy as np
 
 from dynascope.networks import MLP
 from dynascope.tasks.parity.sparse_parity import SparseParity
-from dynascope.training import descend
+from dynascope.training import Batches, Descent, descend
 
 RATE = 0.05
 SHARE = 0.7  # aim, of the rate of matrix multiplication
@@ -68,11 +68,9 @@ def main() -> None:
         record = descend(
             network,
             size.parity,
-            steps=steps,
-            learning_rate=RATE,
-            batch_size=size.batch,
-            micro_batch_size=size.micro_batch,
-            record_steps=[steps],
+            Descent(
+                learning_rate=RATE, steps=steps, batches=Batches(size.batch, micro_size=size.micro_batch), save=[steps]
+            ),
         )
         return float(record["loss"][-1])
 

@@ -23,7 +23,7 @@ import numpy as np
 from resumable import keep, rows
 from sklearn import datasets
 
-from dynascope import compare, flows, observe, predict
+from dynascope import GradientFlow, compare, flows, observe, predict
 from dynascope.compilation import compile_cache
 from dynascope.errors import DivergenceError
 from dynascope.flows.exact.few_prompts import few_prompts
@@ -88,7 +88,7 @@ def found(name: str, task: Task, kind: NetworkKind, scale: float, seed: int) -> 
     try:
         close = truth(learned, network, scale, end)
         exact = kind in ("linear", "diagonal")
-        observed = close if exact else observe(learned, network, scale=scale, duration=end).record
+        observed = close if exact else observe(learned, network, method=GradientFlow(duration=end), scale=scale).record
     except DivergenceError:
         return row | {"verdict": "no truth"}
     tree = compare(observed, predicted)

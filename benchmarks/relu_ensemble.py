@@ -11,7 +11,7 @@ import numpy as np
 
 from dynascope.networks import TwoLayer
 from dynascope.tasks import Task
-from dynascope.training import descend
+from dynascope.training import Descent, descend
 
 MEMBERS, WIDTH, SAMPLES, INPUTS = 256, 50, 50, 10
 STEPS, RATE = 300, 0.05
@@ -37,7 +37,7 @@ def main() -> None:
     gradient_and_loss = torch.func.vmap(torch.func.grad_and_value(loss))
 
     def ours() -> np.ndarray:
-        record = descend(networks, task, steps=STEPS, learning_rate=RATE, record_steps=RECORDED)
+        record = descend(networks, task, Descent(learning_rate=RATE, steps=STEPS, save=RECORDED))
         return record["loss"].to_numpy()
 
     def theirs() -> np.ndarray:

@@ -20,7 +20,7 @@ import optax
 
 from dynascope.networks import Convolutional
 from dynascope.tasks import Labelled
-from dynascope.training import Largest, Latest, Recursion, Total, descend, squared_norms
+from dynascope.training import Descent, Largest, Latest, Recursion, Total, descend, squared_norms
 
 AIM = 0.03
 TURNS = 12
@@ -68,13 +68,15 @@ def main() -> None:
         descend(
             network,
             task,
-            steps=steps,
-            learning_rate=1e-3,
-            optimizer=optax.adam,
-            loss="cross_entropy",
-            batch_size=size.batch,
-            record_steps=[steps],
-            step_statistics=accumulated,
+            Descent(
+                optax.adam,
+                learning_rate=1e-3,
+                steps=steps,
+                loss="cross_entropy",
+                batches=size.batch,
+                save=[steps],
+                statistics=accumulated,
+            ),
         )
         return time.perf_counter() - start
 

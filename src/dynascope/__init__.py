@@ -3,7 +3,8 @@
 The verbs:
 
 * `predict(task, network)` picks the theory that fits the pair and returns a `Prediction`.
-* `observe(task, network)` trains the network and returns the same quantities, measured, as an `Observation`.
+* `observe(task, network)` trains the network, by `method=GradientFlow(…)` or `Descent(…)`, and returns the same
+  quantities, measured, as an `Observation`.
 * `compare(observed, predicted)` puts both on the same axes and returns a `Comparison` with its verdict.
 * `which(task, network)` lists the theories of the pair with their measured assumptions.
 * `study(name, **fields)` makes the study of a published result; its `run()` returns a `Comparison`.

@@ -15,6 +15,7 @@ from . import theory as theory
 from . import torch as torch
 from . import training as training
 from .comparison import compare as compare
+from .flows import GradientFlow as GradientFlow
 from .networks import TwoLayer as TwoLayer
 from .prediction import observe as observe
 from .prediction import predict as predict
@@ -24,5 +25,6 @@ from .studies.index import study as study
 from .tasks import Task as Task
 from .tasks import digits as digits
 from .tasks import read_table as read_table
+from .training import Descent as Descent
 
 __version__: str

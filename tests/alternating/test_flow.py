@@ -8,7 +8,7 @@ import pytest
 
 from dynascope.alternating import alternating_flow
 from dynascope.errors import InputError
-from dynascope.flows import gradient_flow, polar_flow, progress_listener
+from dynascope.flows import GradientFlow, Solver, gradient_flow, polar_flow, progress_listener
 from dynascope.flows.deadline import stopping_after
 from dynascope.groups import dihedral, encoding_from_fourier, encoding_from_frequencies
 from dynascope.networks import DeepLinear, DiagonalLinear, LinearAttention, NeuronSum, TwoLayer
@@ -393,7 +393,11 @@ def test_cost_phases_get_past_the_kinks_of_relu():
     staircase = alternating_flow(network, task, scale=1e-6, duration=100.0)
     assert staircase.attrs["warnings"] == []
     trained, end = gradient_flow(
-        network, task, scale=1e-6, duration=30.0, relative_tolerance=1e-5, save=[8.0, 30.0], return_networks=True
+        network,
+        task,
+        GradientFlow(duration=30.0, solver=Solver(relative_tolerance=1e-5), save=[8.0, 30.0]),
+        scale=1e-6,
+        return_networks=True,
     )
     # A neuron slides along a kink, where small steps lead nowhere.
     sizes = np.linalg.norm(end.first, axis=0)

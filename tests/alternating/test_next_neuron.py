@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dynascope.alternating.next_neuron import predict_next_activation
 from dynascope.errors import InputError
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.groups.encodings import encoding_from_frequencies
 from dynascope.networks import DeepLinear, DiagonalLinear, NeuronSum, TwoLayer
 from dynascope.probes import two_layer_utility, utility_spectrum
@@ -34,10 +34,7 @@ def first_activation(network, task, dormant, duration, normalised=False) -> tupl
     run = gradient_flow(
         network,
         task,
-        duration=duration,
-        relative_tolerance=1e-6,
-        normalised=normalised,
-        **RECORDED,
+        GradientFlow(duration=duration, normalised=normalised, solver=Solver(relative_tolerance=1e-6), **RECORDED),
     )
     seen = np.where(dormant, run["norm"], 0.0)
     last = int(np.argmax((seen >= THRESHOLD).any(axis=1)))
@@ -71,7 +68,9 @@ def unturned(network, task) -> tuple[int, float]:
 def test_on_the_second_plateau_of_orthogonal_data_the_next_neuron_and_its_time_are_foretold(seed):
     # The jumps are at 2.08 and 3.27 times log(1e6), 28.8 and 45.1. With these seeds some neuron sees all data at first.
     start = TwoLayer(4, NEURONS, 1, activation="relu", seed=seed)
-    run, network = gradient_flow(start, ORTHOGONAL, duration=36.0, scale=1e-6, return_networks=True, **RECORDED)
+    run, network = gradient_flow(
+        start, ORTHOGONAL, GradientFlow(duration=36.0, **RECORDED), scale=1e-6, return_networks=True
+    )
     assert float(run["loss"][-1]) == pytest.approx(0.18125, rel=0.02), "this is no plateau"
     coming = predict_next_activation(network, ORTHOGONAL)
     neuron, time = first_activation(network, ORTHOGONAL, coming.dormant, 1.3 * coming.time)

@@ -5,7 +5,7 @@ import pytest
 
 from dynascope.errors import DivergenceWarning, InputError
 from dynascope.tasks import Task
-from dynascope.training import Latest, Recursion, Sampled, Total, descend
+from dynascope.training import Batches, Descent, Latest, Recursion, Sampled, Total, descend
 
 TASK = Task([[1.0], [1.0]], [[1.0], [1.0]])
 
@@ -48,47 +48,71 @@ def recursion(start, following):
     ("argument", "value"),
     [
         *[("loss", value) for value in (one, attribute, known, Unhashable())],
-        *[("augmentation", value) for value in ("flip", one, attribute, known, Unhashable())],
-        ("augmentation", lambda key, inputs: inputs.astype(jnp.int32)),
         *[("statistics", value) for value in (["a"], {"a": one}, {3: (one, ())}, {"a": (one, None)})],
         *[
             ("statistics", {"a": (value, ())})
             for value in (3, attribute, known, Unhashable(), lambda: 1, lambda n: None)
         ],
-        *[("step_statistics", value) for value in (["a"], {"a": one}, {3: Total(one)})],
-        *[("step_statistics", {"a": Latest(value)}) for value in (attribute, lambda: 1, lambda step: step.update)],
-        ("step_statistics", recursion(0.0, lambda state: state)),
-        ("step_statistics", recursion(np.zeros(2), lambda state, step: state[:1])),
-        ("step_statistics", recursion(0, lambda state, step: state + step.loss)),
+        ("statistics", {3: Total(one)}),
+        *[("statistics", {"a": Latest(value)}) for value in (attribute, lambda: 1, lambda step: step.update)],
+        ("statistics", recursion(0.0, lambda state: state)),
+        ("statistics", recursion(np.zeros(2), lambda state, step: state[:1])),
+        ("statistics", recursion(0, lambda state, step: state + step.loss)),
         ("probe", 3),
         ("probe", lambda network: None),
         ("probe", lambda network: {"a": 1.0}),
         ("probe", lambda network: {"diverged_step": ((), 1.0)}),
-        ("progress", "bar"),
     ],
 )
 def test_a_function_that_does_not_fit_is_told_by_its_argument(argument, value):
     with pytest.raises(InputError) as caught:
-        descend(LINE, TASK, **{"steps": 2, "learning_rate": 0.1, argument: value})
+        descend(LINE, TASK, Descent(**{"steps": 2, "learning_rate": 0.1, argument: value}))
     assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize(
+    "augmentation",
+    ["flip", one, attribute, known, Unhashable(), lambda key, inputs: inputs.astype(jnp.int32)],
+)
+def test_an_augmentation_that_does_not_fit_is_told(augmentation):
+    with pytest.raises(InputError) as caught:
+        descend(LINE, TASK, Descent(learning_rate=0.1, steps=2, batches=Batches(augmentation=augmentation)))
+    assert caught.value.argument == "augmentation"
 
 
 @pytest.mark.parametrize(
     ("argument", "value"),
     [
         *[("learning_rate", value) for value in ({"w": "a"}, {"w": None}, {0.1}, [0.1, "a"], [[1], [1, 2]])],
-        *[("scale", value) for value in ("a", {"w": 1})],
         *[("steps", value) for value in (2.5, 2**31)],
-        *[("record_steps", value) for value in ([[1], [1, 2]],)],
-        *[("seed", value) for value in (2**32, -1)],
-        *[("replacement", value) for value in ("no", np.ones(2))],
+        *[("save", value) for value in ([[1], [1, 2]],)],
         *[("checkpoint", value) for value in (3, b"run.npz")],
     ],
 )
 def test_a_number_or_name_that_is_none_is_told_by_its_argument(argument, value):
     with pytest.raises(InputError) as caught:
-        descend(LINE, TASK, **{"steps": 2, "learning_rate": 0.1, argument: value})
+        descend(LINE, TASK, Descent(**{"steps": 2, "learning_rate": 0.1, argument: value}))
     assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        *[("scale", value) for value in ("a", {"w": 1})],
+        *[("seed", value) for value in (2**32, -1)],
+    ],
+)
+def test_an_argument_of_descend_itself_is_told_too(argument, value):
+    with pytest.raises(InputError) as caught:
+        descend(LINE, TASK, Descent(learning_rate=0.1, steps=2), **{argument: value})
+    assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize("value", ["no", np.ones(2)])
+def test_a_replacement_that_is_neither_true_nor_false_is_told(value):
+    with pytest.raises(InputError) as caught:
+        Batches(1, replacement=value)
+    assert caught.value.argument == "replacement"
 
 
 def positive(step):
@@ -101,11 +125,13 @@ def test_all_that_is_told_of_a_member_ends_where_it_diverged():
         run = descend(
             LINE,
             TASK,
-            steps=30.0,
-            learning_rate=[0.5, 3.0],
-            record_steps=[0, 5, 30],
-            step_statistics={"sampled": Sampled(lambda step: step.loss, [1, 29]), "count": Total(positive)},
-            probe=lambda network: {"reached": ((), network.w)},
+            Descent(
+                learning_rate=[0.5, 3.0],
+                steps=30.0,
+                save=[0, 5, 30],
+                statistics={"sampled": Sampled(lambda step: step.loss, [1, 29]), "count": Total(positive)},
+                probe=lambda network: {"reached": ((), network.w)},
+            ),
         )
     for name, length in [("sampled", 1), ("count", 2), ("reached", 2)]:
         assert np.isnan(run[name].to_numpy()).sum(axis=1).tolist() == [0, 1], name

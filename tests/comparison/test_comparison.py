@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from dynascope import compare, observe, predict
+from dynascope import Descent, compare, observe, predict
 from dynascope.errors import InputError
 from dynascope.networks import DiagonalLinear, TwoLayer
 from dynascope.results import Observation, Prediction, describe, make_record, to_tree
@@ -276,13 +276,7 @@ def test_steps_of_a_descent_are_compared_at_their_times():
     task = Task(np.eye(2) * 2**0.5, np.array([[2.0], [0.5]]) * 2**0.5)
     predicted = predict(task, DiagonalLinear(2), scale=1e-4, curve=False).record
     run = observe(
-        task,
-        DiagonalLinear(2),
-        scale=1e-4,
-        flow="descent",
-        steps=4000,
-        learning_rate=0.01,
-        record_steps=np.arange(0, 4001, 5),
+        task, DiagonalLinear(2), method=Descent(learning_rate=0.01, steps=4000, save=np.arange(0, 4001, 5)), scale=1e-4
     ).record
     tree = compare(run, predicted)
     assert disagreeing(tree) == set()

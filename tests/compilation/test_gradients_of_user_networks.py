@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from dynascope import flows, observe, training
+from dynascope import GradientFlow, flows, observe, training
 from dynascope.probes.diffusion import top_curvatures
 from dynascope.probes.kernel import neural_tangent_kernel
 from dynascope.symmetry import check_identities, discover, find_symmetries
@@ -71,20 +71,23 @@ def test_descend(network):
     gradient, expected = jax.jit(jax.grad(loss)), network
     for _ in range(20):
         expected = jax.tree.map(lambda w, g: w - 0.02 * g, expected, gradient(expected))
-    _, trained = training.descend(network, TASK, learning_rate=0.02, steps=20, return_networks=True)
+    _, trained = training.descend(network, TASK, training.Descent(learning_rate=0.02, steps=20), return_networks=True)
     np.testing.assert_allclose(flat(trained), flat(expected), rtol=1e-12, atol=1e-13)
 
 
 def test_gradient_flow(network):
-    options = {"duration": 0.1, "relative_tolerance": 1e-6, "return_networks": True}
-    _, trained = flows.gradient_flow(network, TASK, **options)
+    method = flows.GradientFlow(duration=0.1, solver=flows.Solver(relative_tolerance=1e-6))
+    _, trained = flows.gradient_flow(network, TASK, method, return_networks=True)
     # The error of the Euler steps is their size times the curvature of the path.
     np.testing.assert_allclose(flat(trained), flat(plain_flow(network, 0.1)), atol=2e-3)
 
 
 def test_observe(network):
     observed = observe(
-        TASK, network, duration=0.1, probes=[lambda network: {"first": (("feature", "neuron"), network.first)}]
+        TASK,
+        network,
+        method=GradientFlow(duration=0.1),
+        probes=[lambda network: {"first": (("feature", "neuron"), network.first)}],
     ).record
     np.testing.assert_allclose(observed["first"][-1], plain_flow(network, 0.1).first, atol=2e-3)
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.flows import blocks, ensemble, gradient_flow
+from dynascope.flows import GradientFlow, blocks, ensemble, gradient_flow
 from dynascope.flows.ensemble import gather
 from dynascope.networks import DeepLinear, DiagonalLinear, TwoLayer
 from dynascope.tasks import Expectation, Task
-from dynascope.training import descend
+from dynascope.training import Descent, descend
 
 TASK = Task([[1.0, 0.5], [-0.3, 2.0], [0.7, -1.1]], [[1.0], [-0.5], [0.8]])
 
@@ -92,8 +92,8 @@ def test_results_do_not_depend_on_how_members_are_batched(monkeypatch, cores, ca
     networks = [TwoLayer(2, 3, 1, seed=seed) for seed in range(7 + cores)]
     monkeypatch.setattr(blocks, "_CACHE", cache)
     monkeypatch.setattr(ensemble.os, "cpu_count", lambda: cores)
-    together = descend(networks, TASK, steps=20, learning_rate=0.1).loss.to_numpy()
-    alone = [descend(network, TASK, steps=20, learning_rate=0.1).loss.to_numpy() for network in networks]
+    together = descend(networks, TASK, Descent(learning_rate=0.1, steps=20)).loss.to_numpy()
+    alone = [descend(network, TASK, Descent(learning_rate=0.1, steps=20)).loss.to_numpy() for network in networks]
     # Sums in another order.
     assert together == pytest.approx(np.stack(alone), abs=1e-13)
 
@@ -103,13 +103,15 @@ def test_a_record_says_what_was_run_and_follows_the_names_of_the_task():
     record = descend(
         TwoLayer(2, 3, 1),
         task,
-        steps=5,
-        learning_rate={"first": 0.1, "second": 0.2},
+        Descent(
+            learning_rate={"first": 0.1, "second": 0.2},
+            steps=5,
+            statistics={
+                "power": (lambda network: jnp.sum(network.first**2, axis=1), ["feature"]),
+                "gain": (lambda network: jnp.abs(network.second[:, 0]), ["neuron"]),
+            },
+        ),
         scale=0.5,
-        statistics={
-            "power": (lambda network: jnp.sum(network.first**2, axis=1), ["feature"]),
-            "gain": (lambda network: jnp.abs(network.second[:, 0]), ["neuron"]),
-        },
     )
     assert list(record.feature.to_numpy()) == ["width", "height"]
     assert list(record.neuron.to_numpy()) == [0, 1, 2]
@@ -126,9 +128,7 @@ def test_axes_without_a_name_are_refused():
         descend(
             TwoLayer(2, 3, 1),
             TASK,
-            steps=2,
-            learning_rate=0.1,
-            statistics={"weights": (lambda network: network.first, ["feature"])},
+            Descent(learning_rate=0.1, steps=2, statistics={"weights": (lambda network: network.first, ["feature"])}),
         )
 
 
@@ -137,7 +137,7 @@ def test_a_loss_that_rounds_below_zero_is_recorded_as_zero_and_any_other_is_refu
         return Expectation(lambda network: jnp.sum((network.coefficients - 1) ** 2) - below, "one that ends below zero")
 
     start = DiagonalLinear(2).with_neurons(np.full((2, 2), 0.5))
-    loss = gradient_flow(start, expected(1e-13), duration=20.0, save=5)["loss"].to_numpy()
+    loss = gradient_flow(start, expected(1e-13), GradientFlow(duration=20.0, save=5))["loss"].to_numpy()
     assert (loss[0], loss[-1]) == (pytest.approx(1.125), 0.0)
     with pytest.raises(InputError, match="goes down to"):
-        gradient_flow(start, expected(0.1), duration=20.0, save=5)
+        gradient_flow(start, expected(0.1), GradientFlow(duration=20.0, save=5))

@@ -14,7 +14,7 @@ from dynascope.compilation import jit
 from dynascope.networks import MLP, Convolutional, Transformer
 from dynascope.probes.redundancy import UnitGroup, UnitPart, unit_weights
 from dynascope.tasks import Task
-from dynascope.training import descend
+from dynascope.training import Batches, Descent, descend
 from dynascope.training.optimizers import decayed
 
 RANDOM = np.random.default_rng(0)
@@ -61,12 +61,13 @@ def test_batches_momentum_and_decay_keep_units_that_vanish_or_are_equal(kind):
     _, trained = descend(
         network,
         task,
-        steps=20,
-        learning_rate=0.05,
-        optimizer=decayed(optax.sgd, np.float64(0.01), momentum=0.9),
-        batch_size=4,
-        replacement=True,
-        record_steps=[0, 20],
+        Descent(
+            decayed(optax.sgd, np.float64(0.01), momentum=0.9),
+            learning_rate=0.05,
+            steps=20,
+            batches=Batches(4, replacement=True),
+            save=[0, 20],
+        ),
         return_networks=True,
     )
     before, after = (np.concatenate(unit_weights(each, group), axis=1) for each in (network, trained))

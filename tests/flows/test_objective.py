@@ -7,7 +7,7 @@ from dynascope.errors import InputError
 from dynascope.flows.objective import Objective, Samples, check_statistics
 from dynascope.networks import TwoLayer
 from dynascope.tasks import Task
-from dynascope.training import descend
+from dynascope.training import Descent, descend
 
 TASK = Task([[1.0, 0.5], [-0.3, 2.0], [0.7, -1.1]], [[1.0, 0.0], [-0.5, 1.0], [0.8, 0.3]])
 
@@ -29,7 +29,7 @@ def test_the_loss_is_half_the_mean_over_samples_of_the_sum_over_outputs():
 )
 def test_a_network_that_does_not_fit_the_task_is_refused(network, message):
     with pytest.raises(InputError, match=message):
-        descend(network, TASK, steps=1, learning_rate=0.1)
+        descend(network, TASK, Descent(learning_rate=0.1, steps=1))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from dynascope.flows import progress_listener, report_progress, track
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.tasks import Task
-from dynascope.training import descend
+from dynascope.training import Descent, descend
 
 TASK = Task(np.eye(2), np.diag([2.0, 1.0]), name="two modes")
 
@@ -82,10 +83,14 @@ def test_another_thread_has_its_own_listener(told):
     assert told == []
 
 
-def test_descent_tells_its_steps_to_the_listener_and_to_who_was_given(told):
-    given = []
-    options = {"steps": 40, "learning_rate": 0.01, "record_steps": [0, 40]}
+def test_descent_tells_its_steps_to_the_listener(told):
+    method = Descent(learning_rate=0.01, steps=40, save=[0, 40])
+    descend(TwoLayer(2, 4, 2), TASK, method)
+    alone = list(told)
+    assert alone[-1] == (40, 40, "steps")
+    told.clear()
     for _ in track([1], "runs"):
-        descend(TwoLayer(2, 4, 2), TASK, progress=lambda *each: given.append(each), **options)
-    assert given[-1] == (40, 40)
-    assert [done for done, *_ in told] == [0, *(min(done / 40, 0.99) for done, _ in given), 1]
+        descend(TwoLayer(2, 4, 2), TASK, method)
+    shares = [done for done, *_ in told]
+    assert (shares[0], shares[-2:]) == (0, [0.99, 1])
+    assert all(earlier <= later for earlier, later in itertools.pairwise(shares))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dynascope import compare, observe, predict
+from dynascope import GradientFlow, compare, observe, predict
 from dynascope.networks import NeuronSum, TwoLayer
 from dynascope.prediction.alternating_flow import predict_by_alternation
 from dynascope.results import training_time
@@ -38,7 +38,7 @@ def test_the_features_are_the_weights_of_the_activated_neuron(staircase):
 
 def test_training_agrees_with_it_and_not_with_a_wrong_one(staircase):
     network = TwoLayer(4, 12, 1, activation="relu")
-    run = observe(ORTHOGONAL, network, scale=1e-8, duration=training_time(staircase, 1e-8)).record
+    run = observe(ORTHOGONAL, network, method=GradientFlow(duration=training_time(staircase, 1e-8)), scale=1e-8).record
     assert compare(run, staircase).verdict.outcome == "agree"
     wrong = staircase.assign(loss_after=("jump", [0.3, 0.0]), loss_before=("jump", [0.5875, 0.3]))
     assert compare(run, wrong).verdict.outcome == "disagree"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from drawn_modules import drawn
 
-from dynascope import observe, predict, which
+from dynascope import GradientFlow, observe, predict, which
 from dynascope.groups import cyclic, encoding_from_frequencies
 from dynascope.networks import (
     DeepDiagonal,
@@ -147,7 +147,7 @@ def test_the_calls_for_a_user_network_start_from_its_weights(scale):
     np.testing.assert_allclose(np.asarray(function.product)[0], start**2 * np.eye(2), rtol=1e-9)
     record = eval(answer[0].call, known)
     np.testing.assert_allclose(record["coefficient"][0], start**2 * np.eye(2), rtol=1e-9)
-    seen = observe(WHITE, module, duration=0.01, **({} if scale is None else {"scale": scale})).record
+    seen = observe(WHITE, module, method=GradientFlow(duration=0.01), scale=scale or 1.0).record
     assert float(record["loss"][0]) == pytest.approx(float(seen["loss"][0]))
 
 

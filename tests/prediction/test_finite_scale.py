@@ -7,6 +7,7 @@ from staircase_curves import LEVELS, staircase
 
 from dynascope.comparison import compare
 from dynascope.errors import DivergenceError
+from dynascope.flows.gradient_flow import GradientFlow
 from dynascope.networks import DiagonalLinear, TwoLayer
 from dynascope.prediction import predict
 from dynascope.prediction.finite_scale import with_curve
@@ -129,7 +130,9 @@ CASES = {
 def pair(request):
     task, network, scale = CASES[request.param]
     predicted = predict(task, network, scale=scale, jumps=3).record
-    return observe(task, network, scale=scale, duration=training_time(predicted, scale)).record, predicted
+    return observe(
+        task, network, method=GradientFlow(duration=training_time(predicted, scale)), scale=scale
+    ).record, predicted
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from dynascope.errors import DivergenceError
-from dynascope.flows import gradient_flow, polar_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow, polar_flow
 from dynascope.networks import DiagonalLinear, LinearAttention, MergedAttention, TwoLayer
 from dynascope.prediction.loss_curve import distance_between, loss_curve
 from dynascope.tasks import InContextRegression, Task
@@ -26,7 +26,9 @@ def test_the_stated_error_covers_that_of_the_weights_followed_closely(network):
     assert curve is not None
     # Read between so many that lines between them are nearer than a millionth.
     times = np.concatenate([[0.0], np.geomspace(0.03, 30, 8000)])
-    close = gradient_flow(network, TASK, scale=1e-2, duration=30.0, save=times, relative_tolerance=1e-7)
+    close = gradient_flow(
+        network, TASK, GradientFlow(duration=30.0, solver=Solver(relative_tolerance=1e-7), save=times), scale=1e-2
+    )
     assert close["loss"][-1] < 0.5 * close["loss"][0]
     error = distance_between(curve, close)
     assert error < curve.attrs["error"] < 5e-3

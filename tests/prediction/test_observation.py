@@ -1,13 +1,23 @@
 from __future__ import annotations
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import numpy as np
 import pytest
 
-from dynascope import observe, predict
+from dynascope import Descent, GradientFlow, observe, predict
 from dynascope.errors import InputError
-from dynascope.networks import DeepLinear, DiagonalLinear, LinearAttention, TwoLayer, at_unit_scale, balanced_linear
+from dynascope.networks import (
+    MLP,
+    DeepLinear,
+    DiagonalLinear,
+    LinearAttention,
+    TwoLayer,
+    at_unit_scale,
+    balanced_linear,
+)
 from dynascope.tasks import InContextRegression, Task, regression
 
 TASK = regression(
@@ -16,7 +26,7 @@ TASK = regression(
 ONE_TARGET = Task(TASK.inputs, TASK.targets @ [[1.0], [1.0], [0.0]])
 
 
-STEPS = {"steps": 200, "learning_rate": 0.02, "record_steps": [0, 100, 200]}
+STEPS = {"steps": 200, "learning_rate": 0.02, "save": [0, 100, 200]}
 
 
 def strength(network):
@@ -44,7 +54,9 @@ def test_run_covers_every_predicted_jump_and_the_plateau_after_it(run):
 @pytest.fixture(scope="module")
 def weights_run():
     """The same run by its weights, with a probe."""
-    return observe(TASK, TwoLayer(3, 4, 3), scale=1e-3, duration=8.0, save=101, probes=[strength]).record
+    return observe(
+        TASK, TwoLayer(3, 4, 3), method=GradientFlow(duration=8.0, save=101), scale=1e-3, probes=[strength]
+    ).record
 
 
 @pytest.mark.slow
@@ -76,8 +88,8 @@ def test_deep_network_of_one_hidden_layer_is_followed_exactly_too(run):
 def test_exact_variables_and_weights_give_the_same_loss_of_a_diagonal_network():
     # The scale of the module multiplies the scale.
     network = DiagonalLinear(3, scale=0.1)
-    exact = observe(ONE_TARGET, network, scale=1e-2, duration=12.0).record
-    weights = observe(ONE_TARGET, network, scale=1e-2, duration=12.0, solver="explicit").record
+    exact = observe(ONE_TARGET, network, method=GradientFlow(duration=12.0), scale=1e-2).record
+    weights = observe(ONE_TARGET, network, method=GradientFlow(duration=12.0, solver="explicit"), scale=1e-2).record
     assert (exact.attrs["variables"], weights.attrs["variables"]) == ("signed phases", "weights")
     assert exact.attrs["scale"] == weights.attrs["scale"] == 1e-2
     np.testing.assert_allclose(
@@ -88,13 +100,17 @@ def test_exact_variables_and_weights_give_the_same_loss_of_a_diagonal_network():
 @pytest.mark.slow
 def test_other_starts_of_a_diagonal_network_are_followed_by_their_weights():
     moved = eqx.tree_at(lambda net: net.v, DiagonalLinear(3), np.array([0.0, 0.1, 0.0]))
-    assert observe(ONE_TARGET, moved, scale=1e-2, duration=1.0).record.attrs["variables"] == "weights"
+    assert (
+        observe(ONE_TARGET, moved, method=GradientFlow(duration=1.0), scale=1e-2).record.attrs["variables"] == "weights"
+    )
 
 
 @pytest.mark.slow
 def test_attention_is_followed_by_the_cheaper_of_explicit_and_implicit_steps():
     task, network = InContextRegression([1.0, 0.7, 0.4], 20), LinearAttention(3, 8)
-    few, many = (observe(task, network, scale=1e-2, duration=duration).record for duration in (1e3, 1e6))
+    few, many = (
+        observe(task, network, method=GradientFlow(duration=duration), scale=1e-2).record for duration in (1e3, 1e6)
+    )
     assert few.attrs["variables"] == "weights" != many.attrs["variables"]
     initial = float(few["loss"][0])
     # Recorded densely where it moves fast, and within a thousandth of the initial loss.
@@ -114,11 +130,11 @@ def test_probes_are_recorded_over_time(weights_run):
 @pytest.mark.slow
 def test_ensembles_have_their_dimensions():
     networks = [TwoLayer(3, 4, 3, seed=seed) for seed in (0, 1)]
-    record = observe(TASK, networks, scale=[0.1, 0.01], duration=4.0, save=21).record
+    record = observe(TASK, networks, method=GradientFlow(duration=4.0, save=21), scale=[0.1, 0.01]).record
     assert record["loss"].dims == ("seed", "scale", "time")
     assert record["loss"].shape == (2, 2, 21)
     assert "scale" not in record.attrs
-    alone = observe(TASK, networks[1], scale=0.01, duration=4.0).record
+    alone = observe(TASK, networks[1], method=GradientFlow(duration=4.0), scale=0.01).record
     np.testing.assert_allclose(
         record["loss"].isel(seed=1, scale=1),
         loss_at(alone, record["time"]),
@@ -129,20 +145,20 @@ def test_ensembles_have_their_dimensions():
 
 def test_descent_takes_steps_and_options():
     network = TwoLayer(3, 4, 3, seed=3)
-    record = observe(TASK, network, scale=0.1, flow="descent", **STEPS).record
+    record = observe(TASK, network, method=Descent(**STEPS), scale=0.1).record
     assert record["loss"].dims == ("step",)
     np.testing.assert_allclose(record["time"], [0, 2, 4])
     assert record.attrs["flow"] == "descent"
     assert record.attrs["variables"] == "weights"
     # Steps of 0.02 follow the flow to first order.
-    flow = observe(TASK, network, scale=0.1, duration=4.0).record
+    flow = observe(TASK, network, method=GradientFlow(duration=4.0), scale=0.1).record
     np.testing.assert_allclose(
         record["loss"], loss_at(flow, record["time"]), rtol=0, atol=0.05 * float(flow["loss"][0])
     )
 
 
 def test_seed_draws_the_weights_of_a_kind():
-    runs = [observe(TASK, "linear", scale=0.3, flow="descent", **STEPS, seed=seed).record for seed in (0, 0, 1)]
+    runs = [observe(TASK, "linear", method=Descent(**STEPS), scale=0.3, seed=seed).record for seed in (0, 0, 1)]
     starts = [float(run["loss"][0]) for run in runs]
     assert starts[0] == starts[1] != starts[2]
 
@@ -177,16 +193,37 @@ def test_missing_duration_that_nothing_predicts_is_asked_for():
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_bad_arguments_are_named():
-    assert refused(TASK, "linear", scale=0.1, flow="langevin").argument == "flow"
+    assert refused(TASK, "linear", scale=0.1, method="descent").argument == "method"
     assert refused(TASK, "transformer", scale=0.1).argument == "network"
-    assert refused(TASK, "linear", scale=-0.1, duration=1.0).argument == "scale"
-    assert refused(TASK, "linear", scale=0.1, duration=0.0).argument == "duration"
-    assert refused(TASK, "diagonal", scale=0.1, duration=1.0).argument == "task"
+    assert refused(TASK, "linear", scale=-0.1, method=GradientFlow(duration=1.0)).argument == "scale"
+    assert refused(TASK, "diagonal", scale=0.1, method=GradientFlow(duration=1.0)).argument == "task"
+
+
+def test_exact_variables_are_taken_on_request_or_the_request_is_refused():
+    task, network = InContextRegression([1.0, 0.7], 20), LinearAttention(2, 4)
+    exact = GradientFlow(duration=20.0, solver="exact")
+    runs = [observe(task, network, method=each, scale=0.1).record for each in (exact, GradientFlow(duration=20.0))]
+    assert [run.attrs["variables"] == "weights" for run in runs] == [False, True]
+    np.testing.assert_allclose(
+        loss_at(runs[0], runs[1]["time"]), runs[1]["loss"], atol=1e-3 * float(runs[1]["loss"][0])
+    )
+    assert refused(TASK, DeepLinear((3, 4, 3)), method=dataclasses.replace(exact, save=5)).argument == "solver"
+    assert refused(TASK, TwoLayer(3, 4, 3), method=exact, probes=[strength]).argument == "solver"
+    assert refused(TASK, MLP((3, 4, 3), activation="tanh"), method=exact).argument == "solver"
+
+
+def test_statistics_of_the_method_stand_beside_those_of_probes():
+    method = Descent(**STEPS, statistics={"size": (lambda network: (network.first**2).sum(), ())})
+    record = observe(TASK, TwoLayer(3, 4, 3, seed=3), method=method, scale=0.1, probes=[strength]).record
+    assert record["size"].dims == record["alignment"].dims == ("step",)
 
 
 def test_a_run_out_of_time_is_recorded_as_far_as_it_got_and_says_so():
-    run = observe(TASK, "linear", scale=1e-8, duration=1000.0, seconds=1e-9).record
+    run = observe(TASK, "linear", method=GradientFlow(duration=1000.0), scale=1e-8, seconds=1e-9).record
     assert 0 < float(run["time"][-1]) < 1000
     assert run.attrs["stopped"] == f"at t = {float(run['time'][-1]):.4g} of 1000"
     assert "stopped at t = " in " ".join(run.attrs["warnings"])
-    assert "stopped" not in observe(TASK, "linear", scale=0.1, duration=1e-3, seconds=1e3).record.attrs
+    assert (
+        "stopped"
+        not in observe(TASK, "linear", method=GradientFlow(duration=1e-3), scale=0.1, seconds=1e3).record.attrs
+    )

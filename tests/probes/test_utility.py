@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from dynascope import observe
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.flows import GradientFlow
 from dynascope.networks import TwoLayer
 from dynascope.probes import NeuronUtility, output_utility, two_layer_utility, utility_spectrum
 from dynascope.tasks import Task
-from dynascope.training import descend
+from dynascope.training import Descent, descend
 
 
 class Arrays(NamedTuple):
@@ -76,7 +77,7 @@ def test_norms_grow_in_a_small_step_as_the_utilities_say(degree):
     residuals = r - ACTIVATIONS[degree](x @ network.first) @ network.second
     found = spectrum((x, residuals, network.first, network.second), degree)
     step = 1e-5
-    later = descend(network, task, steps=1, learning_rate=step, return_networks=True)[1]
+    later = descend(network, task, Descent(learning_rate=step, steps=1), return_networks=True)[1]
     norms = [np.linalg.norm(net.neurons, axis=1) for net in (network, later)]
     rates = np.log(norms[1] / norms[0]) / step
     # The difference quotient is off by half a step times the second derivative, which is below a hundred here.
@@ -212,7 +213,7 @@ def test_a_run_can_be_measured_on_the_way():
         return utility_spectrum(utility, threshold=0.05)
 
     network = TwoLayer(3, 4, 2, activation="relu", seed=1)
-    record = observe(task, network, scale=1e-3, duration=2.0, save=401, probes=[utilities]).record
+    record = observe(task, network, method=GradientFlow(duration=2.0, save=401), scale=1e-3, probes=[utilities]).record
     assert record["growth_rate"].dims == ("time", "neuron")
     assert record["next_neuron"].dims == ("time",)
     # The accumulated utility is the growth of the log norm; the trapezoid rule is good to the square of the steps.

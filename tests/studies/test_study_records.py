@@ -9,7 +9,7 @@ from dynascope.networks import DeepLinear
 from dynascope.studies import Reference, Study, curve_tolerance
 from dynascope.studies.fields import choices, count, positive
 from dynascope.tasks import Task
-from dynascope.training import descend
+from dynascope.training import Descent, descend
 
 REFERENCE = Reference(paper="A. Author, Decay", arxiv="1234.56789", claim="It decays.")
 TASK = Task(np.eye(2), np.ones((2, 1)))
@@ -97,10 +97,12 @@ def test_the_record_of_a_run_keeps_what_the_flow_says_and_names_its_members():
     run = descend(
         networks,
         TASK,
-        steps=3,
-        learning_rate=0.1,
-        record_steps=[0, 3],
-        statistics={"weights": (lambda network: network.weights[0][:, 0], ["feature"])},
+        Descent(
+            learning_rate=0.1,
+            steps=3,
+            save=[0, 3],
+            statistics={"weights": (lambda network: network.weights[0][:, 0], ["feature"])},
+        ),
     )
     size = (("balance", "step"), np.sum(run["weights"].to_numpy() ** 2, axis=-1))
     found = study.run_record(run, {"size": size}, members="balance", without=["weights"])

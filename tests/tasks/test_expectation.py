@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, gradient_flow
 from dynascope.networks import DiagonalLinear
 from dynascope.tasks import Expectation, Task
-from dynascope.training import descend
+from dynascope.training import Descent, descend
 
 # Whitened inputs, so that the loss is a distance between coefficients.
 SAMPLES = Task(np.vstack([np.eye(2), -np.eye(2)]) * 2**0.5, np.array([[2.0], [1.0], [-2.0], [-1.0]]) * 2**0.5)
@@ -13,14 +13,17 @@ EXPECTATION = Expectation(lambda network: ((network.coefficients - np.array([2.0
 
 @pytest.mark.slow
 def test_training_on_a_formula_is_training_on_its_samples():
-    runs = [gradient_flow(DiagonalLinear(2), task, scale=0.1, duration=5.0, save=5) for task in (SAMPLES, EXPECTATION)]
+    runs = [
+        gradient_flow(DiagonalLinear(2), task, GradientFlow(duration=5.0, save=5), scale=0.1)
+        for task in (SAMPLES, EXPECTATION)
+    ]
     np.testing.assert_allclose(runs[0]["loss"], runs[1]["loss"], rtol=1e-7)
     assert runs[1].attrs["task"] == "formula"
 
 
 def test_descent_takes_a_formula_too():
     runs = [
-        descend(DiagonalLinear(2), task, scale=0.1, steps=20, learning_rate=0.1, record_steps=[0, 20])
+        descend(DiagonalLinear(2), task, Descent(learning_rate=0.1, steps=20, save=[0, 20]), scale=0.1)
         for task in (SAMPLES, EXPECTATION)
     ]
     np.testing.assert_allclose(runs[0]["loss"], runs[1]["loss"], rtol=1e-9)

@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.tasks.parity.sparse_parity import SparseParity
 from dynascope.tasks.stream import Stream
@@ -38,11 +38,11 @@ def test_an_expectation_exists_where_it_is_said_to():
 
 @pytest.mark.parametrize(
     ("stream", "remedy"),
-    [(Noise(), r"batch_size\."), (SparseParity(skills=2, bits=6), "batch_size, or its expectation")],
+    [(Noise(), r"batches\."), (SparseParity(skills=2, bits=6), "batches, or its expectation")],
 )
 def test_no_flow_descends_a_stream_as_a_whole(stream, remedy):
     with pytest.raises(InputError, match=remedy):
-        gradient_flow(TwoLayer(8, 4, 1), stream, duration=1.0)
+        gradient_flow(TwoLayer(8, 4, 1), stream, GradientFlow(duration=1.0))
 
 
 @pytest.mark.slow

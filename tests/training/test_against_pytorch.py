@@ -10,7 +10,7 @@ import pytest
 from dynascope.networks import MLP, ResNet18, Transformer
 from dynascope.networks.batch_normalisation import running_statistics, trained_weights
 from dynascope.tasks import Labelled, Task
-from dynascope.training import Sampled, descend
+from dynascope.training import Batches, Descent, Loss, Sampled, descend
 
 torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
 functional = torch.nn.functional
@@ -104,17 +104,24 @@ TWO_BLOCKS = eqx.tree_at(
     lambda each: (each.blocks, each.classifier), EIGHTEEN, (EIGHTEEN.blocks[1:3], EIGHTEEN.classifier[:4])
 )
 ATTENTION = Transformer(CLASSES, 3, CLASSES, width=8, heads=2, blocks=2, activation="gelu", layer_norm=True, seed=3)
-CLASSIFIES = {"loss": "cross_entropy", "step_statistics": OF_CLASSES}
+CLASSIFIES = {"loss": "cross_entropy", "statistics": OF_CLASSES}
+SMOOTHED = {"loss": Loss("cross_entropy", label_smoothing=0.1)}
 CASES = {
     "perceptron": Case(
         MLP((6, 16, 16, CLASSES), activation="tanh", seed=1),
         REGRESSION,
-        {"step_statistics": OF_NUMBERS},
+        {"statistics": OF_NUMBERS},
         perceptron,
         half_of_squares,
     ),
     "residual": Case(TWO_BLOCKS, IMAGES, CLASSIFIES, residual, cross_entropy(0.0)),
-    "transformer": Case(ATTENTION, TOKENS, CLASSIFIES | {"label_smoothing": 0.1}, transformer, cross_entropy(0.1)),
+    "transformer": Case(
+        ATTENTION,
+        TOKENS,
+        CLASSIFIES | {"loss": Loss("cross_entropy", label_smoothing=0.1)},
+        transformer,
+        cross_entropy(0.1),
+    ),
 }
 PERCEPTRON = CASES["perceptron"]
 
@@ -157,8 +164,8 @@ def theirs(case, record, made_by, parts=1):
 
 def assert_equal(case, made_by, *, parts=1, **options):
     """Every loss, and what is left at the end, is that of PyTorch."""
-    options = {"steps": STEPS, "record_steps": [0, STEPS], "batch_size": BATCH, **case.options, **options}
-    record, end = descend(case.network, case.task, return_networks=True, **options)
+    options = {"steps": STEPS, "save": [0, STEPS], "batches": BATCH, **case.options, **options}
+    record, end = descend(case.network, case.task, Descent(**options), return_networks=True)
     losses, weights, running = theirs(case, record, made_by, parts)
     np.testing.assert_allclose(record["batch_loss"], losses, rtol=PRECISION, atol=0)
     found = tensors(trained_weights(end)), tensors(running_statistics(end))
@@ -201,7 +208,7 @@ def test_micro_batches_accumulate_gradients_as_in_pytorch():
         lambda weights: torch.optim.SGD(weights.values(), lr=0.03),
         parts=4,
         learning_rate=0.03,
-        micro_batch_size=BATCH // 4,
+        batches=Batches(BATCH, micro_size=BATCH // 4),
     )
 
 
@@ -298,7 +305,7 @@ def test_a_schedule_is_that_of_pytorch_and_time_is_the_sum_of_its_rates():
         return made
 
     cosine = optax.cosine_decay_schedule(0.05, STEPS)
-    record = assert_equal(PERCEPTRON, annealed, optimizer=momentum, learning_rate=cosine, record_steps=range(STEPS + 1))
+    record = assert_equal(PERCEPTRON, annealed, optimizer=momentum, learning_rate=cosine, save=range(STEPS + 1))
     # PyTorch multiplies from rate to rate what the formula gives at once.
     np.testing.assert_allclose(record["applied_rate"], [0, *rates], rtol=0, atol=1e-15)
     np.testing.assert_allclose(record["time"], np.cumsum([0, *rates]), rtol=1e-13)

@@ -7,8 +7,8 @@ import pytest
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.tasks import CropAndFlip, Expectation, Labelled, SparseParity, Task
-from dynascope.training import Sampled, descend
-from dynascope.training.batches import Batch, Batches, chosen_batches, chosen_steps
+from dynascope.training import Descent, Sampled, descend
+from dynascope.training.batches import Batch, Batches, Sampler, chosen_steps, sampler
 
 SAMPLES = 12
 # The input of a sample is its number, so that a batch tells its rows.
@@ -18,7 +18,6 @@ STEPS = 8
 
 TASK = Task(np.eye(6), np.ones((6, 1)))
 STREAM = SparseParity(skills=2, bits=4, relevant_bits=2)
-NONE = {"replacement": False, "augmentation": None}
 
 
 class Still(eqx.Module):
@@ -34,38 +33,38 @@ NETWORKS = [Still(np.zeros(1)) for _ in range(3)]
 ROWS = {"rows": Sampled(lambda step: step.batch.inputs[:, 0], range(STEPS), ["sample"])}
 
 
-def rows(**options):
-    run = descend(
-        NETWORKS, NUMBERED, steps=STEPS, learning_rate=0.1, record_steps=[0, STEPS], step_statistics=ROWS, **options
-    )
+def rows(size, seed=0, **options):
+    batches = Batches(size, **options)
+    method = Descent(learning_rate=0.1, steps=STEPS, batches=batches, save=[0, STEPS], statistics=ROWS)
+    run = descend(NETWORKS, NUMBERED, method, seed=seed)
     return run["rows"].to_numpy().astype(int)
 
 
-@pytest.mark.parametrize("batches", ["shared", "independent"])
-def test_an_epoch_sees_every_sample_once(batches):
-    found = rows(batch_size=3, batches=batches)
+@pytest.mark.parametrize("independent", [False, True])
+def test_an_epoch_sees_every_sample_once(independent):
+    found = rows(3, independent=independent)
     for epoch in (found[:, :4], found[:, 4:]):
         assert np.array_equal(np.sort(epoch.reshape(3, -1)), np.tile(np.arange(SAMPLES), (3, 1)))
     assert not np.array_equal(found[:, :4], found[:, 4:])
 
 
 def test_members_share_their_batches_or_have_their_own():
-    shared, own = rows(batch_size=3), rows(batch_size=3, batches="independent")
+    shared, own = rows(3), rows(3, independent=True)
     assert np.array_equal(shared[0], shared[1])
     assert np.array_equal(shared[0], shared[2])
     assert not np.array_equal(own[0], own[1])
     assert not np.array_equal(own[1], own[2])
 
 
-@pytest.mark.parametrize("batches", ["shared", "independent"])
-def test_the_order_follows_from_the_seed(batches):
-    options = {"batch_size": 3, "batches": batches}
-    assert np.array_equal(rows(seed=3, **options), rows(seed=3, **options))
-    assert not np.array_equal(rows(seed=3, **options), rows(seed=4, **options))
+@pytest.mark.parametrize("independent", [False, True])
+def test_the_order_follows_from_the_seed(independent):
+    first, again, other = (rows(3, seed=seed, independent=independent) for seed in (3, 3, 4))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
 
 
 def test_with_replacement_a_batch_may_be_larger_than_the_data_and_hold_a_sample_twice():
-    found = rows(batch_size=20, replacement=True)
+    found = rows(20, replacement=True)
     assert found.shape == (3, STEPS, 20)
     assert all(len(np.unique(batch)) < 20 for batch in found[0])
     assert found.min() >= 0
@@ -73,14 +72,14 @@ def test_with_replacement_a_batch_may_be_larger_than_the_data_and_hold_a_sample_
 
 
 def test_what_does_not_fill_a_batch_is_left_out():
-    found = rows(batch_size=5)[0].reshape(-1, 10)
+    found = rows(5)[0].reshape(-1, 10)
     assert all(len(np.unique(epoch)) == 10 for epoch in found)
 
 
 def test_independent_batches_are_independent_over_ten_thousand_members():
     """Indicators that the first sample is in the first batch, correlated between members and between epochs."""
     members, size = 10_000, 3
-    batches = Batches(size, SAMPLES, independent=True)
+    batches = Sampler(size, SAMPLES, independent=True)
     data = Batch(jnp.arange(SAMPLES), jnp.arange(SAMPLES))
 
     @jit
@@ -108,7 +107,7 @@ def test_independent_batches_are_independent_over_ten_thousand_members():
 @pytest.mark.slow
 def test_independent_batches_with_replacement_are_independent_too():
     members = 10_000
-    batches = Batches(2, SAMPLES, replacement=True, independent=True)
+    batches = Sampler(2, SAMPLES, replacement=True, independent=True)
     data = Batch(jnp.asarray(NUMBERED.inputs[:, 0]), jnp.asarray(NUMBERED.targets[:, 0]))
 
     @jit
@@ -141,9 +140,9 @@ def test_inputs_are_augmented_in_training_only():
     task = Labelled(images, np.array([0, 1] * 3))
     seen = {"seen": Sampled(lambda step: step.batch.inputs[..., 0].sum(axis=0), [0, 1, 2], ["feature", "target"])}
     network = Read(np.zeros(2))
-    options = {"steps": 3, "learning_rate": 1e-9, "record_steps": [0, 3], "step_statistics": seen}
-    plain = descend(network, task, **options)
-    moved = descend(network, task, augmentation=CropAndFlip(1), **options)
+    options = {"steps": 3, "learning_rate": 1e-9, "save": [0, 3], "statistics": seen}
+    plain = descend(network, task, Descent(**options))
+    moved = descend(network, task, Descent(batches=Batches(augmentation=CropAndFlip(1)), **options))
     assert plain["seen"].to_numpy()[0, 1, 2] == 6
     assert not np.array_equal(moved["seen"].to_numpy(), plain["seen"].to_numpy())
     assert not np.array_equal(moved["seen"][0], moved["seen"][1])
@@ -152,7 +151,7 @@ def test_inputs_are_augmented_in_training_only():
 
 
 def test_draws_with_replacement_do_not_depend_on_the_precision():
-    batches, data = Batches(size=6, samples=50, replacement=True), Batch(np.arange(50), np.arange(50))
+    batches, data = Sampler(size=6, samples=50, replacement=True), Batch(np.arange(50), np.arange(50))
     drawn = []
     for double in (False, True):
         with jax.enable_x64(double):
@@ -163,68 +162,66 @@ def test_draws_with_replacement_do_not_depend_on_the_precision():
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_a_batch_and_its_parts():
-    batches = chosen_batches(TASK, np.int64(4), np.int64(2), "shared", **NONE)
+    batches = sampler(TASK, Batches(np.int64(4), micro_size=np.int64(2)))
     assert (batches.size, batches.samples, batches.per_epoch, batches.parts) == (4, 6, 1, 2)
     assert type(batches.size) is int
-    assert hash(batches) == hash(chosen_batches(TASK, 4, 2, "shared", **NONE))
-    whole = chosen_batches(TASK, None, 3, "independent", **NONE)
+    assert hash(batches) == hash(sampler(TASK, Batches(4, micro_size=2)))
+    whole = sampler(TASK, Batches(micro_size=3, independent=True))
     assert (whole.size, whole.per_epoch, whole.independent, whole.parts) == (None, 1, True, 2)
 
 
 @pytest.mark.parametrize(
-    ("task", "size", "micro", "options", "argument"),
+    ("task", "fields", "argument"),
     [
-        (TASK, 7, None, {}, "batch_size"),
-        (TASK, 0, None, {}, "batch_size"),
-        (TASK, True, None, {}, "batch_size"),
-        (TASK, 2.0, None, {}, "batch_size"),
-        (TASK, 4, 3, {}, "micro_batch_size"),
-        (TASK, None, 4, {}, "micro_batch_size"),
-        (TASK, None, None, {"replacement": True}, "replacement"),
-        (STREAM, None, None, {}, "batch_size"),
-        (STREAM, 4, None, {"replacement": True}, "replacement"),
-        (Expectation(lambda network: 0.0), 4, None, {}, "batch_size"),
-        (Expectation(lambda network: 0.0), None, 4, {}, "micro_batch_size"),
-        (Expectation(lambda network: 0.0), None, None, {"augmentation": lambda key, x: x}, "augmentation"),
+        (TASK, {"size": 7}, "batches"),
+        (TASK, {"size": 0}, "size"),
+        (TASK, {"size": True}, "size"),
+        (TASK, {"size": 2.5}, "size"),
+        (TASK, {"size": 4, "micro_size": 3}, "micro_size"),
+        (TASK, {"size": 4, "micro_size": 0}, "micro_size"),
+        (TASK, {"micro_size": 4}, "micro_size"),
+        (TASK, {"replacement": True}, "replacement"),
+        (STREAM, {}, "batches"),
+        (STREAM, {"size": 4, "replacement": True}, "replacement"),
+        (Expectation(lambda network: 0.0), {"size": 4}, "batches"),
+        (Expectation(lambda network: 0.0), {"micro_size": 4}, "micro_size"),
+        (Expectation(lambda network: 0.0), {"augmentation": lambda key, x: x}, "augmentation"),
     ],
 )
 @pytest.mark.usefixtures("unchecked_types")
-def test_batches_that_a_task_cannot_fill_are_refused(task, size, micro, options, argument):
+def test_batches_that_a_task_cannot_fill_are_refused(task, fields, argument):
     with pytest.raises(InputError) as caught:
-        chosen_batches(task, size, micro, "shared", **NONE | options)
+        sampler(task, Batches(**fields))
     assert caught.value.argument == argument
 
 
 def test_with_replacement_a_batch_may_be_larger_than_the_data():
-    batches = chosen_batches(TASK, 20, None, "shared", **NONE | {"replacement": True})
+    batches = sampler(TASK, Batches(20, replacement=True))
     assert (batches.size, batches.per_epoch) == (20, None)
 
 
 def test_steps_are_counted_or_epochs_are():
-    count, recorded, epochs = chosen_steps(None, 4, None, None, 3)
+    count, recorded, epochs = chosen_steps(None, 4, None, 3)
     assert (count, recorded.tolist(), epochs.tolist()) == (12, [0, 3, 6, 9, 12], [0, 1, 2, 3, 4])
-    count, recorded, epochs = chosen_steps(13, None, None, [0, 2, 4], 3)
-    assert (count, recorded.tolist(), epochs.tolist()) == (13, [0, 6, 12], [0, 2, 4])
-    count, recorded, epochs = chosen_steps(None, 4, range(0, 13, 5), None, 3)
-    assert (count, recorded.tolist(), epochs) == (12, [0, 5, 10], None)
-    count, recorded, _ = chosen_steps(1000, None, 4, None, 3)
+    count, recorded, epochs = chosen_steps(None, 4, [0, 2, 4], 3)
+    assert (count, recorded.tolist(), epochs.tolist()) == (12, [0, 6, 12], [0, 2, 4])
+    count, recorded, epochs = chosen_steps(None, 1000, 4, 3)
+    assert (count, recorded.tolist(), epochs.tolist()) == (3000, [0, 3, 96, 3000], [0, 1, 32, 1000])
+    count, recorded, epochs = chosen_steps(13, None, range(0, 13, 5), 3)
+    assert (count, recorded.tolist(), epochs) == (13, [0, 5, 10], None)
+    count, recorded, _ = chosen_steps(1000, None, 4, 3)
     assert (count, recorded.tolist()) == (1000, [0, 1, 32, 1000])
 
 
 @pytest.mark.parametrize(
     ("options", "argument"),
     [
-        ((None, None, None, None, 3), "steps"),
-        ((5, 5, None, None, 3), "steps"),
-        ((0, None, None, None, 3), "steps"),
-        ((None, 0, None, None, 3), "epochs"),
-        ((None, 5, None, None, None), "epochs"),
-        ((5, None, None, [0, 1], None), "record_epochs"),
-        ((5, None, [0, 5], [0, 1], 3), "record_epochs"),
-        ((5, None, None, [0, 2], 3), "record_epochs"),
-        ((5, None, [0, 6], None, 3), "record_steps"),
-        ((5, None, [3, 2], None, 3), "record_steps"),
-        ((5, None, 1, None, 3), "record_steps"),
+        ((None, 5, None, None), "epochs"),
+        ((None, 5, [0, 6], 3), "save"),
+        ((5, None, [0, 6], 3), "save"),
+        ((5, None, [3, 2], 3), "save"),
+        ((5, None, 1, 3), "save"),
+        ((None, 2**31, None, 3), "epochs"),
     ],
 )
 def test_steps_that_make_no_sense_are_refused(options, argument):

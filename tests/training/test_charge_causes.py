@@ -10,7 +10,7 @@ from dynascope.networks import TwoLayer
 from dynascope.symmetry import Charge, Part, audit, charges
 from dynascope.symmetry.step_rules import DEPARTURES, RULES
 from dynascope.tasks import Task
-from dynascope.training import charge_statistics, descend
+from dynascope.training import Descent, charge_statistics, descend
 
 STEPS, RATE, MOMENTUM, DECAY, MORE = 30, 0.05, 0.8, 0.02, 0.01
 DRAW = np.random.default_rng(0)
@@ -44,12 +44,16 @@ def trained(rule, name, *, rate=RATE):
         return descend(
             NETWORK,
             TASK,
-            steps=STEPS,
-            learning_rate=rate,
-            batch_size=4,
-            optimizer=rule,
-            record_steps=range(STEPS + 1),
-            **charge_statistics([RESCALE, SHIFT], optimizer=name, momentum=MOMENTUM, weight_decay=DECAY, causes=True),
+            Descent(
+                rule,
+                learning_rate=rate,
+                steps=STEPS,
+                batches=4,
+                save=range(STEPS + 1),
+                statistics=charge_statistics(
+                    [RESCALE, SHIFT], optimizer=name, momentum=MOMENTUM, weight_decay=DECAY, causes=True
+                ),
+            ),
         )
 
 

@@ -11,7 +11,7 @@ from dynascope.errors import InputError
 from dynascope.symmetry import Charge, Part, find_symmetries
 from dynascope.tasks import Labelled, Task
 from dynascope.theory.symmetry import rounding_level, translation_charge
-from dynascope.training import charge_statistics, descend
+from dynascope.training import Descent, charge_statistics, descend
 
 DRAW = np.random.default_rng(0)
 DATA = Labelled(DRAW.normal(size=(24, 3)), DRAW.integers(0, 3, 24))
@@ -51,12 +51,14 @@ def trained(dtype, rule, *, steps=STEPS, rate=RATE, **declared):
         return descend(
             NETWORKS[dtype],
             DATA,
-            steps=steps,
-            batch_size=8,
-            loss="cross_entropy",
-            learning_rate=rate,
-            optimizer=rule,
-            **charge_statistics(SYMMETRIES, **declared),
+            Descent(
+                rule,
+                learning_rate=rate,
+                steps=steps,
+                loss="cross_entropy",
+                batches=8,
+                statistics=charge_statistics(SYMMETRIES, **declared),
+            ),
         )
 
 
@@ -282,7 +284,9 @@ def test_gradients_that_are_nothing_but_rounding_break_no_law(dtype):
         network = Normalised(*(jnp.asarray(each, dtype) for each in starts))
         task = Task(draw.normal(size=(30, 4)), draw.normal(size=(30, 2)))
         bias = Charge("translation", (Part(".bias", np.arange(6), 1.0),), 6)
-        run = descend(network, task, steps=60, learning_rate=0.05, batch_size=10, **charge_statistics([bias]))
+        run = descend(
+            network, task, Descent(learning_rate=0.05, steps=60, batches=10, statistics=charge_statistics([bias]))
+        )
     residual = abs(run["measured_charge"] - run["predicted_charge"])
     assert float(residual.max()) > 0
     assert (residual <= run["charge_bound"]).all()

@@ -7,14 +7,15 @@ from residual_classifier import Block, single
 
 import dynascope
 from dynascope.errors import InputError
+from dynascope.flows import progress_listener
 from dynascope.networks import TwoLayer
 from dynascope.tasks import CropAndFlip, Labelled, Task
-from dynascope.training import Sampled, Total, checkpoint, descend, loop
+from dynascope.training import Batches, Descent, Sampled, Total, checkpoint, descend, loop
 
 draw = np.random.default_rng(0)
 TASK = Task(draw.normal(size=(20, 2)), draw.normal(size=(20, 1)))
 NETWORKS = [TwoLayer(2, 3, 1, seed=seed) for seed in range(3)]
-NOISY = {"learning_rate": [0.01, 0.02], "batch_size": 6, "batches": "independent"}
+NOISY = {"learning_rate": [0.01, 0.02], "batches": Batches(6, independent=True)}
 STATISTICS = {"path": Total(lambda step: step.loss), "some": Sampled(lambda step: step.loss, [0, 40, 90])}
 
 
@@ -26,9 +27,8 @@ def noisy_adam(rate):
 OPTIONS = {
     "steps": 120,
     "optimizer": noisy_adam,
-    "record_steps": [0, 3, 64, 120],
-    "step_statistics": STATISTICS,
-    "return_networks": True,
+    "save": [0, 3, 64, 120],
+    "statistics": STATISTICS,
     **NOISY,
 }
 
@@ -39,30 +39,36 @@ def _short_pieces(monkeypatch):
     monkeypatch.setattr(loop, "_GROWTH", 4)
 
 
+def trained(networks=NETWORKS, task=TASK, seed=0, **options):
+    return descend(networks, task, Descent(**OPTIONS | options), seed=seed, return_networks=True)
+
+
 def stopped(path, at, networks=NETWORKS, task=TASK, **options):
-    def stop(done, _):
+    def stop(done, *_):
         if done >= at:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        descend(networks, task, checkpoint=path, progress=stop, **(OPTIONS | options))
+    with pytest.raises(KeyboardInterrupt), progress_listener(stop):
+        trained(networks, task, checkpoint=path, **options)
 
 
 @pytest.mark.slow
 def test_a_run_goes_on_to_the_same_bits(tmp_path):
     path = tmp_path / "run.npz"
-    whole, ends = descend(NETWORKS, TASK, **OPTIONS)
+    whole, ends = trained()
     stopped(path, 5)
     stopped(path, 50)
     told = []
-    resumed, others = descend(NETWORKS, TASK, checkpoint=path, progress=lambda done, _: told.append(done), **OPTIONS)
+    with progress_listener(lambda done, *_: told.append(done)):
+        resumed, others = trained(checkpoint=path)
     assert 50 < told[0] < 120
     for name in whole.data_vars:
         np.testing.assert_array_equal(whole[name], resumed[name])
     np.testing.assert_array_equal(ends.first, others.first)
     # A run that is finished is read.
     told.clear()
-    again, _ = descend(NETWORKS, TASK, checkpoint=path, progress=lambda done, _: told.append(done), **OPTIONS)
+    with progress_listener(lambda done, *_: told.append(done)):
+        again, _ = trained(checkpoint=path)
     assert told == []
     np.testing.assert_array_equal(whole.loss, again.loss)
 
@@ -73,11 +79,11 @@ def test_running_statistics_and_augmentation_go_on_too(tmp_path):
     images = draw.normal(size=(12, 4, 4, 1)).astype(np.float32)
     network = single(Block())
     task = Labelled(images, np.arange(12) % 2)
-    options = {"augmentation": CropAndFlip(1), "loss": "cross_entropy", "step_statistics": None}
-    options |= {"batches": "shared", "learning_rate": 0.01}
-    whole, end = descend(network, task, **OPTIONS | options)
+    options = {"learning_rate": 0.01, "loss": "cross_entropy", "statistics": None}
+    options |= {"batches": Batches(6, augmentation=CropAndFlip(1))}
+    whole, end = trained(network, task, **options)
     stopped(path, 20, network, task, **options)
-    resumed, other = descend(network, task, checkpoint=path, **OPTIONS | options)
+    resumed, other = trained(network, task, checkpoint=path, **options)
     np.testing.assert_array_equal(whole.loss, resumed.loss)
     np.testing.assert_array_equal(
         end.block.first.normalisation.statistics.mean, other.block.first.normalisation.statistics.mean
@@ -102,13 +108,9 @@ def test_the_checkpoint_of_another_run_is_refused_and_kept(tmp_path, change, of)
     stopped(path, 5)
     before = path.read_bytes()
     with pytest.raises(InputError, match=of) as caught:
-        descend(**{"network": NETWORKS, "task": TASK, "checkpoint": path, **OPTIONS, **renamed(change)})
+        trained(checkpoint=path, **change)
     assert caught.value.argument == "checkpoint"
     assert path.read_bytes() == before
-
-
-def renamed(change):
-    return {"network" if name == "networks" else name: value for name, value in change.items()}
 
 
 @pytest.mark.slow
@@ -118,7 +120,7 @@ def test_the_checkpoint_of_another_version_is_refused(tmp_path, monkeypatch):
     stopped(path, 5)
     monkeypatch.setattr(checkpoint, "__version__", dynascope.__version__)
     with pytest.raises(InputError, match=rf"another version 0\.0\.1, and this is {dynascope.__version__}"):
-        descend(NETWORKS, TASK, checkpoint=path, **OPTIONS)
+        trained(checkpoint=path)
 
 
 @pytest.mark.slow
@@ -129,7 +131,7 @@ def test_a_damaged_file_is_refused_and_kept(tmp_path, damage):
     path.write_bytes(damage(path.read_bytes()))
     before = path.read_bytes()
     with pytest.raises(InputError, match="cannot be read") as caught:
-        descend(NETWORKS, TASK, checkpoint=path, **OPTIONS)
+        trained(checkpoint=path)
     assert caught.value.argument == "checkpoint"
     assert path.read_bytes() == before
 
@@ -138,7 +140,7 @@ def test_a_pickle_is_never_opened(tmp_path):
     path = tmp_path / "run.npz"
     np.savez(path, header=np.array([{"step": 1}], dtype=object))
     with pytest.raises(InputError, match="cannot be read"):
-        descend(NETWORKS, TASK, checkpoint=path, **OPTIONS)
+        trained(checkpoint=path)
 
 
 @pytest.mark.slow
@@ -152,7 +154,7 @@ def test_a_file_is_whole_or_the_one_before(tmp_path, monkeypatch):
 
     monkeypatch.setattr(checkpoint.np, "savez", full)
     with pytest.raises(OSError, match="no space left"):
-        descend(NETWORKS, TASK, checkpoint=path, **OPTIONS)
+        trained(checkpoint=path)
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["run.npz"]
 
@@ -160,13 +162,13 @@ def test_a_file_is_whole_or_the_one_before(tmp_path, monkeypatch):
 @pytest.mark.parametrize("path", ["missing/run.npz", "."])
 def test_a_place_that_cannot_hold_a_file_is_refused(tmp_path, path):
     with pytest.raises(InputError, match="folder that exists") as caught:
-        descend(NETWORKS, TASK, checkpoint=tmp_path / path, **OPTIONS)
+        trained(checkpoint=tmp_path / path)
     assert caught.value.argument == "checkpoint"
 
 
 def test_a_probe_outside_of_the_program_is_not_kept(tmp_path):
     with pytest.raises(InputError, match="statistics") as caught:
-        descend(NETWORKS, TASK, checkpoint=tmp_path / "run.npz", probe=lambda network: {}, **OPTIONS)
+        trained(probe=lambda network: {}, checkpoint=tmp_path / "run.npz")
     assert caught.value.argument == "probe"
 
 
@@ -192,14 +194,14 @@ def steps_of(rate):
 )
 def test_numbers_within_functions_are_part_of_a_run(tmp_path, first, second):
     path = tmp_path / "run.npz"
-    plain = {"step_statistics": None, "optimizer": "sgd", "learning_rate": 0.01}
+    plain = {"statistics": None, "optimizer": "sgd", "learning_rate": 0.01}
     stopped(path, 5, NETWORKS[0], **plain | first)
     with pytest.raises(InputError, match="another setting"):
-        descend(NETWORKS[0], TASK, checkpoint=path, **OPTIONS | plain | second)
+        trained(NETWORKS[0], checkpoint=path, **plain | second)
     # The same numbers in other functions are the same run.
     again = (
         {"optimizer": steps_of(0.01)}
         if "optimizer" in first
         else {"learning_rate": optax.cosine_decay_schedule(0.01, 100)}
     )
-    descend(NETWORKS[0], TASK, checkpoint=path, **OPTIONS | plain | again)
+    trained(NETWORKS[0], checkpoint=path, **plain | again)

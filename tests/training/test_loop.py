@@ -2,9 +2,10 @@ import numpy as np
 import optax
 import pytest
 
+from dynascope.flows import progress_listener
 from dynascope.networks import TwoLayer
 from dynascope.tasks import Task
-from dynascope.training import Sampled, Total, descend, loop
+from dynascope.training import Batches, Descent, Sampled, Total, descend, loop
 
 draw = np.random.default_rng(0)
 TASK = Task(draw.normal(size=(20, 2)), draw.normal(size=(20, 1)))
@@ -16,12 +17,10 @@ STATISTICS = {
 OPTIONS = {
     "steps": 300,
     "learning_rate": [0.01, 0.02],
-    "batch_size": 6,
-    "batches": "independent",
+    "batches": Batches(6, independent=True),
     "optimizer": optax.adam,
-    "record_steps": [0, 3, 64, 65, 200],
-    "step_statistics": STATISTICS,
-    "return_networks": True,
+    "save": [0, 3, 64, 65, 200],
+    "statistics": STATISTICS,
 }
 
 
@@ -29,7 +28,8 @@ def in_pieces(monkeypatch, seconds, growth, **options):
     monkeypatch.setattr(loop, "_SECONDS", seconds)
     monkeypatch.setattr(loop, "_GROWTH", growth)
     told = []
-    run, ends = descend(NETWORKS, TASK, progress=lambda *each: told.append(each), **OPTIONS | options)
+    with progress_listener(lambda done, planned, _: told.append((done, planned))):
+        run, ends = descend(NETWORKS, TASK, Descent(**OPTIONS | options), return_networks=True)
     return run, ends, told
 
 
@@ -60,20 +60,20 @@ def test_progress_is_told_between_pieces_until_the_end(monkeypatch):
 
 @pytest.mark.slow
 def test_an_interrupt_ends_the_run(monkeypatch):
-    def stop(done, _):
+    def stop(done, *_):
         if done >= 20:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(loop, "_SECONDS", 1e-9)
     monkeypatch.setattr(loop, "_GROWTH", 2)
-    with pytest.raises(KeyboardInterrupt):
-        descend(NETWORKS, TASK, progress=stop, **OPTIONS)
+    with pytest.raises(KeyboardInterrupt), progress_listener(stop):
+        descend(NETWORKS, TASK, Descent(**OPTIONS))
 
 
 @pytest.mark.slow
 def test_runs_that_record_fewer_steps_have_the_bits_of_the_one_that_records_more():
     def recorded(steps):
-        return descend(NETWORKS, TASK, **OPTIONS | {"record_steps": steps, "return_networks": False})
+        return descend(NETWORKS, TASK, Descent(**OPTIONS | {"save": steps}))
 
     more, fewer = recorded([0, 3, 5, 64, 65, 200, 300]), recorded([0, 3, 64, 65, 200])
     assert fewer.sizes["step"] == 5

@@ -12,7 +12,7 @@ from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks import DeepLinear
 from dynascope.tasks import Labelled, SparseParity, Task
-from dynascope.training import descend
+from dynascope.training import Descent, descend
 from dynascope.training.losses import Loss
 
 draw = np.random.default_rng(0)
@@ -140,7 +140,7 @@ def test_large_outputs_have_the_loss_of_the_formula_and_a_gradient(loss, outputs
 INPUTS = draw.normal(size=(5, 2))
 NETWORK = DeepLinear((2, 3))
 REGRESSION, CLASSES = Task(INPUTS, NUMBERS), Labelled(INPUTS, LABELS)
-ONCE = {"steps": 1, "learning_rate": 0.1, "record_steps": [0, 1]}
+ONCE = {"steps": 1, "learning_rate": 0.1, "save": [0, 1]}
 
 
 def absolute_errors(outputs, targets):
@@ -155,7 +155,9 @@ def largest_error(outputs, targets):
     ("loss", "over_outputs"), [(absolute_errors, "sum"), (absolute_errors, "mean"), (largest_error, "sum")]
 )
 def test_a_user_function_has_values_of_samples_or_of_entries(loss, over_outputs):
-    record, end = descend(NETWORK, REGRESSION, loss=loss, over_outputs=over_outputs, return_networks=True, **ONCE)
+    record, end = descend(
+        NETWORK, REGRESSION, Descent(loss=Loss(loss, over_outputs=over_outputs), **ONCE), return_networks=True
+    )
     errors = INPUTS @ NETWORK.weights[0] - NUMBERS
     size = np.abs(errors)
     if loss is largest_error:
@@ -176,7 +178,7 @@ def hinge_of_one_output(outputs, labels):
 
 def test_a_user_function_may_compare_one_output_with_labels():
     network = DeepLinear((2, 1))
-    record = descend(network, Labelled(INPUTS, BINARY), loss=hinge_of_one_output, **ONCE)
+    record = descend(network, Labelled(INPUTS, BINARY), Descent(loss=hinge_of_one_output, **ONCE))
     outputs = INPUTS @ network.weights[0]
     assert float(record["loss"][0]) == pytest.approx(np.maximum(0, 1 - SIGNS * outputs).mean(), rel=ROUNDING)
     assert float(record["accuracy"][0]) == pytest.approx(np.mean(SIGNS * outputs > 0), rel=ROUNDING)
@@ -203,12 +205,6 @@ def value_of_each_output(outputs, targets):
     ("options", "argument", "words"),
     [
         ({"loss": "hinge"}, "loss", "choose 'squared'"),
-        ({"over_outputs": "max"}, "over_outputs", "choose 'sum' or 'mean'"),
-        ({"label_smoothing": 0.1}, "label_smoothing", "smooth the labels of loss"),
-        ({"label_smoothing": 0.1, "loss": absolute_errors}, "label_smoothing", "smooth the labels of loss"),
-        ({"label_smoothing": 1.0, "loss": "cross_entropy"}, "label_smoothing", "1"),
-        ({"label_smoothing": -0.1, "loss": "cross_entropy"}, "label_smoothing", "-0.1"),
-        ({"label_smoothing": np.nan, "loss": "cross_entropy"}, "label_smoothing", "nan"),
         ({"loss": "cross_entropy"}, "task", "rows of probabilities"),
         ({"loss": "cross_entropy", "task": Task(INPUTS, 2 * SOFT)}, "task", "rows of probabilities"),
         ({"loss": "cross_entropy", "task": CLASSES, "test": REGRESSION}, "test", "rows of probabilities"),
@@ -230,16 +226,36 @@ def value_of_each_output(outputs, targets):
     ],
 )
 def test_what_does_not_fit_a_loss_is_refused_by_name(options, argument, words):
+    parts = {"network": NETWORK, "task": REGRESSION, **options}
+    network, task = parts.pop("network"), parts.pop("task")
     with pytest.raises(InputError, match=words) as caught:
-        descend(**{"network": NETWORK, "task": REGRESSION, **ONCE, **options})
+        descend(network, task, Descent(**ONCE, **parts))
+    assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize(
+    ("fields", "argument", "words"),
+    [
+        ({"over_outputs": "max"}, "over_outputs", "choose 'sum' or 'mean'"),
+        ({"label_smoothing": 0.1}, "label_smoothing", "smooth the labels of loss"),
+        ({"kind": absolute_errors, "label_smoothing": 0.1}, "label_smoothing", "smooth the labels of loss"),
+        ({"kind": "cross_entropy", "label_smoothing": 1.0}, "label_smoothing", "1"),
+        ({"kind": "cross_entropy", "label_smoothing": -0.1}, "label_smoothing", "-0.1"),
+        ({"kind": "cross_entropy", "label_smoothing": np.nan}, "label_smoothing", "nan"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked_types")
+def test_fields_of_a_loss_outside_of_their_domain_are_named(fields, argument, words):
+    with pytest.raises(InputError, match=words) as caught:
+        Loss(**fields)
     assert caught.value.argument == argument
 
 
 PARITY = SparseParity(skills=2, bits=4, relevant_bits=2)
 
 
-@pytest.mark.parametrize("options", [{"loss": "logistic"}, {"loss": absolute_errors}, {"over_outputs": "mean"}])
-def test_an_expectation_is_that_of_the_squared_loss(options):
+@pytest.mark.parametrize("loss", ["logistic", absolute_errors, Loss(over_outputs="mean")])
+def test_an_expectation_is_that_of_the_squared_loss(loss):
     with pytest.raises(InputError, match="of which the expectation is known") as caught:
-        descend(DeepLinear((PARITY.input_dimension, 1)), PARITY.expectation(), **ONCE, **options)
+        descend(DeepLinear((PARITY.input_dimension, 1)), PARITY.expectation(), Descent(loss=loss, **ONCE))
     assert caught.value.argument == "loss"

@@ -10,7 +10,7 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.networks import DeepLinear
 from dynascope.tasks import Task
-from dynascope.training import Sampled, descend
+from dynascope.training import Batches, Descent, Sampled, descend
 from dynascope.training.optimizers import annealed, decayed, falling
 
 draw = np.random.default_rng(0)
@@ -18,13 +18,15 @@ TASK = Task(draw.normal(size=(12, 3)), draw.normal(size=(12, 2)))
 NETWORK = DeepLinear((3, 2), seed=1)
 START = NETWORK.weights[0]
 STEPS = 12
-OPTIONS = {"steps": STEPS, "record_steps": range(STEPS + 1), "return_networks": True}
+OPTIONS = {"steps": STEPS, "save": range(STEPS + 1)}
 # The arithmetic of a few steps on numbers of order one, in another order.
 ROUNDING = 1e-13
 
 
 def run(optimizer="sgd", learning_rate=None, **options):
-    return descend(NETWORK, TASK, optimizer=optimizer, learning_rate=learning_rate, **OPTIONS | options)
+    return descend(
+        NETWORK, TASK, Descent(optimizer, learning_rate=learning_rate, **OPTIONS | options), return_networks=True
+    )
 
 
 def loss(weights, rows=slice(None)):
@@ -129,7 +131,7 @@ def accumulated_sgd(rate):
     ],
 )
 def test_steps_that_only_accumulate_apply_no_rate(options, rates):
-    record, end = run(batch_size=4, step_statistics=SEEN, **options)
+    record, end = run(batches=4, statistics=SEEN, **options)
     weights, batches = START, record["inputs"].to_numpy().reshape(4, 12, 3)
     for rate, inputs in zip(RATES, batches, strict=False):
         # Each epoch of three batches sees all samples.
@@ -172,9 +174,9 @@ TOLD = SEEN | {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("micro_batch_size", [None, 2])
-def test_an_optimizer_is_given_the_loss_gradient_and_weights_of_the_batch(micro_batch_size):
-    record, end = run(TELLING, batch_size=4, micro_batch_size=micro_batch_size, step_statistics=TOLD)
+@pytest.mark.parametrize("micro_size", [None, 2])
+def test_an_optimizer_is_given_the_loss_gradient_and_weights_of_the_batch(micro_size):
+    record, end = run(TELLING, batches=Batches(4, micro_size=micro_size), statistics=TOLD)
     weights = START
     for step in range(STEPS):
         told = record.isel(sampled_step=step)
@@ -206,7 +208,7 @@ LINE_SEARCH = {"rate": Sampled(lambda step: step.optimizer_state[-1].learning_ra
 
 @pytest.mark.slow
 def test_line_searches_find_the_minimum_of_a_quadratic_loss_and_tell_their_rates():
-    record, end = run(optax.lbfgs(), step_statistics=LINE_SEARCH)
+    record, end = run(optax.lbfgs(), statistics=LINE_SEARCH)
     best = np.linalg.lstsq(TASK.inputs, TASK.targets, rcond=None)[0]
     assert np.all(np.diff(record["loss"]) <= 1e-15)
     # A quadratic function of six weights takes about six steps, and its minimum is known to the root of the rounding.
@@ -257,7 +259,7 @@ def test_what_an_optimizer_lacks_or_has_twice_is_named(options, argument, words)
 )
 def test_a_schedule_that_is_none_is_told_as_the_learning_rate(schedule):
     with pytest.raises(InputError, match="number of updates") as caught:
-        descend(NETWORK, TASK, steps=2, learning_rate=schedule)
+        descend(NETWORK, TASK, Descent(learning_rate=schedule, steps=2))
     assert caught.value.argument == "learning_rate"
 
 

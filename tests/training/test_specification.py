@@ -6,7 +6,7 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.networks import MLP
 from dynascope.tasks import Images, Labelled, SparseParity, Task
-from dynascope.training import descend
+from dynascope.training import Descent, descend
 
 draw = np.random.default_rng(0)
 INPUTS = draw.normal(size=(8, 3))
@@ -14,7 +14,7 @@ LABELS = np.arange(8) % 2
 DATA = Labelled(INPUTS, LABELS)
 OTHER = Labelled(draw.normal(size=(8, 3)), LABELS)
 NETWORKS = [MLP((3, 4, 2), seed=seed) for seed in range(2)]
-OPTIONS = {"steps": 6, "learning_rate": 0.1, "loss": "cross_entropy", "record_steps": [0, 6]}
+OPTIONS = {"steps": 6, "learning_rate": 0.1, "loss": "cross_entropy", "save": [0, 6]}
 
 
 def outputs(network, inputs, targets):
@@ -26,9 +26,13 @@ SEEN = {"outputs": (outputs, ["sample", "target"]), "norm": (lambda network: jnp
 
 @pytest.mark.slow
 def test_every_network_may_have_data_of_its_own():
-    run, ends = descend(NETWORKS, [DATA, OTHER], test=[OTHER, DATA], statistics=SEEN, return_networks=True, **OPTIONS)
+    run, ends = descend(
+        NETWORKS, [DATA, OTHER], Descent(statistics=SEEN, test=[OTHER, DATA], **OPTIONS), return_networks=True
+    )
     for seed, (own, held_out) in enumerate([(DATA, OTHER), (OTHER, DATA)]):
-        single, end = descend(NETWORKS[seed], own, test=held_out, statistics=SEEN, return_networks=True, **OPTIONS)
+        single, end = descend(
+            NETWORKS[seed], own, Descent(statistics=SEEN, test=held_out, **OPTIONS), return_networks=True
+        )
         for name in ("loss", "accuracy", "test_loss", "test_accuracy", "outputs"):
             # The same steps with sums in another order.
             assert run[name].to_numpy()[seed] == pytest.approx(single[name].to_numpy(), abs=1e-13)
@@ -40,7 +44,7 @@ def test_every_network_may_have_data_of_its_own():
 def test_statistics_with_data_get_the_reference_in_evaluation():
     reference = Labelled(INPUTS[:3], LABELS[:3])
     run, end = descend(
-        NETWORKS[0], DATA, reference=reference, statistics=SEEN, batch_size=2, return_networks=True, **OPTIONS
+        NETWORKS[0], DATA, Descent(batches=2, statistics=SEEN, reference=reference, **OPTIONS), return_networks=True
     )
     assert run["outputs"].shape == (2, 3, 2)
     assert run["outputs"].to_numpy()[1] == pytest.approx(np.asarray(end(INPUTS[:3])), abs=1e-6)
@@ -55,7 +59,7 @@ def test_tokens_stay_whole_numbers():
             return jnp.asarray(self.table)[tokens].sum(axis=1)
 
     tokens = draw.integers(5, size=(8, 3))
-    run = descend(Embedded(draw.normal(size=(5, 2))), Labelled(tokens, LABELS), **OPTIONS)
+    run = descend(Embedded(draw.normal(size=(5, 2))), Labelled(tokens, LABELS), Descent(**OPTIONS))
     assert run.loss[1] < run.loss[0]
 
 
@@ -78,6 +82,8 @@ def test_tokens_stay_whole_numbers():
 )
 @pytest.mark.usefixtures("unchecked_types")
 def test_parts_that_do_not_fit_are_refused(options, argument):
+    parts = {"network": NETWORKS, "task": DATA, **options}
+    network, task = parts.pop("network"), parts.pop("task")
     with pytest.raises(InputError) as caught:
-        descend(**{"network": NETWORKS, "task": DATA, **OPTIONS, **options})
+        descend(network, task, Descent(**OPTIONS, **parts))
     assert caught.value.argument == argument

@@ -9,7 +9,7 @@ from dynascope.errors import DivergenceError
 from dynascope.flows import deadline
 from dynascope.networks import TwoLayer
 from dynascope.tasks import Task
-from dynascope.training import descend, largest_curvature, stable_rate
+from dynascope.training import Descent, descend, largest_curvature, stable_rate
 
 TASK = Task(np.eye(2) * 2**0.5, np.diag([3.0, 1.0]) * 2**0.5)
 
@@ -27,9 +27,9 @@ def test_rates_below_the_stable_one_converge_and_rates_above_do_not():
     run = {"scale": 0.1, "steps": 60}
     stable = stable_rate(network, TASK, learning_rate=1.5, **run)
     assert stable == pytest.approx(1 / 3, rel=0.05)
-    assert descend(network, TASK, learning_rate=0.9 * stable, scale=0.1, steps=300)["loss"][-1] < 1e-3
+    assert descend(network, TASK, Descent(learning_rate=0.9 * stable, steps=300), scale=0.1)["loss"][-1] < 1e-3
     with pytest.raises(DivergenceError):
-        descend(network, TASK, learning_rate=3 * stable, scale=0.1, steps=300)
+        descend(network, TASK, Descent(learning_rate=3 * stable, steps=300), scale=0.1)
 
 
 @pytest.mark.slow

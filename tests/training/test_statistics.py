@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dynascope.errors import InputError
 from dynascope.networks import TwoLayer
 from dynascope.tasks import Task
-from dynascope.training import Largest, Latest, Recursion, Sampled, Total, descend, squared_norms
+from dynascope.training import Descent, Largest, Latest, Recursion, Sampled, Total, descend, squared_norms
 
 draw = np.random.default_rng(0)
 TASK = Task(draw.normal(size=(6, 2)), draw.normal(size=(6, 1)))
@@ -50,12 +50,14 @@ def run():
     return descend(
         [NETWORK, TwoLayer(2, 3, 1, seed=2)],
         TASK,
-        steps=STEPS,
-        learning_rate=RATE,
-        batch_size=SIZE,
-        record_steps=[0, 4, STEPS],
-        optimizer=momentum,
-        step_statistics={**ALL, "rows": Sampled(lambda step: step.batch.inputs, [0, 1, 4, 8], ["sample", "feature"])},
+        Descent(
+            momentum,
+            learning_rate=RATE,
+            steps=STEPS,
+            batches=SIZE,
+            save=[0, 4, STEPS],
+            statistics={**ALL, "rows": Sampled(lambda step: step.batch.inputs, [0, 1, 4, 8], ["sample", "feature"])},
+        ),
     )
 
 
@@ -63,8 +65,8 @@ def run():
 def by_hand():
     """The same steps in NumPy, on all batches of the first member, which another run tells."""
     told = {"inputs": Sampled(lambda step: step.batch.inputs, range(STEPS), ["sample", "feature"])}
-    options = {"learning_rate": RATE, "batch_size": SIZE, "optimizer": momentum}
-    batches = descend(NETWORK, TASK, steps=STEPS, record_steps=[0, STEPS], step_statistics=told, **options)
+    options = {"learning_rate": RATE, "batches": SIZE, "optimizer": momentum}
+    batches = descend(NETWORK, TASK, Descent(steps=STEPS, save=[0, STEPS], statistics=told, **options))
     first, second = NETWORK.first.copy(), NETWORK.second.copy()
     before, trace = (first.copy(), second.copy()), (np.zeros_like(first), np.zeros_like(second))
     steps = []
@@ -124,11 +126,7 @@ def test_descent_changes_the_charge_by_the_square_of_the_rate_times_that_of_the_
     run, end = descend(
         NETWORK,
         TASK,
-        steps=200,
-        learning_rate=RATE,
-        batch_size=SIZE,
-        record_steps=[0, 200],
-        step_statistics=changed,
+        Descent(learning_rate=RATE, steps=200, batches=SIZE, save=[0, 200], statistics=changed),
         return_networks=True,
     )
     # An identity of every step; what rounds off is 200 additions of numbers of the size of the charge.
@@ -149,7 +147,7 @@ TINY = {"tiny": Total(lambda step: jnp.where(step.index == 0, jnp.float32(1e8), 
 @pytest.mark.slow
 def test_a_total_keeps_what_single_precision_rounds_off():
     task = Task(np.ones((2, 1)), np.ones((2, 1)))
-    run = descend(LINE, task, steps=1001, learning_rate=0.1, record_steps=[1001], step_statistics=TINY)
+    run = descend(LINE, task, Descent(learning_rate=0.1, steps=1001, save=[1001], statistics=TINY))
     # Added one after the other, each 1 would be lost beside 1e8, of which neighbours are 8 apart.
     assert float(run["tiny"][0]) == np.float32(1e8 + 1000)
 
@@ -171,8 +169,8 @@ def test_memory_does_not_grow_with_the_steps(monkeypatch):
             return program(*arguments)
 
         monkeypatch.setattr(loop, "advance", lower)
-        options = {"steps": steps, "learning_rate": 1e-3, "record_steps": [0, steps]}
-        descend(NETWORK, TASK, step_statistics=ACCUMULATED, **options)
+        options = {"steps": steps, "learning_rate": 1e-3, "save": [0, steps]}
+        descend(NETWORK, TASK, Descent(statistics=ACCUMULATED, **options))
         return found[0]
 
     program = loop.advance
@@ -204,8 +202,8 @@ def test_groups_add_up_to_the_whole(values):
 )
 def test_step_statistics_that_do_not_fit_are_refused(statistics, message):
     with pytest.raises(InputError, match=message) as caught:
-        descend(NETWORK, TASK, steps=STEPS, learning_rate=RATE, step_statistics=statistics)
-    assert caught.value.argument in ("step_statistics", "statistics")
+        descend(NETWORK, TASK, Descent(learning_rate=RATE, steps=STEPS, statistics=statistics))
+    assert caught.value.argument == "statistics"
 
 
 def test_a_group_must_name_weights():
@@ -227,6 +225,6 @@ def test_recursions_of_the_same_two_functions_are_the_same_whatever_they_record(
 
     recorded = (None, lambda state: 3 * state)
     statistics = {f"sum {place}": Recursion(start, following, each) for place, each in enumerate(recorded)}
-    run = descend(NETWORK, TASK, steps=3, learning_rate=RATE, record_steps=[3], step_statistics=statistics)
+    run = descend(NETWORK, TASK, Descent(learning_rate=RATE, steps=3, save=[3], statistics=statistics))
     np.testing.assert_allclose(run["sum 1"], 3 * run["sum 0"], rtol=1e-14)
     assert float(run["sum 0"][0]) > 0

@@ -8,7 +8,7 @@ from dynascope.errors import InputError
 from dynascope.networks import MLP
 from dynascope.networks.batch_normalisation import BatchNormalisation
 from dynascope.tasks import Task
-from dynascope.training import Latest, Sampled, descend
+from dynascope.training import Batches, Descent, Latest, Sampled, descend
 
 draw = np.random.default_rng(0)
 TASK = Task(draw.normal(size=(16, 4)), draw.normal(size=(16, 2)))
@@ -40,16 +40,16 @@ OF_STEPS = {
 
 
 def run(**options):
-    options = {"steps": STEPS, "record_steps": [0, STEPS], "learning_rate": 0.1, "step_statistics": OF_STEPS, **options}
-    return descend(NETWORK, TASK, return_networks=True, **options)
+    options = {"steps": STEPS, "save": [0, STEPS], "learning_rate": 0.1, "statistics": OF_STEPS, **options}
+    return descend(NETWORK, TASK, Descent(**options), return_networks=True)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("micro_batch_size", [None, 4])
-def test_bfloat16_computes_outputs_and_gradients_of_weights_in_single_precision(micro_batch_size):
+@pytest.mark.parametrize("micro_size", [None, 4])
+def test_bfloat16_computes_outputs_and_gradients_of_weights_in_single_precision(micro_size):
     exact, exact_end = run()
     SEEN.clear()
-    record, end = run(compute_dtype="bfloat16", micro_batch_size=micro_batch_size)
+    record, end = run(compute_dtype="bfloat16", batches=Batches(micro_size=micro_size))
     # In training, and in evaluation.
     assert set(SEEN) == {("bfloat16", "bfloat16"), ("float32", "float32")}
     assert all(leaf.dtype == np.float32 for leaf in jax.tree.leaves(eqx.filter(end, eqx.is_array)))
@@ -82,8 +82,8 @@ def output(outputs, _):
 
 def test_steps_below_the_rounding_of_bfloat16_add_up():
     task = Task(np.ones((4, 1)), np.zeros((4, 1)))
-    options = {"steps": 64, "learning_rate": 2.0**-12, "record_steps": [0, 64], "loss": output}
-    _, end = descend(Line(np.float32(1)), task, compute_dtype="bfloat16", return_networks=True, **options)
+    options = {"steps": 64, "learning_rate": 2.0**-12, "save": [0, 64], "loss": output}
+    _, end = descend(Line(np.float32(1)), task, Descent(compute_dtype="bfloat16", **options), return_networks=True)
     # Next to one is 1 − 2⁻⁸ in bfloat16; all of these are numbers of single precision.
     assert float(end.w) == 1 - 64 * 2.0**-12
 
@@ -98,7 +98,7 @@ def test_steps_below_the_rounding_of_bfloat16_add_up():
 )
 def test_bfloat16_is_for_single_precision_and_the_only_choice(network, compute_dtype, words):
     with pytest.raises(InputError, match=words) as caught:
-        descend(network, TASK, steps=1, learning_rate=0.1, compute_dtype=compute_dtype)
+        descend(network, TASK, Descent(learning_rate=0.1, steps=1, compute_dtype=compute_dtype))
     assert caught.value.argument == "compute_dtype"
 
 
@@ -121,21 +121,19 @@ RUNNING = {"inputs": Latest(lambda step: step.batch.inputs, ["sample", "feature"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("micro_batch_size", [None, 4])
-def test_each_part_of_a_batch_is_normalised_by_itself_and_moves_the_running_statistics(micro_batch_size):
-    options = {"steps": 3, "record_steps": range(4), "batch_size": 8, "micro_batch_size": micro_batch_size}
+@pytest.mark.parametrize("micro_size", [None, 4])
+def test_each_part_of_a_batch_is_normalised_by_itself_and_moves_the_running_statistics(micro_size):
+    options = {"steps": 3, "save": range(4), "batches": Batches(8, micro_size=micro_size)}
     record, end = descend(
         NORMALISED,
         TASK,
-        learning_rate={"w": 0.1, "normalisation": 1e-300},
-        step_statistics=RUNNING,
+        Descent(learning_rate={"w": 0.1, "normalisation": 1e-300}, statistics=RUNNING, **options),
         return_networks=True,
-        **options,
     )
     w, mean, variance = NORMALISED.w, np.zeros(4), np.ones(4)
     for inputs in record["inputs"].to_numpy()[1:]:
         rows = [int(np.flatnonzero(TASK.inputs[:, 0] == first)[0]) for first in inputs[:, 0]]
-        slopes, parts = np.zeros_like(w), 8 // (micro_batch_size or 8)
+        slopes, parts = np.zeros_like(w), 8 // (micro_size or 8)
         for part in np.split(np.array(rows), parts):
             x, y = TASK.inputs[part], TASK.targets[part]
             z = (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + 1e-5)
@@ -153,8 +151,9 @@ def test_each_part_of_a_batch_is_normalised_by_itself_and_moves_the_running_stat
 @pytest.mark.slow
 def test_running_statistics_stay_in_single_precision_beside_bfloat16():
     network = single(NORMALISED)
-    options = {"steps": 3, "learning_rate": 0.1, "record_steps": [0, 3], "return_networks": True}
-    ends = [descend(network, TASK, compute_dtype=each, **options)[1] for each in (None, "bfloat16")]
+    options = {"steps": 3, "learning_rate": 0.1, "save": [0, 3]}
+    methods = [Descent(compute_dtype=each, **options) for each in (None, "bfloat16")]
+    ends = [descend(network, TASK, method, return_networks=True)[1] for method in methods]
     exact, rounded = (end.normalisation.statistics for end in ends)
     assert rounded.mean.dtype == rounded.variance.dtype == np.float32
     # A tenth of the mean and of the variance of the inputs is added thrice; they and their squares are rounded.

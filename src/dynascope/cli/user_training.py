@@ -106,20 +106,24 @@ class UserTraining:
         if self.flow == "descent":
             assert learning_rate is not None
             return self._descended(task, network, predicted, learning_rate, loss or "squared", seed), None
-        normalised: dict[str, Any] = {"normalised": True} if predicted.attrs.get("normalised") else {}
+        normalised = bool(predicted.attrs.get("normalised"))
 
         def followed(scale: float) -> xr.Dataset:
             duration = _training_time(predicted, scale)
             with step(f"Training it from scale {scale:g}"):
                 left = max(end - time.monotonic(), _LEAST)
                 return dynascope.observe(
-                    task, network, scale=scale, duration=duration, seconds=left, **normalised
+                    task,
+                    network,
+                    method=dynascope.GradientFlow(duration=duration, normalised=normalised),
+                    scale=scale,
+                    seconds=left,
                 ).record
 
         observed = followed(scale)
         if not self.slope or "stopped" in observed.attrs:
             return observed, None
-        other = followed(other_scale(scale, degree=int(predicted.attrs.get("degree", 2)), normalised=bool(normalised)))
+        other = followed(other_scale(scale, degree=int(predicted.attrs.get("degree", 2)), normalised=normalised))
         if "stopped" in other.attrs:
             told = f"There are no slopes, as the training from the other scale was stopped {other.attrs['stopped']}."
             return observed.assign_attrs(warnings=[told]), None
@@ -141,19 +145,15 @@ class UserTraining:
         )
         shares = [place / _POINTS for place in range(_POINTS + 1)]
         recorded = sorted({round(share * steps) for share in shares} | {round(steps**share) for share in shares})
-        options: dict[str, Any] = {"batch_size": self.batch_size, "seed": seed}
         try:
             with step(f"Training it by {steps} steps of learning rate {learning_rate:g}"):
                 run = dynascope.observe(
                     task,
                     network,
+                    method=dynascope.Descent(learning_rate=rate, steps=steps, batches=self.batch_size, save=recorded),
                     scale=scale,
-                    flow="descent",
                     seconds=60 * self.minutes,
-                    steps=steps,
-                    learning_rate=rate,
-                    record_steps=recorded,
-                    **options,
+                    seed=seed,
                 ).record
         except DivergenceError as error:
             with step("Looking for a learning rate that is stable"):

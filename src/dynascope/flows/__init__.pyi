@@ -4,6 +4,7 @@ from .exact.neuron_bundles import linear_flow as linear_flow
 from .exact.ornstein_uhlenbeck import ornstein_uhlenbeck as ornstein_uhlenbeck
 from .exact.polar_neurons import polar_flow as polar_flow
 from .exact.signed_phases import diagonal_flow as diagonal_flow
+from .gradient_flow import GradientFlow as GradientFlow
 from .gradient_flow import gradient_flow as gradient_flow
 from .langevin import LangevinRuns as LangevinRuns
 from .langevin import langevin as langevin
@@ -12,3 +13,4 @@ from .margin_flow import margin_flow as margin_flow
 from .progress import progress_listener as progress_listener
 from .progress import report_progress as report_progress
 from .progress import track as track
+from .solvers.solver import Solver as Solver

@@ -1,6 +1,6 @@
 """Langevin dynamics of weights under the noise of batches, in continuous time, many runs at once.
 
-It is a model of SGD with Gaussian noise, and not SGD, which is `descend` with a `batch_size`.
+It is a model of SGD with Gaussian noise, and not SGD, which is `Descent` with `batches`.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def initial_network(
         seed: Seed of the draw.
 
     Returns:
-        The network and its rates {"first": η_w, "second": γ²η_u}, as `flows.gradient_flow` takes them.
+        The network and its rates {"first": η_w, "second": γ²η_u}, as `GradientFlow` takes them.
 
     Example:
         >>> from dynascope.theory.regimes import standard_parametrisations

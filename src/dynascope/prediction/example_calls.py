@@ -25,7 +25,7 @@ _NONE = 1e-9  # of the size of the targets, below which they go with no input al
 _SETTLING = 5.0  # units of time after which what grew has come to rest
 _POINTS = POINTS - 1  # times, as many as a prediction has, so that one compiled program serves both
 _PROJECTED = "(lambda v: numpy.outer(task.inputs @ v, v))(numpy.linalg.eigh(task.input_moment)[1][:, -1])"
-_ROOMS = ("alternating", "networks", "observe", "predict", "probes", "theory")
+_ROOMS = ("GradientFlow", "alternating", "networks", "observe", "predict", "probes", "theory")
 
 
 @dataclasses.dataclass(frozen=True)

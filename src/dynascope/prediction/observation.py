@@ -4,44 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from dynascope import flows, training
-from dynascope.arguments import checked, require_choice
+from dynascope.arguments import checked, require
 from dynascope.errors import InputError
 from dynascope.flows.deadline import is_limited, overdue, stopping_after
-from dynascope.flows.exact.few_prompts import explicit_steps, few_prompts
-from dynascope.flows.exact.stiff_neurons import work_of_a_step
-from dynascope.networks.deep_linear import DeepLinear, linear_layers
+from dynascope.flows.gradient_flow import GradientFlow, gradient_flow
+from dynascope.flows.solvers.solver import Solver
+from dynascope.networks.deep_linear import DeepLinear
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import NetworkKind
-from dynascope.networks.linear_attention import LinearAttention, MergedAttention
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.networks.user_module import at_unit_scale, user_network
+from dynascope.prediction.exact_variables import exact_flow, in_context, kinked
 from dynascope.prediction.initial_weights import with_weights
 from dynascope.prediction.prediction import predict
 from dynascope.protocols import Learnable, Network
 from dynascope.results import Observation, is_staircase, training_time, variables_of
 from dynascope.tasks.as_task import as_task
-from dynascope.tasks.in_context import InContextRegression
-from dynascope.tasks.task import Task
 from dynascope.theory.assumptions import SMALL_START
+from dynascope.training.descend import Descent, descend
 
 __all__ = ["Probe", "observe"]
 
 _LOOSE = 1e-5  # relative tolerance, which keeps times within some 1e-4, and gets across the kinks of ReLU
-_EXACT = 1e-7  # of a step in the variables of linear and diagonal networks, far below what a verdict needs
 _TIMES, _EARLIEST = 1000, 1e-7  # at which to record: so many evenly, and as many by factors, from this share on
 _UNCOUNTED = 10**9  # steps, where the clock ends a run
-_POLAR = 3e-4  # the same of directions and log-norms, which keeps the loss within a thousandth of the initial one
-_FEW_STEPS = 1e5  # explicit ones, beyond which attention is followed by implicit ones
-_MOST_WORK = 1e10  # of such a step of attention, beyond which its memory is some gigabytes
-_WORK = 2e9  # floating-point operations of an implicit step, beyond which explicit ones are better after all
 _STOPPED = "What was due until then is judged. More time: --minutes, or seconds= in Python."
 
 Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
@@ -52,13 +44,11 @@ def observe(
     task: Learnable | Sequence[Any] | Mapping[str, Any],
     network: Network | Sequence[Network] | NetworkKind,
     *,
+    method: GradientFlow | Descent | None = None,
     scale: float | Sequence[float] | np.ndarray | None = None,
-    flow: Literal["gradient_flow", "descent"] = "gradient_flow",
     probes: Sequence[Probe] = (),
-    duration: float | None = None,
     seconds: float | None = None,
     seed: int = 0,
-    **options: Any,
 ) -> Observation:
     """Train a network on a task and record what it does.
 
@@ -68,124 +58,122 @@ def observe(
         network: A module with its weights at unit scale, a sequence of such modules (an ensemble over seeds), the name
             of a kind ("linear", "diagonal", "relu", "quadratic", "attention"), a `TwoLayer` without dimensions, or a
             module of yours, of PyTorch or equinox, as `predict` takes it.
+        method: How to train: `GradientFlow(…)`, by default, or the steps of an optimiser,
+            `Descent(optax.sgd(0.1), steps=1000, batches=32)`. Both state what else to record and when.
         scale: Factor on the initial weights; a sequence makes an ensemble. By default as for `predict`: a module starts
             from its weights, a network that is given by name or without dimensions at `prediction.default_scale`.
-        flow: "gradient_flow" (continuous time) or "descent" (an optimiser's steps).
         probes: Functions of the network that return further quantities to record: the result of a function of
             `dynascope.probes`, or for each name the dimension names and the values. They are compiled, so they must be
             written in JAX.
-        duration: Gradient-flow time at which to stop. By default a quarter beyond the last jump that theory predicts,
-            and more at large scales, where the prediction is rough; or where a predicted loss has come to rest. Not
-            used by descent, which takes `steps`.
         seconds: How long it may take; as long as it needs if not said. A run that is stopped then is recorded as far as
             it got, and its attribute `stopped` says how far that is.
         seed: Seed of the initial weights when the network is given by name or without dimensions, and of the batches of
             descent.
-        **options: Passed on to `flows.gradient_flow` or `training.descend`.
 
     Returns:
         An observation, whose record has `loss` over `time` (over `step` for descent), and each probe.
 
-    Two-layer networks, diagonal ones and linear attention from a single start are followed in variables in which any
-    scale keeps its digits (see `flows.linear_flow`, `flows.polar_flow`, `flows.diagonal_flow`), unless probes or
-    options ask for the weights. The attribute `variables` says which were used. Otherwise a single network is recorded
-    at 1000 even times and at 1000 by even factors. With `seconds` it is followed with a relative tolerance of 1e-5 by
-    the solver "automatic"; without, one whose activation has a kink with that tolerance. Options that are given come
-    first.
+    A gradient flow without a duration ends a quarter beyond the last jump that theory predicts, and later at large
+    scales, where the prediction is rough; or where a predicted loss has come to rest.
+
+    By default, `observe` chooses the solver of a gradient flow. Two-layer networks, diagonal ones and linear attention
+    from a single start are integrated in variables in which any scale keeps its digits (`Solver("exact")`), unless
+    probes or the method need the weights; the attribute `variables` of the record names the variables. Otherwise it
+    integrates the weights: with `seconds`, by the solver "fastest" with a relative tolerance of 1e-5; without, by the
+    defaults of `Solver`, but with that tolerance where an activation has a kink. A tolerance or solver that you give
+    comes first.
 
     Raises:
         InputError: An argument is outside its domain, or no duration is given and no theory suggests one.
         DivergenceError: The run left the finite numbers.
 
     Example:
+        >>> from dynascope.tasks import Task
         >>> task = Task(np.eye(2) * 2**0.5, np.diag([4.0, 1.0]) * 2**0.5)
         >>> run = observe(task, "linear", scale=1e-8)
         >>> float(run["loss"][0].round(6)), float(run["loss"][-1].round(6))
         (8.5, 0.0)
     """
+    method = GradientFlow() if method is None else method
+    require(
+        isinstance(method, GradientFlow | Descent),
+        f"method is {type(method).__name__}",
+        argument="method",
+        value=type(method).__name__,
+        remedy="give a GradientFlow or a Descent",
+    )
     task = as_task(task)
-    network, scale = with_weights(task, network, scale, seed=seed, normalised=bool(options.get("normalised")))
+    network, scale = with_weights(task, network, scale, seed=seed, normalised=isinstance(method, GradientFlow) and method.normalised)
     assert not isinstance(network, str)
     scale = 1.0 if scale is None else scale  # a module starts from its weights
     read = user_network(network) if isinstance(network, Network) else None
     if read is not None:
         network, size = at_unit_scale(read)
         scale = scale * np.asarray(size)
-    require_choice("flow", flow, ("gradient_flow", "descent"))
-    if flow == "gradient_flow" and duration is None:
+    if isinstance(method, GradientFlow) and method.duration is None:
         single = np.ndim(scale) == 0 and not isinstance(network, list | tuple)
-        duration = _duration(task, network, scale, single, bool(options.get("normalised")))
+        method = dataclasses.replace(method, duration=_duration(task, network, scale, single, method.normalised))
     with contextlib.nullcontext() if seconds is None else stopping_after(seconds):
-        if flow == "descent":
-            statistics = _statistics(probes, network)
-            run = training.descend(network, task, scale=scale, statistics=statistics, seed=seed, **options)
+        if isinstance(method, Descent):
+            run = descend(network, task, _with_probes(method, probes, network), scale=scale, seed=seed)
         else:
-            assert duration is not None
-            run = _followed(task, network, scale, duration, probes, options)
-            if overdue() and run["time"][-1] < duration:
+            run, duration = _gradient_flow(task, network, method, scale, probes), method.duration
+            if overdue() and duration is not None and run["time"][-1] < duration:
                 run = run.assign_attrs(stopped=f"at t = {float(run['time'][-1]):.4g} of {duration:.4g}")
     if seconds is not None and "stopped" in run.attrs:
         told = f"The training was stopped {run.attrs['stopped']}, after {seconds:.4g} s. {_STOPPED}"
         run = run.assign_attrs(warnings=[told])
-    return Observation.of(_described(run, task, flow.replace("_", " "), scale))
+    flow = "descent" if isinstance(method, Descent) else "gradient flow"
+    return Observation.of(_described(run, task, flow, scale))
 
 
-def _followed(
-    task: Any, network: Any, scale: Any, duration: float, probes: Sequence[Probe], options: dict[str, Any]
-) -> xr.Dataset:
-    """Gradient flow in the variables that suit the network."""
+def _gradient_flow(task: Any, network: Any, method: GradientFlow, scale: Any, probes: Sequence[Probe]) -> xr.Dataset:
+    """Gradient flow in exact variables where the solver, the network and what is to be recorded allow it."""
     single = np.ndim(scale) == 0 and isinstance(network, Network)
-    normalised = bool(options.get("normalised"))
-    if single and not probes and not {*options} - {"normalised"}:
-        factor, layers = float(np.asarray(scale)), linear_layers(network)
-        polar = _polar(task, network, duration, normalised)
-        if polar is not None:
-            return polar(scale=factor, duration=duration)
-        if isinstance(task, Task) and layers is not None and not normalised:
-            return flows.linear_flow(task, *layers, scale=factor, duration=duration, tolerance=_EXACT)
-        start = network.u if isinstance(network, DiagonalLinear) and not np.any(network.v) else np.arange(2)
-        if isinstance(task, Task) and np.ptp(start) == 0 and not normalised:
-            return flows.diagonal_flow(task, scale=factor * float(start[0]), duration=duration, tolerance=_EXACT)
-    usual: dict[str, Any] = {}
-    if single:
-        even, by_factor = np.linspace(0, duration, _TIMES), np.geomspace(_EARLIEST * duration, duration, _TIMES)
-        usual["save"] = np.unique(np.append(even, by_factor[:-1]))
-    if single and (is_limited() or _kinked(network)):
-        usual["relative_tolerance"] = _LOOSE
-    if single and (is_limited() or _in_context(task, network)):
-        usual |= {"solver": "automatic", "max_steps": _UNCOUNTED}
-    statistics = _statistics(probes, network)
-    return flows.gradient_flow(
-        network, task, duration=duration, scale=scale, statistics=statistics, **{**usual, **options}
+    solver, duration = Solver.of(method.solver), method.duration
+    assert duration is not None
+    exact = None
+    if solver.name in ("automatic", "exact") and single and not probes and not _needs_weights(method):
+        exact = exact_flow(task, network, duration, normalised=bool(method.normalised), always=solver.name == "exact")
+    if exact is not None:
+        return exact(float(np.asarray(scale)))
+    require(
+        solver.name != "exact",
+        "the solver is exact, and there are no exact variables of this network, or the run needs the weights",
+        argument="solver",
+        value="exact",
+        remedy="give a single network and scale, no probes and only a duration, or choose another solver",
     )
+    if single:
+        method = _with_defaults(task, network, method)
+    return gradient_flow(network, task, _with_probes(method, probes, network), scale=scale)
 
 
-def _kinked(network: Any) -> bool:
-    """Whether the velocity jumps where a neuron switches a sample on, which no small tolerance gets across."""
-    return isinstance(network, TwoLayer) and network.activation.degree == 1 and not network.activation.linear
+def _needs_weights(method: GradientFlow) -> bool:
+    """Whether times, statistics, stops, rates or tolerances are given, which only the flow of the weights has."""
+    solver = Solver.of(method.solver)
+    fields = (
+        *(method.save, method.statistics, method.loss_target, method.stationarity),
+        *(solver.relative_tolerance, solver.absolute_tolerance, solver.max_steps),
+    )
+    rate = method.learning_rate
+    return any(field is not None for field in fields) or not (isinstance(rate, int | float) and rate == 1)
 
 
-def _in_context(task: Any, network: Any) -> bool:
-    return isinstance(task, InContextRegression) and isinstance(network, LinearAttention | MergedAttention)
-
-
-def _polar(task: Any, network: Any, duration: float, normalised: bool) -> Callable[..., xr.Dataset] | None:
-    """The flow of directions and log-norms of scale and duration, for networks that it is the best for."""
-    if _in_context(task, network):
-        if not normalised and explicit_steps(task, network, duration) < _FEW_STEPS:
-            return None
-        prompts = few_prompts(task)
-        if not normalised and work_of_a_step(network, prompts) > _MOST_WORK:
-            return None
-        solver = None if normalised else "stiff"
-        return functools.partial(
-            flows.polar_flow, network, prompts, tolerance=_POLAR, normalised=normalised, solver=solver
-        )
-    if not (isinstance(task, Task) and isinstance(network, TwoLayer)):
-        return None
-    if _kinked(network) or (network.degree > 2 and (normalised or work_of_a_step(network, task) < _WORK)):
-        return functools.partial(flows.polar_flow, network, task, tolerance=_POLAR, normalised=normalised)
-    return None
+def _with_defaults(task: Any, network: Any, method: GradientFlow) -> GradientFlow:
+    """The method with the times, the solver and the tolerance that suit a single network, unless they are given."""
+    duration, solver = method.duration, Solver.of(method.solver)
+    assert duration is not None
+    if method.save is None:
+        even, by_factor = np.linspace(0, duration, _TIMES), np.geomspace(_EARLIEST * duration, duration, _TIMES)
+        method = dataclasses.replace(method, save=np.unique(np.append(even, by_factor[:-1])))
+    if solver.relative_tolerance is None and (is_limited() or kinked(network)):
+        solver = dataclasses.replace(solver, relative_tolerance=_LOOSE)
+    if is_limited() or in_context(task, network):
+        name = "fastest" if solver.name == "automatic" else solver.name
+        most = _UNCOUNTED if solver.max_steps is None else solver.max_steps
+        solver = dataclasses.replace(solver, name=name, max_steps=most)
+    return dataclasses.replace(method, solver=solver)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,13 +187,15 @@ class _Reading:
         return variables_of(self.probe(network))[self.name][1]
 
 
-def _statistics(probes: Sequence[Probe], network: Any) -> dict[str, tuple[_Reading, tuple[str, ...]]]:
+def _with_probes(method: Any, probes: Sequence[Probe], network: Any) -> Any:
+    """The method with the quantities of the probes among its statistics."""
     first = network[0] if isinstance(network, list | tuple) else network
-    return {
+    readings = {
         name: (_Reading(probe, name), tuple(dimensions))
         for probe in probes
         for name, (dimensions, _) in variables_of(probe(first)).items()
     }
+    return dataclasses.replace(method, statistics={**(method.statistics or {}), **readings}) if readings else method
 
 
 def _duration(task: Learnable, network: Any, scale: Any, single: bool, normalised: bool) -> float:

@@ -159,10 +159,12 @@ def _script(found: Sequence[Candidate], observing: tuple[str, ...], names: Names
 def _observing(case: Case, names: Names, *, predicted: bool) -> tuple[str, ...]:
     """Calls that train and measure a network of this package, or a user's that is read."""
     kernel = f"probes.kernel.neural_tangent_kernel(lambda network, x: network(x), {names.unit}, task.inputs[:{ROWS}])"
-    normalised = ", normalised=True" if case.normalised else ""
-    duration = "" if predicted else f", duration={horizon(case):g}"  # to beyond the last jump, if jumps are known
+    # To beyond the last jump, if jumps are known.
+    fields = [] if predicted else [f"duration={horizon(case):g}"]
+    fields += ["normalised=True"] if case.normalised else []
+    method = f", method=GradientFlow({', '.join(fields)})" if fields else ""
     return (
-        f"observe(task, network{names.said}{normalised}{duration})",
+        f"observe(task, network{method}{names.said})",
         *([kernel] if case.samples is not None else []),
     )
 

@@ -17,6 +17,7 @@ from dynascope.arguments import require
 from dynascope.comparison import compare
 from dynascope.compilation import compile_cache
 from dynascope.errors import no_member_lost
+from dynascope.flows.gradient_flow import GradientFlow
 from dynascope.prediction.observation import Probe, observe
 from dynascope.protocols import Network
 from dynascope.results import Chart, Comparison, Observation, Parameter, Prediction, name_all
@@ -282,7 +283,10 @@ class Study:
     def followed(self, networks: Network | Sequence[Network], *probes: Probe, **options: Any) -> xr.Dataset:
         """Networks, or one, trained on the task of the study by gradient flow and recorded at its times."""
         return observe(
-            self._task, networks, duration=self._times[-1], save=self._times, probes=list(probes), **options
+            self._task,
+            networks,
+            method=GradientFlow(duration=self._times[-1], save=self._times, **options),
+            probes=list(probes),
         ).record
 
     def part(self, kind: Callable[..., _Part], **others: Any) -> _Part:

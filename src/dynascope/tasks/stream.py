@@ -70,7 +70,7 @@ class Stream(abc.ABC):
             f"the loss of {self.name} is known from samples only",
             argument="task",
             value=self.name,
-            remedy="use descend with a batch_size",
+            remedy="train by Descent with batches",
         )
 
     def loss(self, network: Network) -> Any:
@@ -83,7 +83,7 @@ class Stream(abc.ABC):
             f"the task {self.name} is a stream of samples, of which there is no end",
             argument="task",
             value=type(network).__name__,
-            remedy="use descend with a batch_size" + (", or its expectation()" if self.has_expectation else ""),
+            remedy="train by Descent with batches" + (", or its expectation()" if self.has_expectation else ""),
         )
 
     def attributes(self) -> dict[str, Any]:

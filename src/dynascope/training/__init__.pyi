@@ -1,5 +1,9 @@
+from .batches import Batches as Batches
 from .charge_statistics import charge_statistics as charge_statistics
+from .checkpoint import Checkpoint as Checkpoint
+from .descend import Descent as Descent
 from .descend import descend as descend
+from .losses import Loss as Loss
 from .optimizers import runge_kutta as runge_kutta
 from .stability import largest_curvature as largest_curvature
 from .stability import stable_rate as stable_rate

@@ -10,20 +10,79 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.arguments import calling, given, require, require_choice, require_count, require_function
+from dynascope.arguments import (
+    calling,
+    given,
+    require,
+    require_choice,
+    require_count,
+    require_function,
+    require_integer,
+)
 from dynascope.errors import InputError
 from dynascope.flows.save_times import recorded_steps
 from dynascope.tasks.labelled import Labelled
 from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task
 
-__all__ = ["ALL_SAMPLES", "Batch", "Batches", "Steps", "chosen_batches", "chosen_steps"]
+__all__ = ["ALL_SAMPLES", "Batch", "Batches", "Sampler", "Steps", "chosen_steps", "sampler"]
 
 ALL_SAMPLES = (Task, Labelled)  # tasks that are a number of samples
 
 _FORM = "give a JAX function of a random key and inputs, with new inputs of the same shape and type"
+_RECORDS = 100  # steps at which to record
 _AUGMENTED = 1  # follows the step in the keys of augmentation
 _MOST = 2**31 - 2  # steps are counted in 32 bits, and the largest such number is never reached
+
+
+@dataclasses.dataclass(frozen=True)
+class Batches:
+    """How the samples of each step are chosen. The size alone, as in `batches=32`, stands for `Batches(32)`.
+
+    Attributes:
+        size: Samples in a step; None for all. A stream needs one.
+        micro_size: Samples of which the gradient is computed at a time, a divisor of the batch; None for all. The
+            gradient of the batch is the mean of the gradients of its micro-batches, which takes less memory and, where
+            they stay in a core's cache, less time. Batch normalisation is that of the micro-batch.
+        independent: Whether each member of an ensemble draws its own batches; by default all see the same.
+        replacement: Whether each sample of a batch is drawn from all. Otherwise the data are shuffled for each epoch,
+            and the samples at its end that do not fill a batch are left out.
+        augmentation: A JAX function of a random key and the inputs of a batch, with new inputs of the same shape, such
+            as `tasks.CropAndFlip()`.
+
+    Raises:
+        InputError: A value of another kind.
+
+    Example:
+        >>> Batches(32, independent=True).replacement
+        False
+        >>> Batches(0)
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: size is 0: choose an integer of at least 1.
+    """
+
+    size: int | None = None
+    _: dataclasses.KW_ONLY
+    micro_size: int | None = None
+    independent: bool = False
+    replacement: bool = False
+    augmentation: Callable[[Any, Any], Any] | None = None
+
+    def __post_init__(self):
+        require_integer(**given(size=self.size, micro_size=self.micro_size))
+        for name in ("independent", "replacement"):
+            require_choice(name, getattr(self, name), (True, False))
+        if self.augmentation is not None:
+            require_function("augmentation", self.augmentation)
+
+    @classmethod
+    def of(cls, batches: Any) -> Batches:
+        """The batches, or those of this size; None for all samples in each step."""
+        if isinstance(batches, Batches):
+            return batches
+        require_integer(**given(batches=batches))
+        return cls(batches)
 
 
 class Batch(NamedTuple):
@@ -39,8 +98,8 @@ class Batch(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Batches:
-    """How batches are drawn.
+class Sampler:
+    """Draws the batches of a task.
 
     The samples of a step follow from the seed and the number of the step alone, and, where members of an ensemble see
     their own, from the number of the member.
@@ -142,91 +201,61 @@ class Steps(NamedTuple):
     epochs: np.ndarray | None
 
 
-def chosen_batches(
-    task: Any,
-    batch_size: int | None,
-    micro_batch_size: int | None,
-    batches: Any,
-    *,
-    replacement: bool,
-    augmentation: Callable[[Any, Any], Any] | None,
-) -> Batches:
-    """How batches of the first task are drawn, checked."""
-    require_choice("batches", batches, ("shared", "independent"))
-    if augmentation is not None:
-        require_function("augmentation", augmentation)
-    require_choice("replacement", replacement, (True, False))
+def sampler(task: Any, batches: Batches) -> Sampler:
+    """The sampler of the first task, checked."""
     samples = task.samples if isinstance(task, ALL_SAMPLES) else 0
     stream = task if isinstance(task, Stream) else None
     if stream is not None:
         _require_hashable(stream)
-    size = _checked_size(batch_size, samples, stream, replacement)
+    size = _checked_size(batches.size, samples, stream, batches.replacement)
     for name, value, possible, remedy in (
-        ("replacement", replacement, size is not None and stream is None, "give a batch_size and a task of samples"),
-        ("augmentation", augmentation, samples > 0 or stream is not None, "give a task of samples"),
+        ("replacement", batches.replacement, size is not None and stream is None, "give a size and a task of samples"),
+        ("augmentation", batches.augmentation, samples > 0 or stream is not None, "give a task of samples"),
     ):
         require(possible or not value, f"{name} is {value}", argument=name, value=str(value), remedy=remedy)
-    parts = _parts(micro_batch_size, size if size is not None else samples or None)
-    return Batches(size, samples, bool(replacement), batches == "independent", stream, augmentation, parts)
-
-
-def chosen_steps(
-    steps: int | None, epochs: int | None, record_steps: Any, record_epochs: Any, per_epoch: int | None
-) -> Steps:
-    """The steps of a run of which an epoch has so many, checked."""
-    require(
-        (steps is None) != (epochs is None),
-        f"steps is {steps} and epochs is {epochs}",
-        argument="steps",
-        value=steps,
-        remedy="give one of the two",
+    parts = _parts(batches.micro_size, size if size is not None else samples or None)
+    return Sampler(
+        size, samples, bool(batches.replacement), bool(batches.independent), stream, batches.augmentation, parts
     )
+
+
+def chosen_steps(steps: int | None, epochs: int | None, save: Any, per_epoch: int | None) -> Steps:
+    """The steps of a run of which an epoch has so many, and those to record, checked."""
     require(
-        per_epoch is not None or (epochs is None and record_epochs is None),
-        f"epochs is {epochs} and record_epochs is {record_epochs}",
-        argument="epochs" if epochs is not None else "record_epochs",
+        epochs is None or per_epoch is not None,
+        f"epochs is {epochs}",
+        argument="epochs",
         remedy="count steps: fresh samples, batches drawn with replacement, and expectations have no epochs",
     )
+    last = int(steps or 0) + int(epochs or 0)
+    length = 1 if epochs is None else per_epoch or 1
     require(
-        record_steps is None or record_epochs is None,
-        "record_steps and record_epochs are both given",
-        argument="record_epochs",
-        remedy="give one of the two",
-    )
-    require_count(**given(steps=steps, epochs=epochs))
-    length = per_epoch or 1
-    count = int(steps or 0) + int(epochs or 0) * length
-    require(
-        count <= _MOST,
-        f"there are {count} steps",
+        last * length <= _MOST,
+        f"there are {last * length} steps",
         argument="steps" if steps is not None else "epochs",
-        value=count,
+        value=last * length,
         remedy=f"choose at most {_MOST} steps",
     )
-    if epochs is not None and record_steps is None and record_epochs is None:
-        record_epochs = np.arange(count // length + 1)
-    if record_epochs is not None:
-        whole = recorded_steps("record_epochs", record_epochs, count // length)
-        return Steps(count, whole * length, whole)
-    if record_steps is None or isinstance(record_steps, int | np.integer):
-        number = 100 if record_steps is None else int(record_steps)
-        require_count(least=2, record_steps=number)
-        return Steps(count, np.unique(np.r_[0, np.geomspace(1, count, number - 1).round().astype(np.int64)]), None)
-    return Steps(count, recorded_steps("record_steps", record_steps, count), None)
+    if save is None:
+        save = _RECORDS if epochs is None else np.arange(last + 1)
+    if isinstance(save, int | np.integer):
+        require_count(least=2, save=int(save))
+        save = np.unique(np.r_[0, np.geomspace(1, last, int(save) - 1).round().astype(np.int64)])
+    recorded = recorded_steps("save", save, last)
+    return Steps(last * length, recorded * length, None if epochs is None else recorded)
 
 
-def _checked_size(batch_size: Any, samples: int, stream: Stream | None, replacement: bool) -> int | None:
+def _checked_size(size: int | None, samples: int, stream: Stream | None, replacement: bool) -> int | None:
     """The size as a plain number, which a compiled program can be found by."""
-    whole = isinstance(batch_size, int | np.integer) and not isinstance(batch_size, bool) and batch_size >= 1
     if stream is not None:
-        remedy = "choose how many fresh samples each step of a stream draws"
+        fits, remedy = size is not None, "choose how many fresh samples each step of a stream draws"
     elif samples:
-        whole = batch_size is None or (whole and (replacement or batch_size <= samples))
+        fits = size is None or replacement or size <= samples
         remedy = f"choose a whole number between 1 and the {samples} samples of the task, or draw with replacement"
     else:
-        whole, remedy = batch_size is None, "an expectation has no samples"
-    require(whole, f"batch_size is {batch_size}", argument="batch_size", value=batch_size, remedy=remedy)
-    return None if batch_size is None else int(batch_size)
+        fits, remedy = size is None, "an expectation has no samples"
+    require(fits, f"the batch size is {size}", argument="batches", value=size, remedy=remedy)
+    return None if size is None else int(size)
 
 
 def _require_hashable(stream: Stream) -> None:
@@ -241,15 +270,14 @@ def _require_hashable(stream: Stream) -> None:
         ) from error
 
 
-def _parts(micro_batch_size: int | None, batch: int | None) -> int:
-    if micro_batch_size is None:
+def _parts(micro_size: int | None, batch: int | None) -> int:
+    if micro_size is None:
         return 1
-    whole = isinstance(micro_batch_size, int | np.integer) and micro_batch_size >= 1
     require(
-        batch is not None and whole and batch % micro_batch_size == 0,
-        f"micro_batch_size is {micro_batch_size}",
-        argument="micro_batch_size",
-        value=micro_batch_size,
+        batch is not None and batch % micro_size == 0,
+        f"micro_size is {micro_size}",
+        argument="micro_size",
+        value=micro_size,
         remedy=f"choose a divisor of the batch of {batch} samples" if batch else "an expectation has no samples",
     )
-    return (batch or 0) // int(micro_batch_size)
+    return (batch or 0) // int(micro_size)

@@ -34,7 +34,7 @@ def charge_statistics(
     gradient_roundings: int = 128,
     causes: bool = False,
 ) -> dict[str, Any]:
-    """What `descend` is to record so that every charge stands beside its law, in memory that no number of steps fills.
+    """Statistics that put every charge beside its law, in memory that does not grow with the steps.
 
     Gradient flow conserves r = θᵀGθ of a symmetry. Steps do not: with c = θᵀGv and the update d, a step of heavy ball
     c ← β c + λ r, r ← r − 2η c + dᵀGd, c ← c − dᵀGd/η is exact for any data, batches and schedule of the rate, and so
@@ -51,7 +51,7 @@ def charge_statistics(
         momentum: β ≥ 0, below one; or one for each parameter by its path, as `Charge.paths` has it, equal within
             each symmetry.
         weight_decay: λ ≥ 0, likewise one or by path; where it differs within a symmetry, the law asks the weights.
-        rates: ρ > 0, likewise, where the learning rate of a parameter is ρη: η is that of `descend` or its schedule,
+        rates: ρ > 0, likewise, where the learning rate of a parameter is ρη: η is that of `Descent` or its schedule,
             or of layers with rates of their own what these are at ρ = 1. The law is then of Σ θ_AᵀGθ_A/ρ_A over the
             parameters A of a symmetry, which is what is recorded.
         gradient_roundings: How many terms the longest sum of the backward pass has, for the bound; more where
@@ -60,7 +60,7 @@ def charge_statistics(
             and 19 for each parameter, with which a step of a small network takes up to twice as long.
 
     Returns:
-        `statistics` and `step_statistics` for `descend`. They record over (step, charge), in the order of
+        The `statistics` of a `Descent`. They record over (step, charge), in the order of
         `symmetry.charges`, `measured_charge`, `predicted_charge`, `charge_bound`, which rounding cannot exceed, and
         `charge_warning`, which it exceeds only where its errors repeat, as of weights at rest. These are the levels of
         `theory.symmetry.rounding_level`; of a sum of n weights, the gradient of which may be nothing but what rounding
@@ -77,14 +77,15 @@ def charge_statistics(
     Example:
         >>> import equinox as eqx
         >>> import numpy as np
-        >>> from dynascope.training import descend
+        >>> from dynascope.training import Descent, descend
         >>> from dynascope.networks import TwoLayer
         >>> from dynascope.symmetry import find_symmetries
         >>> from dynascope.tasks import Task
         >>> network, task = TwoLayer(2, 3, 1, activation="relu"), Task(np.eye(2), [[1.0], [-2.0]])
         >>> weights, rest = eqx.partition(network, eqx.is_inexact_array)
         >>> found = find_symmetries(lambda theta, x: eqx.combine(theta, rest)(x), weights, task.inputs)
-        >>> run = descend(network, task, steps=50, learning_rate=0.1, **charge_statistics(found.symmetries))
+        >>> method = Descent(steps=50, learning_rate=0.1, statistics=charge_statistics(found.symmetries))
+        >>> run = descend(network, task, method)
         >>> residual = abs(run["measured_charge"] - run["predicted_charge"])
         >>> run["measured_charge"].dims, bool((residual <= run["charge_bound"]).all())
         (('step', 'charge'), True)
@@ -102,21 +103,19 @@ def charge_statistics(
         gradient_roundings=gradient_roundings,
     )
     found = _statistics(declared, causes)
-    return {kind: dict(own) for kind, own in found.items()}
+    return dict(found)
 
 
 # Methods are equal only if they are of the same object, so equal declarations have to share their laws.
 @functools.lru_cache(maxsize=32)
-def _statistics(declared: Declaration, causes: bool) -> dict[str, dict[str, Any]]:
+def _statistics(declared: Declaration, causes: bool) -> dict[str, Any]:
     law = _Law(declared)
     return {
-        "statistics": {"measured_charge": (law.measured, ("charge",))},
-        "step_statistics": {
-            "predicted_charge": Recursion(law.start, law.following, _predicted, ["charge"]),
-            "charge_bound": Recursion(law.start, law.following, law.bound, ["charge"]),
-            "charge_warning": Recursion(law.start, law.following, law.warning, ["charge"]),
-            **(cause_statistics(declared) if causes else {}),
-        },
+        "measured_charge": (law.measured, ("charge",)),
+        "predicted_charge": Recursion(law.start, law.following, _predicted, ["charge"]),
+        "charge_bound": Recursion(law.start, law.following, law.bound, ["charge"]),
+        "charge_warning": Recursion(law.start, law.following, law.warning, ["charge"]),
+        **(cause_statistics(declared) if causes else {}),
     }
 
 

@@ -17,16 +17,53 @@ import jax.numpy as jnp
 import numpy as np
 
 from dynascope import __version__
-from dynascope.arguments import require, shown_error
+from dynascope.arguments import require, require_positive, shown_error
 from dynascope.errors import InputError
 from dynascope.flows.ensemble import Ensemble
 from dynascope.results.whole_files import written_beside
 
-__all__ = ["Checkpoint", "digest"]
+__all__ = ["Checkpoint", "CheckpointFile", "digest"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """A file in which the state of a run is kept, and from which the run goes on if it exists.
+
+    The path alone, as in `checkpoint="run.npz"`, stands for `Checkpoint("run.npz")`.
+
+    Attributes:
+        path: The file.
+        seconds: Time after which the file is written again; it also is at an interrupt and at the end.
+
+    Raises:
+        InputError: Something else than the name of a file, or a time that is not positive.
+
+    Example:
+        >>> Checkpoint("run.npz").seconds
+        60.0
+    """
+
+    path: str | os.PathLike[str]
+    seconds: float = 60.0
+
+    def __post_init__(self):
+        require(
+            isinstance(self.path, str | os.PathLike),
+            f"checkpoint is {self.path!r}",
+            argument="checkpoint",
+            value=str(self.path),
+            remedy="give the name of a file",
+        )
+        require_positive(seconds=self.seconds)
+
+    @classmethod
+    def of(cls, checkpoint: Any) -> Checkpoint:
+        """The checkpoint, or that of this path."""
+        return checkpoint if isinstance(checkpoint, Checkpoint) else cls(checkpoint)
 
 
 @dataclasses.dataclass
-class Checkpoint:
+class CheckpointFile:
     """A file with the state of a run.
 
     The file is written beside its place and renamed, holds arrays and text only, and is read without running code.

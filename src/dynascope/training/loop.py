@@ -14,7 +14,7 @@ import numpy as np
 from dynascope.compilation import filter_jit
 from dynascope.flows.blocks import each_member, working_memory
 from dynascope.flows.deadline import overdue
-from dynascope.training.checkpoint import Checkpoint
+from dynascope.training.checkpoint import CheckpointFile
 from dynascope.training.specification import Member, Problem, Run
 from dynascope.training.trainer import State, Trainer
 
@@ -28,7 +28,7 @@ _NEVER = np.iinfo(np.int32).max  # a step that is never reached, after the last 
 def train(
     run: Run,
     *,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: CheckpointFile | None = None,
     progress: Callable[[int, int], Any],
     probe: Callable[[Any], None] | None = None,
 ) -> tuple[list[Any], int]:
@@ -134,7 +134,7 @@ def advance(
         place: The step where the members are, the number of rows that are filled, and the step to go to.
     """
     first, filled, stop = place
-    batches = problem.batches
+    sampler = problem.sampler
 
     def member(arguments: tuple[Member, State, dict[str, Any]]) -> Any:
         member, state, curves = arguments
@@ -143,7 +143,7 @@ def advance(
         def measured(state: State, step: Any, arrays: Any) -> dict[str, Any]:
             return Trainer(*eqx.combine(arrays, rest)).recorded(state, step)
 
-        if batches.size is not None:
+        if sampler.size is not None:
             # All data are more than a batch: of the members that train together one is measured at a time.
             measured = jax.custom_batching.sequential_vmap(measured)
         trainer = Trainer(problem, member)
@@ -166,7 +166,7 @@ def advance(
             curves = jax.lax.cond(due, with_row, lambda curves: curves, curves)
             return end, row + due, state, curves, order
 
-        carry = (first, filled, state, curves, batches.no_order(first))
+        carry = (first, filled, state, curves, sampler.no_order(first))
         _, _, state, curves, _ = jax.lax.while_loop(unfinished, segment, carry)
         return state, curves
 
@@ -177,7 +177,7 @@ def advance(
         needed = working_memory(
             lambda weights: Trainer(problem, one._replace(weights=weights)).first_loss(), one.weights
         )
-    return each_member(member, (members, states, curves), many=many, needed=needed // batches.parts)
+    return each_member(member, (members, states, curves), many=many, needed=needed // sampler.parts)
 
 
 def one_step(run: Run) -> Any:
@@ -188,7 +188,7 @@ def one_step(run: Run) -> Any:
     def stepped(arrays: Any) -> Any:
         trainer = Trainer(*eqx.combine(arrays, rest))
         index = jnp.asarray(0)
-        state, _ = trainer.advance(index, (trainer.initial(), run.problem.batches.no_order(index)))
+        state, _ = trainer.advance(index, (trainer.initial(), run.problem.sampler.no_order(index)))
         return trainer.recorded(state, index)
 
     return jax.make_jaxpr(stepped)(arrays)

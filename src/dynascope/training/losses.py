@@ -18,7 +18,7 @@ from dynascope.errors import InputError
 from dynascope.results import CONVENTION
 from dynascope.training.batches import Batch
 
-__all__ = ["Loss", "LossName", "applied", "check_targets", "chosen_loss", "evaluated", "losses"]
+__all__ = ["Loss", "LossName", "applied", "check_targets", "evaluated", "losses"]
 
 LossName = Literal["squared", "cross_entropy", "exponential", "logistic"]
 
@@ -37,20 +37,50 @@ _TOGETHER = 1000  # samples at a time in evaluation
 class Loss:
     """A mean over samples of a loss of outputs f(x), shape (n, c), and targets.
 
+    The name or the function alone, as in `loss="cross_entropy"`, stands for `Loss("cross_entropy")`.
+
     Targets are numbers (n, c), or class labels (n,), which stand for one-hot rows e_y. With a single output two labels
     stand for −1 and 1.
 
     Attributes:
-        kind: Its name, or a function of (outputs, targets) with one value for each sample, or for each entry of the
-            outputs.
+        kind: "squared", ½‖f − y‖²; "cross_entropy", −Σ_k y_k log softmax(f)_k; "exponential" or "logistic", of the
+            margin y f of a single output with targets −1 and 1, or summed over the margins f_y − f_k of several; or a
+            JAX function of outputs and targets with one value for each sample, or for each entry of the outputs.
         label_smoothing: s of the cross-entropy, which replaces the targets by (1 − s) y + s/c.
         over_outputs: Whether the values of a sample are summed or averaged. The cross-entropy, a single value for all
             classes, is what it is; margins are averaged over the c − 1 other classes.
+
+    Raises:
+        InputError: An unknown name, or a label smoothing of another loss than the cross-entropy.
+
+    Example:
+        >>> Loss("cross_entropy", label_smoothing=0.1).name
+        'cross_entropy'
     """
 
     kind: LossName | Callable[[Any, Any], Any] = "squared"
     label_smoothing: float = 0.0
     over_outputs: Literal["sum", "mean"] = "sum"
+
+    def __post_init__(self):
+        if callable(self.kind):
+            require_function("loss", self.kind)
+        else:
+            require_choice("loss", self.kind, tuple(_FORMULAS))
+        require_between(0, 1, open_above=True, label_smoothing=self.label_smoothing)
+        require(
+            self.label_smoothing == 0 or self.kind == "cross_entropy",
+            f"label_smoothing is {self.label_smoothing} and loss is {self.kind!r}",
+            argument="label_smoothing",
+            value=self.label_smoothing,
+            remedy='smooth the labels of loss="cross_entropy"',
+        )
+        require_choice("over_outputs", self.over_outputs, ("sum", "mean"))
+
+    @classmethod
+    def of(cls, loss: Any) -> Loss:
+        """The loss, or that of this name or function."""
+        return loss if isinstance(loss, Loss) else cls(loss)
 
     @property
     def name(self) -> str:
@@ -110,24 +140,6 @@ class Loss:
     def _over(self, values: Array) -> Array:
         reduce = jnp.sum if self.over_outputs == "sum" else jnp.mean
         return reduce(values, axis=tuple(range(1, values.ndim))) if values.ndim > 1 else values
-
-
-def chosen_loss(loss: Any, label_smoothing: float, over_outputs: Any) -> Loss:
-    """The loss of these arguments of `descend`, checked."""
-    if callable(loss):
-        require_function("loss", loss)
-    else:
-        require_choice("loss", loss, tuple(_FORMULAS))
-    require_between(0, 1, open_above=True, label_smoothing=label_smoothing)
-    require(
-        label_smoothing == 0 or loss == "cross_entropy",
-        f"label_smoothing is {label_smoothing} and loss is {loss!r}",
-        argument="label_smoothing",
-        value=label_smoothing,
-        remedy='smooth the labels of loss="cross_entropy"',
-    )
-    require_choice("over_outputs", over_outputs, ("sum", "mean"))
-    return Loss(loss, float(label_smoothing), over_outputs)
 
 
 def check_targets(loss: Loss, targets: np.ndarray, outputs: tuple[int, ...], name: str) -> None:

@@ -44,7 +44,7 @@ def runge_kutta(learning_rate: Any) -> optax.GradientTransformationExtraArgs:
 
     a step is θ ← θ − η (k₁ + 2 k₂ + 2 k₃ + k₄)/6, at the cost of four gradients. On a given loss the error at a fixed
     time falls as η⁴, where that of plain descent falls as η; steps are stable up to 2.78 over the largest curvature.
-    All four gradients are of the batch of the step. Give it to `descend` as the optimiser. It comes first in a chain,
+    All four gradients are of the batch of the step. Give it to `Descent` as the optimiser. It comes first in a chain,
     as it takes the gradient for k₁.
 
     Args:
@@ -58,11 +58,11 @@ def runge_kutta(learning_rate: Any) -> optax.GradientTransformationExtraArgs:
 
     Example:
         >>> import numpy as np
-        >>> from dynascope.training import descend
+        >>> from dynascope.training import Descent, descend
         >>> from dynascope.networks import DeepLinear
         >>> from dynascope.tasks import Task
         >>> task, network = Task(np.eye(2), np.zeros((2, 1))), DeepLinear((2, 1))
-        >>> ends = descend(network, task, steps=4, learning_rate=0.5, optimizer=runge_kutta, record_steps=[0, 4])
+        >>> ends = descend(network, task, Descent(runge_kutta, learning_rate=0.5, steps=4, save=[0, 4]))
         >>> flow = np.exp(-2.0)  # of the loss, at the rate ½ of each weight, after the time 2
         >>> bool(abs(float(ends["loss"][1] / ends["loss"][0]) - flow) < 1e-4)
         True

@@ -17,7 +17,7 @@ from dynascope.errors import DivergenceError, DivergenceWarning
 from dynascope.networks.batch_normalisation import BatchNormalisation
 from dynascope.results import variables_of
 from dynascope.tasks.stream import Stream
-from dynascope.training.batches import Batch, Batches
+from dynascope.training.batches import Batch, Sampler
 from dynascope.training.losses import Loss
 from dynascope.training.specification import Run
 from dynascope.training.statistics import Sampled
@@ -192,7 +192,7 @@ def _time(run: Run, curves: dict[str, np.ndarray]) -> tuple[tuple[str, ...], np.
 
 
 def _loss_over(run: Run) -> str:
-    stream = run.problem.batches.stream
+    stream = run.problem.sampler.stream
     if not isinstance(stream, Stream):
         return "all data"
     if stream.has_expectation and run.problem.loss == Loss():
@@ -241,8 +241,8 @@ def _report(run: Run, states: State, steps: np.ndarray, losses: np.ndarray) -> N
 
 
 @filter_jit
-def _batch(batches: Batches, seed: Any, number: Any, step: Any, data: Batch | None, dtype: Any) -> Batch | None:
-    return batches.draw(batches.key(seed, number), step, batches.no_order(step), data, dtype)[0]
+def _batch(sampler: Sampler, seed: Any, number: Any, step: Any, data: Batch | None, dtype: Any) -> Batch | None:
+    return sampler.draw(sampler.key(seed, number), step, sampler.no_order(step), data, dtype)[0]
 
 
 def _require_valid_batch(run: Run, states: State, member: int, step: int) -> None:
@@ -255,14 +255,14 @@ def _require_valid_batch(run: Run, states: State, member: int, step: int) -> Non
     number, place = (np.ravel(each)[member] for each in (run.members.number, run.members.place))
     with run.ensemble.precision():
         data = jax.tree.map(lambda values: values[place], problem.data) if problem.several else problem.data
-        batch = _batch(problem.batches, problem.seed, number, np.int32(step), data, run.ensemble.dtype)
+        batch = _batch(problem.sampler, problem.seed, number, np.int32(step), data, run.ensemble.dtype)
         if batch is None:
             return
         for name, values in (("inputs", batch.inputs), ("targets", batch.targets)):
             require(
                 bool(np.isfinite(values).all()),
                 f"the {name} of the batch of step {step} are not finite",
-                argument="task" if problem.batches.augmentation is None else "augmentation",
+                argument="task" if problem.sampler.augmentation is None else "augmentation",
                 value=name,
                 remedy="check what draws or changes the samples",
             )

@@ -1,4 +1,4 @@
-"""Checks what `descend` is given and turns it into the run that programs are compiled for."""
+"""Validates the arguments of `descend` and turns them into the static specification of the compiled loop."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from dynascope.arguments import require, require_choice, require_function
+from dynascope.arguments import require, require_function
 from dynascope.errors import InputError
 from dynascope.flows.ensemble import Ensemble
 from dynascope.flows.objective import check_statistics
 from dynascope.protocols import Learnable
 from dynascope.tasks.labelled import Labelled
 from dynascope.tasks.task import Task
-from dynascope.training.batches import ALL_SAMPLES, Batch, Batches, Steps
+from dynascope.training.batches import ALL_SAMPLES, Batch, Sampler, Steps
 from dynascope.training.losses import Loss, check_targets
 from dynascope.training.statistics import Sampled, StepStatistic
 
@@ -41,7 +41,7 @@ class Problem(eqx.Module):
             it is not known. Shape () or (tasks,).
         seed: Seed of the batches.
         loss: The loss.
-        batches: How batches are drawn.
+        sampler: How batches are drawn.
         statistics: Statistics of networks: name, function, names of axes, whether it takes the reference samples too.
         layerwise: Whether rates are factors on the updates of an optimiser at rate one.
         clocked: Whether the learning rate changes, so that time is summed up in the program.
@@ -61,7 +61,7 @@ class Problem(eqx.Module):
     target_power: Any
     seed: Any
     loss: Loss = eqx.field(static=True)
-    batches: Batches = eqx.field(static=True)
+    sampler: Sampler = eqx.field(static=True)
     statistics: tuple[tuple[str, Callable[..., Any], tuple[str, ...], bool], ...] = eqx.field(static=True)
     layerwise: bool = eqx.field(static=True)
     clocked: bool = eqx.field(static=True)
@@ -110,12 +110,11 @@ def specified(
     reference: Any,
     *,
     loss: Loss,
-    batches: Batches,
+    sampler: Sampler,
     optimizer: Any,
     learning_rate: Any,
     compute_dtype: Any,
     statistics: Any,
-    step_statistics: Mapping[str, StepStatistic] | None,
     steps: Steps,
     seed: int,
 ) -> Run:
@@ -139,7 +138,7 @@ def specified(
     )
     has_samples, dtype = isinstance(tasks[0], ALL_SAMPLES), ensemble.dtype
     require(
-        has_samples or batches.stream is not None or loss == Loss(),
+        has_samples or sampler.stream is not None or loss == Loss(),
         f"the loss is {loss.name} and the task is an expectation",
         argument="loss",
         value=loss.name,
@@ -153,30 +152,29 @@ def specified(
             outputs = _output_shape(ensemble, batch.inputs[0] if several else batch.inputs)
             if outputs:
                 check_targets(loss, batch.targets, outputs, name)
-    if compute_dtype is not None:
-        require_choice("compute_dtype", compute_dtype, ("bfloat16",))
-        require(
-            dtype == np.float32,
-            f"compute_dtype is bfloat16 and the weights are {dtype}",
-            argument="compute_dtype",
-            value=str(dtype),
-            remedy="give a network with float32 weights",
-        )
-    of_networks = _checked_statistics(statistics, has_data=data is not None or others is not None)
+    require(
+        compute_dtype is None or dtype == np.float32,
+        f"compute_dtype is bfloat16 and the weights are {dtype}",
+        argument="compute_dtype",
+        value=str(dtype),
+        remedy="give a network with float32 weights",
+    )
+    of_networks, of_steps = _kinds(statistics)
+    of_networks = _checked_statistics(of_networks, has_data=data is not None or others is not None)
     powers = [_power(each, loss) for each in tasks]
     problem = Problem(
         frame=ensemble.objective.frame,
         data=data,
         test=held_out,
         reference=others,
-        average=None if has_samples or batches.stream is not None else tasks[0],
+        average=None if has_samples or sampler.stream is not None else tasks[0],
         optimizer=optimizer,
         schedule=learning_rate if callable(learning_rate) else None,
-        step_statistics=_checked_step_statistics(step_statistics, {name for name, *_ in of_networks}, steps.count),
+        step_statistics=_checked_step_statistics(of_steps, steps.count),
         target_power=np.asarray(powers if several else powers[0]).astype(dtype),
         seed=np.asarray(seed),
         loss=loss,
-        batches=batches,
+        sampler=sampler,
         statistics=of_networks,
         layerwise=isinstance(learning_rate, Mapping),
         clocked=learning_rate is None or callable(learning_rate),
@@ -240,6 +238,23 @@ def _power(task: Any, loss: Loss) -> float:
     return task.target_power if isinstance(task, Task) else 1.0
 
 
+def _kinds(statistics: Any) -> tuple[Any, dict[str, StepStatistic]]:
+    """The statistics of networks, and those of steps."""
+    if not isinstance(statistics, Mapping):
+        return statistics, {}
+    of_steps = {name: each for name, each in statistics.items() if isinstance(each, StepStatistic)}
+    for name, each in statistics.items():
+        require(
+            name in of_steps or isinstance(each, tuple | list),
+            f"the statistic {name!r} is {type(each).__name__}",
+            argument="statistics",
+            value=name,
+            remedy="give a pair of a function of the network and the names of the axes of its value, or Total, "
+            "Largest, Latest, Sampled or Recursion",
+        )
+    return {name: each for name, each in statistics.items() if name not in of_steps}, of_steps
+
+
 def _checked_statistics(statistics: Any, *, has_data: bool) -> tuple[tuple[str, Any, tuple[str, ...], bool], ...]:
     found = check_statistics(statistics)
     for name, function, _ in found:
@@ -264,35 +279,17 @@ def _takes_data(function: Callable[..., Any]) -> bool:
     return sum(each.kind in positional and each.default is inspect.Parameter.empty for each in parameters) == 3
 
 
-def _checked_step_statistics(
-    statistics: Mapping[str, StepStatistic] | None, taken: set[str], steps: int
-) -> tuple[tuple[str, StepStatistic], ...]:
-    require(
-        statistics is None or isinstance(statistics, Mapping),
-        f"step_statistics is {statistics!r}",
-        argument="step_statistics",
-        value=str(statistics),
-        remedy="give a mapping from names to Total, Largest, Latest, Sampled or Recursion",
-    )
-    found = dict(statistics or {})
-    for name, each in found.items():
-        require(
-            isinstance(name, str) and isinstance(each, StepStatistic) and name not in taken,
-            f"the step statistic {name!r} is {'one of the statistics too' if name in taken else type(each).__name__}",
-            argument="step_statistics",
-            value=name,
-            remedy="give Total, Largest, Latest, Sampled or Recursion under a name of its own",
-        )
+def _checked_step_statistics(found: dict[str, StepStatistic], steps: int) -> tuple[tuple[str, StepStatistic], ...]:
     check_statistics({name: (_nothing, each.dimensions) for name, each in found.items()})
     for name, each in found.items():
         for field in ("function", "start", "following"):
             if hasattr(each, field):
-                require_function("step_statistics", getattr(each, field), repr(name))
+                require_function("statistics", getattr(each, field), repr(name))
     sampled = {tuple(each.steps) for each in found.values() if isinstance(each, Sampled)}
     if len(sampled) > 1 or any(each[-1] >= steps for each in sampled):
         raise InputError(
             f"the sampled steps are {' and '.join(f'{each[0]} to {each[-1]}' for each in sampled)} of {steps}",
-            argument="step_statistics",
+            argument="statistics",
             value=[list(each) for each in sampled],
             remedy=f"sample all at the same steps, from 0 to {steps - 1}",
         )

@@ -14,7 +14,7 @@ from jax.flatten_util import ravel_pytree
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
 from dynascope.protocols import Learnable, Network
-from dynascope.training.descend import descend
+from dynascope.training.descend import Descent, descend
 
 __all__ = ["largest_curvature", "stable_rate"]
 
@@ -65,11 +65,11 @@ def stable_rate(network: Network, task: Learnable, *, scale: float, learning_rat
     """
     each = max(float(_weights(network)) * getattr(task, "samples", 1), _LEAST)
     for divisor in _DIVISORS:
-        smaller = {"learning_rate": learning_rate / divisor, "steps": math.ceil(steps * divisor)}
-        if smaller["steps"] * each > _MULTIPLICATIONS:
+        smaller = Descent(learning_rate=learning_rate / divisor, steps=math.ceil(steps * divisor), save=[0])
+        if math.ceil(steps * divisor) * each > _MULTIPLICATIONS:
             return None
         try:
-            _, end = descend(network, task, scale=scale, record_steps=[0], return_networks=True, **smaller)
+            _, end = descend(network, task, smaller, scale=scale, return_networks=True)
         except DivergenceError:
             continue
         curvature = largest_curvature(end, task)

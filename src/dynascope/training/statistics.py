@@ -130,12 +130,12 @@ class Total(StepStatistic):
         A. Neumaier, Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen, ZAMM 54 (1974).
 
     Example:
-        >>> from dynascope.training import descend
+        >>> from dynascope.training import Descent, descend
         >>> from dynascope.networks import DeepLinear
         >>> from dynascope.tasks import Task
         >>> moved = {"moved": Total(lambda step: squared_norms(step.update).sum())}
         >>> task, network = Task(np.eye(2), np.eye(2)), DeepLinear((2, 2))
-        >>> run = descend(network, task, steps=4, learning_rate=0.1, record_steps=[0, 4], step_statistics=moved)
+        >>> run = descend(network, task, Descent(learning_rate=0.1, steps=4, save=[0, 4], statistics=moved))
         >>> bool(run["moved"][0] == 0), bool(run["moved"][1] > 0)
         (True, True)
     """
@@ -272,7 +272,7 @@ class Recursion(StepStatistic):
         require(
             kept,
             f"a Recursion starts as {before} and goes on as {after}",
-            argument="step_statistics",
+            argument="statistics",
             value=str(after),
             remedy="let following keep the structure, the shapes and the types of start",
         )

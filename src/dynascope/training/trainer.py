@@ -56,7 +56,7 @@ class Trainer:
     def __init__(self, problem: Problem, member: Member):
         self.problem, self.member = problem, member
         self.dtype = jax.tree.leaves(member.weights)[0].dtype
-        self.key = problem.batches.key(problem.seed, member.number)
+        self.key = problem.sampler.key(problem.seed, member.number)
         self.weights, self.carried = trained_weights(member.weights), running_statistics(member.weights)
         self.data, self.test = self._own(problem.data), self._own(problem.test)
         self.reference = self.data if problem.reference is None else self._own(problem.reference)
@@ -74,21 +74,21 @@ class Trainer:
             return state
         # The step is traced once for the shapes of all functions of it.
         index = jnp.asarray(0)
-        parts = jax.eval_shape(lambda: self._step(index, state, self.problem.batches.no_order(index))[0])
+        parts = jax.eval_shape(lambda: self._step(index, state, self.problem.sampler.no_order(index))[0])
 
         def trial(function: Callable[[Step], Any]) -> Any:
             return jax.eval_shape(lambda parts: function(self._seen(state, parts)), parts)
 
         def begun(name: str, statistic: StepStatistic, _: Any) -> Any:
-            with calling("step_statistics", name, "give JAX functions of a Step whose value is a single array"):
+            with calling("statistics", name, "give JAX functions of a Step whose value is a single array"):
                 return statistic.initial(self.weights, trial)
 
         return state._replace(accumulated=made_once(statistics, [None] * len(statistics), begun))
 
     def first_loss(self) -> Any:
         """The loss of the first batch at the initial weights."""
-        batches, first = self.problem.batches, jnp.asarray(0)
-        batch, _ = batches.draw(self.key, first, batches.no_order(first), self.data, self.dtype)
+        sampler, first = self.problem.sampler, jnp.asarray(0)
+        batch, _ = sampler.draw(self.key, first, sampler.no_order(first), self.data, self.dtype)
         return self._loss(self.weights, self.carried, batch)[0]
 
     def advance(self, index: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
@@ -128,7 +128,7 @@ class Trainer:
                 found[name] = jnp.asarray(function(network, *self.reference) if of_data else function(network))
         for (name, statistic), own in zip(self.problem.step_statistics, state.accumulated, strict=True):
             if not isinstance(statistic, Sampled):
-                with calling("step_statistics", name, "record a single array"):
+                with calling("statistics", name, "record a single array"):
                     found[name] = jnp.asarray(statistic.value(own))
         if self.problem.clocked:
             time, lost, rate = state.clock
@@ -138,7 +138,7 @@ class Trainer:
     def _step(self, index: Any, state: State, order: Any) -> tuple[dict[str, Any], State, Any]:
         """The arrays of a `Step`, and the state and the order of the samples after it."""
         weights, carried, problem = state.weights, state.carried, self.problem
-        batch, order = problem.batches.draw(self.key, index, order, self.data, self.dtype)
+        batch, order = problem.sampler.draw(self.key, index, order, self.data, self.dtype)
         (loss, after), gradient = self._loss_and_gradient(weights, carried, batch)
         with optimizer_errors(problem.optimizer):
             updates, optimizer = self.optimizer.update(
@@ -204,7 +204,7 @@ class Trainer:
         return losses(self.problem.loss, outputs.astype(self.dtype), batch).sum() / len(inputs), after
 
     def _loss_and_gradient(self, weights: Any, carried: Any, batch: Batch | None) -> tuple[tuple[Array, Any], Any]:
-        function, parts = jax.value_and_grad(self._loss, has_aux=True), self.problem.batches.parts
+        function, parts = jax.value_and_grad(self._loss, has_aux=True), self.problem.sampler.parts
         if parts == 1:
             return function(weights, carried, batch)
 
@@ -222,16 +222,16 @@ class Trainer:
         if average is not None:
             return jax.grad(lambda weights: average.loss(eqx.combine(weights, carried, self.problem.frame)))(weights)
         require(
-            self.data is not None or self.problem.batches.stream is None,
+            self.data is not None or self.problem.sampler.stream is None,
             "a step statistic asks for the full gradient and the task is a stream of samples",
-            argument="step_statistics",
+            argument="statistics",
             remedy="use the gradient of the batch, or a task with samples",
         )
         return jax.grad(lambda weights: self._loss(weights, carried, self.data)[0])(weights)
 
     def _stream_average(self) -> Any:
         """The formula of the loss over the whole distribution of a stream, if there is one."""
-        stream = self.problem.batches.stream
+        stream = self.problem.sampler.stream
         # The formula is that of the squared loss.
         known = stream is not None and stream.has_expectation and self.problem.loss == Loss()
         return stream.expectation() if known and stream is not None else None
@@ -239,12 +239,12 @@ class Trainer:
     def _evaluated(self, network: Any, data: Batch | None, step: Any) -> dict[str, Any]:
         problem = self.problem
         if data is None:
-            average = problem.average if problem.batches.stream is None else self._stream_average()
+            average = problem.average if problem.sampler.stream is None else self._stream_average()
             if average is not None:
                 return {"loss": average.loss(network)}
             # Keys of batches have one number after the seed, so these are others.
             key = jax.random.fold_in(jax.random.fold_in(self.key, step), EVALUATED)
-            data = problem.batches.fresh(key, EVALUATED, self.dtype)
+            data = problem.sampler.fresh(key, EVALUATED, self.dtype)
         return evaluated(problem.loss, network, data, self.dtype, right=problem.counts_right)
 
 

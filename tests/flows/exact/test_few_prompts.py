@@ -38,12 +38,13 @@ def test_explicit_steps_are_those_that_the_curvature_asks_for_once_all_is_learne
         run = flows.gradient_flow(
             network,
             task,
-            duration=duration,
+            flows.GradientFlow(
+                duration=duration,
+                solver=flows.Solver(relative_tolerance=1e-4, max_steps=10**6),
+                save=[0.0, duration],
+                statistics={"curvature": (Partial(_curvature, task), ())},
+            ),
             scale=0.1,
-            save=[0.0, duration],
-            max_steps=10**6,
-            relative_tolerance=1e-4,
-            statistics={"curvature": (Partial(_curvature, task), ())},
         )
     # All is learned, so that the curvature is that of the end.
     assert float(run["loss"][-1]) - (sum(variances) - float(np.sum(_most(task)))) / 2 < 1e-3

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynascope.errors import DivergenceError, InputError
-from dynascope.flows import diagonal_flow, gradient_flow, polar_flow
+from dynascope.flows import GradientFlow, Solver, diagonal_flow, gradient_flow, polar_flow
 from dynascope.networks import DiagonalLinear, TwoLayer
 from dynascope.tasks import Task
 
@@ -34,10 +34,9 @@ def polar(activation, task=TASK, **options):
     ("activation", "task", "normalised"), [("relu", TASK, False), ("quadratic", EVEN, False), ("quadratic", EVEN, True)]
 )
 def test_it_is_the_gradient_flow_of_the_weights(activation, task, normalised):
-    exact = gradient_flow(
-        network(activation), task, duration=TIMES[-1], scale=0.05, save=TIMES, normalised=normalised,
-        relative_tolerance=1e-6,
-    )["loss"].to_numpy()  # fmt: skip
+    solver = Solver(relative_tolerance=1e-6)
+    method = GradientFlow(duration=TIMES[-1], normalised=normalised, solver=solver, save=TIMES)
+    exact = gradient_flow(network(activation), task, method, scale=0.05)["loss"].to_numpy()
     assert exact[-1] < 0.5 * exact[0]
     # A step is allowed 1e-5 in direction and log-norm, and there are a few hundred.
     np.testing.assert_allclose(losses(polar(activation, task, normalised=normalised, tolerance=1e-5)), exact,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynascope.compilation import jit
-from dynascope.flows import gradient_flow, polar_flow
+from dynascope.flows import GradientFlow, gradient_flow, polar_flow
 from dynascope.flows.exact.stiff_neurons import Neurons, StiffNeurons
 from dynascope.networks import TwoLayer
 from dynascope.tasks import Task
@@ -52,7 +52,7 @@ def test_an_implicit_step_solves_with_the_jacobian_but_for_what_small_neurons_ad
 def test_it_agrees_with_the_weights_followed_by_an_implicit_solver():
     small = TwoLayer(3, 5, 1, activation="quadratic", seed=1)
     times = np.concatenate([[0.0], np.geomspace(1.0, 3000, 300)])
-    close = gradient_flow(small, TASK, scale=1e-2, duration=3000.0, save=times, solver="stiff")
+    close = gradient_flow(small, TASK, GradientFlow(duration=3000.0, solver="stiff", save=times), scale=1e-2)
     curve = polar_flow(small, TASK, scale=1e-2, duration=3000.0, tolerance=1e-4)
     initial = float(close["loss"][0])
     assert close["loss"][-1] < 0.3 * initial

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope import compare, observe, predict, tasks, which
+from dynascope import GradientFlow, compare, observe, predict, tasks, which
 from dynascope.errors import InputError
 from dynascope.groups import dihedral
 from dynascope.networks import TwoLayer
@@ -32,7 +32,7 @@ def test_levels_come_closer_with_a_power_of_the_scale_and_times_with_its_logarit
     task, network = tasks.group_composition(dihedral(3)), TwoLayer(12, 60, 6, activation="power-2")
     for scale in (1e-3, 1e-6, 1e-9):
         predicted = predict(task, network, scale=scale, normalised=True, curve=False).record
-        run = observe(task, network, scale=scale, normalised=True).record
+        run = observe(task, network, method=GradientFlow(normalised=True), scale=scale).record
         residual = compare(run, predicted).residual
         levels.append(float(np.abs(residual["level_error"]).max()))
         offsets.append(float(np.abs(residual["jump_time_error"]).max()) * np.log(1 / scale))

@@ -4,7 +4,8 @@ import equinox as eqx
 import numpy as np
 import pytest
 
-from dynascope import compare, observe, predict
+from dynascope import GradientFlow, compare, observe, predict
+from dynascope.flows import Solver
 from dynascope.networks import MLP, DeepLinear, DiagonalLinear, TwoLayer, balanced_linear
 from dynascope.tasks import Task
 from dynascope.theory import balanced
@@ -53,7 +54,10 @@ def test_training_agrees_with_it_and_not_with_twice_its_times(theory):
     predicted = predict(task, network, scale=scale, theory=theory).record
     assert predicted.attrs["theory_name"] == theory
     run = observe(
-        task, network, scale=scale, duration=float(predicted["time"][-1]), save=200, relative_tolerance=1e-8
+        task,
+        network,
+        method=GradientFlow(duration=float(predicted["time"][-1]), solver=Solver(relative_tolerance=1e-8), save=200),
+        scale=scale,
     ).record
     found = compare(run, predicted)
     assert found.verdict.outcome == "agree"

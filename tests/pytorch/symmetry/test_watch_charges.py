@@ -16,7 +16,7 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.symmetry import Charge, Part, audit
 from dynascope.tasks import Task
-from dynascope.training import charge_statistics, descend
+from dynascope.training import Descent, charge_statistics, descend
 
 torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
 watch_charges = pytest.importorskip("dynascope.torch").watch_charges
@@ -117,11 +117,13 @@ def test_the_record_is_that_of_descend():
         expected = descend(
             twin,
             Task(INPUTS, TARGETS),
-            steps=STEPS,
-            learning_rate=RATE,
-            optimizer=heavy_ball,
-            record_steps=range(STEPS + 1),
-            **charge_statistics(twins, **DECLARED, causes=True),
+            Descent(
+                heavy_ball,
+                learning_rate=RATE,
+                steps=STEPS,
+                save=range(STEPS + 1),
+                statistics=charge_statistics(twins, **DECLARED, causes=True),
+            ),
         )
     optimizer = sgd(model)
     with watch_charges(model, optimizer, SYMMETRIES, causes=True) as watched:

@@ -6,7 +6,7 @@ import pytest
 
 from dynascope.studies.scaling.gaussian_mlp import gaussian_mlp
 from dynascope.tasks import SparseParity
-from dynascope.training import descend
+from dynascope.training import Descent, descend
 from dynascope.training.optimizers import decayed
 
 
@@ -27,10 +27,7 @@ def test_absent_neurons_stay_at_zero():
     _, trained = descend(
         gaussian_mlp((parity.input_dimension, 5, 1), 0.01, 0, present=3),
         parity.expectation(),
-        steps=300,
-        learning_rate=0.02,
-        optimizer=decayed(optax.adam, 1e-4),
-        record_steps=[300],
+        Descent(decayed(optax.adam, 1e-4), learning_rate=0.02, steps=300, save=[300]),
         return_networks=True,
     )
     assert np.all(np.asarray(trained.weights[0])[:, 3:] == 0)

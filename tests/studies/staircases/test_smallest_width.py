@@ -14,8 +14,8 @@ TASK = Task(np.eye(2), np.eye(2))
 def test_the_width_is_doubled_until_the_best_network_reaches_the_target(monkeypatch, needed, reported):
     tried = []
 
-    def descend(networks, task, *, steps, record_steps, learning_rate):
-        assert (record_steps, learning_rate) == ([0, steps], 0.1)
+    def descend(networks, task, method):
+        assert (method.save, method.learning_rate) == ([0, method.steps], 0.1)
         tried.append(networks[0])
         return xr.Dataset({"loss": (("seed", "step"), [[100.0, 0.5], [0.001, 0.01 if tried[-1] >= needed else 0.02]])})
 

@@ -9,7 +9,7 @@ from dynascope.errors import InputError
 from dynascope.groups.encodings import encoding_from_frequencies
 from dynascope.networks import TwoLayer
 from dynascope.tasks.algebra.modular_addition import ModularAddition, modular_addition
-from dynascope.training import descend
+from dynascope.training import Descent, descend
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -78,8 +78,8 @@ def test_the_closed_form_is_the_average_over_all_pairs_with_its_gradient(p, widt
 def test_descent_on_the_average_is_that_on_all_pairs():
     x = encoding_from_frequencies(5, {1: 1.0})
     network = TwoLayer(10, 6, 5, activation="quadratic", scale=0.3)
-    steps = {"steps": 200, "learning_rate": 0.05, "record_steps": [0, 50, 100, 200]}
-    run, same = (descend(network, task, **steps) for task in (ModularAddition(x), modular_addition(x)))
+    method = Descent(learning_rate=0.05, steps=200, save=[0, 50, 100, 200])
+    run, same = (descend(network, task, method) for task in (ModularAddition(x), modular_addition(x)))
     assert float(run["loss"][-1]) < 0.9 * float(run["loss"][0])
     # Rounding, which the growth of the weights multiplies.
     np.testing.assert_allclose(run["loss"], same["loss"], rtol=1e-9)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, gradient_flow
 from dynascope.networks.linear_attention import MergedAttention
 from dynascope.results.steps_seen import crossing_times
 from dynascope.tasks.in_context import InContextRegression
@@ -23,7 +23,7 @@ def _float64():
 
 def observed_times(network, task, levels, *, scale, duration, **options):
     times = np.linspace(0.0, duration, 20_000)
-    run = gradient_flow(network, task, duration=duration, scale=scale, save=times, **options)
+    run = gradient_flow(network, task, GradientFlow(duration=duration, save=times, **options), scale=scale)
     return crossing_times(times, run["loss"].to_numpy(), (levels[1:] + levels[:-1]) / 2)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, gradient_flow
 from dynascope.groups import (
     Group,
     cyclic,
@@ -184,11 +184,10 @@ def slopes_and_plateaus(group: Group, x: np.ndarray, k: int, width: int, scales:
     record = gradient_flow(
         network.with_neurons(neurons_near_irreps(group, x, k, neurons=width, seed=seed)),
         group_composition(group, x, sequence_length=k),
-        duration=1.2 * float(steps.times[-1]),
+        GradientFlow(
+            duration=1.2 * float(steps.times[-1]), normalised=True, save=1500, loss_target=0.5 * float(middles[-1])
+        ),
         scale=scales,
-        save=1500,
-        loss_target=0.5 * float(middles[-1]),
-        normalised=True,
     )
     losses, times = record["loss"].to_numpy(), record["time"].to_numpy()
     crossings = [np.interp(-middles, -loss, times) for loss in losses]

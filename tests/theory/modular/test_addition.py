@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, gradient_flow
 from dynascope.groups.encodings import encoding_from_frequencies
 from dynascope.networks import TwoLayer
 from dynascope.results.steps_seen import crossing_times
@@ -42,7 +42,7 @@ def golden_neurons() -> np.ndarray:
 
 def drops(p: int, rows: np.ndarray, encoding: np.ndarray, staircase, scale: float, **options):
     network = TwoLayer(2 * p, len(rows), p, activation="quadratic").with_neurons(rows)
-    run = gradient_flow(network, ModularAddition(encoding), scale=scale, save=4000, **options)
+    run = gradient_flow(network, ModularAddition(encoding), GradientFlow(save=4000, **options), scale=scale)
     middles = (staircase.levels[1:] + staircase.levels[:-1]) / 2
     return crossing_times(run["time"].to_numpy(), run["loss"].to_numpy(), middles), run
 

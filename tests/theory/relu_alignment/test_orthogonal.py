@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.results.steps_seen import crossing_times
 from dynascope.tasks import Task
@@ -36,10 +36,8 @@ def trained_times(x, y, network, scale):
     run = gradient_flow(
         network,
         Task(x, y[:, None]),
+        GradientFlow(duration=1.3 * steps.times[-1], solver=Solver(relative_tolerance=1e-6), save=3000),
         scale=scale,
-        duration=1.3 * steps.times[-1],
-        save=3000,
-        relative_tolerance=1e-6,
     )
     time, loss = run["time"].to_numpy(), run["loss"].to_numpy()
     found = crossing_times(time, loss, (steps.levels[1:] + steps.levels[:-1]) / 2)

@@ -10,12 +10,13 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from dynascope.flows.gradient_flow import gradient_flow
+from dynascope.flows.gradient_flow import GradientFlow, gradient_flow
+from dynascope.flows.solvers.solver import Solver
 from dynascope.networks import MLP
 from dynascope.studies.features.averages import error_of_mean, error_of_median
 from dynascope.studies.features.sines import sines
 from dynascope.tasks import Task
-from dynascope.training.descend import descend
+from dynascope.training.descend import Descent, descend
 
 __all__ = [
     "RidgeFit",
@@ -63,27 +64,36 @@ def train_from_zero(features: np.ndarray, labels: np.ndarray, times: np.ndarray,
     run = gradient_flow(
         eqx.tree_at(lambda model: model.weights[0], model, np.zeros_like(model.weights[0])),
         Task(features, labels, name="points"),
-        duration=float(times[-1]),
-        save=times,
-        statistics={"weights": (_weights, ("target", "feature"))},
-        **options,
+        GradientFlow(
+            duration=float(times[-1]), save=times, statistics={"weights": (_weights, ("target", "feature"))}, **options
+        ),
     )
     return run.transpose("time", "target", "feature")
 
 
 def train_all_layers(
-    network: Any, inputs: np.ndarray, targets: np.ndarray, samples: int, *, recorded: np.ndarray, **options: Any
+    network: Any,
+    inputs: np.ndarray,
+    targets: np.ndarray,
+    samples: int,
+    *,
+    recorded: np.ndarray,
+    seed: int,
+    **options: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Features and outputs on all inputs, at the recorded steps of training on the first `samples` of them."""
     run = descend(
         network,
         Task(inputs[:samples], targets[:samples]),
-        steps=int(recorded[-1]),
-        record_steps=recorded,
-        statistics={"features": (_features, ("sample", "feature")), "outputs": (_outputs, ("sample", "target"))},
-        # An argument of the compiled program rather than a constant in it.
-        reference=Task(inputs, targets),
-        **options,
+        Descent(
+            steps=int(recorded[-1]),
+            save=recorded,
+            statistics={"features": (_features, ("sample", "feature")), "outputs": (_outputs, ("sample", "target"))},
+            # An argument of the compiled program rather than a constant in it.
+            reference=Task(inputs, targets),
+            **options,
+        ),
+        seed=seed,
     )
     return run["features"].to_numpy(), run["outputs"].to_numpy()
 
@@ -105,10 +115,12 @@ def train_last_layer(network: Any, features: np.ndarray, targets: np.ndarray, ti
     run = gradient_flow(
         layer,
         Task(features[: len(targets)], targets),
-        duration=float(times[-1]),
-        save=times,
-        statistics={"classifier": (_classifier, ("feature", "target")), "bias": (_bias, ("target",))},
-        relative_tolerance=1e-10,
+        GradientFlow(
+            duration=float(times[-1]),
+            solver=Solver(relative_tolerance=1e-10),
+            save=times,
+            statistics={"classifier": (_classifier, ("feature", "target")), "bias": (_bias, ("target",))},
+        ),
     )
     return features @ run["classifier"].to_numpy() + run["bias"].to_numpy()[:, None]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import jax
 import numpy as np
 
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import balanced_networks
 from dynascope.protocols import Learnable
@@ -75,11 +75,12 @@ class TwoTasksStudy(BalancedStudy):
         _, stacked = self._flow(networks, self._old_task, times, return_networks=True)
         return [jax.tree.map(lambda weights, i=i: weights[i], stacked) for i in range(len(networks))]
 
-    def _flow(self, networks: list[TwoLayer], task: Learnable, times: np.ndarray, **options: Any) -> Any:
+    def _flow(self, networks: list[TwoLayer], task: Learnable, times: np.ndarray, **outcome: Any) -> Any:
         """Integrate gradient flow over these times and record W₁ W₂ of every network as `product`."""
         # With the same number of times and the same statistics, both tasks share one compiled program.
-        options |= {"duration": times[-1], "save": times, "relative_tolerance": self.accuracy}
-        return gradient_flow(networks, task, statistics=_PRODUCT, **options)
+        solver = Solver(relative_tolerance=self.accuracy)
+        method = GradientFlow(duration=times[-1], solver=solver, save=times, statistics=_PRODUCT)
+        return gradient_flow(networks, task, method, **outcome)
 
     def _spread(self, first: float, last: float) -> np.ndarray:
         """Times up to `last`: half equally spaced, for long waits, half log-spaced from `first`, for fast changes."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dynascope.flows.solvers.solver import Solver
 from dynascope.networks import DiagonalLinear
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import rounded
@@ -60,7 +61,7 @@ class LayerwiseModes(Study):
     def trained(self) -> xr.Dataset:
         """Train by gradient flow on the weights."""
         network = DiagonalLinear(self.modes).with_neurons(np.stack(self._start, axis=1))
-        return self.followed(network, _mode_strength, relative_tolerance=1e-9, absolute_tolerance=1e-12)
+        return self.followed(network, _mode_strength, solver=Solver(relative_tolerance=1e-9, absolute_tolerance=1e-12))
 
     def exact(self) -> Values:
         """Evaluate the closed form of each mode, and the loss that the modes add up to."""

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from dynascope.errors import DivergenceError
-from dynascope.flows.gradient_flow import gradient_flow
+from dynascope.flows.gradient_flow import GradientFlow, gradient_flow
+from dynascope.flows.solvers.solver import Solver
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.tasks.task import Task
 from dynascope.theory.scalar_networks.scalar import Setting
@@ -74,11 +75,13 @@ def trained_curves(
         TwoLayer(1, len(a), 1, activation="linear").with_neurons(np.stack([b, a], axis=1)),
         # Dividing the inputs is equivalent to dividing the outputs, and lets all divisors share one compiled program.
         Task(x / divisor, target * x, name="a line through the origin"),
-        duration=float(times[-1]),
-        save=times,
-        learning_rate=learning_rate,
-        statistics=_STATISTICS,
-        relative_tolerance=1e-10,
+        GradientFlow(
+            duration=float(times[-1]),
+            learning_rate=learning_rate,
+            solver=Solver(relative_tolerance=1e-10),
+            save=times,
+            statistics=_STATISTICS,
+        ),
     )
     loss, overlap, size = (run[name].to_numpy() for name in ("loss", "overlap", "size"))
     # Of Σ (a ± b)², the sum that grows is computed without cancellation.

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynascope.studies.scaling.skill_reading import SkillReading
 from dynascope.tasks import SparseParity
-from dynascope.training import descend
+from dynascope.training import Descent, descend
 
 __all__ = ["EmergenceExperiment"]
 
@@ -38,7 +38,9 @@ class EmergenceExperiment:
         """The most frequent skill alone."""
         return dataclasses.replace(self.task, skills=1)
 
-    def measure(self, networks: list[Any], task: Any, steps: Any, *names: str, **options: Any) -> list[np.ndarray]:
+    def measure(
+        self, networks: list[Any], task: Any, steps: Any, *names: str, seed: int = 0, **options: Any
+    ) -> list[np.ndarray]:
         """Train networks by gradient descent and record quantities of every skill.
 
         Args:
@@ -46,7 +48,8 @@ class EmergenceExperiment:
             task: A parity or a training set. Without batches, the networks descend on the exact loss of a parity.
             steps: The recorded steps; training ends at the last one.
             *names: Quantities of `SkillReading`, or "loss".
-            **options: Options of `descend`.
+            seed: Seed of the batches.
+            **options: Further fields of `Descent`.
 
         Returns:
             One array per name, of shape (networks, steps, skills); "loss" has shape (networks, steps).
@@ -56,10 +59,13 @@ class EmergenceExperiment:
         run = descend(
             networks,
             task.expectation() if is_parity and not batch_size else task,
-            steps=int(steps[-1]),
-            batch_size=batch_size or None,
-            record_steps=steps,
-            statistics={name: (SkillReading(parity, name), ("skill",)) for name in names if name != "loss"},
-            **{"learning_rate": self.study.learning_rate, **options},
+            Descent(
+                steps=int(steps[-1]),
+                batches=batch_size or None,
+                save=steps,
+                statistics={name: (SkillReading(parity, name), ("skill",)) for name in names if name != "loss"},
+                **{"learning_rate": self.study.learning_rate, **options},
+            ),
+            seed=seed,
         )
         return [run[name].to_numpy().astype(np.float64) for name in names]

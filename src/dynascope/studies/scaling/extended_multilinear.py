@@ -8,7 +8,7 @@ import equinox as eqx
 import numpy as np
 
 from dynascope.tasks.task import Task
-from dynascope.training.descend import descend
+from dynascope.training.descend import Descent, descend
 
 __all__ = ["train_extended", "train_with_features"]
 
@@ -33,11 +33,8 @@ def train_extended(
     run = descend(
         _ExtendedMultilinear(np.ones(len(weights)), weights / np.sqrt(weights.shape[1])),
         Task(inputs, targets[:, None]),
-        steps=steps,
-        learning_rate=0.1 / target_scale,
+        Descent(learning_rate=0.1 / target_scale, steps=steps, save=[steps], statistics=_COEFFICIENTS),
         scale=_START * np.sqrt(target_scale),
-        record_steps=[steps],
-        statistics=_COEFFICIENTS,
     )
     return run["coefficients"].to_numpy()[-1]
 

@@ -14,7 +14,7 @@ import numpy as np
 import optax
 
 from dynascope.tasks.expectation import Expectation
-from dynascope.training.descend import descend
+from dynascope.training.descend import Descent, descend
 from dynascope.training.optimizers import runge_kutta
 
 __all__ = ["train_skills"]
@@ -62,11 +62,13 @@ def train_skills(
     run = descend(
         _Skills(start, start, asked, scale, arrays),
         Expectation(_loss, "skills"),
-        steps=int(recorded[-1]),
-        learning_rate=_Lengths(starts, recorded, (times / starts) ** (1 / counts)),
-        optimizer=_runge_kutta_where_stable,
-        record_steps=recorded,
-        statistics={"measured": (_of_missing(measure), _AXES[: measured.ndim])},
+        Descent(
+            _runge_kutta_where_stable,
+            learning_rate=_Lengths(starts, recorded, (times / starts) ** (1 / counts)),
+            steps=int(recorded[-1]),
+            save=recorded,
+            statistics={"measured": (_of_missing(measure), _AXES[: measured.ndim])},
+        ),
     )
     return run["measured"].to_numpy()
 

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require_context
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, gradient_flow
 from dynascope.networks import LinearAttention, MergedAttention
 from dynascope.results import Chart, Comparison, Staircase, other_scale
 from dynascope.results.numbers import rounded
@@ -98,7 +98,10 @@ class LinearAttentionStaircase(StaircaseStudy):
         read = jax.tree_util.Partial(_learned_fraction, *np.linalg.eigh(self._task.covariance))
         statistics = {"learned_fraction": (read, ("mode",))}
         return gradient_flow(
-            self._network, self._task, scale=scale, duration=duration, save=save, solver=solver, statistics=statistics
+            self._network,
+            self._task,
+            GradientFlow(duration=duration, solver=solver, save=save, statistics=statistics),
+            scale=scale,
         )
 
     def second_scale(self) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynascope.networks import TwoLayer
 from dynascope.protocols import Learnable
-from dynascope.training.descend import descend
+from dynascope.training.descend import Descent, descend
 
 __all__ = ["best_of_widths", "smallest_width"]
 
@@ -34,11 +34,11 @@ def smallest_width(
         smallest: The first width.
         largest: The largest width; the result is 0 if no width reaches the loss.
         steps: Number of training steps.
-        **options: Options of `training.descend`.
+        **options: Further fields of `Descent`.
     """
     loss, width = float("inf"), smallest
     while width <= largest:
-        record = descend(networks(width), task, steps=steps, record_steps=[0, steps], **options)
+        record = descend(networks(width), task, Descent(steps=steps, save=[0, steps], **options))
         loss = float(record["loss"].isel(step=-1).min())
         if loss <= target:
             return width, loss
@@ -47,7 +47,7 @@ def smallest_width(
 
 
 def best_of_widths(
-    sizes: tuple[int, int, int], activation: str, task: Learnable, *, steps: int, seeds: int, **options: Any
+    sizes: tuple[int, int, int], activation: str, task: Learnable, *, steps: int, seeds: int, seed: int, **options: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """The best loss of two-layer networks of each width over seeds and learning rates, and the seconds it took.
 
@@ -57,7 +57,8 @@ def best_of_widths(
         task: The task to learn.
         steps: Number of training steps.
         seeds: Number of initialisations.
-        **options: Options of `training.descend`.
+        seed: Seed of the batches.
+        **options: Further fields of `Descent`.
     """
     inputs, widest, outputs = sizes
 
@@ -66,7 +67,8 @@ def best_of_widths(
         # Neurons with zero weights stay zero, so that one compiled program serves all widths.
         rows = [np.pad(network.neurons, ((0, widest - width), (0, 0))) for network in networks]
         padded = [network.with_neurons(each) for network, each in zip(networks, rows, strict=True)]
-        return float(descend(padded, task, steps=steps, record_steps=[0, steps], **options)["loss"].isel(step=-1).min())
+        record = descend(padded, task, Descent(steps=steps, save=[0, steps], **options), seed=seed)
+        return float(record["loss"].isel(step=-1).min())
 
     best(1, 1)  # compiles
     losses, seconds = [], []

@@ -42,8 +42,8 @@ class FollowedLaw:
     """
 
     def __init__(self, symmetries: Sequence[Charge], declared: Mapping[str, Any], weights: Any):
-        statistics = charge_statistics(symmetries, **declared)
-        (measured, _), following = statistics["statistics"]["measured_charge"], statistics["step_statistics"]
+        following = charge_statistics(symmetries, **declared)
+        measured, _ = following.pop("measured_charge")
         self.symmetries = tuple(symmetries)
         self.declared = {name: _written(value) for name, value in declared.items()}
         self._dtype = jax.tree.leaves(weights)[0].dtype

@@ -4,7 +4,7 @@ import numpy as np
 from dynascope.networks import TwoLayer
 from dynascope.studies.grokking.grokking_modular.snapshots import WEIGHTS, unravelled
 from dynascope.tasks import Task
-from dynascope.training import descend
+from dynascope.training import Descent, descend
 
 NETWORKS = [TwoLayer(3, 4, 2, activation="relu", seed=seed) for seed in range(2)]
 TASK = Task(np.random.default_rng(0).normal(size=(6, 3)), np.eye(6)[:, :2])
@@ -14,10 +14,7 @@ def kept(steps):
     run, ends = descend(
         NETWORKS,
         TASK,
-        steps=steps[-1],
-        learning_rate=0.1,
-        record_steps=steps,
-        statistics=WEIGHTS,
+        Descent(learning_rate=0.1, steps=steps[-1], save=steps, statistics=WEIGHTS),
         return_networks=True,
     )
     return unravelled(NETWORKS[0], run["weights"].to_numpy()), ends

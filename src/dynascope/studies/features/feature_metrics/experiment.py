@@ -80,7 +80,7 @@ class Experiment:
         """The metrics over time of the last layer trained alone, and of all layers."""
         study = self.study
         outputs = train_last_layer(self._network, self._features, self.data[1][: self.samples], self.times)
-        options = {"learning_rate": study.learning_rate, "batch_size": study.batch_size, "seed": study.seed}
+        options = {"learning_rate": study.learning_rate, "batches": study.batch_size, "seed": study.seed}
         # As an array, the weight decay is an argument of the compiled program rather than a constant in it.
         options |= {"optimizer": decayed(optax.sgd, np.float64(study.weight_decay)), "recorded": self._steps}
         full = train_all_layers(self._network, *self.data, self.samples, **options)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dynascope.flows.solvers.solver import Solver
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.features.linear_inductive_bias import page
 from dynascope.studies.features.linear_models import exactly_learned, train_from_zero
@@ -98,10 +99,11 @@ class LinearInductiveBias(Study):
 
     def _train(self, places: np.ndarray, labels: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Losses and coefficients of both models over time."""
-        options = {"solver": "stiff", "relative_tolerance": 1e-9, "absolute_tolerance": 1e-10}
+        solver = Solver("stiff", relative_tolerance=1e-9, absolute_tolerance=1e-10)
         roots = np.sqrt(self._intensity)
         runs = [
-            train_from_zero(root * sines(places, self.modes), labels[:, None], self._times, **options) for root in roots
+            train_from_zero(root * sines(places, self.modes), labels[:, None], self._times, solver=solver)
+            for root in roots
         ]
         coefficients = [root * run["weights"].to_numpy()[:, 0] for root, run in zip(roots, runs, strict=True)]
         return [run["loss"].to_numpy() for run in runs], coefficients

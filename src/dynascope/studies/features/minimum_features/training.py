@@ -17,7 +17,8 @@ from dynascope.networks import MLP, VGG16, Convolutional, ResNet18
 from dynascope.probes.last_layer import LastLayer, last_layer
 from dynascope.tasks import CropAndFlip, Labelled, Task
 from dynascope.tasks.data.labelled_images import LabelledImages
-from dynascope.training.descend import descend
+from dynascope.training.batches import Batches
+from dynascope.training.descend import Descent, descend
 from dynascope.training.optimizers import decayed, falling
 
 __all__ = [
@@ -100,14 +101,15 @@ def train_on_labels(
     record, network = descend(
         jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, start),
         Labelled(x, labels, names),
-        epochs=epochs,
-        learning_rate=falling(np.float32(run.learning_rate), falls.astype(np.int32)),
-        optimizer=decayed(optax.sgd, np.float32(run.weight_decay), momentum=_MOMENTUM),
-        loss=loss,
-        batch_size=size,
-        augmentation=CropAndFlip() if augment and large else None,
-        test=Labelled(test, data.test_labels, names),
-        record_epochs=[epochs],
+        Descent(
+            decayed(optax.sgd, np.float32(run.weight_decay), momentum=_MOMENTUM),
+            learning_rate=falling(np.float32(run.learning_rate), falls.astype(np.int32)),
+            epochs=epochs,
+            loss=loss,
+            batches=Batches(size, augmentation=CropAndFlip() if augment and large else None),
+            save=[epochs],
+            test=Labelled(test, data.test_labels, names),
+        ),
         seed=seed,
         return_networks=True,
     )
@@ -134,11 +136,13 @@ def train_on_targets(
     _, ends = descend(
         networks,
         Task(inputs, targets),
-        epochs=epochs,
-        learning_rate=falling(np.float64(learning_rate), falls.astype(np.int32)),
-        optimizer=decayed(optax.sgd, np.float64(0), momentum=_MOMENTUM),
-        batch_size=size,
-        record_epochs=[epochs],
+        Descent(
+            decayed(optax.sgd, np.float64(0), momentum=_MOMENTUM),
+            learning_rate=falling(np.float64(learning_rate), falls.astype(np.int32)),
+            epochs=epochs,
+            batches=size,
+            save=[epochs],
+        ),
         return_networks=True,
     )
     return [

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.flows.gradient_flow import gradient_flow
+from dynascope.flows.gradient_flow import GradientFlow, gradient_flow
+from dynascope.flows.solvers.solver import Solver
 from dynascope.probes.class_moments import between_class_share, class_moments
 from dynascope.probes.neural_collapse import collapse_metrics
 from dynascope.studies.features.neural_collapse.unconstrained import aligned_features, random_features
@@ -45,7 +46,7 @@ def train_free_features(
         times: Recorded times; the last one is the end of the random initialisations only.
         starts: Number of random initialisations.
         seed: Seed of the initialisations.
-        **options: Options of `gradient_flow`.
+        **options: Further fields of `GradientFlow`.
 
     Returns:
         Values by name, with their dimensions unless they are curves over time of the aligned initialisation.
@@ -54,8 +55,9 @@ def train_free_features(
     networks = [aligned_features(class_sizes, features, aligned, seed=seed)]
     networks += [random_features(class_sizes, features, random, seed=[seed, 1, start]) for start in range(starts)]
     task = Task(np.eye(len(labels)), np.eye(classes)[labels])
-    saved: dict[str, Any] = {"duration": float(times[-1]), "save": times, "relative_tolerance": 1e-10}
-    run = gradient_flow(networks, task, statistics=_LAYERS, **saved, **options)
+    solver = Solver(relative_tolerance=1e-10)
+    method = GradientFlow(duration=float(times[-1]), solver=solver, save=times, statistics=_LAYERS, **options)
+    run = gradient_flow(networks, task, method)
     h, w, path = run["first"].to_numpy(), run["second"].to_numpy(), slice(None, -1)
     modes = class_modes(class_sizes)
     left, right = modes.sample_vector[labels], modes.output_vector

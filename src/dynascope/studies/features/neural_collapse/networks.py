@@ -15,7 +15,7 @@ from dynascope.networks import MLP, Convolutional
 from dynascope.studies.features.neural_collapse.collapse_measures import classifier_collapse
 from dynascope.studies.features.relabelled_digits import LABELS, relabelled_digits
 from dynascope.tasks import Task
-from dynascope.training.descend import descend
+from dynascope.training.descend import Descent, descend
 from dynascope.training.optimizers import annealed
 
 __all__ = ["NETWORKS", "CollapsingNetworks"]
@@ -89,16 +89,18 @@ class CollapsingNetworks:
         run = descend(
             jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, network),
             Task(data.inputs[: self.samples], data.targets),
-            steps=self.steps,
-            learning_rate=self.learning_rate,
-            optimizer=annealed("adam", self.steps, weight_decay=self.weight_decay),
-            batch_size=self.batch_size,
-            record_steps=self.recorded,
-            statistics={
-                "features": (self._seen, ("sample", "feature")),
-                "classifier": (_last_weights, ("feature", "target")),
-                "bias": (_last_bias, ("target",)),
-            },
+            Descent(
+                annealed("adam", self.steps, weight_decay=self.weight_decay),
+                learning_rate=self.learning_rate,
+                steps=self.steps,
+                batches=self.batch_size,
+                save=self.recorded,
+                statistics={
+                    "features": (self._seen, ("sample", "feature")),
+                    "classifier": (_last_weights, ("feature", "target")),
+                    "bias": (_last_bias, ("target",)),
+                },
+            ),
             seed=start,
         )
         layers = (run[each].to_numpy().astype(float) for each in ("features", "classifier", "bias"))

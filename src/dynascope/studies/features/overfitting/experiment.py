@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynascope.flows.solvers.solver import Solver
 from dynascope.studies.features.averages import error_of_median
 from dynascope.studies.features.linear_models import least_norm, noise_power, train_from_zero
 from dynascope.studies.features.sines import NoisySines, centres, sines
@@ -37,7 +38,7 @@ class Experiment:
         """Train on a few draws of the samples, and solve many draws for the end of training."""
         task, losses, weights = self.task, [], []
         for features, labels in self._draws(self.study.trained):
-            run = train_from_zero(features, labels, self.times, absolute_tolerance=1e-9)
+            run = train_from_zero(features, labels, self.times, solver=Solver(absolute_tolerance=1e-9))
             weights.append(run["weights"].transpose("target", "time", "feature").to_numpy())
             losses.append(np.mean((weights[-1] @ features.T - labels.T[:, None]) ** 2, axis=-1) / 2)
         ends = [task.root * least_norm(*draw).T for draw in self._draws(self.study.draws)]

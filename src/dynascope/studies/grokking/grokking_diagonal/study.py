@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dynascope.flows.gradient_flow import GradientFlow
 from dynascope.prediction.observation import observe
 from dynascope.studies import Reference, Study, Values, curve_tolerance
 from dynascope.studies.fields import count, numbers, positive, seed
@@ -85,9 +86,8 @@ class GrokkingDiagonal(Study):
         run = observe(
             DecayedLoss(data.inputs, data.targets, np.array(self.weight_decay)),
             DifferenceOfSquares(self.inputs),
-            duration=times[-1],
+            method=GradientFlow(duration=times[-1], save=times),
             scale=self.scales,
-            save=times,
             probes=[_measured],
         ).record
         coefficients = run["coefficients"].to_numpy()

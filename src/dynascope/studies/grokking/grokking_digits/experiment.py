@@ -18,7 +18,7 @@ from dynascope.studies.grokking.grokking_digits.twins import Dials
 from dynascope.tasks import Task
 from dynascope.tasks.data.labelled_images import ImagesInRows
 from dynascope.theory.grokking import grokking_delay
-from dynascope.training.descend import descend
+from dynascope.training.descend import Descent, descend
 
 __all__ = ["DialledRuns", "dialled_network", "train_dialled"]
 
@@ -48,7 +48,9 @@ def train_dialled(
     targets: np.ndarray,
     *,
     recorded: np.ndarray,
-    **options: Any,
+    learning_rate: float,
+    batch_size: int,
+    seed: int,
 ) -> tuple[np.ndarray, list[Any]]:
     """Train all networks from the same seed in one program.
 
@@ -57,7 +59,9 @@ def train_dialled(
         inputs: Inputs, shape (n, d).
         targets: Targets before scaling, shape (n, c).
         recorded: Recorded steps, from 0 to the last.
-        **options: `learning_rate`, `batch_size` and `seed`.
+        learning_rate: η.
+        batch_size: Images in each step.
+        seed: Seed of the batches.
 
     Returns:
         The losses, shape (networks, steps), and each network at these steps.
@@ -66,11 +70,15 @@ def train_dialled(
     record = descend(
         networks,
         Task(np.concatenate([inputs, targets], axis=1), np.zeros_like(targets)),
-        steps=int(recorded[-1]),
-        optimizer=scaled_network.adam_with_decay,
-        record_steps=recorded,
-        statistics=scaled_network.STATISTICS,
-        **options,
+        Descent(
+            scaled_network.adam_with_decay,
+            learning_rate=learning_rate,
+            steps=int(recorded[-1]),
+            batches=batch_size,
+            save=recorded,
+            statistics=scaled_network.STATISTICS,
+        ),
+        seed=seed,
     )
     rows = record["weights"].to_numpy()
     kept = [scaled_network.unravelled(start, weights) for start, weights in zip(networks, rows, strict=True)]

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from dynascope.training.descend import descend
+from dynascope.training.descend import Descent, descend
 
 __all__ = ["WEIGHTS", "descend_keeping", "unravelled"]
 
@@ -18,25 +18,25 @@ def _in_a_row(network: Any) -> Any:
     return ravel_pytree(network)[0]
 
 
-WEIGHTS = {"weights": (_in_a_row, ("weight",))}  # statistics for `descend`
+WEIGHTS = {"weights": (_in_a_row, ("weight",))}  # statistics for `Descent`
 
 
-def descend_keeping(networks: Sequence[Any], tasks: Any, record_steps: Any, *, kind: Any, **options: Any) -> Any:
+def descend_keeping(networks: Sequence[Any], tasks: Any, recorded: Any, *, kind: Any, **options: Any) -> Any:
     """Train networks of one structure, and keep them at some steps.
 
     Args:
         networks: One network for each seed.
         tasks: One task for all networks, or one for each.
-        record_steps: Increasing steps; training ends at the last one.
+        recorded: Increasing steps; training ends at the last one.
         kind: Type of the numbers, np.float32 or np.float64.
-        **options: Options of `descend`.
+        **options: Further fields of `Descent`.
 
     Returns:
         The networks as one, whose arrays start with the dimensions (networks, steps).
     """
     typed = [jax.tree.map(lambda leaf: leaf.astype(kind), network) for network in networks]
-    steps = {"steps": int(record_steps[-1]), "record_steps": record_steps, "statistics": WEIGHTS}
-    return unravelled(networks[0], descend(typed, tasks, **steps, **options)["weights"].to_numpy())
+    method = Descent(steps=int(recorded[-1]), save=recorded, statistics=WEIGHTS, **options)
+    return unravelled(networks[0], descend(typed, tasks, method)["weights"].to_numpy())
 
 
 def unravelled(network: Any, rows: np.ndarray) -> Any:

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from dynascope.errors import DivergenceError
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.networks import DeepLinear
 from dynascope.results.steps_seen import crossing_times
 from dynascope.studies.linear_networks.deep_saddles.random_networks import Moments, moments_by_width
@@ -116,13 +116,15 @@ class Experiment:
         run = gradient_flow(
             eqx.tree_at(lambda network: network.weights, frame, tuple(weights)),
             self.task,
-            duration=float(self.times[-1]),
-            save=self.times,
+            GradientFlow(
+                duration=float(self.times[-1]),
+                solver=Solver(relative_tolerance=1e-10),
+                save=self.times,
+                statistics={"mode_strength": (_diagonal, ("mode",))},
+                # After the last jump nothing changes, but the solver's steps stay as short as on the jump.
+                loss_target=1e-18 * float(np.sum(self.targets**2)),
+            ),
             scale=list(scales),
-            statistics={"mode_strength": (_diagonal, ("mode",))},
-            relative_tolerance=1e-10,
-            # After the last jump nothing changes, but the solver's steps stay as short as on the jump.
-            loss_target=1e-18 * float(np.sum(self.targets**2)),
         )
         return run["mode_strength"].to_numpy(), run["loss"].to_numpy()
 

@@ -10,6 +10,7 @@ import optax
 import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
+from dynascope.flows.solvers.solver import Solver
 from dynascope.networks import TwoLayer
 from dynascope.prediction.observation import observe
 from dynascope.probes.alignment.line import LineLayers
@@ -21,6 +22,7 @@ from dynascope.studies.linear_networks.line_alignment.starts import STARTS, line
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import line_regression
 from dynascope.theory import line_inputs, papers
+from dynascope.training.descend import Descent
 
 _DESCENTS = tuple(itertools.product(("linear", "relu"), ("sgd", "adam")))
 _CALLED = {"relu": "ReLU", "sgd": "SGD", "adam": "Adam"}
@@ -81,8 +83,8 @@ class LineAlignment(Study):
     def trained(self) -> xr.Dataset:
         """Train from every initialisation by gradient flow, then linear and ReLU networks by SGD and Adam."""
         rates = {"first": self.first_rate, "second": self.second_rate}
-        accuracy = {"relative_tolerance": 1e-9, "absolute_tolerance": 1e-12}
-        run = self.followed(self._networks("linear"), LineLayers.of(self._data), learning_rate=rates, **accuracy)
+        solver = Solver(relative_tolerance=1e-9, absolute_tolerance=1e-12)
+        run = self.followed(self._networks("linear"), LineLayers.of(self._data), learning_rate=rates, solver=solver)
         run = self.run_record(run, {}, members="start").assign_attrs(scale=1.0)
         descents = _DESCENTS if self.descent else ()
         run = run.assign({f"{'_'.join(each)}_alignment": self._descended(*each) for each in descents})
@@ -137,11 +139,11 @@ class LineAlignment(Study):
         # Adam moves a weight by about its rate in each step: in total, several times the largest initial weights.
         adam = 15 * np.sqrt(abs(self.target) / self.width) / steps
         sgd = {"first": step * self.first_rate, "second": step * self.second_rate}
-        probes, record_steps = [LineLayers.of(self._data)], np.unique(np.linspace(0, steps, self.times).astype(int))
+        recorded = np.unique(np.linspace(0, steps, self.times).astype(int))
         rate, used = (sgd, "sgd") if optimizer == "sgd" else (float(adam), optax.adam)
-        options = {"learning_rate": rate, "optimizer": used, "batch_size": self.batch_size, "seed": self.seed}
-        options |= {"flow": "descent", "steps": steps, "record_steps": record_steps, "probes": probes}
-        run = observe(self._task, self._networks(activation), **options).record
+        method = Descent(used, learning_rate=rate, steps=steps, batches=self.batch_size, save=recorded)
+        probes, networks = [LineLayers.of(self._data)], self._networks(activation)
+        run = observe(self._task, networks, method=method, probes=probes, seed=self.seed).record
         return run["alignment"].rename(seed="start").assign_coords(start=list(STARTS))
 
     @property

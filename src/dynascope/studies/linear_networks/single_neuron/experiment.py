@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
+from dynascope.flows.solvers.solver import Solver
 from dynascope.networks import TwoLayer
 from dynascope.probes.kernel.path import layer_kernel_path
 from dynascope.studies.linear_networks.single_neuron.plane import in_plane
@@ -93,10 +94,10 @@ class Experiment:
     def trained(self) -> xr.Dataset:
         """Train all neurons by gradient flow on the weights; record weights, functions, NTK changes and regimes."""
         rates = {"first": self.study.weight_rate, "second": self.study.output_rate}
-        accuracy = {"relative_tolerance": 1e-9, "absolute_tolerance": 1e-12}
+        solver = Solver(relative_tolerance=1e-9, absolute_tolerance=1e-12)
         frame = TwoLayer(self.study.dimension, 1, 1)
         networks = [frame.with_neurons(np.append(w, a)[None]) for a, w in zip(*self.start, strict=True)]
-        run = self.study.followed(networks, _weights, learning_rate=rates, **accuracy)
+        run = self.study.followed(networks, _weights, learning_rate=rates, solver=solver)
         a, w = run["output_weight"].to_numpy()[..., None], run["weights"].to_numpy()
         # The NTK on the samples is X M Xᵀ, with M of shape (d, d).
         layers = self.study.weight_rate * a[..., None] ** 2 * np.eye(self.study.dimension)

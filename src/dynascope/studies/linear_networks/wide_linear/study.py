@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dynascope.flows.solvers.solver import Solver
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import isotropic_linear
 from dynascope.probes.kernel.path import kernel_path
@@ -24,7 +25,7 @@ from dynascope.theory.function_space import (
     preconditioner_matrix,
 )
 from dynascope.theory.function_space.isotropic import trace_drift
-from dynascope.training import descend
+from dynascope.training import Descent, descend
 
 _LONGEST_STEP = 0.004  # of discrete descent, in units of the fastest time constant
 _SPAN = 5.0  # duration, in units of the slowest time constant
@@ -104,7 +105,7 @@ class WideLinear(Study):
     def _flow(self, imbalance: float) -> xr.Dataset:
         network = isotropic_linear(self._start, imbalance, **self._rates)
         rates = {"first": self.first_rate, "second": self.second_rate}
-        run = self.followed(network, _layers, learning_rate=rates, relative_tolerance=1e-10)
+        run = self.followed(network, _layers, learning_rate=rates, solver=Solver(relative_tolerance=1e-10))
         first, second = run["first"].to_numpy(), run["second"].to_numpy()
         charge = np.asarray(conserved_matrix(first, second, **self._rates))
         values = {
@@ -134,8 +135,8 @@ class WideLinear(Study):
         """Change of tr Δ over discrete descent."""
         steps = round(self._times[-1] / step)
         rates = {"first": step * self.first_rate, "second": step * self.second_rate}
-        options = {"learning_rate": rates, "record_steps": [0, steps], "return_networks": True}
-        _, end = descend(network, self._task, steps=steps, **options)
+        method = Descent(learning_rate=rates, steps=steps, save=[0, steps])
+        _, end = descend(network, self._task, method, return_networks=True)
         layers = ((np.asarray(each.first), np.asarray(each.second)) for each in (network, end))
         before, after = (self.first_rate * np.sum(u**2) - self.second_rate * np.sum(w**2) for w, u in layers)
         return after - before

@@ -24,7 +24,8 @@ from dynascope.probes.diffusion.hessian import gauss_newton_product, require_lan
 from dynascope.probes.diffusion.noise_spectrum import quadrature_nodes
 from dynascope.protocols import Network
 from dynascope.tasks import Labelled, Task
-from dynascope.training.descend import descend
+from dynascope.training.batches import Batches
+from dynascope.training.descend import Descent, descend
 from dynascope.training.optimizers import decayed
 from dynascope.training.statistics import Step, StepStatistic
 
@@ -78,7 +79,7 @@ def warmed_up(
         **training: `learning_rate`, `momentum`, `weight_decay`, `batch_size`, `loss` and `seed`.
     """
     halves = [steps // 2, steps]
-    run, ends = _descended(networks, task, steps=steps, record_steps=halves, return_networks=True, **training)
+    run, ends = _descended(networks, task, steps=steps, save=halves, **training)
     resting = [
         jax.tree.map(lambda leaf, place=place: np.asarray(leaf)[place] if eqx.is_array(leaf) else leaf, ends)
         for place in range(len(networks))
@@ -114,12 +115,12 @@ def squared_displacements(
         (2, 2)
     """
     period, settle = int(recorded[-1]), round(_SETTLE / (1 - momentum)) if momentum else 0
-    run = _descended(
+    run, _ = _descended(
         networks,
         task,
         steps=settle + legs * period,
-        record_steps=np.concatenate([settle + leg * period + recorded for leg in range(legs)]),
-        step_statistics={"squared_displacements": SquaredDisplacement(np.int32(period), np.int32(settle))},
+        save=np.concatenate([settle + leg * period + recorded for leg in range(legs)]),
+        statistics={"squared_displacements": SquaredDisplacement(np.int32(period), np.int32(settle))},
         momentum=momentum,
         **training,
     )
@@ -227,15 +228,21 @@ def _descended(
     learning_rate: float,
     momentum: float = 0.0,
     weight_decay: float = 0.0,
-    **training: Any,
+    batch_size: int | None = None,
+    seed: int = 0,
+    **options: Any,
 ) -> Any:
+    """The record and the final networks."""
     precision = jax.tree.leaves(trained_weights(networks[0]))[0].dtype.type
     return descend(
         list(networks),
         task,
-        learning_rate=learning_rate,
-        optimizer=decayed(optax.sgd, precision(weight_decay), momentum=precision(momentum)),
-        replacement=True,
-        batches="independent",
-        **training,
+        Descent(
+            decayed(optax.sgd, precision(weight_decay), momentum=precision(momentum)),
+            learning_rate=learning_rate,
+            batches=Batches(batch_size, replacement=True, independent=True),
+            **options,
+        ),
+        seed=seed,
+        return_networks=True,
     )

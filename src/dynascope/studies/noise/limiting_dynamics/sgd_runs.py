@@ -12,7 +12,8 @@ import optax
 from jaxtyping import Float
 
 from dynascope.tasks import Task
-from dynascope.training.descend import descend
+from dynascope.training.batches import Batches
+from dynascope.training.descend import Descent, descend
 from dynascope.training.optimizers import decayed
 
 __all__ = ["RegressionRuns", "regression_runs"]
@@ -84,14 +85,14 @@ def regression_runs(
             record = descend(
                 [network] * math.ceil(runs / blocks),
                 task,
-                learning_rate=learning_rate,
-                steps=int(steps[-1]),
-                optimizer=decayed(optax.sgd, np.float64(weight_decay), momentum=np.float64(momentum)),
-                batch_size=batch_size,
-                batches="independent",
-                replacement=True,
-                record_steps=steps,
-                statistics={"weights": (_weights, ("feature",))},
+                Descent(
+                    decayed(optax.sgd, np.float64(weight_decay), momentum=np.float64(momentum)),
+                    learning_rate=learning_rate,
+                    steps=int(steps[-1]),
+                    batches=Batches(batch_size, independent=True, replacement=True),
+                    save=steps,
+                    statistics={"weights": (_weights, ("feature",))},
+                ),
                 seed=seed + block,
             )
             parts.append(record)

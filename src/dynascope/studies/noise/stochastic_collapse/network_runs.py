@@ -19,7 +19,8 @@ from dynascope.networks.convolution import convolved, mean_pooled
 from dynascope.probes.redundancy import UnitGroup, UnitPart, redundant_units, unit_weights
 from dynascope.tasks import Labelled, Task
 from dynascope.tasks.data.digits import digits
-from dynascope.training.descend import descend
+from dynascope.training.batches import Batches
+from dynascope.training.descend import Descent, descend
 from dynascope.training.optimizers import decayed
 
 __all__ = ["NETWORKS", "NoisyDigits", "training_shares", "unit_statistics"]
@@ -107,17 +108,17 @@ class NoisyDigits:
             return descend(
                 networks,
                 [self.task(label_noise)] * self.starts,
-                steps=int(recorded[-1]),
-                learning_rate=learning_rate,
-                optimizer=decayed(optax.sgd, np.float32(self.weight_decay)),
-                batch_size=self.batch_size,
-                batches="independent",
-                replacement=True,
-                record_steps=recorded,
+                Descent(
+                    decayed(optax.sgd, np.float32(self.weight_decay)),
+                    learning_rate=learning_rate,
+                    steps=int(recorded[-1]),
+                    batches=Batches(self.batch_size, independent=True, replacement=True),
+                    save=recorded,
+                    statistics=own if statistics is None else statistics,
+                    reference=Labelled(*self.data) if statistics is None else None,
+                ),
                 seed=self.seed,
                 return_networks=True,
-                statistics=own if statistics is None else statistics,
-                reference=Labelled(*self.data) if statistics is None else None,
             )
 
     @functools.cached_property

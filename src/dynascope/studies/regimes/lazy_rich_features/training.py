@@ -16,7 +16,7 @@ from dynascope.probes.kernel import kernel_distance
 from dynascope.probes.last_layer import layer_metrics
 from dynascope.studies.regimes.lazy_rich_features.expansion import LazyOrders, MovedMLP
 from dynascope.tasks.task import Task
-from dynascope.training.descend import descend
+from dynascope.training.descend import Descent, descend
 
 __all__ = ["Expansion", "Trained", "distance", "errors", "expand", "final_metrics", "measures", "train"]
 
@@ -81,11 +81,8 @@ def train(
     run, ends = descend(
         [MovedMLP(network, network, kind) for network in networks],
         Task(inputs, targets / divisor, name="labels"),
-        steps=int(steps[-1]),
-        learning_rate=learning_rate,
-        record_steps=steps,
+        Descent(learning_rate=learning_rate, steps=int(steps[-1]), save=steps, **statistics),
         return_networks=True,
-        **statistics,
     )
     with jax.enable_x64(True):
         features = jax.device_get(jax.vmap(lambda network: network.features(inputs))(ends))
@@ -163,13 +160,15 @@ def expand(
     run, ends = descend(
         [LazyOrders(network, nothing, nothing) for network in networks],
         Task(inputs, targets, name="labels"),
-        steps=int(steps[-1]),
-        learning_rate=learning_rate,
-        loss=_pairing,
-        optimizer=_crossed,
-        record_steps=steps,
-        statistics=_ORDERS,
-        reference=_seen(inputs, others),
+        Descent(
+            _crossed,
+            learning_rate=learning_rate,
+            steps=int(steps[-1]),
+            loss=_pairing,
+            save=steps,
+            statistics=_ORDERS,
+            reference=_seen(inputs, others),
+        ),
         return_networks=True,
     )
     with jax.enable_x64(True):

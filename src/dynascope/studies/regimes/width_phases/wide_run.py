@@ -8,7 +8,8 @@ import jax
 import numpy as np
 
 from dynascope.errors import DivergenceError
-from dynascope.flows.gradient_flow import gradient_flow
+from dynascope.flows.gradient_flow import GradientFlow, gradient_flow
+from dynascope.flows.solvers.solver import Solver
 from dynascope.studies.regimes.width_phases.networks import WideNetworks
 from dynascope.tasks.task import Task
 from dynascope.theory.line_inputs import line_data, line_trajectory, time_scale
@@ -45,10 +46,9 @@ def trained_on_line(start: WideNetworks, task: Task) -> WideRun:
     run, trained = gradient_flow(
         start.networks,
         task,
-        duration=float(times[-1]),
-        save=times,
-        learning_rate=start.rates,
-        relative_tolerance=1e-9,
+        GradientFlow(
+            duration=float(times[-1]), learning_rate=start.rates, solver=Solver(relative_tolerance=1e-9), save=times
+        ),
         return_networks=True,
     )
     loss = run["loss"].to_numpy()
@@ -75,11 +75,13 @@ def trained_to_half(start: WideNetworks, task: Task, compared: int, relative_tol
     run, trained = gradient_flow(
         start.networks,
         task,
-        duration=1e5 / rate,
-        save=2,
-        learning_rate=start.rates,
-        loss_target=task.target_power / 4,
-        relative_tolerance=relative_tolerance,
+        GradientFlow(
+            duration=1e5 / rate,
+            learning_rate=start.rates,
+            solver=Solver(relative_tolerance=relative_tolerance),
+            save=2,
+            loss_target=task.target_power / 4,
+        ),
         return_networks=True,
     )
     if not np.all(run["stop_reason"] == "loss_target"):

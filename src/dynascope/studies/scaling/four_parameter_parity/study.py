@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.probes.half_strength import first_passages
 from dynascope.studies import Reference, Study, Values, curve_tolerance
 from dynascope.studies.fields import count, number, numbers, positive
@@ -83,14 +83,16 @@ class FourParameterParity(Study):
         run, end = gradient_flow(
             TiedParity(np.asarray(self.neurons, float), np.asarray(self.bias, float)),
             Task(INPUTS, parity, name="parity of three bits"),
-            # The slowest rate at the fixed point is η 3/8, of the bias, at large S and η 4S/7 at small S; the sum of
-            # both time constants bounds that of any S.
-            duration=float(self._times[-1] + _SETTLED * (8 / 3 + 7 / (4 * self.target_scale)) / self.learning_rate),
-            save=self._times,
+            GradientFlow(
+                # The slowest rate at the fixed point is η 3/8, of the bias, at large S and η 4S/7 at small S; the sum
+                # of both time constants bounds that of any S.
+                duration=float(self._times[-1] + _SETTLED * (8 / 3 + 7 / (4 * self.target_scale)) / self.learning_rate),
+                learning_rate=self.learning_rate,
+                solver=Solver(relative_tolerance=1e-10),
+                save=self._times,
+                statistics=_STATISTICS,
+            ),
             scale=self.scales,
-            learning_rate=self.learning_rate,
-            statistics=_STATISTICS,
-            relative_tolerance=1e-10,
             return_networks=True,
         )
         strength = run["neuron_outputs"].to_numpy() @ parity[:, 0] / (len(INPUTS) * self.target_scale**2)

@@ -158,7 +158,7 @@ class AgfOptimizer(Study):
     def _descended(self, optimizer: Literal["sgd", "adam"]) -> tuple[np.ndarray, np.ndarray]:
         """The best loss of each width, and the seconds of its training."""
         sizes = self._task.input_dimension, self.neurons, self._task.output_dimension
-        options = {"learning_rate": _RATES[optimizer], "batch_size": min(self.batch_size, self._task.samples)}
+        options = {"learning_rate": _RATES[optimizer], "batches": min(self.batch_size, self._task.samples)}
         # Clipping the gradient norm keeps training finite at the largest rates.
         options |= {"optimizer": annealed(optimizer, self.steps, largest_gradient=1.0), "seed": self.seed}
         return best_of_widths(sizes, "relu", self._task, steps=self.steps, seeds=self.seeds, **options)

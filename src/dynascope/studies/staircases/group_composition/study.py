@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, gradient_flow
 from dynascope.groups import Group, Irrep, find_group, real_irreducible_representations
 from dynascope.networks import TwoLayer
 from dynascope.results import Staircase
@@ -93,10 +93,11 @@ class GroupComposition(StaircaseStudy):
 
     def trained_from(self, scale: float) -> xr.Dataset:
         """Train on the average over all sequences."""
-        options = {"duration": 1.6 * float(self._staircase(scale).times[-1]), "save": 1000, "normalised": True}
+        duration = 1.6 * float(self._staircase(scale).times[-1])
         parts = [irrep_projection(self._group, each) for each in self._irreps]
         statistics = {"irrep_loss": (loss_parts(self._task, self._encoding, parts), ("irrep",))}
-        record = gradient_flow(self._network, self._task, scale=scale, statistics=statistics, **options)
+        method = GradientFlow(duration=duration, normalised=True, save=1000, statistics=statistics)
+        record = gradient_flow(self._network, self._task, method, scale=scale)
         return record.assign_coords(irrep=[irrep.name for irrep in self._irreps])
 
     def predicted(self) -> xr.Dataset:

@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 import xarray as xr
 
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, gradient_flow
+from dynascope.flows.solvers.solver import Solver
 from dynascope.groups import encoding_from_frequencies
 from dynascope.networks import TwoLayer
 from dynascope.results import Staircase, other_scale
@@ -84,12 +85,15 @@ class ModularAddition(StaircaseStudy):
         """Train on the average over all pairs."""
         # A drop takes a time of order one, a large part of the total time at a large scale.
         beyond = max(1.4, 1.25 - 2 / math.log(scale)) if self._normalised else 1.4
-        options = {"duration": beyond * float(self._staircase(scale).times.max()), "save": 4000}
+        duration = beyond * float(self._staircase(scale).times.max())
         # In the plain flow, plateaus last for times of order 1/scale and jumps for times of order one.
-        options |= {"normalised": True} if self._normalised else {"solver": "stabilised", "relative_tolerance": 1e-3}
+        solver = Solver() if self._normalised else Solver("stabilised", relative_tolerance=1e-3)
         waves = [frequency_projection(self.p, each) for each in self.frequencies]
         statistics = {"frequency_loss": (loss_parts(self._task, self._encoding, waves), ("frequency",))}
-        record = gradient_flow(self._network, self._task, scale=scale, statistics=statistics, **options)
+        method = GradientFlow(
+            duration=duration, normalised=self._normalised, solver=solver, save=4000, statistics=statistics
+        )
+        record = gradient_flow(self._network, self._task, method, scale=scale)
         return record.assign_coords(frequency=self.frequencies)
 
     def second_scale(self) -> float:

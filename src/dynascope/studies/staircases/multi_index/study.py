@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.polynomial import hermite_e
 
 from dynascope.alternating import alternating_flow
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.results import Staircase, StaircaseView, other_scale, staircase_names, staircase_record
 from dynascope.results.staircase import slopes_between, with_tolerances
@@ -89,9 +89,10 @@ class MultiIndexStaircase(StaircaseStudy):
     def trained_from(self, scale: float) -> xr.Dataset:
         """Train on the exact population loss."""
         last = float(StaircaseView(self._staircases[scale]).times.max())
-        options = {"duration": 1.4 * last + 20.0 / max(map(abs, self.strengths)), "save": 4000, "normalised": True}
+        duration = 1.4 * last + 20.0 / max(map(abs, self.strengths))
         statistics = {"index_strength": (jax.tree_util.Partial(MultiIndex.strengths, self._task), ("mode",))}
-        return gradient_flow(self._network, self._task, scale=scale, statistics=statistics, **options)
+        method = GradientFlow(duration=duration, normalised=True, save=4000, statistics=statistics)
+        return gradient_flow(self._network, self._task, method, scale=scale)
 
     def second_scale(self) -> float:
         """A scale so much smaller that the uncertainty of the growth before a jump hardly affects the slopes."""

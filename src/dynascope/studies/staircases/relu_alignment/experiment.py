@@ -10,6 +10,8 @@ import numpy as np
 import xarray as xr
 
 from dynascope.arguments import require
+from dynascope.flows.gradient_flow import GradientFlow
+from dynascope.flows.solvers.solver import Solver
 from dynascope.networks import TwoLayer
 from dynascope.prediction import predict
 from dynascope.prediction.observation import observe
@@ -18,6 +20,7 @@ from dynascope.studies.staircases.relu_alignment.paths import AlignmentPaths
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import relu_data
 from dynascope.theory.relu_alignment import orthogonal_staircase
+from dynascope.training.descend import Descent
 
 if TYPE_CHECKING:
     from dynascope.studies import Values
@@ -88,8 +91,8 @@ class Experiment:
     def trained_to_align(self) -> xr.Dataset:
         """Train by small steps of gradient descent until the first neuron is large."""
         # An adaptive solver would shorten its steps indefinitely where a neuron slides along a kink.
-        options = {"steps": int(self.steps[-1]), "record_steps": self.steps, "learning_rate": self.learning_rate}
-        run = observe(self.task, self.network, scale=self.study.scale, flow="descent", probes=[_alignment], **options)
+        method = Descent(learning_rate=self.learning_rate, steps=int(self.steps[-1]), save=self.steps)
+        run = observe(self.task, self.network, method=method, scale=self.study.scale, probes=[_alignment])
         run = run.record.isel(neuron=self.compared)
         axes, sizes = run["size"].dims, run["size"].to_numpy()
         angles = self.paths.chosen(self.compared).angles(run["direction"].to_numpy())
@@ -103,7 +106,10 @@ class Experiment:
             duration = 1.25 * float(self.staircase(scale).times[-1])
         # Here no neuron slides along a kink, but all cross some, where the error of a step is of first order.
         return observe(
-            self.task, self.network, scale=scale, duration=duration, save=2000, relative_tolerance=1e-6
+            self.task,
+            self.network,
+            method=GradientFlow(duration=duration, solver=Solver(relative_tolerance=1e-6), save=2000),
+            scale=scale,
         ).record
 
     def predicted_paths(self) -> Values:

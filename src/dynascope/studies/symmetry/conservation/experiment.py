@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.studies.symmetry.formulas import ZOO, Formula, convolutional, drawn
 from dynascope.symmetry import Charge, charges
 from dynascope.tasks import Task
@@ -114,10 +114,12 @@ class Experiment:
         run = gradient_flow(
             initial,
             task,
-            duration=self.study.duration,
-            save=self.times,
-            statistics=statistics,
-            relative_tolerance=_ACCURACY.get(name, _USUAL_ACCURACY),
+            GradientFlow(
+                duration=self.study.duration,
+                solver=Solver(relative_tolerance=_ACCURACY.get(name, _USUAL_ACCURACY)),
+                save=self.times,
+                statistics=statistics,
+            ),
         )
         found = {key: run[key].to_numpy() for key in ("loss", *statistics)}
         return _Run(**{"defect": np.zeros_like(found["charges"]), **found})

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynascope.comparison import Claim
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.fields import choices, count, positive, seed
 from dynascope.studies.symmetry.conservation_counts import page
@@ -131,9 +131,7 @@ class ConservationCounts(ClaimsStudy):
         run, end = gradient_flow(
             self._networks[name],
             self._task(name),
-            duration=self.duration,
-            save=2,
-            relative_tolerance=_ACCURACY,
+            GradientFlow(duration=self.duration, solver=Solver(relative_tolerance=_ACCURACY), save=2),
             return_networks=True,
         )
         before, after = self._networks[name].flat, end.flat

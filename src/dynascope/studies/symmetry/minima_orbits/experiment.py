@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 from dynascope.compilation import jit
 from dynascope.errors import DivergenceError
-from dynascope.flows import gradient_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.networks.balanced_linear import balanced_networks
 from dynascope.studies.symmetry.formulas import LAWS, SMALL, Formula, Orbit, along_orbit, drawn
 from dynascope.symmetry import orbit_directions
@@ -82,8 +82,8 @@ class Experiment:
         """The curvatures of a trained network (ascending), the largest along its orbit, and its loss."""
         start, task = self._initial(name), self._task(name)
         # Gauss-Newton steps finish the training, because solvers creep at the kinks of ReLU.
-        options: Any = {"duration": _DURATION, "save": 2, "relative_tolerance": 1e-6}
-        _, network = gradient_flow(start, task, **options, return_networks=True)
+        method = GradientFlow(duration=_DURATION, solver=Solver(relative_tolerance=1e-6), save=2)
+        _, network = gradient_flow(start, task, method, return_networks=True)
         theta, back = ravel_pytree(jax.tree.map(np.asarray, network.weights))
         geometry = functools.partial(_geometry, start.apply, inputs=task.inputs, targets=task.targets)
         for _ in range(_STEPS):
@@ -157,8 +157,8 @@ class Experiment:
         starts = balanced_networks(sizes, self.balances, one_sign=True, scale=_LINEAR_SCALE, seed=study.seed)
         # A large layer has to turn to the weakest mode, more slowly the larger it is.
         rate = np.hypot(study.weakest, study.largest_balance / 2) - study.largest_balance / 2
-        options: Any = {"duration": 30.0 / rate, "save": 2, "relative_tolerance": 1e-10}
-        _, ends = gradient_flow(starts, task, **options, return_networks=True)
+        method = GradientFlow(duration=30.0 / rate, solver=Solver(relative_tolerance=1e-10), save=2)
+        _, ends = gradient_flow(starts, task, method, return_networks=True)
         pairs = zip(ends.first, ends.second, strict=True)
         layers = ((first / c, second * c) for first, second in pairs for c in np.exp(self.places))
         found = [_geometry(_product, pair, task.inputs, task.targets)[-1] for pair in layers]

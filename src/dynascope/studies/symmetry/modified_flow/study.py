@@ -22,7 +22,7 @@ from dynascope.studies.symmetry.modified_flow import page
 from dynascope.tasks import Task
 from dynascope.theory import papers
 from dynascope.theory.symmetry import convergence_orders, modified_loss, shifted_start
-from dynascope.training import descend, largest_curvature
+from dynascope.training import Descent, descend, largest_curvature
 from dynascope.training.optimizers import decayed
 
 _FLOWS = ("gradient flow", "modified flow", "modified flow, shifted start")
@@ -88,10 +88,12 @@ class ModifiedFlow(Study):
             run, network = descend(
                 self._network,
                 self._task,
-                steps=int(steps),
-                learning_rate=float(rate),
-                optimizer=decayed(optax.sgd, np.float64(self.weight_decay), momentum=self.momentum),
-                record_steps=np.arange(0, steps + 1, 2**halvings),
+                Descent(
+                    decayed(optax.sgd, np.float64(self.weight_decay), momentum=self.momentum),
+                    learning_rate=float(rate),
+                    steps=int(steps),
+                    save=np.arange(0, steps + 1, 2**halvings),
+                ),
                 return_networks=True,
             )
             ends.append(np.asarray(ravel_pytree(eqx.filter(network, eqx.is_inexact_array))[0]))

@@ -26,7 +26,7 @@ from dynascope.theory.symmetry import (
     translation_charge,
     translation_integral,
 )
-from dynascope.training import Sampled, Step, charge_statistics, descend
+from dynascope.training import Descent, Sampled, Step, charge_statistics, descend
 from dynascope.training.optimizers import decayed
 
 if TYPE_CHECKING:
@@ -57,14 +57,15 @@ class Experiment:
         run = descend(
             self.network,
             self.task,
-            steps=study.steps,
-            learning_rate=study.learning_rate,
-            loss="cross_entropy",
-            optimizer=decayed(optax.sgd, np.float64(study.weight_decay), momentum=study.momentum),
-            batch_size=study.batch_size,
-            record_steps=self.recorded_steps,
-            statistics=law["statistics"],
-            step_statistics=law["step_statistics"] | {"displaced": displaced},
+            Descent(
+                decayed(optax.sgd, np.float64(study.weight_decay), momentum=study.momentum),
+                learning_rate=study.learning_rate,
+                steps=study.steps,
+                loss="cross_entropy",
+                batches=study.batch_size,
+                save=self.recorded_steps,
+                statistics=law | {"displaced": displaced},
+            ),
             seed=study.seed,
         )
         measured, discrete, bound = (

@@ -24,7 +24,8 @@ from dynascope.theory.symmetry import (
     rounding_level,
     squared_norm_path,
 )
-from dynascope.training.descend import descend
+from dynascope.training.batches import Batches
+from dynascope.training.descend import Descent, descend
 from dynascope.training.optimizers import decayed
 from dynascope.training.statistics import Sampled, Step, squared_norms
 
@@ -226,19 +227,19 @@ def train_normalised(
     References:
         H. Tanaka, D. Kunin, Noether's Learning Dynamics, arXiv:2105.02716.
     """
-    batches = {} if batch_size is None else {"batch_size": batch_size, "replacement": True}
     run = descend(
         networks,
         task,
-        steps=steps,
-        learning_rate=learning_rate,
-        loss="cross_entropy",
-        optimizer=decayed(optax.sgd, np.float64(weight_decay), momentum=np.float64(momentum)),
-        batches="independent",
-        record_steps=recorded,
-        step_statistics={name: Sampled(each, range(steps), ["layer"]) for name, each in _SAMPLED.items()},
+        Descent(
+            decayed(optax.sgd, np.float64(weight_decay), momentum=np.float64(momentum)),
+            learning_rate=learning_rate,
+            steps=steps,
+            loss="cross_entropy",
+            batches=Batches(batch_size, independent=True, replacement=batch_size is not None),
+            save=recorded,
+            statistics={name: Sampled(each, range(steps), ["layer"]) for name, each in _SAMPLED.items()},
+        ),
         seed=seed,
-        **batches,
     )
     norms, gradients, displaced, angles = (
         run[name].transpose("sampled_step", "seed", "layer").to_numpy() for name in _SAMPLED

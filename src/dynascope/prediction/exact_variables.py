@@ -1,0 +1,91 @@
+"""The gradient flow of solvable networks in variables in which any initial scale keeps its digits."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dynascope import flows
+from dynascope.flows.exact.few_prompts import explicit_steps, few_prompts
+from dynascope.flows.exact.stiff_neurons import work_of_a_step
+from dynascope.networks.deep_linear import linear_layers
+from dynascope.networks.diagonal_linear import DiagonalLinear
+from dynascope.networks.linear_attention import LinearAttention, MergedAttention
+from dynascope.networks.two_layer import TwoLayer
+from dynascope.tasks.in_context import InContextRegression
+from dynascope.tasks.task import Task
+
+__all__ = ["exact_flow", "in_context", "kinked"]
+
+_EXACT = 1e-7  # of a step in the variables of linear and diagonal networks, far below what a verdict needs
+_POLAR = 3e-4  # the same of directions and log-norms, which keeps the loss within a thousandth of the initial one
+_FEW_STEPS = 1e5  # explicit ones, beyond which attention is integrated by implicit ones
+_MOST_WORK = 1e10  # of such a step of attention, beyond which its memory is some gigabytes
+_WORK = 2e9  # floating-point operations of an implicit step, beyond which explicit ones are better after all
+
+Flow = Callable[[float], xr.Dataset]
+
+
+def exact_flow(task: Any, network: Any, duration: float, *, normalised: bool, always: bool) -> Flow | None:
+    """Gradient flow in exact variables, as a function of the scale; None where integrating the weights does better.
+
+    | network | variables |
+    | --- | --- |
+    | linear attention | directions and log-norms of a few prompts, where explicit steps are too many |
+    | two layers with a kink, or of a degree above two | directions and log-norms of the neurons |
+    | linear | see `flows.linear_flow` |
+    | diagonal, with equal weights | see `flows.diagonal_flow` |
+
+    Args:
+        task: What the network learns.
+        network: Its weights at unit scale.
+        duration: When the flow ends.
+        normalised: Whether it is the homogeneity-normalised flow.
+        always: Whether exact variables are taken wherever there are some, also where the weights do better.
+    """
+    if in_context(task, network):
+        return _attention_flow(task, network, duration, normalised=normalised, always=always)
+    if not isinstance(task, Task):
+        return None
+    if isinstance(network, TwoLayer) and _has_polar_flow(task, network, normalised=normalised, always=always):
+        polar = functools.partial(flows.polar_flow, network, task, tolerance=_POLAR, normalised=normalised)
+        return lambda scale: polar(scale=scale, duration=duration)
+    if normalised:
+        return None
+    layers = linear_layers(network)
+    if layers is not None:
+        return lambda scale: flows.linear_flow(task, *layers, scale=scale, duration=duration, tolerance=_EXACT)
+    if isinstance(network, DiagonalLinear) and not np.any(network.v) and np.ptp(network.u) == 0:
+        size = float(network.u[0])
+        return lambda scale: flows.diagonal_flow(task, scale=scale * size, duration=duration, tolerance=_EXACT)
+    return None
+
+
+def kinked(network: Any) -> bool:
+    """Whether the velocity jumps where a neuron switches a sample on, which no small tolerance gets across."""
+    return isinstance(network, TwoLayer) and network.activation.degree == 1 and not network.activation.linear
+
+
+def in_context(task: Any, network: Any) -> bool:
+    """Whether linear attention learns regression in context."""
+    return isinstance(task, InContextRegression) and isinstance(network, LinearAttention | MergedAttention)
+
+
+def _attention_flow(task: Any, network: Any, duration: float, *, normalised: bool, always: bool) -> Flow | None:
+    if not (normalised or always) and explicit_steps(task, network, duration) < _FEW_STEPS:
+        return None
+    prompts = few_prompts(task)
+    if not (normalised or always) and work_of_a_step(network, prompts) > _MOST_WORK:
+        return None
+    options: dict[str, Any] = {"normalised": normalised, "solver": None if normalised else "stiff"}
+    return lambda scale: flows.polar_flow(network, prompts, scale=scale, duration=duration, tolerance=_POLAR, **options)
+
+
+def _has_polar_flow(task: Task, network: TwoLayer, *, normalised: bool, always: bool) -> bool:
+    if kinked(network):
+        return True
+    return network.degree > 2 and (normalised or always or work_of_a_step(network, task) < _WORK)
