@@ -53,7 +53,7 @@ def agreement(tree):
 
 def test_a_prediction_is_a_record(unchecked_types):
     with pytest.raises(InputError, match="then what predict returns") as caught:
-        compare(make_record({"loss": (["time"], [1.0])}, {"time": [0.0]}), [1.0, 0.5], learning_rate=0.1, loss="mse")
+        compare(make_record({"loss": (["time"], [1.0])}, {"time": [0.0]}), [1.0, 0.5])
     assert caught.value.argument == "predicted"
 
 

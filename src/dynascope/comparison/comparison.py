@@ -17,13 +17,12 @@ from dynascope.comparison.curves import compare_curves
 from dynascope.comparison.jumps import ESTIMATED, compare_curve, compare_staircases, curve_tells
 from dynascope.comparison.undecided import leave_undecided
 from dynascope.comparison.user_curves.judging import (
+    bare_losses,
     compare_with_staircase,
-    missing_convention,
     other_initial_weights,
     with_step_tolerances,
 )
-from dynascope.comparison.user_curves.reading import user_curve
-from dynascope.comparison.user_curves.units import LossName, in_units_of, is_user_curve, with_clock_of
+from dynascope.comparison.user_curves.units import in_units_of, is_user_curve, with_clock_of
 from dynascope.comparison.verdict import decided, quantity_rows, verdict_sentence
 from dynascope.results import (
     CONVENTION,
@@ -49,10 +48,6 @@ def compare(
     observed: Any,
     predicted: Annotated[Prediction | xr.Dataset, "what observe returns, and then what predict returns"],
     *,
-    learning_rate: Any = None,
-    momentum: float = 0.0,
-    loss: LossName | None = None,
-    steps: Any = None,
     at_other_scale: Observation | xr.Dataset | None = None,
     along: str | Sequence[str] = "time",
     tolerance: Mapping[str, float] | None = None,
@@ -75,10 +70,11 @@ def compare(
     and in largest error over the largest predicted value. Other dimensions than time may be named by `along`.
     Numbers without a dimension are compared where the prediction carries their tolerance.
 
-    Your loss curve: everything is shown in its units. Jumps whose time it does not tell, since it was logged
-    rarely or is noisy, are `unclear` and not judged, and further plateaus are not looked for in a noisy curve. Where
-    its first loss is above that of the weights from which you predicted, the verdict is "undecided": the weights are
-    not those of step 0, as after `predict(data, model)` on a trained model, or the data or `loss` differ.
+    Your loss curve, as `user_curve` reads it: everything is shown in its units. Jumps whose time it does not tell,
+    since it was logged rarely or is noisy, are `unclear` and not judged, and further plateaus are not looked for in a
+    noisy curve. Where its first loss is above that of the weights from which you predicted, the verdict is
+    "undecided": the weights are not those of step 0, as after `predict(data, model)` on a trained model, or the data or
+    `loss` differ.
 
     The verdict is on what is claimed: quantities of the theory, and claims that hold of networks only statistically.
     Identities, which hold of every run, are checks: they are shown apart and support nothing, and where one fails the
@@ -88,14 +84,10 @@ def compare(
 
     Args:
         observed: What `observe` returns, or the record of a run, with `loss` over `time`, or over `step` with the times
-            of the steps. Or the losses of your training: an array, a list, a pandas Series over steps, or a CSV file,
-            as `user_curve` takes them.
+            of the steps. Or the losses that you logged while you trained, as a record:
+            `user_curve(losses, learning_rate=0.05, loss="mse")`.
         predicted: What `predict` returns, or the record of a theory. Its attributes may carry `<quantity>_tolerance`
             and, with it, `<quantity>_tolerance_reason`.
-        learning_rate: For your losses, the learning rate, or that of each step.
-        momentum: For your losses, that of the steps, as of `user_curve`.
-        loss: For your losses, how they are defined: "mse" is `torch.nn.MSELoss`; see `user_curve`.
-        steps: For your array, the number of steps before each loss, if not every step was logged.
         at_other_scale: The run again from another initialisation scale; adds the slopes of the jump
             times against the unit of accelerated time (dt/dlog(1/scale) for degree 2).
         along: For curves, the dimension, or dimensions, along which they run; variables that have none of them are not
@@ -112,8 +104,7 @@ def compare(
         reports.
 
     Raises:
-        InputError: The records have nothing in common, or a tolerance, check or claim names what is not compared; or
-            as `user_curve`.
+        InputError: The records have nothing in common, or a tolerance, check or claim names what is not compared.
 
     Example:
         >>> from dynascope.results import make_record
@@ -134,7 +125,7 @@ def compare(
             f"{name} is a {type(side).__name__}",
             argument=name,
             value=type(side).__name__,
-            remedy="give what observe returns, or the losses of your training, and then what predict returns",
+            remedy="give what observe returns, or user_curve(losses, …), and then what predict returns",
         )
     require(
         not (isinstance(run, str | PathLike) and str(run).endswith(".zip")),
@@ -143,12 +134,8 @@ def compare(
         value=str(run),
         remedy="read it by results.load first",
     )
-    if isinstance(run, xr.Dataset):
-        _require_no_curve(learning_rate=learning_rate, momentum=momentum or None, loss=loss, steps=steps)
-    else:
-        if loss is None:
-            raise missing_convention(observed, theory)
-        run = user_curve(observed, learning_rate=learning_rate, momentum=momentum, loss=loss, steps=steps)
+    if not isinstance(run, xr.Dataset):
+        raise bare_losses(observed, theory)
     run = _along_time(validate_record(run))
     validate_record(theory)
     from_user, doubt = is_user_curve(run), ""
@@ -280,17 +267,6 @@ _DEFAULTS = {
     names.SLOPE: (0.05, "neighbouring jumps still overlap at finite scale"),
 }
 _CURVE = (0.01, "one percent, unless the theory says otherwise")
-
-
-def _require_no_curve(**given: Any) -> None:
-    """A record knows its units."""
-    for name, value in given.items():
-        require(
-            value is None,
-            f"{name} is given, and the observed record says its own units",
-            argument=name,
-            remedy="leave it out, or pass the losses themselves",
-        )
 
 
 def _require_compared(argument: str, given: Collection[str], errors: Mapping[str, float]) -> None:

@@ -95,17 +95,17 @@ def test_a_prediction_from_the_trained_model_is_undecided_and_says_why(activatio
     data, start, model, losses = trained(activation, steps)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        late = compare(losses, predict(data, model, jumps=2), learning_rate=0.05, loss="mse")
+        late = compare(user_curve(losses, learning_rate=0.05, loss="mse"), predict(data, model, jumps=2))
     assert late.verdict.outcome == "undecided"
     assert "1.6" in late.verdict.sentence
-    right = compare(losses, predict(data, start, jumps=2), learning_rate=0.05, loss="mse")
+    right = compare(user_curve(losses, learning_rate=0.05, loss="mse"), predict(data, start, jumps=2))
     assert "step 0" not in right.verdict.sentence
     assert right.verdict.outcome == "agree"
 
 
 def test_a_curve_that_ends_on_the_first_plateau_has_no_other_initial_weights():
     data, start, _, losses = trained(torch.nn.ReLU, 20)
-    tree = compare(losses, predict(data, start, jumps=1), learning_rate=0.05, loss="mse")
+    tree = compare(user_curve(losses, learning_rate=0.05, loss="mse"), predict(data, start, jumps=1))
     assert "step 0" not in tree.verdict.sentence
 
 

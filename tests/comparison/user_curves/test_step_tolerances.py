@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope import compare
+from dynascope.comparison import user_curve
 from dynascope.results import make_record
 
 TIME = np.linspace(0, 8, 801)
@@ -17,9 +18,9 @@ THEORY = make_record(
 @pytest.mark.parametrize("rate", [0.001, 0.01, 0.05])
 def test_descent_agrees_with_the_flow_as_closely_as_its_steps_allow(rate):
     losses = (1 - rate) ** np.arange(int(4 / rate))
-    tree = compare(losses, THEORY, learning_rate=rate, loss="squared")
+    tree = compare(user_curve(losses, learning_rate=rate, loss="squared"), THEORY)
     assert tree.verdict.outcome == "agree"
-    wrong = compare(losses, THEORY, learning_rate=2 * rate, loss="squared")
+    wrong = compare(user_curve(losses, learning_rate=2 * rate, loss="squared"), THEORY)
     assert wrong.verdict.outcome == "disagree"
 
 
@@ -42,11 +43,11 @@ def test_descent_from_a_small_start_lags_by_many_steps_and_agrees(start, rate):
     lag = np.argmax(losses < 0.25) - np.interp(-0.25, -theory["loss"], theory["time"]) / rate
     # A quarter of the logarithm of how much faster the loss falls at most than first, here by (8 / 27) / w(0)².
     assert lag == pytest.approx(-np.log(start) / 2, abs=1.0)
-    assert compare(losses, theory, learning_rate=rate, loss="squared").verdict.outcome == "agree"
+    assert compare(user_curve(losses, learning_rate=rate, loss="squared"), theory).verdict.outcome == "agree"
     # Twice the larger rate may lag so far that nothing can be judged.
     possible = {"disagree"} if rate < 0.01 else {"disagree", "undecided"}
     for wrong in (rate / 2, 2 * rate):
-        assert compare(losses, theory, learning_rate=wrong, loss="squared").verdict.outcome in possible
+        assert compare(user_curve(losses, learning_rate=wrong, loss="squared"), theory).verdict.outcome in possible
 
 
 @pytest.mark.parametrize("momentum", [0.5, 0.9])
@@ -59,12 +60,12 @@ def test_descent_with_momentum_agrees_as_closely_as_its_steps_allow(momentum):
         weight -= rate * velocity
     _, theory = balanced_pair(0.01, 0.002, 4300)
     given = {"momentum": momentum, "loss": "squared"}
-    assert compare(np.array(losses), theory, learning_rate=rate, **given).verdict.outcome == "agree"
+    assert compare(user_curve(np.array(losses), learning_rate=rate, **given), theory).verdict.outcome == "agree"
     possible = {"disagree"} if momentum < 0.9 else {"disagree", "undecided"}
     for wrong in (rate / 2, 2 * rate):
-        assert compare(np.array(losses), theory, learning_rate=wrong, **given).verdict.outcome in possible
+        assert compare(user_curve(np.array(losses), learning_rate=wrong, **given), theory).verdict.outcome in possible
 
 
 def test_of_steps_that_are_too_large_nothing_is_concluded():
     losses = 0.7 ** np.arange(20)
-    assert compare(losses, THEORY, learning_rate=0.36, loss="squared").verdict.outcome == "undecided"
+    assert compare(user_curve(losses, learning_rate=0.36, loss="squared"), THEORY).verdict.outcome == "undecided"

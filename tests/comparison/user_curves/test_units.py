@@ -88,7 +88,7 @@ def test_a_schedule_leaves_the_sum_of_rates():
 def test_predicted_curves_are_converted_too():
     theory = make_record({"loss": (["time"], [1.0, 0.5, 0.1])}, {"time": [0.0, 1.0, 2.0]}, attributes={"samples": 5})
     losses = 10 * np.interp(0.05 * np.arange(41), theory["time"], theory["loss"])
-    tree = compare(losses, theory, learning_rate=0.005, loss="sum")
+    tree = compare(user_curve(losses, learning_rate=0.005, loss="sum"), theory)
     assert tree.verdict.outcome == "agree"
     np.testing.assert_allclose(tree.predicted["time"], [0, 20, 40])
 
@@ -100,7 +100,7 @@ def test_curves_of_the_user_are_recognised():
 
 @pytest.mark.parametrize("side", ["observed", "predicted", "residual"])
 def test_every_side_of_a_comparison_says_the_units_of_the_curve(side):
-    tree = compare([0.5, 0.4, 0.1], staircase(), learning_rate=0.1, loss="mse")
+    tree = compare(user_curve([0.5, 0.4, 0.1], learning_rate=0.1, loss="mse"), staircase())
     assert "MSELoss" in getattr(tree, side).attrs["convention"]
     assert not [name for name, values in getattr(tree, side).variables.items() if "flow" in values.attrs["units"]]
 
@@ -108,10 +108,10 @@ def test_every_side_of_a_comparison_says_the_units_of_the_curve(side):
 @pytest.mark.parametrize("loss", ["mse", "squared_norm", "sum"])
 def test_a_convention_that_nobody_says_is_asked_for_by_the_one_that_fits(loss):
     with pytest.raises(InputError, match=f"the first loss fits loss='{loss}'") as caught:
-        compare(user_training.losses(loss, steps=9), user_training.predicted(), learning_rate=0.1)
-    assert caught.value.argument == "loss"
+        compare(user_training.losses(loss, steps=9), user_training.predicted())
+    assert caught.value.argument == "observed"
     with pytest.raises(InputError, match="choose loss='mse'"):
-        compare([123.0, 4.0], user_training.predicted(), learning_rate=0.1)
+        compare([123.0, 4.0], user_training.predicted())
 
 
 THEORY = make_record(

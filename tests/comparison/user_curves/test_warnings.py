@@ -7,12 +7,14 @@ import pytest
 from user_training import RATE, losses, predicted
 
 from dynascope import compare
+from dynascope.comparison import user_curve
 from dynascope.comparison.user_curves.judging import fastest_growth, jump_warnings, learning_rate_warnings
 from dynascope.results import StaircaseView, make_record
 
 
-def compared(curve, theory=None, *, rate=RATE, loss="mse", **more):
-    return compare(curve, predicted() if theory is None else theory, learning_rate=rate, loss=loss, **more)
+def compared(curve, theory=None, *, rate=RATE, loss="mse", steps=None, momentum=0.0, **more):
+    run = user_curve(curve, learning_rate=rate, loss=loss, steps=steps, momentum=momentum)
+    return compare(run, predicted() if theory is None else theory, **more)
 
 
 def warnings(tree):

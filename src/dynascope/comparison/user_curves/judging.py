@@ -23,11 +23,11 @@ from dynascope.results.staircase import with_slow_jumps, with_tolerances
 from dynascope.results.staircase_view import is_staircase
 
 __all__ = [
+    "bare_losses",
     "compare_with_staircase",
     "fastest_growth",
     "jump_warnings",
     "learning_rate_warnings",
-    "missing_convention",
     "other_initial_weights",
     "with_step_tolerances",
 ]
@@ -45,8 +45,8 @@ _STEPS_REASON = (
 )
 
 
-def missing_convention(losses: Any, predicted: xr.Dataset) -> InputError:
-    """The error for losses without a convention, which names the conventions that fit the first loss."""
+def bare_losses(losses: Any, predicted: xr.Dataset) -> InputError:
+    """The error for losses that are no record, which names the conventions that fit the first loss."""
     initial = float(predicted.attrs.get(names.INITIAL_LOSS, 0.0))
     first = float(numbers("losses", read_curve(losses).losses)[:1].sum())
     known: list[LossName] = [name for name in LOSSES if needed_facts(name) <= predicted.attrs.keys()]
@@ -54,7 +54,12 @@ def missing_convention(losses: Any, predicted: xr.Dataset) -> InputError:
         name for name in known if abs(first - factor_of(name, predicted.attrs) * initial) <= _FIRST * first
     ]
     remedy = f"the first loss fits {_named(fitting)}" if fitting else CHOOSE_A_LOSS
-    return InputError("nothing says how the loss is defined", argument="loss", remedy=remedy)
+    return InputError(
+        "observed are losses, without their learning rate and definition",
+        argument="observed",
+        value=type(losses).__name__,
+        remedy=f"give user_curve(losses, learning_rate=…, loss=…) of dynascope.comparison; {remedy}",
+    )
 
 
 def other_initial_weights(observed: xr.Dataset, predicted: xr.Dataset) -> str:
