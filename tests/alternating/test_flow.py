@@ -288,9 +288,7 @@ def biased(weights, x):
         (NeuronSum(np.ones((2, 6)), biased, degree=2), {}, "network", "not homogeneous of degree 2"),
         (RELU.with_neurons(np.zeros((20, 5))), {}, "network", "have no finite weights other than zero"),
         (RELU, {"scale": 1.0}, "scale", "scale is 1.0"),
-        (RELU, {"tie": -1.0}, "tie", "tie is -1.0"),
         (RELU, {"jumps": 0}, "jumps", "jumps is 0"),
-        (RELU, {"threshold": 0.0}, "threshold", "threshold is 0.0"),
     ],
 )
 def test_bad_arguments_are_named(network, options, argument, message):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from dynascope.alternating import alternating_flow
+from dynascope.alternating import PhaseRules, alternating_flow
 from dynascope.errors import InputError
 from dynascope.networks import DiagonalLinear, NeuronSum, TwoLayer
 from dynascope.tasks import Task
@@ -94,7 +94,7 @@ def test_a_neuron_with_one_weight_reaches_the_threshold_at_the_time_in_closed_fo
         NeuronSum(np.array([[start]]), power(degree), degree=degree),
         Task(x, y),
         scale=scale,
-        threshold=threshold,
+        rules=PhaseRules(threshold=threshold),
         normalised=normalised,
     )
     if normalised:
@@ -170,10 +170,16 @@ def test_a_run_that_is_stopped_says_so_and_agrees_with_the_one_that_is_not():
         np.testing.assert_allclose(part["jump_time"], whole["jump_time"][:2], rtol=1e-9)
 
 
-@pytest.mark.parametrize("change", [{"scale": 1.0}, {"scale": -1e-3}, {"threshold": 0.0}, {"tie": -1.0}])
-def test_numbers_outside_their_domain_are_refused(change):
+@pytest.mark.parametrize("scale", [1.0, -1e-3])
+def test_scales_outside_their_domain_are_refused(scale):
     with pytest.raises(InputError):
-        alternating_flow(DiagonalLinear(4), Task(X, Y[:, None]), **{"scale": 1e-3, **change})
+        alternating_flow(DiagonalLinear(4), Task(X, Y[:, None]), scale=scale)
+
+
+@pytest.mark.parametrize("change", [{"threshold": 0.0}, {"tie": -1.0}, {"least_growth": 0.0}])
+def test_rules_outside_their_domain_are_refused(change):
+    with pytest.raises(InputError):
+        PhaseRules(**change)
 
 
 def test_neurons_that_are_linear_in_their_weights_are_refused():

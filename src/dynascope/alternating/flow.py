@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,8 +12,9 @@ import xarray as xr
 
 from dynascope.alternating.events import Event, listed
 from dynascope.alternating.lockstep import run_together
+from dynascope.alternating.phase_rules import PhaseRules
 from dynascope.alternating.phases import OUT_OF_TIME, OUT_OF_WORK, Alternation
-from dynascope.arguments import given, require, require_between, require_count, require_positive
+from dynascope.arguments import given, require, require_count, require_positive
 from dynascope.flows.blocks import working_memory
 from dynascope.flows.objective import Objective
 from dynascope.protocols import Average, Learnable, SumOfNeurons
@@ -35,20 +35,17 @@ def alternating_flow(
     *,
     scale: float | Sequence[float] | np.ndarray,
     normalised: bool = False,
-    threshold: float = 1.0,
-    tie: float = 1.0,
     jumps: int | None = None,
     duration: float | None = None,
-    least_growth: float = 1e-3,
-    level_tolerance: float = 1e-5,
     max_steps: int = 20_000,
     operations: float | None = None,
+    rules: PhaseRules | None = None,
 ) -> xr.Dataset:
     """Predict the staircase of a sum of homogeneous neurons trained from small initialisation.
 
     Alternates two phases. While a neuron is small it is *dormant*: the residual r = y − f(x) of the others is frozen,
-    and the neuron follows its utility U(θ) = E⟨f(x; θ), r(x)⟩, θ' = ∇U(θ). Once the first dormant neuron reaches the
-    norm `threshold` it is *active*; the active neurons then descend the loss by themselves until they rest, at once in
+    and the neuron follows its utility U(θ) = E⟨f(x; θ), r(x)⟩, θ' = ∇U(θ). Once the first dormant neuron reaches a
+    threshold norm it is *active*; the active neurons then descend the loss by themselves until they rest, at once in
     comparison with the growth of the others. Nothing here depends on which network it is.
 
     Args:
@@ -59,17 +56,12 @@ def alternating_flow(
             networks and of scales make an ensemble of all combinations, for which programs are compiled once;
             accelerators run them in batches.
         normalised: Whether to follow the homogeneity-normalised flow, in which neuron i has the rate ‖θ_i‖^(2−κ).
-        threshold: Norm at which a dormant neuron becomes active.
-        tie: Neurons that will reach the threshold within this many e-folds, and grow at the same rate, become active
-            together unless they compute the same function; and what follows a jump within as many is part of it.
         jumps: Number of jumps after which to stop; None for all.
         duration: Gradient-flow time at which to stop; None for no limit.
-        least_growth: Growth rates below this share of the largest at the start are none.
-        level_tolerance: A cost phase ends when the loss, at its present slope, would fall by less than this share of
-            the initial loss in the time passed since the start; and the whole ends at this share of it.
         max_steps: Steps after which a phase is given up.
         operations: Floating-point operations, counted to within a factor of two or so, after which no further jump is
             looked for; None for no limit. Of an ensemble each member has as many.
+        rules: The thresholds at which phases begin and end; by default `PhaseRules()`.
 
     Returns:
         A staircase record (see `results.staircase_record`), with times over the unit of `results.time_unit` as the
@@ -103,13 +95,11 @@ def alternating_flow(
         >>> staircase["loss_after"].to_numpy().round(3), staircase["accelerated_time"].to_numpy().round(2)
         (array([0.125, 0.   ]), array([0.53, 2.1 ]))
     """
-    require_positive(threshold=threshold, least_growth=least_growth, level_tolerance=level_tolerance)
     require_positive(**given(duration=duration, operations=operations))
     require_count(max_steps=max_steps, **given(jumps=jumps))
-    require_between(0, math.inf, tie=tie)
     networks, scales, dimensions = _members(network, scale)
     warn_of_large_scale("alternating.alternating_flow", float(max(scales)))
-    settings = (normalised, threshold, tie, least_growth, level_tolerance, int(max_steps), operations)
+    settings = (normalised, rules or PhaseRules(), int(max_steps), operations)
     with jax.enable_x64(True):
         runs = [Alternation(each, task, factor, *settings) for each in networks for factor in scales]
         common = runs[0].network, runs[0].average

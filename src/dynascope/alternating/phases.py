@@ -15,6 +15,7 @@ from dynascope.alternating.events import Event, Jumps, listed
 from dynascope.alternating.lockstep import Call
 from dynascope.alternating.neurons import kinked, padded, require_neurons
 from dynascope.alternating.operation_count import Effort
+from dynascope.alternating.phase_rules import PhaseRules
 from dynascope.alternating.quadratic_neurons import slopes_by_moments
 from dynascope.alternating.saddle import Departure, rest
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
@@ -45,13 +46,11 @@ _SPECTRA = 3  # Hessians in the search for a resting point, of which each weight
 class Alternation:
     """The state of one run: dormant neurons in polar coordinates, active ones with their weights, and the clock."""
 
-    def __init__(
-        self, network, task, scale, normalised, threshold, tie, least_growth, level_tolerance, max_steps, operations
-    ):
+    def __init__(self, network, task, scale: float, normalised: bool, rules: PhaseRules, max_steps: int, operations):
         require_neurons(network)
         self.task, self.scale, self.normalised = task, scale, normalised
         self.unit = time_unit(scale, degree=network.degree, normalised=normalised)
-        self.tie, self.threshold, self.max_steps = tie, threshold, max_steps
+        self.rules, self.max_steps = rules, max_steps
         self.network, self.kinked = network, kinked(network)
         # With one output, a neuron that computes what a resting one does has no utility between kinks, and is drawn to
         # kinks at which that one rests: it stays there, and what would drive it off are errors of steps across kinks.
@@ -78,10 +77,9 @@ class Alternation:
         loss, slopes, doubled, most = jax.device_get(_first_look(network, self.average, self.start))
         self.initial_loss = float(loss)
         self._check_start(slopes, doubled, scale * norms.max())
-        self.least = least_growth * float(most)
-        self.level_tolerance = level_tolerance
-        smallest_drop = _LEAST_DROP * level_tolerance * self.initial_loss
-        self.jumps = Jumps(tie, smallest_drop, self.least, None if self.power else self.unit)
+        self.least = rules.least_growth * float(most)
+        smallest_drop = _LEAST_DROP * rules.level_tolerance * self.initial_loss
+        self.jumps = Jumps(rules.tie, smallest_drop, self.least, None if self.power else self.unit)
 
     def _check_start(self, slopes: np.ndarray, doubled: np.ndarray, largest: float) -> None:
         degree = self.network.degree
@@ -110,9 +108,9 @@ class Alternation:
         )
         if len(idle):
             self.warnings.append(f"{len(idle)} neurons have no drift and never move: {listed(idle)}.")
-        if largest >= self.threshold:
+        if largest >= self.rules.threshold:
             self.warnings.append(
-                f"The largest neuron starts at norm {largest:.2g}, not below the threshold {self.threshold:g}: "
+                f"The largest neuron starts at norm {largest:.2g}, not below the threshold {self.rules.threshold:g}: "
                 "nothing is small, and the prediction is rough."
             )
 
@@ -120,7 +118,7 @@ class Alternation:
         """Run until there is nothing left to learn, and say what ended it; alone it also tells its jumps meanwhile."""
         loss, events = self.initial_loss, 0
         while True:
-            if loss <= self.level_tolerance * self.initial_loss:
+            if loss <= self.rules.level_tolerance * self.initial_loss:
                 return "the loss is zero"
             if not self.waiting.any():
                 return "no neuron is dormant any more"
@@ -184,7 +182,7 @@ class Alternation:
         chosen = [int(order[0])]
         alike = np.asarray(correlations(self.network, self.average, self.dormant.fresh())) > _ALIKE
         if not self.power:
-            tied = (log_sizes >= log_sizes[chosen[0]] - self.tie) & (growth >= 0.9 * growth[chosen[0]])
+            tied = (log_sizes >= log_sizes[chosen[0]] - self.rules.tie) & (growth >= 0.9 * growth[chosen[0]])
             for i in order:
                 if tied[i] and not alike[i, chosen].any():
                     chosen.append(int(i))
@@ -200,7 +198,7 @@ class Alternation:
     def _settle(self, event: Event) -> Generator[Call, Any, None]:
         """Cost phase: the active neurons come to rest; those that shrink are dormant again."""
         so_far = self.time + 1 / max(event.growth, self.least)
-        slowest = self.level_tolerance * self.initial_loss / so_far
+        slowest = self.rules.level_tolerance * self.initial_loss / so_far
         returned: dict[int, np.ndarray] = {}
         before = self.active.copy()
         # First the descent speeds up, then it slows down; if it speeds up again, a saddle may have been passed.
@@ -289,7 +287,7 @@ class Alternation:
 
     def _growing(self, dormant: Dormant, waiting: np.ndarray, longest: float, *, back: bool = False) -> Call:
         numbers = {
-            "threshold": np.log(self.threshold) - (1e-6 if back else 0.0),
+            "threshold": np.log(self.rules.threshold) - (1e-6 if back else 0.0),
             "longest": longest,
             "least": self.least,
             "sense": -1.0 if back else 1.0,

@@ -1,0 +1,41 @@
+"""When the phases of alternating gradient flow begin and end."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from dynascope.arguments import require_between, require_positive
+
+__all__ = ["PhaseRules"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PhaseRules:
+    """Thresholds at which alternating gradient flow passes from one phase to the next.
+
+    Attributes:
+        threshold: Norm at which a dormant neuron becomes active.
+        tie: Neurons that will reach the threshold within this many e-folds, and grow at the same rate, become active
+            together unless they compute the same function; and what follows a jump within as many is part of it.
+        least_growth: Growth rates below this share of the largest at the start count as zero.
+        level_tolerance: A cost phase ends when the loss, at its present slope, would fall by less than this share of
+            the initial loss in the time passed since the start; the run ends at this share of the initial loss.
+
+    Raises:
+        InputError: A number outside its domain.
+
+    Example:
+        >>> PhaseRules(threshold=0.5).tie
+        1.0
+    """
+
+    threshold: float = 1.0
+    tie: float = 1.0
+    least_growth: float = 1e-3
+    level_tolerance: float = 1e-5
+
+    def __post_init__(self):
+        positive = {name: getattr(self, name) for name in ("threshold", "least_growth", "level_tolerance")}
+        require_positive(**positive)
+        require_between(0, math.inf, tie=self.tie)
