@@ -103,7 +103,9 @@ def observe(
         remedy="give a GradientFlow or a Descent",
     )
     task = as_task(task)
-    network, scale = with_weights(task, network, scale, seed=seed, normalised=isinstance(method, GradientFlow) and method.normalised)
+    network, scale = with_weights(
+        task, network, scale, seed=seed, normalised=isinstance(method, GradientFlow) and method.normalised
+    )
     assert not isinstance(network, str)
     scale = 1.0 if scale is None else scale  # a module starts from its weights
     read = user_network(network) if isinstance(network, Network) else None
