@@ -15,6 +15,7 @@ from dynascope.arguments import require, require_between, require_integer
 from dynascope.cli.exit_codes import code_of
 from dynascope.cli.failure import FAILURES, Failure
 from dynascope.cli.json_output import prediction_answer
+from dynascope.cli.option_values import changed_options, option_words
 from dynascope.cli.output import (
     check_before,
     open_page,
@@ -45,10 +46,14 @@ __all__ = ["Predict"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Predict(UserTraining, UserCurve, UserWeights, UserData):
+class Predict:
     """Predict the loss staircase of a network trained on your data from small initialisation.
 
     Args:
+        data: What is learned.
+        start: The network and its initial weights.
+        curve: A run that was trained elsewhere.
+        training: How the network is trained here, to check the prediction.
         theory: Name of the theory to predict by, as `dynascope which` lists them; chosen if not said.
         normalised: Predict, and train by, the homogeneity-normalised flow.
         jumps: Number of jumps after which to stop; all if not said, but 5 for relu, quadratic and attention.
@@ -60,6 +65,10 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         json: Print one JSON object.
     """
 
+    data: UserData
+    start: UserWeights = dataclasses.field(default_factory=UserWeights)
+    curve: UserCurve = dataclasses.field(default_factory=UserCurve)
+    training: UserTraining = dataclasses.field(default_factory=UserTraining)
     theory: str | None = None
     normalised: bool = False
     jumps: int | None = None
@@ -74,20 +83,20 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
     def __call__(self) -> int:
         """Predict, check if asked, write the results and say them; returns the exit code."""
         start = time.perf_counter()
-        check_before(self.out, self.seed)
-        require_integer(seeds=self.seeds)
+        check_before(self.out, self.start.seed)
+        require_integer(seeds=self.start.seeds)
         require_between(0, 1, smallest_jump=self.smallest_jump)
-        self.require_training(learning_rate=self.learning_rate, normalised=self.normalised)
-        curve = self.user_curve(
-            known=self.scale is not None or self.weights is not None,
-            check=self.check,
-            slope=self.slope,
+        self.training.require_training(learning_rate=self.curve.learning_rate, normalised=self.normalised)
+        curve = self.curve.read(
+            known=self.start.scale is not None or self.start.weights is not None,
+            check=self.training.check,
+            slope=self.training.slope,
             normalised=self.normalised,
-            flow=self.flow == "descent",
+            flow=self.training.flow == "descent",
         )
-        with step(f"Reading {self.data}"):
-            task = self.task(self.network, self.context)
-        network, scale = self.start(task)
+        with step(f"Reading {self.data.source}"):
+            task = self.data.task(self.start.network, self.context)
+        network, scale = self.start.network_on(task)
         predicted = self._predicted(task, network, scale)
         if not results.is_staircase(predicted):
             self._require_no_batches(predicted.attrs["theory_name"])
@@ -95,13 +104,13 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
         if curve is None:
             tree: Result = self._described(results.Prediction.of(predicted))
         else:
-            if self.network != "diagonal" and self.weights is None:
-                predicted = of_another_start(predicted, f"seed {self.seed}, width {self.width}")
+            if self.start.network != "diagonal" and self.start.weights is None:
+                predicted = of_another_start(predicted, f"seed {self.start.seed}, width {self.start.width}")
             tree = self._described(comparison.compare(curve, predicted))
         written, failed, failure = None, "the prediction could not be written: ", None
         try:
-            written = write_results(tree, self.out, result_name(f"{task.name}-{self.network}", self._changed()))
-            if self.trains:
+            written = write_results(tree, self.out, result_name(f"{task.name}-{self.start.network}", self._changed()))
+            if self.training.trains:
                 print(f"The prediction is in {page_of(written)}", file=sys.stderr)
                 failed = "the prediction stays, and the check failed: "
                 tree = self._checked(task, network, predicted)
@@ -119,7 +128,7 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
             from dynascope.cli.terminal import print_data, print_staircase
             from dynascope.cli.terminal_curve import print_curve
 
-            if self.prepares:
+            if self.data.prepares:
                 print_data(task)
             (print_curve if tree.staircase is None else print_staircase)(tree)
             if written is not None:
@@ -133,84 +142,80 @@ class Predict(UserTraining, UserCurve, UserWeights, UserData):
     def _predicted(self, task: Any, network: Any, scale: float | None) -> xr.Dataset:
         if scale is None:
             scale = prediction.default_scale(network, normalised=self.normalised)
-        usual = None if self.network in ("linear", "diagonal") else 5
-        article = "an" if self.network == "attention" else "a"
-        with step(f"Predicting {article} {self.network} network from scale {scale:g}"):
+        usual = None if self.start.network in ("linear", "diagonal") else 5
+        article = "an" if self.start.network == "attention" else "a"
+        with step(f"Predicting {article} {self.start.network} network from scale {scale:g}"):
             jumps = usual if self.jumps is None else self.jumps
             given: dict[str, Any] = {"scale": scale, "normalised": self.normalised, "jumps": jumps}
             given["max_steps"] = self.max_steps
-            if self.seeds == 1:
+            if self.start.seeds == 1:
                 predicted = prediction.predict(task, network, theory=self.theory, **given).record
             else:
-                seeds = {"seeds": self.seeds, "first": self.seed, "width": self.width}
-                predicted = prediction.predict_seeds(task, self.network, **seeds, **given).record
+                seeds = {"seeds": self.start.seeds, "first": self.start.seed, "width": self.start.width}
+                predicted = prediction.predict_seeds(task, self.start.network, **seeds, **given).record
         warnings = [in_options(each) for each in predicted.attrs.get("warnings", [])]
         if warnings:
             predicted = predicted.assign_attrs(warnings=warnings)
         if results.is_staircase(predicted):
             predicted = predicted.assign_attrs(smallest_jump=self.smallest_jump)
-        if self.learning_rate is None:
+        if self.curve.learning_rate is None:
             return predicted
         return comparison.in_steps(
             predicted,
-            learning_rate=self.learning_rate,
-            momentum=self.momentum,
-            loss=self.loss or "squared",
-            batch_size=self.batch_size,
+            learning_rate=self.curve.learning_rate,
+            momentum=self.curve.momentum,
+            loss=self.curve.loss or "squared",
+            batch_size=self.training.batch_size,
         )
 
     def _require_no_batches(self, theory: str) -> None:
         """Refuse to judge a loss that is exact by a training whose batches part it from the predicted one."""
         require(
-            self.flow == "gradient_flow" or self.batch_size is None,
+            self.training.flow == "gradient_flow" or self.training.batch_size is None,
             f"{theory} gives the loss without the noise of batches",
             argument="batch_size",
-            value=self.batch_size,
+            value=self.training.batch_size,
             remedy="leave --batch-size out, which descends by all samples",
         )
 
     def _require_nothing_of_jumps(self, theory: str) -> None:
         """Refuse options that are about jumps, where a theory gives the loss over time alone."""
         about = {
-            "slope": self.slope,
-            "seeds": self.seeds > 1,
-            "jumps": self.jumps is not None,
+            "slope": self.training.slope,
+            "seeds": self.start.seeds > 1 and self.start.seeds,
+            "jumps": self.jumps,
         }
         for name, said in about.items():
             require(
-                not said,
+                said in (None, False),
                 f"{name} is about jumps, and the theory {theory} gives the loss over time",
                 argument=name,
-                value=getattr(self, name),
+                value=said,
                 remedy="leave it out, or choose a theory of small starts: dynascope which",
             )
 
     def _checked(self, task: Any, network: Any, predicted: xr.Dataset) -> Comparison:
-        given = {"learning_rate": self.learning_rate, "loss": self.loss, "seed": self.seed}
-        observed, other = self.trained(task, network, predicted, **given)
+        given = {"learning_rate": self.curve.learning_rate, "loss": self.curve.loss, "seed": self.start.seed}
+        observed, other = self.training.trained(task, network, predicted, **given)
         return self._described(comparison.compare(observed, predicted, at_other_scale=other))
 
     def _changed(self) -> dict[str, Any]:
         """The options that make the results different, and are not what they usually are."""
-        said = {"data", "network", "out", "open", "json"}
-        values = {field.name: (getattr(self, field.name), field.default) for field in dataclasses.fields(self)}
-        return {name: value for name, (value, usual) in values.items() if name not in said and value != usual}
+        return changed_options(self, without=("source", "network", "out", "open", "json"))
 
     def _described(self, result: _Kind) -> _Kind:
         """The result with the command that made it, its options and its figures."""
-        words = ["dynascope", "predict", self.data, "--network", self.network]
-        for name, value in self._changed().items():
-            given = value if isinstance(value, tuple) else () if isinstance(value, bool) else (value,)
-            words += [f"--{'no-' if value is False else ''}{name.replace('_', '-')}", *map(str, given)]
+        words = ["dynascope", "predict", self.data.source, "--network", self.start.network]
+        words += option_words(self._changed())
         parameters = {}
-        if self.network != "diagonal" and not self.weights:
-            parameters["seed"] = results.Parameter(self.seed, "Seed of the initial weights.")
-            parameters["width"] = results.Parameter(self.width, "Number of hidden neurons.")
+        if self.start.network != "diagonal" and not self.start.weights:
+            parameters["seed"] = results.Parameter(self.start.seed, "Seed of the initial weights.")
+            parameters["width"] = results.Parameter(self.start.width, "Number of hidden neurons.")
         return dataclasses.replace(
             result,
             parameters=parameters,
             provenance=dataclasses.replace(result.provenance, command=shlex.join(words)),
-            **_page(result.predicted, self.seeds),
+            **_page(result.predicted, self.start.seeds),
         )
 
 

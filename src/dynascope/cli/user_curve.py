@@ -34,7 +34,7 @@ class UserCurve:
     momentum: float = 0.0
     loss: LossName | None = None
 
-    def user_curve(self, *, known: bool, **others: bool) -> xr.Dataset | None:
+    def read(self, *, known: bool, **others: bool) -> xr.Dataset | None:
         """The record of the user's curve, read before anything is computed.
 
         Args:

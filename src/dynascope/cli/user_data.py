@@ -20,7 +20,7 @@ class UserData:
     """What is learned.
 
     Args:
-        data: "digits", or a file: .npz with arrays x and y, x.npy beside y.npy, or a table (.csv, .tsv, .txt, .dat,
+        source: "digits", or a file: .npz with arrays x and y, x.npy beside y.npy, or a table (.csv, .tsv, .txt, .dat,
             .parquet).
         target: Target columns of a table.
         drop: Columns of a table to leave out; "" is those without a name.
@@ -31,7 +31,7 @@ class UserData:
         classification: Whether the target is a class label; decided by its type if not said.
     """
 
-    data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
+    source: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
     target: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     missing: Literal["mean", "drop"] | None = None
@@ -66,7 +66,7 @@ class UserData:
             context: Number of examples in a prompt, for attention.
             task: What `task` returned.
         """
-        if self.data == "digits":
+        if self.source == "digits":
             made = "tasks.digits().standardised()" if self.standardise else "tasks.digits()"
         else:
             given = {
@@ -77,7 +77,7 @@ class UserData:
                 "classification": self.classification,
             }
             said = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
-            made = f"tasks.read_table({self.data!r}{said})"
+            made = f"tasks.read_table({self.source!r}{said})"
         if self.only is not None or (network == "diagonal" and task.output_dimension == 1):
             made = f"{made}.only({task.target_names[0]!r})"
         made = f"tasks.InContextRegression.on_inputs_of({made}, {context!r})" if network == "attention" else made
@@ -86,7 +86,7 @@ class UserData:
     @property
     def prepares(self) -> bool:
         """Whether more is done to the data on the way in than their mean taken off, which is then said."""
-        arrays = self.data == "digits" or Path(self.data).suffix.lower() in (".npz", ".npy")
+        arrays = self.source == "digits" or Path(self.source).suffix.lower() in (".npz", ".npy")
         return not arrays or self.standardise or self.missing is not None
 
     def _read(self) -> tasks.Task:
@@ -97,10 +97,10 @@ class UserData:
             value=True,
             remedy="leave out --raw or --standardise",
         )
-        if self.data != "digits":
+        if self.source != "digits":
             try:
                 return tasks.read_table(
-                    self.data,
+                    self.source,
                     target=self.target or None,
                     drop=self.drop,
                     missing=self.missing,

@@ -36,7 +36,7 @@ class UserWeights:
     seeds: int = 1
     width: int = 50
 
-    def start(self, task: Any) -> tuple[Any, float | None]:
+    def network_on(self, task: Any) -> tuple[Any, float | None]:
         """The network at unit scale, and the scale that it starts from, as far as that was said.
 
         Raises:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import __version__, prediction
 from dynascope.cli.exit_codes import AGREED
+from dynascope.cli.option_values import changed_options, option_words
 from dynascope.cli.output import print_json
 from dynascope.cli.progress import step
 from dynascope.cli.remedies import in_options
@@ -25,10 +26,12 @@ __all__ = ["Which"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Which(UserWeights, UserData):
+class Which:
     """Say which theories cover your data and network, and what stands in the way of the others.
 
     Args:
+        data: What is learned.
+        start: The network and its initial weights.
         learning_rate: Of gradient descent; gradient flow if not said.
         batch_size: Samples in a batch; all if not said.
         normalised: Ask about the homogeneity-normalised flow.
@@ -36,6 +39,8 @@ class Which(UserWeights, UserData):
         json: Print one JSON object.
     """
 
+    data: UserData
+    start: UserWeights = dataclasses.field(default_factory=UserWeights)
     learning_rate: float | None = None
     batch_size: int | None = None
     normalised: bool = False
@@ -44,9 +49,9 @@ class Which(UserWeights, UserData):
 
     def __call__(self) -> int:
         """Measure, and say it; returns the exit code."""
-        with step(f"Reading {self.data}"):
-            task = self.task(self.network, self.context)
-        network, scale = self.start(task)
+        with step(f"Reading {self.data.source}"):
+            task = self.data.task(self.start.network, self.context)
+        network, scale = self.start.network_on(task)
         scale = prediction.default_scale(network, normalised=self.normalised) if scale is None else scale
         found = prediction.which(
             task,
@@ -61,7 +66,7 @@ class Which(UserWeights, UserData):
             print_json(
                 {
                     "task": task.name,
-                    "network": self.network,
+                    "network": self.start.network,
                     "scale": scale,
                     **asked,
                     "theories": [{**_row(each), "command": self._command(each.name)} for each in found],
@@ -70,8 +75,8 @@ class Which(UserWeights, UserData):
                 }
             )
             return AGREED
-        article = "an" if self.network == "attention" else "a"
-        print(f"What covers {article} {self.network} network on {task.name}, from weights of scale {scale:g}:\n")
+        article = "an" if self.start.network == "attention" else "a"
+        print(f"What covers {article} {self.start.network} network on {task.name}, from weights of scale {scale:g}:\n")
         print(
             found.as_text(
                 width=page_width(),
@@ -91,22 +96,16 @@ class Which(UserWeights, UserData):
             [
                 *imports,
                 f"from dynascope import {', '.join(sorted(named))}",
-                *self.lines(self.network, self.context, task),
-                *self.lines_of_start(),
+                *self.data.lines(self.start.network, self.context, task),
+                *self.start.lines_of_start(),
                 *rest,
             ]
         )
 
     def _command(self, theory: str) -> str:
         """The command that predicts by it."""
-        left_out = {"data", "seeds", "json"}
-        words = ["dynascope", "predict", self.data]
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.name in left_out or (value == field.default and field.name != "network"):
-                continue
-            given = value if isinstance(value, tuple) else () if isinstance(value, bool) else (value,)
-            words += [f"--{'no-' if value is False else ''}{field.name.replace('_', '-')}", *map(str, given)]
+        options = changed_options(self, without=("source", "seeds", "json"), always=("network",))
+        words = ["dynascope", "predict", self.data.source, *option_words(options)]
         return shlex.join([*words, "--theory", theory])
 
 

@@ -1,0 +1,56 @@
+"""The options of a command with their values, and the command line that gives them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+__all__ = ["changed_options", "option_words"]
+
+
+def changed_options(command: Any, *, without: Collection[str] = (), always: Collection[str] = ()) -> dict[str, Any]:
+    """The options of a command that differ from their defaults, by name.
+
+    Args:
+        command: A dataclass; fields that are dataclasses are groups of options.
+        without: Names of options to leave out.
+        always: Names of options to tell also at their defaults.
+
+    Example:
+        >>> @dataclasses.dataclass
+        ... class Size:
+        ...     width: int = 50
+        >>> @dataclasses.dataclass
+        ... class Command:
+        ...     size: Size
+        ...     seed: int = 0
+        >>> changed_options(Command(Size(20)))
+        {'width': 20}
+    """
+    told = ((name, value) for name, value, usual in _options(command) if value != usual or name in always)
+    return {name: value for name, value in told if name not in without}
+
+
+def option_words(options: Mapping[str, Any]) -> list[str]:
+    """The words of a command line that give these options.
+
+    Example:
+        >>> option_words({"batch_size": 3, "target": ("a", "b"), "check": True, "raw": False})
+        ['--batch-size', '3', '--target', 'a', 'b', '--check', '--no-raw']
+    """
+    words = []
+    for name, value in options.items():
+        given = value if isinstance(value, tuple) else () if isinstance(value, bool) else (value,)
+        words += [f"--{'no-' if value is False else ''}{name.replace('_', '-')}", *map(str, given)]
+    return words
+
+
+def _options(command: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Name, value and default of each option, in the order of the help."""
+    for field in dataclasses.fields(command):
+        value = getattr(command, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from _options(value)
+        else:
+            yield field.name, value, field.default
