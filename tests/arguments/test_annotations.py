@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.typing import ArrayLike
 from jaxtyping import Real
+from numpy.typing import ArrayLike as NumPyArrayLike
 
 from dynascope.arguments import checked
 from dynascope.arguments.annotations import bounds_of, check_of
+from dynascope.arguments.bounded import NonNegativeNumbers, PositiveNumber
 from dynascope.errors import InputError
 
 
@@ -74,6 +76,29 @@ def test_the_values_that_a_masked_array_hides_are_not_used():
     assert check is not None
     with pytest.raises(InputError, match="masked"):
         check("x", np.ma.masked_array([1.0, 2.0], [False, True]))
+
+
+@pytest.mark.parametrize("value", [2, [1, 2], np.float32(2), np.eye(2, dtype=np.float32), jax.numpy.ones(3)])
+def test_numbers_for_numpy_come_as_arrays_of_64_bits(value):
+    check = check_of(NonNegativeNumbers)
+    assert check is not None
+    found = check("x", value)
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == np.float64
+    assert np.array_equal(found, np.asarray(value))
+
+
+def test_numbers_for_numpy_have_bounds_and_are_not_traced():
+    check = check_of(Annotated[NumPyArrayLike, Gt(0), Le(1)])
+    assert check is not None
+    for wrong in (0, [0.5, 1.5], np.array([math.nan]), [[1.0], [1.0, 0.5]], "frob", np.array([1j])):
+        with pytest.raises(InputError, match=r"^x "):
+            check("x", wrong)
+    for kind in (NonNegativeNumbers, PositiveNumber):
+        known = check_of(kind)
+        assert known is not None
+        with pytest.raises(InputError, match="x is traced by JAX"):
+            jax.eval_shape(lambda value, known=known: known("x", value), 1.0)
 
 
 def test_bounds_are_those_of_the_annotation():

@@ -13,18 +13,22 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, cast, get_args, g
 
 import annotated_types
 
-from dynascope.arguments.arrays import is_traced, real_array
+from dynascope.arguments.arrays import is_traced, real_array, require_known, require_numbers
 from dynascope.arguments.kinds import admits, in_words, is_array
 from dynascope.arguments.numbers import require_choice, shown
 from dynascope.errors import InputError
 
-__all__ = ["Bounds", "Check", "bounds_of", "check_of", "checks_of"]
+__all__ = ["Bounds", "Check", "Known", "bounds_of", "check_of", "checks_of"]
 
 Check = Callable[[str, Any], Any]  # of the name of an argument and its value; returns the value to compute with
 
 _MOST_INTEGER = 2**63 - 1  # that shapes and loops can have
 _MODULES = {"xr": "xarray", "np": "numpy", "pd": "pandas", "jax": "jax", "plt": "matplotlib.pyplot"}
 _LARGEST = sys.float_info.max
+
+
+class Known:
+    """Stands in the annotation of a number that a function has to know, and which JAX may not trace."""
 
 
 class Bounds(NamedTuple):
@@ -112,12 +116,14 @@ def check_of(kind: Any) -> Check | None:
         >>> check_of(Annotated[int, Gt(0)])("width", 8.0)
         8
     """
-    stated, bounds = kind, bounds_of(kind)
+    stated, bounds, metadata = kind, bounds_of(kind), getattr(kind, "__metadata__", ())
     kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     if kind in (Any, object):
         return None
     if kind in (int, float):
-        return _number_check(kind, bounds or (Bounds() if kind is int else None))
+        return _number_check(kind, bounds or (Bounds() if kind is int else None), known=Known in metadata)
+    if bounds is not None and _is_for_numpy(kind):
+        return _numpy_check(bounds)
     if bounds is not None and (arrays := [part for part in (kind, *get_args(kind)) if is_array(part)]):
         return _array_check(arrays[0], bounds)
     if get_origin(kind) is Literal:
@@ -131,7 +137,7 @@ def check_of(kind: Any) -> Check | None:
     return _kind_check(kind, stated)
 
 
-def _number_check(kind: type, bounds: Bounds | None) -> Check:
+def _number_check(kind: type, bounds: Bounds | None, *, known: bool) -> Check:
     """Of a number: whole numbers as integers, whatever their type."""
     noun = "an integer" if kind is int else "a finite number"
 
@@ -139,6 +145,8 @@ def _number_check(kind: type, bounds: Bounds | None) -> Check:
         if type(value) is kind or (type(value) is int and kind is float):
             number = value
         elif is_traced(value):
+            if known:
+                require_known(**{name: value})
             return value
         elif admits(kind, value):
             number = kind(value)
@@ -171,6 +179,25 @@ def _array_check(kind: Any, bounds: Bounds) -> Check:
             return value
         # What is of another class, or refused.
         return real_array(name, value, dimensions=dimensions, **bounds._asdict())
+
+    return check
+
+
+def _is_for_numpy(kind: Any) -> bool:
+    """Whether it is the `ArrayLike` of NumPy, which names no array that JAX traces."""
+    typing = sys.modules.get("numpy.typing")  # whose name an annotation can only use when it is loaded
+    return typing is not None and kind == typing.ArrayLike
+
+
+def _numpy_check(bounds: Bounds) -> Check:
+    """Of an array of real numbers for a function that computes in NumPy, which comes as one of 64 bits."""
+    import numpy as np  # not at the top, as above
+
+    def check(name: str, value: Any) -> Any:
+        known = type(value) is np.ndarray and value.dtype == np.float64
+        if known and (not value.size or bounds.hold(value.min(), value.max())):
+            return value
+        return require_numbers(name, value, **bounds._asdict())
 
     return check
 

@@ -272,6 +272,7 @@ def require_numbers(
     minimum: float = -math.inf,
     above: float = -math.inf,
     below: float = math.inf,
+    maximum: float = math.inf,
     dimensions: int | None = None,
 ) -> np.ndarray:
     """The values as a float64 array, whatever the precision of JAX, after the checks of `real_array`.
@@ -286,7 +287,7 @@ def require_numbers(
     import numpy as np  # not at the top, as above
 
     require_known(**{name: values})
-    real_array(name, values, minimum=minimum, above=above, below=below, dimensions=dimensions)
+    real_array(name, values, minimum=minimum, above=above, below=below, maximum=maximum, dimensions=dimensions)
     return np.asarray(values, np.float64)
 
 

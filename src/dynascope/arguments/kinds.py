@@ -158,4 +158,5 @@ def in_words(kind: Any) -> str:
     if kind is None or kind in _WORDS:
         return _WORDS[kind if kind is not None else type(None)]
     name = getattr(kind, "__name__", str(kind))
-    return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
+    vowels = "AEFHILMNORSX" if name.isupper() else "AEIOU"  # as the letter S is spoken in SGD
+    return f"{'an' if name[:1] in vowels else 'a'} {name}"

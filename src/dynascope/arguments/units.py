@@ -234,6 +234,8 @@ def _sizes(value: Any) -> list[float] | None:
     import numpy as np
 
     try:
+        if dataclasses.is_dataclass(value):  # settings, which are numbers
+            value = [part for part in vars(value).values() if isinstance(part, int | float)]
         parts = [np.asarray(part, np.float64).ravel() for part in jax.tree.leaves(value)]
     except (TypeError, ValueError, OverflowError):
         return None
