@@ -20,3 +20,4 @@ from . import skills as skills
 from . import staircase as staircase
 from . import symmetry as symmetry
 from . import transfer as transfer
+from .sgd import SGD as SGD

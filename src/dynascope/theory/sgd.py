@@ -1,0 +1,75 @@
+"""The settings of stochastic gradient descent, as theories of its steps take them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, TypeAlias
+
+from annotated_types import Ge, Lt
+
+from dynascope.arguments import require
+from dynascope.arguments.bounded import FiniteNumber, NonNegativeNumber, PositiveInt, PositiveNumber
+
+__all__ = ["SGD", "Momentum"]
+
+Momentum: TypeAlias = Annotated[FiniteNumber, Ge(0), Lt(1)]
+
+
+@dataclasses.dataclass(frozen=True)
+class SGD:
+    """SGD with heavy-ball momentum and weight decay: v ← β v − (g + λ θ), θ ← θ + η v.
+
+    g is the mean gradient of the samples in a batch.
+
+    Attributes:
+        learning_rate: η > 0.
+        momentum: β ≥ 0, below one.
+        weight_decay: λ ≥ 0.
+        batch_size: S ≥ 1, the samples in a batch.
+        samples: N ≥ S, the samples in the data, if no batch contains a sample twice. Their noise is smaller by
+            (N − S)/(N − 1). None if each sample of a batch is drawn from all data.
+
+    Raises:
+        InputError: A setting is out of range, is traced by JAX, or batches have more samples than the data.
+
+    Example:
+        >>> SGD(0.1, momentum=0.9, batch_size=50, samples=100).noise_share
+        0.010101010101010102
+    """
+
+    learning_rate: PositiveNumber
+    momentum: Momentum = 0.0
+    weight_decay: NonNegativeNumber = 0.0
+    batch_size: PositiveInt = 1
+    samples: PositiveInt | None = None
+
+    def __post_init__(self):
+        require(
+            self.samples is None or self.batch_size <= self.samples,
+            f"batch_size is {self.batch_size}, of {self.samples} samples",
+            argument="batch_size",
+            value=self.batch_size,
+            remedy="draw no more samples than there are, or leave out samples, for batches drawn with replacement",
+        )
+
+    @property
+    def noise_share(self) -> float:
+        """The noise covariance of a batch over that of a sample: 1/S, or (N − S)/(S(N − 1)) without replacement."""
+        if self.samples is None:
+            return 1 / self.batch_size
+        return (self.samples - self.batch_size) / (self.batch_size * max(self.samples - 1, 1))
+
+    @property
+    def without_batches(self) -> SGD:
+        """The same steps, for laws that do not depend on the batches."""
+        return dataclasses.replace(self, batch_size=1, samples=None)
+
+    def require_without_batches(self) -> None:
+        """Raise `InputError` if batches are stated: a law that does not depend on them would ignore them."""
+        require(
+            self == self.without_batches,
+            f"batch_size is {self.batch_size}, and samples is {self.samples}, on which this law does not depend",
+            argument="batch_size",
+            value=self.batch_size,
+            remedy="leave them out, or pass sgd.without_batches",
+        )
