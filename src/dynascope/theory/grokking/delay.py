@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_count, require_increasing
+from dynascope.arguments import require, require_array, require_increasing
+from dynascope.arguments.bounded import FiniteNumber, FiniteNumbers, PositiveInt
 from dynascope.results.named_tuples import short_repr
 
 __all__ = ["GrokkingDelay", "grokking_delay"]
@@ -68,12 +68,12 @@ class GrokkingDelay(NamedTuple):
 
 
 def grokking_delay(
-    steps: ArrayLike,
-    train: ArrayLike,
-    test: ArrayLike,
-    train_threshold: float = 0.99,
-    test_threshold: float = 0.9,
-    hold: int = 1,
+    steps: FiniteNumbers,
+    train: FiniteNumbers,
+    test: FiniteNumbers,
+    train_threshold: FiniteNumber = 0.99,
+    test_threshold: FiniteNumber = 0.9,
+    hold: PositiveInt = 1,
 ) -> GrokkingDelay:
     """Measure the delay between learning the training samples and learning the test samples.
 
@@ -112,15 +112,13 @@ def grokking_delay(
         (990.0, 2.0, 900.0)
     """
     steps = require_array("steps", steps, (None,))
-    require_count(hold=hold)
     require_increasing("steps", steps, fewest=max(2, hold))
     intervals = np.diff(steps)
     curves = {name: require_array(name, curve, (len(steps),)) for name, curve in (("train", train), ("test", test))}
-    thresholds = {"train": train_threshold, "test": test_threshold}
-    levels = {name: float(require_array(f"{name}_threshold", each, ())) for name, each in thresholds.items()}
+    levels = {"train": float(train_threshold), "test": float(test_threshold)}
     _require_rising(curves, levels)
     _require_one_unit(curves, levels)
-    reached = [_first_held(curves[name] >= levels[name], int(hold)) for name in curves]
+    reached = [_first_held(curves[name] >= levels[name], hold) for name in curves]
     known = [float(steps[index]) if index is not None else None for index in reached]
     # The first record was passed at some time before it; the interval after it is the best that is known.
     passed = [intervals.max() if index is None else intervals[max(index - 1, 0)] for index in reached]

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array
+from dynascope.arguments.bounded import FiniteNumbers, PositiveNumbers
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
@@ -47,7 +48,7 @@ class InterpolantPath(NamedTuple):
     gives="the function it interpolates with while the products of its weights decay",
     reference="arXiv:2311.18817",
 )
-def interpolant_path(inputs: ArrayLike, targets: ArrayLike, products: ArrayLike) -> InterpolantPath:
+def interpolant_path(inputs: FiniteNumbers, targets: FiniteNumbers, products: PositiveNumbers) -> InterpolantPath:
     """The interpolants w(b) that a diagonal network passes on its way from least ℓ2 norm (b → ∞) to least ℓ1 (b → 0).
 
     w(b) minimises Σ_i [w_i arcsinh(w_i/2b) − √(w_i² + 4b²)] among all w with X w = y. So w = 2b sinh(Xᵀμ), where μ
@@ -218,9 +219,9 @@ def _require_solvable(system: Constraint, products: Float[np.ndarray, " m"]) -> 
     )
     smallest = float(products.min())
     require(
-        smallest > 0 and smallest >= _SMALLEST * system.size,
+        smallest >= _SMALLEST * system.size,
         f"products go down to {smallest:.3g} for coefficients of {system.size:.3g}",
         argument="products",
         value=smallest,
-        remedy=f"choose positive numbers not below {_SMALLEST:g} of the largest coefficient",
+        remedy=f"choose numbers not below {_SMALLEST:g} of the largest coefficient",
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from annotated_types import Gt, Lt
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import in_units, require, require_array, require_between, require_positive, require_times
+from dynascope.arguments import in_units, require, require_array
+from dynascope.arguments.bounded import FiniteNumber, FiniteNumbers, NonNegativeNumbers, PositiveNumber
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.grokking.interpolation import Constraint, constraint, interpolant_path
@@ -50,20 +51,21 @@ class LateCurve(NamedTuple):
     gives="the product of the weights of every input at any time",
     reference=REFERENCE,
 )
-@in_units("scale", "weight_decay", times="t", scale="s", weight_decay="t^-1", gives="s^2")
-def weight_product(times: ArrayLike, *, scale: float, weight_decay: float) -> Float[np.ndarray, " times"]:
+def weight_product(
+    times: NonNegativeNumbers, *, scale: PositiveNumber, weight_decay: PositiveNumber
+) -> Float[np.ndarray, "*times"]:
     """The product of the two weights of every input under weight decay: u_i v_i = α² exp(−2λt), whatever the data.
 
     The network is f = x·(u ⊙ u − v ⊙ v) from u = v = α, by gradient flow on any loss of its outputs plus
     ½λ(‖u‖² + ‖v‖²): what the loss adds to ln u it takes from ln v.
 
     Args:
-        times: Gradient-flow times t ≥ 0, shape (times,).
+        times: Gradient-flow times t ≥ 0, of any shape.
         scale: α > 0.
         weight_decay: λ > 0.
 
     Returns:
-        b(t), shape (times,).
+        b(t), of the shape of the times.
 
     Raises:
         InputError: An argument is out of range.
@@ -75,10 +77,8 @@ def weight_product(times: ArrayLike, *, scale: float, weight_decay: float) -> Fl
         >>> weight_product([0.0, 10.0], scale=2.0, weight_decay=0.05).round(6)
         array([4.      , 1.471518])
     """
-    require_positive(scale=scale, weight_decay=weight_decay)
-    times = require_array("times", times, (None,))
-    require_times(times)
-    return scale**2 * np.exp(-2 * weight_decay * times)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.square(scale * np.exp(-weight_decay * np.asarray(times))))
 
 
 @covers(
@@ -103,14 +103,14 @@ def weight_product(times: ArrayLike, *, scale: float, weight_decay: float) -> Fl
     gives={"products": "s^2", "coefficients": "s^2", "loss": "x^2 s^4"},
 )
 def late_curve(
-    inputs: ArrayLike,
-    targets: ArrayLike,
-    test_inputs: ArrayLike,
-    test_targets: ArrayLike,
-    times: ArrayLike,
+    inputs: FiniteNumbers,
+    targets: FiniteNumbers,
+    test_inputs: FiniteNumbers,
+    test_targets: FiniteNumbers,
+    times: NonNegativeNumbers,
     *,
-    scale: float,
-    weight_decay: float,
+    scale: PositiveNumber,
+    weight_decay: PositiveNumber,
 ) -> LateCurve:
     """The late test curve of f = x·(u ⊙ u − v ⊙ v) with weight decay, without training.
 
@@ -145,7 +145,7 @@ def late_curve(
         >>> curve.test_error.round(4), curve.interpolant_error.round(4)
         (array([0.1876, 0.0209]), array([0.1875, 0.0206]))
     """
-    products = weight_product(times, scale=scale, weight_decay=weight_decay)
+    products = weight_product(require_array("times", times, (None,)), scale=scale, weight_decay=weight_decay)
     tests = check_tests(inputs, test_inputs, test_targets)
     system, samples = constraint(inputs, targets), len(np.asarray(targets))
     path = interpolant_path(inputs, targets, products)
@@ -172,8 +172,13 @@ def late_curve(
     reference=REFERENCE,
     exact=False,
 )
-@in_units("inputs", "scale", inputs="x", scale="s", weight_decay="x^2 s^2", gives="x^-2 s^-2")
-def fitting_time(inputs: ArrayLike, *, scale: float, weight_decay: float, remaining: float = 0.01) -> float | None:
+def fitting_time(
+    inputs: FiniteNumbers,
+    *,
+    scale: PositiveNumber,
+    weight_decay: PositiveNumber,
+    remaining: Annotated[FiniteNumber, Gt(0), Lt(1)] = 0.01,
+) -> float | None:
     """The time by which the network has fitted, an upper bound, up to the lag of order λ that remains.
 
     The errors on the samples fall at the rates of (4/n) X D Xᵀ with D ≥ 2b(t), so that they are below a fraction ε of
@@ -196,12 +201,14 @@ def fitting_time(inputs: ArrayLike, *, scale: float, weight_decay: float, remain
         >>> print(f"{fitting_time([[1.0, 2.0]], scale=1.0, weight_decay=0.01):.4f}")
         0.1153
     """
-    require_positive(scale=scale, weight_decay=weight_decay)
-    require_between(0, 1, open_below=True, open_above=True, remaining=remaining)
     x = require_array("inputs", inputs, (None, None))
     smallest = constraint(x, np.zeros(len(x))).strengths[-1]
-    decayed = np.log(1 / remaining) * 2 * weight_decay * len(x) / (8 * np.square(float(scale)) * smallest**2)
-    return float(-np.log1p(-decayed) / (2 * weight_decay)) if decayed < 1 else None
+    with np.errstate(all="ignore"):
+        speed = scale * smallest
+        undecayed = np.log(1 / remaining) * len(x) / 8
+        lost = 2 * undecayed * (weight_decay / speed / speed)
+        delayed = -np.log1p(-lost) / lost if lost > 0 else 1.0
+        return float(undecayed / speed / speed * delayed) if lost < 1 else None
 
 
 def lag_behind(

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 from scipy.optimize import root_scalar
 
-from dynascope.arguments import require_broadcast, require_numbers, require_positive
+from dynascope.arguments import require_broadcast
+from dynascope.arguments.bounded import FiniteNumbers, PositiveNumber, PositiveNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.grokking.interpolation import constraint, follow, solve
@@ -53,12 +53,12 @@ class CriticalPoint(NamedTuple):
     exact=False,
 )
 def critical_point(
-    inputs: ArrayLike,
-    targets: ArrayLike,
-    test_inputs: ArrayLike,
-    test_targets: ArrayLike,
+    inputs: FiniteNumbers,
+    targets: FiniteNumbers,
+    test_inputs: FiniteNumbers,
+    test_targets: FiniteNumbers,
     *,
-    threshold: float = 0.1,
+    threshold: PositiveNumber = 0.1,
 ) -> CriticalPoint | None:
     """The product b* of the weights at which the interpolant w(b) begins to generalise; a property of the data alone.
 
@@ -87,7 +87,6 @@ def critical_point(
         >>> print(f"{point.product:.6f} {point.lag:.6f}")
         0.049614 0.220062
     """
-    require_positive(threshold=threshold)
     tests = check_tests(inputs, test_inputs, test_targets)
     system = constraint(inputs, targets)
     if system.size == 0:
@@ -126,7 +125,7 @@ def critical_point(
     exact=False,
 )
 def grokking_time(
-    product: ArrayLike, *, scale: ArrayLike, weight_decay: ArrayLike, lag: ArrayLike = 0.0
+    product: PositiveNumbers, *, scale: PositiveNumbers, weight_decay: PositiveNumbers, lag: FiniteNumbers = 0.0
 ) -> Float[np.ndarray, ...]:
     """When the network groks: t = ln(α²/b*)/(2λ) + τ, a lag after the product of its weights has fallen to b*.
 
@@ -152,9 +151,6 @@ def grokking_time(
         >>> grokking_time(0.05, scale=[1.0, 2.0], weight_decay=0.01).round(3)
         array([149.787, 219.101])
     """
-    product = require_numbers("product", product, above=0)
-    scale = require_numbers("scale", scale, above=0)
-    decay = require_numbers("weight_decay", weight_decay, above=0)
-    lag = require_numbers("lag", lag)
-    require_broadcast(product=product.shape, scale=scale.shape, weight_decay=decay.shape, lag=lag.shape)
-    return np.asarray((2 * np.log(scale) - np.log(product)) / (2 * decay) + lag)
+    arrays = {"product": product, "scale": scale, "weight_decay": weight_decay, "lag": lag}
+    require_broadcast(**{name: np.shape(each) for name, each in arrays.items()})
+    return np.asarray((2 * np.log(scale) - np.log(product)) / (2 * np.asarray(weight_decay)) + lag)
