@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.errors import DivergenceError, InputError
 from dynascope.flows import langevin, ornstein_uhlenbeck
+from dynascope.theory import SGD
 from dynascope.theory.noise import langevin_moments, stationary_covariance
 
 CURVATURE, START, RUNS = np.array([2.0, 0.5]), [1.0, 0.5], 8000
@@ -33,7 +34,7 @@ def deviations(found, theory):
 
 @pytest.fixture(scope="module")
 def theory():
-    return langevin_moments(TIMES, curvature=CURVATURE, noise=[0.7, 0.3], position=START, **CHOSEN)
+    return langevin_moments(TIMES, SGD(**CHOSEN), curvature=CURVATURE, noise=[0.7, 0.3], position=START)
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -58,7 +59,7 @@ def rotated(point):
 def test_a_gradient_with_correlated_noise_ends_at_the_solution_of_lyapunov():
     times = [40.0]
     found = langevin(rotated, START, noise=NOISE, **STEPS | {"times": times})
-    expected = stationary_covariance(np.diag(CURVATURE), NOISE, time="continuous", **CHOSEN)
+    expected = stationary_covariance(np.diag(CURVATURE), NOISE, SGD(**CHOSEN), time="continuous")
     error = 4 * np.sqrt(2 / RUNS)
     np.testing.assert_allclose(np.cov(found.position[0].T), expected.position, atol=error * expected.position.max())
     np.testing.assert_allclose(np.cov(found.velocity[0].T), expected.velocity, atol=error * expected.velocity.max())

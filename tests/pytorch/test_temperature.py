@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.theory import SGD
 from dynascope.theory.noise import quadratic_loss, thermometer
 
 torch = pytest.importorskip("torch")
@@ -41,7 +42,7 @@ def test_a_regression_is_as_warm_as_its_curvature_and_noise_say():
     # Twice the half of squares that theory has, and four times its noise, of which 99 of 100 are free.
     settings = {"learning_rate": 0.05, "momentum": 0.9, "weight_decay": 0.01, "batch_size": 1}
     noise = 4 * loss.mode_noise[:2] * 100 / 99
-    expected = thermometer(2 * loss.curvature[:2], noise, **settings)
+    expected = thermometer(2 * loss.curvature[:2], noise, SGD(**settings))
     for name in ("position_variance", "temperature", "relaxation_steps"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-6)
     assert found.stationary.all()

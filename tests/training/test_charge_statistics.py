@@ -10,6 +10,7 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.symmetry import Charge, Part, find_symmetries
 from dynascope.tasks import Labelled, Task
+from dynascope.theory import SGD
 from dynascope.theory.symmetry import rounding_level, translation_charge
 from dynascope.training import Descent, charge_statistics, descend
 
@@ -225,7 +226,7 @@ def test_levels_and_sums_of_weights_are_those_of_the_theory():
     chosen = np.concatenate([np.full(each.size, each.kind == "translation") for each in SYMMETRIES])
     start = run["measured_charge"].to_numpy()[0, chosen]
     steps = run["step"].to_numpy()
-    expected = translation_charge(steps, start, learning_rate=RATE, weight_decay=DECAY, momentum=MOMENTUM)
+    expected = translation_charge(steps, start, SGD(RATE, weight_decay=DECAY, momentum=MOMENTUM))
     np.testing.assert_allclose(run["predicted_charge"].to_numpy()[:, chosen], expected, rtol=1e-12)
     assert (run["charge_warning"] <= run["charge_bound"]).all()
     assert (run["charge_bound"][0] > 0).all()

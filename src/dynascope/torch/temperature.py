@@ -11,6 +11,7 @@ import torch
 
 from dynascope.arguments import require
 from dynascope.probes.diffusion import gradient_noise
+from dynascope.theory import SGD
 from dynascope.theory.noise import Thermometer, thermometer
 from dynascope.torch.curvature import require_batched_loss, top_curvatures
 from dynascope.torch.repeatable import unchanged
@@ -88,15 +89,8 @@ def temperature(
     noise = gradient_noise(
         gradients, gradients.mean(axis=0), batch_size=size, samples=samples, directions=directions.directions
     )
-    return thermometer(
-        directions.curvature,
-        share * noise.variance,
-        learning_rate=float(group["lr"]),
-        momentum=float(group["momentum"]),
-        weight_decay=float(group["weight_decay"]),
-        batch_size=size,
-        samples=samples,
-    )
+    sgd = SGD(float(group["lr"]), float(group["momentum"]), float(group["weight_decay"]), size, samples)
+    return thermometer(directions.curvature, share * noise.variance, sgd)
 
 
 def _gradients(module: torch.nn.Module, loss: Any, batches: Sequence[tuple[Any, Any]]) -> np.ndarray:

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.probes.diffusion import direction_moments, displacements, step_correlation
+from dynascope.theory import SGD
 from dynascope.theory.noise import stationary_displacement, thermometer, velocity_correlation
 
-SETTINGS = {"learning_rate": 0.1, "momentum": 0.8, "batch_size": 4}
+SETTINGS = SGD(0.1, momentum=0.8, batch_size=4)
 CURVATURE, NOISE = np.array([0.5, 3.0]), np.array([1.0, 2.0])
 
 
@@ -29,9 +30,9 @@ def test_a_long_run_goes_and_remembers_as_theory_says(path):
     found = displacements(path)
     local = found.local_displacement.mean()
     # 59 000 steps that remember some ten each: standard errors of about 2 %.
-    assert local == pytest.approx(stationary_displacement(CURVATURE, NOISE, 1, **SETTINGS), rel=0.05)
+    assert local == pytest.approx(stationary_displacement(CURVATURE, NOISE, 1, SETTINGS), rel=0.05)
     lags = [0, 1, 5]
-    expected = 0.1**2 * velocity_correlation(CURVATURE, NOISE, lags, **SETTINGS)
+    expected = 0.1**2 * velocity_correlation(CURVATURE, NOISE, lags, SETTINGS)
     correlated = step_correlation(path, lags).step_correlation
     np.testing.assert_allclose(correlated, expected, atol=0.05 * expected[0])
     assert correlated[0] == pytest.approx(local)
@@ -40,7 +41,7 @@ def test_a_long_run_goes_and_remembers_as_theory_says(path):
 def test_variances_along_directions_are_those_of_the_thermometer(path):
     turn = np.array([[0.6, 0.8], [-0.8, 0.6]])
     found = direction_moments(path @ turn, turn)
-    expected = thermometer(CURVATURE, NOISE, **SETTINGS)
+    expected = thermometer(CURVATURE, NOISE, SETTINGS)
     # A thousand times the relaxation of the slow mode: 5 %, and three times that.
     np.testing.assert_allclose(found.position_variance, expected.position_variance, rtol=0.15)
     np.testing.assert_allclose(found.move_variance, 0.01 * expected.velocity_variance, rtol=0.05)

@@ -10,6 +10,7 @@ import pytest
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.probes.diffusion import noise_spectrum, top_curvatures
+from dynascope.theory import SGD
 from dynascope.theory.noise import stationary_displacement
 
 DRAW = np.random.default_rng(0)
@@ -65,11 +66,11 @@ def test_displacements_over_the_noise_spectrum_are_those_of_the_whole_matrix(mat
     assert found.noise.sum() == pytest.approx(np.sum(noise**2) / 3)
     values, vectors = np.linalg.eigh(matrix)
     along = np.mean((noise @ vectors) ** 2, axis=0)
-    settings = {"learning_rate": 0.05, "momentum": 0.9, "weight_decay": 0.01}
+    sgd = SGD(0.05, momentum=0.9, weight_decay=0.01)
     steps = [1, 10, 100, 10_000]
     np.testing.assert_allclose(
-        stationary_displacement(np.maximum(found.curvature, 0), found.noise, steps, **settings),
-        stationary_displacement(np.maximum(values, 0), along, steps, **settings),
+        stationary_displacement(np.maximum(found.curvature, 0), found.noise, steps, sgd),
+        stationary_displacement(np.maximum(values, 0), along, steps, sgd),
         rtol=1e-4,  # of the weights in single precision
     )
 

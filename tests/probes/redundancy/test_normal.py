@@ -10,6 +10,7 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.networks import MLP
 from dynascope.probes.redundancy import UnitGroup, normal_hessians
+from dynascope.theory import SGD
 from dynascope.theory.noise import step_matrices
 
 GROUP = UnitGroup(4, [("weights.0", 1)], [("weights.1", 0)])
@@ -52,7 +53,7 @@ def test_a_step_moves_equal_units_apart_as_the_hessian_says():
     network, found = near_a_set("tanh")
     w, a = network.weights
     apart = np.concatenate([w[:, 0] - w[:, 2], a[0] - a[2]])
-    for x, y, matrix in zip(X, Y, step_matrices(found[1], learning_rate=0.1), strict=True):
+    for x, y, matrix in zip(X, Y, step_matrices(found[1], SGD(0.1)), strict=True):
         h = np.tanh(x @ w)
         residual = (h @ a - y) / len(x)
         new_w, new_a = w - 0.1 * x.T @ (residual @ a.T * (1 - h**2)), a - 0.1 * h.T @ residual

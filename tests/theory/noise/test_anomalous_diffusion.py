@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import gamma
 
 from dynascope.errors import InputError
+from dynascope.theory import SGD
 from dynascope.theory.noise import (
     anomalous_exponent,
     diffusion_window,
@@ -25,7 +26,7 @@ def test_exponents_of_exact_sums_are_those_of_theory_in_the_window(power):
     spectrum = np.arange(1.0, MODES + 1) ** -power
     settings = {"learning_rate": 0.01, "momentum": 0.9}
     window = diffusion_window(power=power, modes=MODES, **settings)
-    found = displacement_exponent(spectrum, spectrum, first=window.first, last=window.last, **settings)
+    found = displacement_exponent(spectrum, spectrum, SGD(**settings), first=window.first, last=window.last)
     assert abs(found - 1 / power) < 0.02
     assert window.exponent == anomalous_exponent(power) == pytest.approx(1 / power)
     assert 10 < window.first_time < window.last_time / 3 < MODES**power / 3
@@ -34,7 +35,7 @@ def test_exponents_of_exact_sums_are_those_of_theory_in_the_window(power):
 def test_shallow_spectra_diffuse_as_usual():
     window = diffusion_window(power=0.5, modes=MODES, learning_rate=0.01)
     spectrum = np.arange(1.0, MODES + 1) ** -0.5
-    found = displacement_exponent(spectrum, spectrum, first=window.first, last=window.last, learning_rate=0.01)
+    found = displacement_exponent(spectrum, spectrum, SGD(0.01), first=window.first, last=window.last)
     assert abs(found - 1) < 0.02
 
 
@@ -46,7 +47,7 @@ def test_steep_spectra_keep_to_the_exponent_in_the_window_though_their_modes_res
         window = diffusion_window(power=power, modes=1000, **settings)
         ends = np.geomspace(window.first, window.last, 9).astype(int).tolist()
         for first, last in itertools.pairwise(ends):
-            found = displacement_exponent(spectrum, spectrum, first=first, last=last, **settings)
+            found = displacement_exponent(spectrum, spectrum, SGD(**settings), first=first, last=last)
             assert abs(found - 1 / power) < 0.02
 
 
@@ -67,7 +68,7 @@ def test_outside_of_the_window_the_slope_is_another():
     spectrum = np.arange(1.0, 1001) ** -2.0
     window = diffusion_window(power=2.0, modes=1000, learning_rate=0.01)
     beyond = {"first": 10 * window.last, "last": 100 * window.last}
-    assert displacement_exponent(spectrum, spectrum, learning_rate=0.01, **beyond) < 0.45
+    assert displacement_exponent(spectrum, spectrum, SGD(0.01), **beyond) < 0.45
 
 
 @given(power=st.floats(0.1, 3.0), logarithm=st.floats(1.0, 6.0), modes=st.integers(20, 2000))
@@ -88,7 +89,7 @@ def test_far_inside_of_the_window_it_is_the_three_terms_of_the_ledger():
 def test_exact_sums_are_the_closed_form_where_momentum_is_forgotten():
     spectrum, rate, momentum = np.arange(1.0, 2001) ** -2.0, 0.001, 0.9
     steps = np.array([50_000, 500_000])
-    sums = stationary_displacement(spectrum, spectrum, steps, learning_rate=rate, momentum=momentum)
+    sums = stationary_displacement(spectrum, spectrum, steps, SGD(rate, momentum=momentum))
     unit = rate / (1 - momentum)
     expected = unit * power_law_displacement(steps * unit, power=2.0, modes=2000)
     # Momentum takes 1/(1 − β) of the steps, and the rate ηh/4 of the first modes.

@@ -6,25 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
+from dynascope.theory import SGD
 from dynascope.theory.noise import discrete_moments, discrete_stationary_moments, langevin_moments
 
-ONE = {
-    "curvature": 2.0,
-    "noise": 0.7,
-    "learning_rate": 0.05,
-    "momentum": 0.9,
-    "weight_decay": 0.1,
-    "batch_size": 8,
-}
+ONE = {"curvature": 2.0, "noise": 0.7, "sgd": SGD(0.05, momentum=0.9, weight_decay=0.1, batch_size=8)}
 CURVATURE, DECAY = np.array([1.5, 0.4, 0.05]), 0.01
 CENTRE = CURVATURE / (CURVATURE + DECAY) * [1.0, -2.0, 0.5]
 THREE = {
     "curvature": CURVATURE,
     "noise": 0.25 * CURVATURE,
-    "learning_rate": 0.1,
-    "momentum": 0.8,
-    "weight_decay": DECAY,
-    "batch_size": 4,
+    "sgd": SGD(0.1, momentum=0.8, weight_decay=DECAY, batch_size=4),
 }
 
 
@@ -60,14 +51,7 @@ def test_doubling_gives_what_step_by_step_gives(steepness, momentum, position, s
         means.append(step @ means[-1])
         spreads.append(step @ spreads[-1] @ step.T + 0.3 / 2 * np.outer(pushed, pushed))
     found = discrete_moments(
-        steps,
-        curvature=h,
-        noise=0.3,
-        learning_rate=rate,
-        momentum=momentum,
-        batch_size=2,
-        position=position,
-        velocity=0.5,
+        steps, SGD(rate, momentum=momentum, batch_size=2), curvature=h, noise=0.3, position=position, velocity=0.5
     )
     mean, spread = np.array(means)[steps], np.array(spreads)[steps]
     scale = np.abs(mean).max() + np.abs(spread).max()
@@ -84,7 +68,7 @@ def test_many_steps_are_stationary_and_small_steps_continuous():
     errors = []
     for halvings in (0, 2):
         rate, steps = 0.02 / 2**halvings, 50 * 2**halvings
-        chosen = ONE | {"learning_rate": rate, "momentum": 0.0, "batch_size": 1}
+        chosen = ONE | {"sgd": SGD(rate, weight_decay=0.1)}
         steps = discrete_moments(steps, **chosen, position=1.0)
         flow = langevin_moments(1.0, **chosen, position=1.0)
         errors.append(abs(float(steps.position - flow.position)))
@@ -97,8 +81,11 @@ def test_many_steps_are_stationary_and_small_steps_continuous():
     [
         (lambda: discrete_moments(1.5, **ONE), "steps"),
         (lambda: discrete_moments(-1, **ONE), "steps"),
-        (lambda: discrete_moments(1, **ONE | {"learning_rate": 2.0}), "learning_rate"),
-        (lambda: discrete_stationary_moments(**ONE | {"learning_rate": 3.8 / 2.1}), "learning_rate"),
+        (lambda: discrete_moments(1, **ONE | {"sgd": SGD(2.0)}), "learning_rate"),
+        (
+            lambda: discrete_stationary_moments(**ONE | {"sgd": SGD(3.8 / 2.1, momentum=0.9, weight_decay=0.1)}),
+            "learning_rate",
+        ),
         (lambda: discrete_stationary_moments(**ONE | {"curvature": [1.0, -0.1]}), "curvature"),
     ],
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.theory import SGD
 from dynascope.theory.noise import (
     discrete_moments,
     finite_data_moments,
@@ -42,7 +43,8 @@ def all_runs(x, y, steps, batch_size, replacement, learning_rate, momentum, weig
 def test_moments_are_those_of_all_runs_that_there_are(batch_size, replacement):
     x, y = regression()
     ends = all_runs(x, y, 3, batch_size, replacement, **CHOSEN)
-    found = finite_data_moments(3, x, y, start=[1.0, -0.5], batch_size=batch_size, replacement=replacement, **CHOSEN)
+    sgd = SGD(**CHOSEN, batch_size=batch_size, samples=None if replacement else 3)
+    found = finite_data_moments(3, x, y, sgd, start=[1.0, -0.5])
     mean, spread = ends.mean(0), np.cov(ends.T, bias=True)
     np.testing.assert_allclose(np.concatenate([found.position, found.velocity]), mean, rtol=1e-12)
     for part, rows, columns in (
@@ -58,9 +60,9 @@ def test_moments_are_those_of_all_runs_that_there_are(batch_size, replacement):
 @pytest.mark.parametrize(("seed", "momentum"), [(0, 0.0), (1, 0.5), (2, 0.8)])
 def test_late_moments_are_stationary(seed, momentum):
     x, y = regression(seed, samples=6)
-    chosen = {"learning_rate": 0.05, "momentum": momentum, "weight_decay": 0.3, "batch_size": 3}
-    rest = finite_data_stationary_moments(x, y, **chosen)
-    late = finite_data_moments(2000, x, y, **chosen)
+    sgd = SGD(0.05, momentum=momentum, weight_decay=0.3, batch_size=3)
+    rest = finite_data_stationary_moments(x, y, sgd)
+    late = finite_data_moments(2000, x, y, sgd)
     # The slowest mode falls by 0.015 a step at least, to exp(−30), and iteration settles to 1e-14 of a step.
     for one, other in zip(late, rest, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-11)
@@ -71,10 +73,8 @@ def test_additive_noise_is_the_limit_of_small_steps_from_the_centre():
     loss = quadratic_loss(x, y)
     errors = []
     for rate in (0.02, 0.01):
-        exact = finite_data_moments(20, x, y, learning_rate=rate, batch_size=2, start=loss.centre)
-        additive = discrete_moments(
-            20, curvature=loss.curvature, noise=loss.mode_noise, learning_rate=rate, batch_size=2
-        )
+        exact = finite_data_moments(20, x, y, SGD(rate, batch_size=2), start=loss.centre)
+        additive = discrete_moments(20, SGD(rate, batch_size=2), curvature=loss.curvature, noise=loss.mode_noise)
         along = np.diag(loss.directions.T @ exact.position_covariance @ loss.directions)
         errors.append(np.abs(along / additive.position_variance - 1).max())
     # The noise grows with the variance so far, which after as many steps is of the second order of the rate.
@@ -84,9 +84,9 @@ def test_additive_noise_is_the_limit_of_small_steps_from_the_centre():
 
 def test_full_batches_have_no_noise_and_interpolating_weights_come_to_rest():
     x, y = regression(samples=4)
-    found = finite_data_moments([0, 5], x, y, batch_size=4, replacement=False, **CHOSEN)
+    found = finite_data_moments([0, 5], x, y, SGD(**CHOSEN, batch_size=4, samples=4))
     np.testing.assert_allclose(found.position_covariance, 0, atol=1e-15)
-    exact = finite_data_stationary_moments(x, x @ [1.0, 2.0], learning_rate=0.1)
+    exact = finite_data_stationary_moments(x, x @ [1.0, 2.0], SGD(0.1))
     np.testing.assert_allclose(exact.position, [1.0, 2.0])
     np.testing.assert_allclose(exact.position_covariance, 0, atol=1e-25)
 
@@ -94,13 +94,13 @@ def test_full_batches_have_no_noise_and_interpolating_weights_come_to_rest():
 @pytest.mark.parametrize(
     ("call", "argument"),
     [
-        (lambda x, y: finite_data_moments(1, x, y, learning_rate=9.0), "learning_rate"),
-        (lambda x, y: finite_data_moments(1, x, y, learning_rate=0.1, start=[1.0]), "start"),
-        (lambda x, y: finite_data_moments(1, x, y, learning_rate=0.1, velocity=1.0), "velocity"),
-        (lambda x, y: finite_data_moments(1, x, y, learning_rate=0.1, batch_size=4, replacement=False), "batch_size"),
-        (lambda x, y: finite_data_stationary_moments(x[:1], y[:1], learning_rate=0.1), "curvature"),
+        (lambda x, y: finite_data_moments(1, x, y, SGD(9.0)), "learning_rate"),
+        (lambda x, y: finite_data_moments(1, x, y, SGD(0.1), start=[1.0]), "start"),
+        (lambda x, y: finite_data_moments(1, x, y, SGD(0.1), velocity=1.0), "velocity"),
+        (lambda x, y: finite_data_moments(1, x, y, SGD(0.1, samples=4)), "samples"),
+        (lambda x, y: finite_data_stationary_moments(x[:1], y[:1], SGD(0.1)), "curvature"),
         # Stable in the mean, η‖H‖ < 2, and not in the second moment.
-        (lambda x, y: finite_data_stationary_moments(STEEP, y, learning_rate=0.05), "learning_rate"),
+        (lambda x, y: finite_data_stationary_moments(STEEP, y, SGD(0.05)), "learning_rate"),
     ],
 )
 def test_bad_input_is_refused_by_name(call, argument):

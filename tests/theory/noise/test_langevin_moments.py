@@ -7,16 +7,10 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from dynascope.errors import InputError
+from dynascope.theory import SGD
 from dynascope.theory.noise import langevin_moments, langevin_stationary_moments
 
-GOLDEN = {
-    "curvature": 2.0,
-    "noise": 0.7,
-    "learning_rate": 0.05,
-    "momentum": 0.9,
-    "weight_decay": 0.1,
-    "batch_size": 8,
-}
+GOLDEN = {"curvature": 2.0, "noise": 0.7, "sgd": SGD(0.05, momentum=0.9, weight_decay=0.1, batch_size=8)}
 
 
 def test_moments_from_a_start_are_the_published_ones():
@@ -50,12 +44,9 @@ def test_moments_solve_the_equations_of_moments(curvature, momentum, decay, posi
     path = solve_ivp(motion, (0, time), [position, 0.5, 0, 0, 0], "DOP853", rtol=1e-11, atol=1e-13).y[:, -1]
     found = langevin_moments(
         time,
+        SGD(rate, momentum=momentum, weight_decay=decay, batch_size=2),
         curvature=curvature,
         noise=0.3,
-        learning_rate=rate,
-        momentum=momentum,
-        weight_decay=decay,
-        batch_size=2,
         position=position,
         velocity=0.5,
     )
@@ -68,7 +59,8 @@ def test_late_moments_are_stationary_and_a_flat_mode_diffuses():
     np.testing.assert_allclose(
         [float(part) for part in late], [float(part) for part in stationary], rtol=1e-12, atol=1e-15
     )
-    flat = langevin_moments([1e6, 2e6], **GOLDEN | {"curvature": [0.0, 1e-14], "weight_decay": 0.0}).position_variance
+    sgd = SGD(0.05, momentum=0.9, batch_size=8)
+    flat = langevin_moments([1e6, 2e6], sgd, curvature=[0.0, 1e-14], noise=0.7).position_variance
     # The law of diffusion, after the momentum time: what a mode of curvature 1e-14 loses of it is below a millionth.
     law = 2 * (0.7 / 8) * 0.05 / (2 * 0.1**2) * 1e6
     np.testing.assert_allclose(np.diff(flat, axis=0), [[law, law]], rtol=1e-6)
@@ -76,7 +68,7 @@ def test_late_moments_are_stationary_and_a_flat_mode_diffuses():
 
 def test_early_variances_keep_their_digits():
     # D t³/3 and D t up to the first order of γ t.
-    rate, time = GOLDEN["learning_rate"], 1e-7
+    rate, time = 0.05, 1e-7
     strength = 4 * 0.7 / (1.9**2 * rate * 8)
     found = langevin_moments(time, **GOLDEN)
     assert found.position_variance == pytest.approx(strength * time**3 / 3, rel=1e-6)

@@ -6,13 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
+from dynascope.theory import SGD
 from dynascope.theory.noise import oscillation
 
 
 @given(h=st.floats(0, 40), momentum=st.floats(0.0, 0.99))
 def test_phase_and_decay_are_those_of_the_eigenvalues(h, momentum):
     rate = 0.1
-    found = oscillation(h, learning_rate=rate, momentum=momentum)
+    found = oscillation(h, SGD(rate, momentum=momentum))
     values = np.linalg.eigvals(np.array([[1 - rate * h, rate * momentum], [-h, momentum]]))
     largest = values[np.argmax(np.abs(values))]
     # Eigenvalues that nearly meet are known to half of the digits.
@@ -22,12 +23,12 @@ def test_phase_and_decay_are_those_of_the_eigenvalues(h, momentum):
 
 
 def test_thresholds_are_where_it_begins():
-    options = {"learning_rate": 0.05, "momentum": 0.9}
-    found = oscillation(0.0, **options)
-    assert not oscillation(found.least * (1 - 1e-6), **options).oscillates
-    assert oscillation(found.least * (1 + 1e-6), **options).oscillates
-    assert not oscillation(found.continuous_least * (1 - 1e-6), **options).continuous
-    assert oscillation(found.continuous_least * (1 + 1e-6), **options).continuous
+    sgd = SGD(0.05, momentum=0.9)
+    found = oscillation(0.0, sgd)
+    assert not oscillation(found.least * (1 - 1e-6), sgd).oscillates
+    assert oscillation(found.least * (1 + 1e-6), sgd).oscillates
+    assert not oscillation(found.continuous_least * (1 - 1e-6), sgd).continuous
+    assert oscillation(found.continuous_least * (1 + 1e-6), sgd).continuous
     assert found.least == pytest.approx((1 - np.sqrt(0.9)) ** 2 / 0.05)
     # They agree up to a factor 1 + O(1 − β).
     assert found.least == pytest.approx(found.continuous_least, rel=0.06)
@@ -40,11 +41,13 @@ def test_a_simulated_mode_swings_as_told():
         a = a + 0.05 * v
         path.append(a)
     turns = np.count_nonzero(np.diff(np.sign(path)))
-    assert turns == pytest.approx(200 * oscillation(2.0, learning_rate=0.05, momentum=0.9).angle / np.pi, abs=1)
+    assert turns == pytest.approx(200 * oscillation(2.0, SGD(0.05, momentum=0.9)).angle / np.pi, abs=1)
 
 
-@pytest.mark.parametrize(("changes", "argument"), [({"curvature": -1.0}, "curvature"), ({"momentum": 1.0}, "momentum")])
+@pytest.mark.parametrize(
+    ("changes", "argument"), [({"curvature": -1.0}, "curvature"), ({"sgd": SGD(0.1, batch_size=2)}, "batch_size")]
+)
 def test_bad_input_is_refused_by_name(changes, argument):
     with pytest.raises(InputError) as caught:
-        oscillation(**{"curvature": 1.0, "learning_rate": 0.1} | changes)
+        oscillation(**{"curvature": 1.0, "sgd": SGD(0.1)} | changes)
     assert caught.value.argument == argument

@@ -6,10 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.theory.noise import quadratic_loss
-from dynascope.theory.noise.quadratic_loss import checked_steps
-
-SETTINGS = {"learning_rate": 0.1, "momentum": 0.8, "weight_decay": 0.01, "batch_size": 4, "samples": None}
+from dynascope.theory import SGD
+from dynascope.theory.noise import discrete_stationary_moments, quadratic_loss
 
 
 def regression(seed=0, samples=40, inputs=3):
@@ -48,33 +46,17 @@ def test_rotated_inputs_rotate_the_minimum_and_change_no_mode():
     np.testing.assert_allclose(other.mode_noise, one.mode_noise)
 
 
-def test_the_same_sample_never_twice_makes_less_noise_and_none_if_all_are_in_a_batch():
-    def noise(**changes):
-        return float(checked_steps(1.0, 1.0, **SETTINGS | changes).noise)
-
-    assert noise() == 0.25
-    assert noise(samples=5) == pytest.approx(0.25 / 4)
-    assert noise(samples=4) == 0
-    # Of many samples hardly any comes twice.
-    assert noise(samples=10**9) == pytest.approx(0.25)
-
-
 @pytest.mark.parametrize(
     ("changes", "argument"),
     [
         ({"curvature": [[1.0]]}, "curvature"),
         ({"noise": -1.0}, "noise"),
         ({"noise": [1.0, 2.0, 3.0]}, "noise"),
-        ({"learning_rate": 0.0}, "learning_rate"),
-        ({"momentum": 1.0}, "momentum"),
-        ({"weight_decay": -1.0}, "weight_decay"),
-        ({"batch_size": 0}, "batch_size"),
-        ({"batch_size": 5, "samples": 4}, "batch_size"),
     ],
 )
-def test_bad_settings_are_refused_by_name(changes, argument):
+def test_modes_that_do_not_fit_are_refused_by_name(changes, argument):
     with pytest.raises(InputError) as caught:
-        checked_steps(**{"curvature": [1.0, 2.0], "noise": 1.0} | SETTINGS | changes)
+        discrete_stationary_moments(SGD(0.1), **{"curvature": [1.0, 2.0], "noise": 1.0} | changes)
     assert caught.value.argument == argument
 
 

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
+from dynascope.theory import SGD
 from dynascope.theory.noise import gaussian_input_moments
 
 HESSIAN, MINIMUM = np.diag([1.5, 0.4, 0.05]), np.array([1.0, -2.0, 0.5])
-PLAIN = {"label_noise": 0.25, "learning_rate": 0.1, "batch_size": 2}
+PLAIN = {"label_noise": 0.25, "sgd": SGD(0.1, batch_size=2)}
 
 
 def second_moment(found):
@@ -31,14 +32,14 @@ def test_without_momentum_it_is_the_recursion_of_the_second_moment(rate, batch, 
     for _ in range(10):
         drawn = (h @ c @ h + np.trace(h @ c) * h + noise * h) / batch
         c = c - rate * (h @ c + c @ h) + rate**2 * (h @ c @ h + drawn)
-    found = gaussian_input_moments(10, h, MINIMUM, label_noise=noise, learning_rate=rate, batch_size=batch)
+    found = gaussian_input_moments(10, h, MINIMUM, SGD(rate, batch_size=batch), label_noise=noise)
     np.testing.assert_allclose(second_moment(found), c, rtol=0, atol=1e-12)
     assert found.loss == pytest.approx((np.trace(h @ c) + noise) / 2, rel=1e-11)
 
 
 def test_runs_with_momentum_and_decay_have_the_moments():
     random, runs = np.random.default_rng(0), 20_000
-    chosen = PLAIN | {"momentum": 0.5, "weight_decay": 0.1}
+    chosen = PLAIN | {"sgd": SGD(0.1, momentum=0.5, weight_decay=0.1, batch_size=2)}
     weights, velocity = np.zeros((2, runs, 3))
     for _ in range(15):
         x = random.normal(size=(runs, 2, 3)) * np.sqrt(np.diag(HESSIAN))
@@ -59,7 +60,8 @@ def test_runs_with_momentum_and_decay_have_the_moments():
         ({"hessian": -HESSIAN}, "hessian"),
         ({"minimum": [1.0]}, "minimum"),
         ({"label_noise": -1.0}, "label_noise"),
-        ({"learning_rate": 2.0}, "learning_rate"),
+        ({"sgd": SGD(2.0)}, "learning_rate"),
+        ({"sgd": SGD(0.1, samples=10)}, "samples"),
     ],
 )
 def test_bad_input_is_refused_by_name(changes, argument):

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
+from dynascope.theory import SGD
 from dynascope.theory.noise import (
     discrete_stationary_moments,
     equipartition_ratio,
@@ -15,14 +16,7 @@ from dynascope.theory.noise import (
     stationary_law,
 )
 
-ONE = {
-    "curvature": 2.0,
-    "noise": 0.7,
-    "learning_rate": 0.05,
-    "momentum": 0.9,
-    "weight_decay": 0.1,
-    "batch_size": 8,
-}
+ONE = {"curvature": 2.0, "noise": 0.7, "sgd": SGD(0.05, momentum=0.9, weight_decay=0.1, batch_size=8)}
 
 
 def test_variances_are_the_published_ones():
@@ -34,7 +28,7 @@ def test_variances_are_the_published_ones():
 
 @given(curvature=st.floats(0.01, 3), momentum=st.floats(0, 0.95), rate=st.floats(0.01, 0.1), decay=st.floats(0, 0.1))
 def test_both_clocks_keep_equipartition_and_differ_by_the_factor_of_the_warning(curvature, momentum, rate, decay):
-    chosen = {"curvature": curvature, "learning_rate": rate, "momentum": momentum, "weight_decay": decay}
+    chosen = {"curvature": curvature, "sgd": SGD(rate, momentum=momentum, weight_decay=decay)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         flow = langevin_stationary_moments(noise=0.3, **chosen)
@@ -49,7 +43,7 @@ def test_both_clocks_keep_equipartition_and_differ_by_the_factor_of_the_warning(
 def test_noise_like_the_hessian_spreads_weights_alike_in_all_directions():
     curvature = np.array([3.0, 0.2, 1e-9])
     found = langevin_stationary_moments(
-        curvature=curvature, noise=0.5 * curvature, learning_rate=0.01, momentum=0.5, batch_size=4
+        SGD(0.01, momentum=0.5, batch_size=4), curvature=curvature, noise=0.5 * curvature
     )
     np.testing.assert_allclose(found.position_variance, 0.01 * 0.5 / (2 * 4 * 0.5), rtol=1e-13)
     assert found.velocity_variance.sum() == pytest.approx(0.5 * curvature.sum() / (4 * 0.75), rel=1e-13)
@@ -57,7 +51,7 @@ def test_noise_like_the_hessian_spreads_weights_alike_in_all_directions():
 
 @pytest.mark.parametrize(("share", "warned"), [(0.199, False), (0.201, True)])
 def test_continuous_time_warns_of_large_steps(share, warned):
-    chosen = {"curvature": [1.0, share * 1.5 / 0.1], "noise": 0.1, "learning_rate": 0.1, "momentum": 0.5}
+    chosen = {"curvature": [1.0, share * 1.5 / 0.1], "noise": 0.1, "sgd": SGD(0.1, momentum=0.5)}
     for call in (lambda: langevin_stationary_moments(**chosen), lambda: stationary_law(0.0, 0.0, **chosen)):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -105,7 +99,8 @@ def test_the_current_has_no_source_and_goes_round_ellipses():
     [
         ({"noise": 0.0}, "noise"),
         ({"curvature": -0.1}, "curvature"),
-        ({"learning_rate": 2.0}, "learning_rate"),
+        ({"sgd": SGD(2.0)}, "learning_rate"),
+        ({"sgd": SGD(0.1, batch_size=8, samples=8)}, "noise"),
         ({"curvature": [1.0, 2.0], "position": [1.0, 2.0, 3.0]}, "position"),
     ],
 )

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
+from dynascope.theory import SGD
 from dynascope.theory.symmetry import noether_charge, noether_charge_rate, rotation_charge
 
 CHOSEN = {"learning_rate": 0.1, "weight_decay": 0.01, "momentum": 0.9}
@@ -20,10 +21,10 @@ def test_a_neuron_and_a_column_follow_the_exact_motion():
     run = run_of()
     moved = np.diff(run.weights, axis=0)
     for diagonal in NEURONS:
-        found = noether_charge(run.displacements(diagonal), run.charge(diagonal)[:-1], **CHOSEN)
+        found = noether_charge(run.displacements(diagonal), run.charge(diagonal)[:-1], SGD(**CHOSEN))
         np.testing.assert_allclose(found[1:], (moved * run.weights[1:]) @ diagonal, rtol=0, atol=1e-13)
     for column in COLUMNS:
-        found = noether_charge(np.zeros(50), run.weights[:-1] @ column, **CHOSEN)
+        found = noether_charge(np.zeros(50), run.weights[:-1] @ column, SGD(**CHOSEN))
         np.testing.assert_allclose(found[1:], moved @ column, rtol=0, atol=1e-13)
 
 
@@ -37,7 +38,7 @@ def test_momentum_conserves_no_rescaling_even_without_decay():
 
 
 def test_rotations_lose_only_what_momentum_forgets():
-    found = noether_charge(np.zeros(20), np.zeros(20), initial=2.0, **CHOSEN)
+    found = noether_charge(np.zeros(20), np.zeros(20), SGD(**CHOSEN), initial=2.0)
     np.testing.assert_allclose(found, rotation_charge(2.0, np.full(20, 0.9)), rtol=1e-13)
 
 
@@ -55,7 +56,7 @@ def test_any_generator_and_any_gradients_along_which_nothing_changes(seed, momen
     moved = np.diff(run.weights, axis=0)
     fields = run.weights @ generator.T + shift
     found = noether_charge(
-        np.einsum("ki,ij,kj->k", moved, generator, moved), np.sum(run.weights[:-1] * fields[:-1], axis=1), **chosen
+        np.einsum("ki,ij,kj->k", moved, generator, moved), np.sum(run.weights[:-1] * fields[:-1], axis=1), SGD(**chosen)
     )
     size = np.abs(run.weights).max() ** 2 + 1
     np.testing.assert_allclose(found[1:], np.sum(moved * fields[1:], axis=1), rtol=0, atol=1e-11 * size)
@@ -73,9 +74,7 @@ def test_the_rate_is_that_of_the_oscillator_itself():
         mass * signs @ (speed * place),
         signs @ speed**2,
         signs @ place**2,
-        learning_rate=rate,
-        weight_decay=decay,
-        momentum=momentum,
+        SGD(rate, weight_decay=decay, momentum=momentum),
     )
     expected = mass * (signs @ (pull * place) + signs @ speed**2)
     assert found.total == pytest.approx(expected, rel=1e-12)
@@ -85,11 +84,11 @@ def test_the_rate_is_that_of_the_oscillator_itself():
 @pytest.mark.parametrize(
     ("call", "argument"),
     [
-        (lambda: noether_charge_rate(1.0, [1.0], 1.0, learning_rate=0.1), "kinetic"),
-        (lambda: noether_charge_rate(1.0, 1.0, 1.0, learning_rate=0.0), "learning_rate"),
-        (lambda: noether_charge([1.0], [1.0, 2.0], learning_rate=0.1), "overlaps"),
-        (lambda: noether_charge([1.0], [1.0], learning_rate=0.1, momentum=-0.1), "momentum"),
-        (lambda: noether_charge([1.0, 1.0], [1.0, 1.0], learning_rate=0.1, steps=[0, 5]), "steps"),
+        (lambda: noether_charge_rate(1.0, [1.0], 1.0, SGD(0.1)), "kinetic"),
+        (lambda: noether_charge_rate(1.0, 1.0, 1.0, SGD(0.0)), "learning_rate"),
+        (lambda: noether_charge([1.0], [1.0, 2.0], SGD(0.1)), "overlaps"),
+        (lambda: noether_charge([1.0], [1.0], SGD(0.1, momentum=-0.1)), "momentum"),
+        (lambda: noether_charge([1.0, 1.0], [1.0, 1.0], SGD(0.1), steps=[0, 5]), "steps"),
     ],
 )
 def test_bad_input_is_refused_by_name(call, argument):

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
+from dynascope.theory import SGD
 from dynascope.theory.symmetry import quadratic_charge, quadratic_charge_from_gradients
 
 HYPERPARAMETERS = {"learning_rate": 0.1, "weight_decay": 0.01}
@@ -40,7 +41,7 @@ def test_the_charges_at_the_start_are_the_published_ones():
 def test_neurons_follow_the_law_and_end_where_published(momentum, charge):
     run = descend(lambda weights, _: RELU.gradient(weights), RELU.start, 50, **HYPERPARAMETERS, momentum=momentum)
     charges, steps = run.charge(DIAGONALS), run.displacements(DIAGONALS)
-    found = quadratic_charge(charges[0], steps, **HYPERPARAMETERS, momentum=momentum, steps=np.arange(50))
+    found = quadratic_charge(charges[0], steps, SGD(**HYPERPARAMETERS, momentum=momentum), steps=np.arange(50))
     np.testing.assert_allclose(found, charges, rtol=0, atol=ROUNDING)
     assert found[50, 0] == pytest.approx(charge, abs=6e-13)
 
@@ -51,24 +52,24 @@ def test_weights_before_a_batch_norm_follow_the_law_and_end_where_published(mome
     run = descend(lambda weights, _: gradient(weights), RELU.start, 50, **HYPERPARAMETERS, momentum=momentum)
     charges = run.charge(CHANNELS[0])
     assert charges[0] == pytest.approx(2.2185902021, abs=6e-11)
-    found = quadratic_charge(charges[0], run.displacements(CHANNELS[0]), **HYPERPARAMETERS, momentum=momentum)
+    found = quadratic_charge(charges[0], run.displacements(CHANNELS[0]), SGD(**HYPERPARAMETERS, momentum=momentum))
     np.testing.assert_allclose(found, charges, rtol=0, atol=ROUNDING)
     assert found[50] == pytest.approx(norm, abs=6e-13)
 
 
 @pytest.mark.parametrize("dampening", [0.0, 0.3])
 def test_the_law_holds_of_batches_and_of_dampening(dampening):
-    chosen = HYPERPARAMETERS | {"momentum": 0.8, "dampening": dampening}
-    run = descend(batched, RELU.start, 60, **chosen)
+    chosen = HYPERPARAMETERS | {"momentum": 0.8}
+    run = descend(batched, RELU.start, 60, **chosen, dampening=dampening)
     charges = run.charge(DIAGONALS)
-    found = quadratic_charge(charges[0], run.displacements(DIAGONALS), **chosen)
+    found = quadratic_charge(charges[0], run.displacements(DIAGONALS), SGD(**chosen), dampening=dampening)
     np.testing.assert_allclose(found, charges, rtol=0, atol=ROUNDING)
 
 
 def test_norms_of_gradients_tell_the_charges_of_plain_descent():
     run = descend(batched, RELU.start, 60, **HYPERPARAMETERS)
     charges = run.charge(DIAGONALS)
-    found = quadratic_charge_from_gradients(charges[0], run.gradients**2 @ DIAGONALS, **HYPERPARAMETERS)
+    found = quadratic_charge_from_gradients(charges[0], run.gradients**2 @ DIAGONALS, SGD(**HYPERPARAMETERS))
     np.testing.assert_allclose(found, charges, rtol=0, atol=ROUNDING)
     powers = (1 - 0.001) ** (2 * np.arange(59, -1, -1))
     written_out = 0.999**120 * charges[0] + 0.01 * powers @ (run.gradients**2 @ DIAGONALS)
@@ -91,7 +92,7 @@ def test_any_symmetric_generator_and_any_gradients_along_which_nothing_changes(
     run = descend(lambda weights, _: projected(random, weights, generator), random.normal(size=6), 20, **chosen)
     charges = np.einsum("ki,ij,kj->k", run.weights, generator, run.weights)
     moved = np.diff(run.weights, axis=0)
-    found = quadratic_charge(charges[0], np.einsum("ki,ij,kj->k", moved, generator, moved), **chosen)
+    found = quadratic_charge(charges[0], np.einsum("ki,ij,kj->k", moved, generator, moved), SGD(**chosen))
     # The projection is rounded too, and momentum keeps 1/(1 − β) of it.
     np.testing.assert_allclose(found, charges, rtol=0, atol=1e-12 * np.abs(run.weights).max() ** 2 / (1 - momentum))
 
@@ -100,12 +101,12 @@ def test_another_decay_of_some_weights_breaks_the_law():
     decay = np.where(NEURONS[0] > 0, 0.0, 0.01) * np.ones((50, 1))
     run = descend(batched, RELU.start, 50, learning_rate=0.1, weight_decay=decay, momentum=0.9)
     charges = run.charge(NEURONS[0])
-    found = quadratic_charge(charges[0], run.displacements(NEURONS[0]), **HYPERPARAMETERS, momentum=0.9)
+    found = quadratic_charge(charges[0], run.displacements(NEURONS[0]), SGD(**HYPERPARAMETERS, momentum=0.9))
     assert np.abs(found - charges).max() > 1e-2
 
 
 def test_a_hundred_thousand_tiny_steps_add_up():
-    found = quadratic_charge(1.0, np.full(10**5, 1e-12), learning_rate=0.1, momentum=0.9)
+    found = quadratic_charge(1.0, np.full(10**5, 1e-12), SGD(0.1, momentum=0.9))
     # Constant steps add (1 + β)/(1 − β) of themselves, but for the first tens in which momentum gets going.
     assert found[-1] - 1 == pytest.approx(19e-12 * 1e5, rel=1e-3)
 
@@ -113,16 +114,16 @@ def test_a_hundred_thousand_tiny_steps_add_up():
 @pytest.mark.parametrize(
     ("call", "argument"),
     [
-        (lambda: quadratic_charge(1.0, 2.0, learning_rate=0.1), "displacements"),
-        (lambda: quadratic_charge(np.ones(2), np.ones((3, 4)), learning_rate=0.1), "initial"),
-        (lambda: quadratic_charge(1.0, [1.0], learning_rate=-0.1), "learning_rate"),
-        (lambda: quadratic_charge(1.0, [1.0], learning_rate=0.1, weight_decay=-1.0), "weight_decay"),
-        (lambda: quadratic_charge(1.0, [1.0], learning_rate=0.1, momentum=1.0), "momentum"),
-        (lambda: quadratic_charge(1.0, [1.0, 1.0], learning_rate=0.1, steps=[0, 10]), "steps"),
-        (lambda: quadratic_charge(1.0, [1.0, 1.0], learning_rate=0.1, steps=[0, 1, 2]), "steps"),
-        (lambda: quadratic_charge_from_gradients(1.0, [1.0], learning_rate=0.1, momentum=0.9), "momentum"),
-        (lambda: quadratic_charge_from_gradients(1.0, [1.0, np.nan], learning_rate=0.1), "gradients"),
-        (lambda: quadratic_charge_from_gradients(1.0, [1.0, 1.0], learning_rate=0.1, steps=[0, 2]), "steps"),
+        (lambda: quadratic_charge(1.0, 2.0, SGD(0.1)), "displacements"),
+        (lambda: quadratic_charge(np.ones(2), np.ones((3, 4)), SGD(0.1)), "initial"),
+        (lambda: quadratic_charge(1.0, [1.0], SGD(-0.1)), "learning_rate"),
+        (lambda: quadratic_charge(1.0, [1.0], SGD(0.1, weight_decay=-1.0)), "weight_decay"),
+        (lambda: quadratic_charge(1.0, [1.0], SGD(0.1, momentum=1.0)), "momentum"),
+        (lambda: quadratic_charge(1.0, [1.0, 1.0], SGD(0.1), steps=[0, 10]), "steps"),
+        (lambda: quadratic_charge(1.0, [1.0, 1.0], SGD(0.1), steps=[0, 1, 2]), "steps"),
+        (lambda: quadratic_charge_from_gradients(1.0, [1.0], SGD(0.1, momentum=0.9)), "momentum"),
+        (lambda: quadratic_charge_from_gradients(1.0, [1.0, np.nan], SGD(0.1)), "gradients"),
+        (lambda: quadratic_charge_from_gradients(1.0, [1.0, 1.0], SGD(0.1), steps=[0, 2]), "steps"),
     ],
 )
 def test_bad_input_is_refused_by_name(call, argument):

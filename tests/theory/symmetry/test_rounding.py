@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.theory import SGD
 from dynascope.theory.symmetry import quadratic_charge, rounding_level, scheduled_charge, translation_charge
 
 STEPS = 2000
@@ -176,7 +177,7 @@ def test_sums_of_weights_have_levels_of_degree_one():
         )
     columns = np.transpose(COLUMNS)
     sums = weights @ columns
-    found = translation_charge(np.arange(501), sums[0], learning_rate=rate, weight_decay=decay, momentum=beta)
+    found = translation_charge(np.arange(501), sums[0], SGD(rate, weight_decay=decay, momentum=beta))
     moved = np.abs(np.diff(weights, axis=0)) @ np.abs(columns)
     level = rounding_level(np.abs(weights) @ np.abs(columns), moved, momentum=beta, degree=1)
     residual = np.abs(sums - found)
@@ -209,7 +210,7 @@ def test_two_thousand_steps_of_unit_size_are_machine_epsilon_times_steps_and_thr
 def test_the_law_itself_is_rounded_less_than_the_levels_say():
     random = np.random.default_rng(0)
     q = random.uniform(0, 1e-6, STEPS)
-    exact = quadratic_charge(1.0, q.astype(np.longdouble), learning_rate=0.1, momentum=0.9)
+    exact = quadratic_charge(1.0, q.astype(np.longdouble), SGD(0.1, momentum=0.9))
     change, charge, before = np.longdouble(0), np.longdouble(1), np.longdouble(0)
     for now in q.astype(np.longdouble):
         change, before = np.longdouble(0.9) * (change + before) + now, now

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
+from dynascope.theory import SGD
 from dynascope.theory.symmetry import quadratic_charge, scheduled_charge
 
 ROUNDING = 1e-13  # of charges of order one over some tens of steps
@@ -74,7 +75,7 @@ def test_at_constant_rates_it_is_the_law_of_displacements():
     random, chosen = np.random.default_rng(0), {"weight_decay": 0.1, "momentum": 0.7}
     buffers = random.normal(size=(30, 2))
     found = scheduled_charge([1.0, 2.0], buffers, learning_rate=np.full(30, 0.05), **chosen)
-    expected = quadratic_charge([1.0, 2.0], 0.05**2 * buffers, learning_rate=0.05, **chosen)
+    expected = quadratic_charge([1.0, 2.0], 0.05**2 * buffers, SGD(**chosen, learning_rate=0.05))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
+from dynascope.theory import SGD
 from dynascope.theory.symmetry import scheduled_translation, translation_charge
 
 HYPERPARAMETERS = {"learning_rate": 0.1, "weight_decay": 0.01}
@@ -20,7 +21,7 @@ def full(weights, _):
 
 @pytest.mark.parametrize(("momentum", "charge"), [(0.0, 0.9512056281970317), (0.9, 0.6438566190152928)])
 def test_the_unit_charge_after_fifty_steps_is_the_published_one(momentum, charge):
-    assert translation_charge(50, 1.0, **HYPERPARAMETERS, momentum=momentum) == pytest.approx(charge, rel=1e-14)
+    assert translation_charge(50, 1.0, SGD(**HYPERPARAMETERS, momentum=momentum)) == pytest.approx(charge, rel=1e-14)
 
 
 def test_the_network_starts_where_it_is_published():
@@ -33,7 +34,7 @@ def test_the_network_starts_where_it_is_published():
 def test_columns_before_a_softmax_follow_the_law_and_end_where_published(momentum, charge):
     run = descend(full, RELU.start, 50, **HYPERPARAMETERS, momentum=momentum)
     sums = run.weights @ np.transpose(COLUMNS)
-    found = translation_charge(np.arange(51), sums[0], **HYPERPARAMETERS, momentum=momentum)
+    found = translation_charge(np.arange(51), sums[0], SGD(**HYPERPARAMETERS, momentum=momentum))
     np.testing.assert_allclose(found, sums, rtol=0, atol=ROUNDING)
     assert found[50, 0] == pytest.approx(charge, abs=6e-13)
 
@@ -41,9 +42,9 @@ def test_columns_before_a_softmax_follow_the_law_and_end_where_published(momentu
 def test_dampening_spares_the_first_step_as_in_pytorch():
     run = descend(full, RELU.start, 30, **HYPERPARAMETERS, momentum=0.9, dampening=0.4)
     sums = run.weights @ np.transpose(COLUMNS)
-    found = translation_charge(np.arange(31), sums[0], **HYPERPARAMETERS, momentum=0.9, dampening=0.4)
+    found = translation_charge(np.arange(31), sums[0], SGD(**HYPERPARAMETERS, momentum=0.9), dampening=0.4)
     np.testing.assert_allclose(found, sums, rtol=0, atol=ROUNDING)
-    later = translation_charge(np.arange(31), sums[0], learning_rate=0.06, weight_decay=0.01, momentum=0.9)
+    later = translation_charge(np.arange(31), sums[0], SGD(0.06, weight_decay=0.01, momentum=0.9))
     assert np.abs(later - sums).max() > 1e-4
 
 
@@ -58,9 +59,9 @@ def test_schedules_of_every_optimiser_are_followed(optimizer):
 
 @given(shrinking=st.floats(0, 3), momentum=st.floats(0, 0.99), dampening=st.floats(0, 1))
 def test_the_closed_form_is_the_recursion_for_real_complex_and_negative_roots(shrinking, momentum, dampening):
-    chosen = {"weight_decay": shrinking, "momentum": momentum, "dampening": dampening}
-    step_by_step = scheduled_translation(1.0, np.ones(40), **chosen)
-    found = translation_charge(np.arange(41), 1.0, learning_rate=1.0, **chosen)
+    chosen = {"weight_decay": shrinking, "momentum": momentum}
+    step_by_step = scheduled_translation(1.0, np.ones(40), **chosen, dampening=dampening)
+    found = translation_charge(np.arange(41), 1.0, SGD(1.0, **chosen), dampening=dampening)
     # Forty steps round by 1e-16 each, of roots of modulus up to two near the double ones.
     np.testing.assert_allclose(found, step_by_step, rtol=1e-9, atol=1e-11 * np.abs(step_by_step).max())
 
@@ -70,28 +71,28 @@ def test_the_closed_form_is_the_recursion_for_real_complex_and_negative_roots(sh
 def test_roots_that_are_double_or_nearly_so_lose_no_digits(momentum, nearness):
     shrinking = (1 - np.sqrt(momentum)) ** 2 * (1 + nearness)
     step_by_step = scheduled_translation(1.0, np.ones(30), weight_decay=shrinking, momentum=momentum)
-    found = translation_charge(np.arange(31), 1.0, learning_rate=1.0, weight_decay=shrinking, momentum=momentum)
+    found = translation_charge(np.arange(31), 1.0, SGD(1.0, weight_decay=shrinking, momentum=momentum))
     np.testing.assert_allclose(found, step_by_step, rtol=1e-11, atol=1e-14)
 
 
 def test_a_trillion_steps_of_tiny_decay_end_at_the_exponential():
-    found = translation_charge(1e12, 1.0, learning_rate=1.0, weight_decay=1e-13, momentum=0.9)
+    found = translation_charge(1e12, 1.0, SGD(1.0, weight_decay=1e-13, momentum=0.9))
     # z = 1 − 1e-12 up to its square, and n ln z is rounded to 1e-16.
     assert found == pytest.approx(np.exp(-1), rel=1e-10)
-    assert translation_charge(1e12, 1.0, learning_rate=1.0) == 1
+    assert translation_charge(1e12, 1.0, SGD(1.0)) == 1
 
 
 @pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("call", "argument"),
     [
-        (lambda: translation_charge(1.5, 1.0, learning_rate=0.1), "steps"),
-        (lambda: translation_charge(-1, 1.0, learning_rate=0.1), "steps"),
-        (lambda: translation_charge(1, np.nan, learning_rate=0.1), "initial"),
-        (lambda: translation_charge(1, 1.0, learning_rate=0.0), "learning_rate"),
-        (lambda: translation_charge(1, 1.0, learning_rate=0.1, weight_decay=-1e-9), "weight_decay"),
-        (lambda: translation_charge(1, 1.0, learning_rate=0.1, momentum=1.0), "momentum"),
-        (lambda: translation_charge(1, 1.0, learning_rate=0.1, dampening=1.1), "dampening"),
+        (lambda: translation_charge(1.5, 1.0, SGD(0.1)), "steps"),
+        (lambda: translation_charge(-1, 1.0, SGD(0.1)), "steps"),
+        (lambda: translation_charge(1, np.nan, SGD(0.1)), "initial"),
+        (lambda: translation_charge(1, 1.0, SGD(0.0)), "learning_rate"),
+        (lambda: translation_charge(1, 1.0, SGD(0.1, weight_decay=-1e-9)), "weight_decay"),
+        (lambda: translation_charge(1, 1.0, SGD(0.1, momentum=1.0)), "momentum"),
+        (lambda: translation_charge(1, 1.0, SGD(0.1), dampening=1.1), "dampening"),
         (lambda: scheduled_translation(1.0, [0.1, 0.0]), "learning_rate"),
         (lambda: scheduled_translation(1.0, [0.1, 0.1], momentum=[0.5]), "momentum"),
         (lambda: scheduled_translation(1.0, [0.1], optimizer="AdamW"), "optimizer"),

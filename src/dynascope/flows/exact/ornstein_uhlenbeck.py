@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import count_axes, known_times, require_array, require_integer, require_seed
 from dynascope.flows.langevin import LangevinRuns
+from dynascope.theory import SGD
 from dynascope.theory.noise import langevin_moments
 
 __all__ = ["ornstein_uhlenbeck"]
@@ -62,11 +61,10 @@ def ornstein_uhlenbeck(
     require_seed(seed)
     random = np.random.default_rng(seed)
     modes = np.atleast_1d(require_array("curvature", curvature, (None,) * min(count_axes(curvature), 1)))
-    chosen: dict[str, Any] = {"curvature": modes, "noise": noise, "learning_rate": learning_rate}
-    chosen |= {"momentum": momentum, "weight_decay": weight_decay, "batch_size": batch_size}
+    sgd, chosen = SGD(learning_rate, momentum, weight_decay, batch_size), {"curvature": modes, "noise": noise}
     gaps = np.diff(clock, prepend=0.0)
-    mean = langevin_moments(clock[0], **chosen, position=position, velocity=velocity)
-    placed, pushed = (langevin_moments(gaps, **chosen, **{name: 1.0}) for name in ("position", "velocity"))
+    mean = langevin_moments(clock[0], sgd, **chosen, position=position, velocity=velocity)
+    placed, pushed = (langevin_moments(gaps, sgd, **chosen, **{name: 1.0}) for name in ("position", "velocity"))
     a, b = np.broadcast_to(mean.position, (runs, len(modes))), np.broadcast_to(mean.velocity, (runs, len(modes)))
     found = np.empty((2, len(clock), runs, len(modes)))
     for k in range(len(clock)):

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from annotated_types import Ge, Gt, Le
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 from scipy.special import exp1, gamma, gammaincc
 
-from dynascope.arguments import (
-    count_axes,
-    require,
-    require_array,
-    require_bounds,
-    require_hyperparameters,
-    require_integer,
-    require_number,
+from dynascope.arguments import require, require_number
+from dynascope.arguments.bounded import (
+    FiniteNumber,
+    NonNegativeNumbers,
+    PositiveInt,
+    PositiveNumber,
+    PositiveNumbers,
 )
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
+from dynascope.theory.sgd import Momentum
 
 __all__ = ["DiffusionWindow", "anomalous_exponent", "diffusion_window", "power_law_displacement"]
 
@@ -30,6 +30,7 @@ _NETWORK, _DATA, _START = (
     "at rest for long",
 )
 _REFERENCE = "arXiv:2107.09133"
+_Power = Annotated[FiniteNumber, Ge(0.05)]
 _GRID = 20  # points of a window in a factor of ten
 _OVERFLOWS = 700.0  # logarithm of what is hardly a number
 _SMOOTH = 3.0  # powers up to which the first modes differ so little that their sum is the closed form
@@ -66,14 +67,14 @@ class DiffusionWindow(NamedTuple):
     exact=False,
     assumes=(SMALL_STEPS,),
 )
-def anomalous_exponent(power: ArrayLike) -> Float[np.ndarray, "*powers"]:
+def anomalous_exponent(power: PositiveNumbers) -> Float[np.ndarray, "*powers"]:
     """Exponents c = min(1, 1/p) of E‖Δ‖² ∝ kᶜ, for curvatures ρ_l = ρ₁ l⁻ᵖ and noise in proportion to them.
 
     The number of modes that have come to rest grows as k^{1/p}, and each adds the same to the displacement. Where the
     curvature falls slower than 1/l most is in modes that are far from rest, and diffusion is ordinary.
 
     Args:
-        power: p > 0, one number or a row.
+        power: p > 0, of any shape.
 
     Returns:
         c, of the shape of the powers.
@@ -88,10 +89,8 @@ def anomalous_exponent(power: ArrayLike) -> Float[np.ndarray, "*powers"]:
         >>> print(anomalous_exponent([0.5, 2.0]))
         [1.  0.5]
     """
-    p = require_array("power", power, (None,) * min(1, count_axes(power)))
-    require_bounds("power", p, above=0)
     with np.errstate(all="ignore"):
-        return np.asarray(np.minimum(1.0, 1 / p))
+        return np.asarray(np.minimum(1.0, 1 / np.asarray(power)))
 
 
 @covers(
@@ -103,7 +102,9 @@ def anomalous_exponent(power: ArrayLike) -> Float[np.ndarray, "*powers"]:
     exact=False,
     assumes=(SMALL_STEPS,),
 )
-def power_law_displacement(times: ArrayLike, *, power: float, modes: int) -> Float[np.ndarray, "*times"]:
+def power_law_displacement(
+    times: NonNegativeNumbers, *, power: _Power, modes: PositiveInt
+) -> Float[np.ndarray, "*times"]:
     """Σ_{l ≤ d} [1 − exp(−τ l⁻ᵖ)] ≃ τ^{1/p} Γ(1 − 1/p, y) + (d + ½)(1 − e⁻ʸ) − ½ with y = τ d⁻ᵖ.
 
     E‖Δ‖² is ησ²/(S(1 − β)) times this, τ = ηkρ₁/(1 − β), for noise Σ = σ² H and no decay, once momentum is forgotten.
@@ -111,7 +112,7 @@ def power_law_displacement(times: ArrayLike, *, power: float, modes: int) -> Flo
     ends; for p ≤ 3 it misses less than 4 % from τ = 1 on, 0.5 % from τ = 10 on, and 10⁻⁴ from τ = 100 on.
 
     Args:
-        times: τ ≥ 0, numbers of steps times ηρ₁/(1 − β), one number or a row; meant from one on.
+        times: τ ≥ 0, numbers of steps times ηρ₁/(1 − β), of any shape; meant from one on.
         power: p > 0, at least 0.05.
         modes: d, the number of modes.
 
@@ -128,9 +129,7 @@ def power_law_displacement(times: ArrayLike, *, power: float, modes: int) -> Flo
         >>> print(power_law_displacement([10.0, 1000.0], power=2.0, modes=10_000).round(4))
         [ 5.104  55.4499]
     """
-    tau = require_array("times", times, (None,) * min(1, count_axes(times)))
-    require_bounds("times", tau, minimum=0)
-    p, d = _checked(power, modes)
+    tau, p, d = np.asarray(times), float(power), modes
     with np.errstate(all="ignore"):
         y = np.asarray(tau * d**-p)
         total = tau ** (1 / p) * _upper_gamma(1 - 1 / p, y) - (d + 0.5) * np.expm1(-y) - 0.5
@@ -148,12 +147,12 @@ def power_law_displacement(times: ArrayLike, *, power: float, modes: int) -> Flo
 )
 def diffusion_window(
     *,
-    power: float,
-    modes: int,
-    learning_rate: float,
-    momentum: float = 0.0,
-    largest_curvature: float = 1.0,
-    tolerance: float = 0.02,
+    power: _Power,
+    modes: PositiveInt,
+    learning_rate: PositiveNumber,
+    momentum: Momentum = 0.0,
+    largest_curvature: PositiveNumber = 1.0,
+    tolerance: Annotated[FiniteNumber, Gt(0), Le(0.5)] = 0.02,
 ) -> DiffusionWindow:
     """The longest run of steps in which the slope of `power_law_displacement` is within the tolerance of min(1, 1/p).
 
@@ -182,10 +181,7 @@ def diffusion_window(
         >>> window.exponent, round(window.first_time), round(window.last_time / 1e6)
         (0.5, 223, 12)
     """
-    p, d = _checked(power, modes)
-    require_hyperparameters(learning_rate=learning_rate, momentum=momentum)
-    require_number("largest_curvature", largest_curvature, above=0)
-    require_number("tolerance", tolerance, above=0, most=0.5)
+    p, d = float(power), modes
     edge = 2 * (1 + momentum) / learning_rate
     require_number("largest_curvature", largest_curvature, below=edge)
     with np.errstate(all="ignore"):
@@ -219,12 +215,6 @@ def diffusion_window(
 def _rise(tau: np.ndarray, p: float, d: int) -> np.ndarray:
     """The slope d E‖Δ‖²/d log τ of `power_law_displacement`, but for half of the last mode."""
     return tau ** (1 / p) * _upper_gamma(1 - 1 / p, np.asarray(tau * d**-p)) / p
-
-
-def _checked(power: float, modes: int) -> tuple[float, int]:
-    require_number("power", power, least=0.05)
-    require_integer(modes=modes)
-    return float(power), int(modes)
 
 
 def _longest(inside: np.ndarray) -> tuple[int, int]:

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import scipy.optimize
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.stochastic_collapse import batch_distribution, exponents
 
@@ -26,7 +26,7 @@ _START = "near an invariant set"
     reference=_REFERENCE,
 )
 def attracting_learning_rates(
-    curvatures: ArrayLike, *, probabilities: ArrayLike | None = None
+    curvatures: FiniteNumbers, *, probabilities: NonNegativeNumbers | None = None
 ) -> Float[np.ndarray, "intervals 2"]:
     """All intervals of η > 0 in which E log|1 − η h_B| < 0, where plain descent collapses into an invariant set.
 

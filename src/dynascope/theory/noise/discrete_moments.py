@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.langevin_moments import ModeMoments, start_of
 from dynascope.theory.noise.linear_recursion import powers_and_sums, step_matrix, whole_steps
-from dynascope.theory.noise.quadratic_loss import checked_steps
+from dynascope.theory.noise.quadratic_loss import noisy_steps
+from dynascope.theory.sgd import SGD
 
 __all__ = ["discrete_moments", "discrete_stationary_moments"]
 
@@ -24,17 +25,13 @@ _DATA, _REFERENCE = "any, in batches of additive noise that commutes with the He
     reference=_REFERENCE,
 )
 def discrete_moments(
-    steps: ArrayLike,
+    steps: NonNegativeNumbers,
+    sgd: SGD,
     *,
-    curvature: ArrayLike,
-    noise: ArrayLike,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    samples: int | None = None,
-    position: ArrayLike = 0.0,
-    velocity: ArrayLike = 0.0,
+    curvature: FiniteNumbers,
+    noise: NonNegativeNumbers,
+    position: FiniteNumbers = 0.0,
+    velocity: FiniteNumbers = 0.0,
 ) -> ModeMoments:
     """E z_k = Mᵏ z_0 and Cov z_k = Σ_{j<k} Mʲ N (s/S) Nᵀ Mʲᵀ of z = (a, b), with no error of small steps.
 
@@ -44,14 +41,10 @@ def discrete_moments(
     that does. The steps are doubled, and so a million costs twenty products of small matrices.
 
     Args:
-        steps: Numbers k ≥ 0 of steps, one or a row.
+        steps: Numbers k ≥ 0 of steps, of any shape.
+        sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
         curvature: ρ of each mode, one number or a row; negative where the loss curves downwards.
         noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
-        learning_rate: η > 0, with η (ρ + λ) < 2(1 + β).
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S ≥ 1, the samples of a batch.
-        samples: N, if no batch has a sample twice, whose noise is less by (N − S)/(N − 1); None with replacement.
         position: a₀, one number or one for each mode, the distance from the centre μ = (H + λ)⁻¹ H θ* at the start.
         velocity: b₀, likewise, the last displacement over η at the start, zero of an optimiser that has made no step.
 
@@ -65,26 +58,18 @@ def discrete_moments(
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, in discrete time.
 
     Example:
-        >>> found = discrete_moments(2, curvature=1.0, noise=1.0, learning_rate=0.5, momentum=0.5, position=1.0)
+        >>> found = discrete_moments(2, SGD(0.5, momentum=0.5), curvature=1.0, noise=1.0, position=1.0)
         >>> print(found.position, found.position_variance)
         0.0 0.5
     """
     k = whole_steps("steps", steps)
-    chosen = checked_steps(
-        curvature,
-        noise,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        batch_size=batch_size,
-        samples=samples,
-    )
+    chosen = noisy_steps(curvature, noise, sgd)
     chosen.require_stable()
     place, push = start_of(chosen.curvature, position, velocity)
     with np.errstate(all="ignore"):
         step = step_matrix(chosen.curvature, chosen.rate, chosen.momentum)
         pushed = np.array([[chosen.rate**2, chosen.rate], [chosen.rate, 1.0]])
-        power, total = powers_and_sums(np.atleast_1d(k), step, chosen.noise[..., None, None] * pushed)
+        power, total = powers_and_sums(k.ravel(), step, chosen.noise[..., None, None] * pushed)
         mean = (power @ np.stack([place, push], axis=-1)[..., None])[..., 0]
         parts = (mean[..., 0], mean[..., 1], total[..., 0, 0], total[..., 0, 1], total[..., 1, 1])
     shape = k.shape + chosen.curvature.shape
@@ -99,14 +84,10 @@ def discrete_moments(
     reference=_REFERENCE,
 )
 def discrete_stationary_moments(
+    sgd: SGD,
     *,
-    curvature: ArrayLike,
-    noise: ArrayLike,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    samples: int | None = None,
+    curvature: FiniteNumbers,
+    noise: NonNegativeNumbers,
 ) -> ModeMoments:
     """Var a = ηs(1 + β)/(S h (1 − β)(2(1 + β) − ηh)), Var b = 2s/(S(1 − β)(2(1 + β) − ηh)), Cov = η/2 Var b.
 
@@ -114,13 +95,9 @@ def discrete_stationary_moments(
     ηh/(2(1 + β)).
 
     Args:
+        sgd: η, β, λ, S and N, with ηh < 2(1 + β).
         curvature: ρ of each mode, one number or a row, with h = ρ + λ > 0.
         noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
-        learning_rate: η > 0, with ηh < 2(1 + β).
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S ≥ 1, the samples of a batch.
-        samples: N, if no batch has a sample twice, whose noise is less by (N − S)/(N − 1); None with replacement.
 
     Returns:
         Moments of the shape of the modes, with means of zero.
@@ -132,19 +109,11 @@ def discrete_stationary_moments(
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, in discrete time.
 
     Example:
-        >>> found = discrete_stationary_moments(curvature=[1.0, 0.5], noise=[1.0, 0.5], learning_rate=0.5)
+        >>> found = discrete_stationary_moments(SGD(0.5), curvature=[1.0, 0.5], noise=[1.0, 0.5])
         >>> print(found.position_variance.round(6))
         [0.333333 0.285714]
     """
-    chosen = checked_steps(
-        curvature,
-        noise,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        batch_size=batch_size,
-        samples=samples,
-    )
+    chosen = noisy_steps(curvature, noise, sgd)
     chosen.require_stationary()
     with np.errstate(all="ignore"):
         swift = np.asarray(2 * chosen.noise / ((1 - chosen.momentum) * (chosen.edge - chosen.rate * chosen.curvature)))

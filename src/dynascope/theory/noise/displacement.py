@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
 from dynascope.arguments import require
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveInt
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.linear_recursion import whole_steps
-from dynascope.theory.noise.quadratic_loss import NoisySteps, checked_steps
+from dynascope.theory.noise.quadratic_loss import NoisySteps, noisy_steps
 from dynascope.theory.noise.step_powers import StepPowers, powers_along
+from dynascope.theory.sgd import SGD
 
 __all__ = [
     "displacement_exponent",
@@ -32,15 +33,10 @@ _POINTS = 32  # steps of a window at which the exponent is taken
     network=_NETWORK, data=_DATA, start=_START, gives="how far stationary SGD goes in any steps", reference=_REFERENCE
 )
 def stationary_displacement(
-    curvature: ArrayLike,
-    noise: ArrayLike,
-    steps: ArrayLike,
-    *,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    samples: int | None = None,
+    curvature: FiniteNumbers,
+    noise: NonNegativeNumbers,
+    steps: NonNegativeNumbers,
+    sgd: SGD,
 ) -> Float[np.ndarray, "*steps"]:
     """E‖θ_{j+k} − θ_j‖² = Σ 2 (R_0 − R_k) over modes, R_k = (1 + β − ηh) R_{k−1} − β R_{k−2} the correlation in time.
 
@@ -54,12 +50,8 @@ def stationary_displacement(
     Args:
         curvature: ρ of each mode, one number or a row; with weight decay none below zero.
         noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
-        steps: k ≥ 0, whole, one number or a row.
-        learning_rate: η > 0.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S ≥ 1, samples in a step.
-        samples: N, where a batch has no sample twice, so that its noise is less by (N − S)/(N − 1); or None.
+        steps: k ≥ 0, whole, of any shape.
+        sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
 
     Returns:
         One number for each number of steps, of their shape.
@@ -72,34 +64,21 @@ def stationary_displacement(
         learning rate.
 
     Example:
-        >>> settings = {"learning_rate": 0.05, "momentum": 0.9, "weight_decay": 0.1, "batch_size": 8}
-        >>> print(stationary_displacement(2.0, 0.7, [1, 10, 100], **settings).round(8))
+        >>> sgd = SGD(learning_rate=0.05, momentum=0.9, weight_decay=0.1, batch_size=8)
+        >>> print(stationary_displacement(2.0, 0.7, [1, 10, 100], sgd).round(8))
         [0.00118403 0.03422509 0.02140965]
     """
-    modes = checked_steps(
-        curvature,
-        noise,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        batch_size=batch_size,
-        samples=samples,
-    )
+    modes = noisy_steps(curvature, noise, sgd)
     not_upwards(modes)
     return _summed(modes, whole_steps("steps", steps).astype(float), _displaced)
 
 
 @covers(network=_NETWORK, data=_DATA, start=_START, gives="how long steps of SGD remember", reference=_REFERENCE)
 def velocity_correlation(
-    curvature: ArrayLike,
-    noise: ArrayLike,
-    steps: ArrayLike,
-    *,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    samples: int | None = None,
+    curvature: FiniteNumbers,
+    noise: NonNegativeNumbers,
+    steps: NonNegativeNumbers,
+    sgd: SGD,
 ) -> Float[np.ndarray, "*steps"]:
     """E⟨v_{j+k}, v_j⟩ = Σ E v² [(β − ηh/2) u_k − β u_{k−1}] over modes, E v² = 2s/(S(1 − β)(2(1 + β) − ηh)).
 
@@ -111,12 +90,8 @@ def velocity_correlation(
     Args:
         curvature: ρ of each mode, one number or a row; with weight decay none below zero.
         noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
-        steps: The lags k ≥ 0, whole, one number or a row.
-        learning_rate: η > 0.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S ≥ 1, samples in a step.
-        samples: N, where a batch has no sample twice, so that its noise is less by (N − S)/(N − 1); or None.
+        steps: The lags k ≥ 0, whole, of any shape.
+        sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
 
     Returns:
         One number for each lag, of the shape of the steps.
@@ -128,34 +103,17 @@ def velocity_correlation(
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, here in discrete time.
 
     Example:
-        >>> print(velocity_correlation(2.0, 0.7, [0, 1, 2], learning_rate=0.05, momentum=0.5, batch_size=8).round(6))
+        >>> print(velocity_correlation(2.0, 0.7, [0, 1, 2], SGD(0.05, momentum=0.5, batch_size=8)).round(6))
         [0.12069 0.05431 0.01569]
     """
-    modes = checked_steps(
-        curvature,
-        noise,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        batch_size=batch_size,
-        samples=samples,
-    )
+    modes = noisy_steps(curvature, noise, sgd)
     not_upwards(modes)
     return _summed(modes, whole_steps("steps", steps).astype(float), _correlated)
 
 
 @covers(network=_NETWORK, data=_DATA, start=_START, gives="the exponent of the diffusion of SGD", reference=_REFERENCE)
 def displacement_exponent(
-    curvature: ArrayLike,
-    noise: ArrayLike,
-    *,
-    first: int,
-    last: int,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    samples: int | None = None,
+    curvature: FiniteNumbers, noise: NonNegativeNumbers, sgd: SGD, *, first: PositiveInt, last: PositiveInt
 ) -> float:
     """The slope c of log E‖θ_{j+k} − θ_j‖² ≃ c log k + constant over a window of steps, by least squares.
 
@@ -167,13 +125,9 @@ def displacement_exponent(
     Args:
         curvature: ρ of each mode, one number or a row; with weight decay none below zero.
         noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode; not all zero.
+        sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
         first: First step of the window, a positive integer.
         last: Last step of it, above the first.
-        learning_rate: η > 0.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S ≥ 1, samples in a step.
-        samples: N, where a batch has no sample twice, so that its noise is less by (N − S)/(N − 1); or None.
 
     Raises:
         InputError: A setting out of range, a rate at which steps diverge, or a mode that curves downwards.
@@ -183,21 +137,11 @@ def displacement_exponent(
 
     Example:
         >>> curvature = [1.0 / mode**2 for mode in range(1, 1001)]
-        >>> print(round(displacement_exponent(curvature, curvature, first=1000, last=10_000, learning_rate=0.1), 3))
+        >>> print(round(displacement_exponent(curvature, curvature, SGD(0.1), first=1000, last=10_000), 3))
         0.502
     """
     steps = window_steps(first, last)
-    path = stationary_displacement(
-        curvature,
-        noise,
-        steps,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        batch_size=batch_size,
-        samples=samples,
-    )
-    return slope_of_logarithms(steps, path)
+    return slope_of_logarithms(steps, stationary_displacement(curvature, noise, steps, sgd))
 
 
 def window_steps(first: int, last: int) -> Float[np.ndarray, " steps"]:
@@ -206,16 +150,10 @@ def window_steps(first: int, last: int) -> Float[np.ndarray, " steps"]:
     Raises:
         InputError: The window has fewer than two steps.
     """
-    begin, end = (float(whole_steps(name, each)) for name, each in {"first": first, "last": last}.items())
-    require(begin >= 1, f"first is {begin:g}", argument="first", value=begin, remedy="begin at step 1 or later")
     require(
-        end > begin,
-        f"last is {end:g}, and first {begin:g}",
-        argument="last",
-        value=end,
-        remedy="choose a later step",
+        last > first, f"last is {last}, and first {first}", argument="last", value=last, remedy="choose a later step"
     )
-    return np.unique(np.geomspace(begin, end, _POINTS).round())
+    return np.unique(np.geomspace(float(first), float(last), _POINTS).round())
 
 
 def slope_of_logarithms(steps: np.ndarray, values: np.ndarray) -> float:

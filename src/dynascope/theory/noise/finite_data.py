@@ -10,12 +10,14 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_choice
+from dynascope.arguments import require, require_array
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.linear_recursion import moments_step_by_step, whole_steps
 from dynascope.theory.noise.lyapunov import stationary_covariance
-from dynascope.theory.noise.quadratic_loss import checked_regression, checked_steps, quadratic_loss, share_of_noise
+from dynascope.theory.noise.quadratic_loss import checked_regression, noisy_steps, quadratic_loss
+from dynascope.theory.sgd import SGD
 
 __all__ = ["WeightMoments", "finite_data_moments", "finite_data_stationary_moments", "start_near", "weight_moments"]
 
@@ -54,17 +56,13 @@ class WeightMoments(NamedTuple):
     reference=_REFERENCE,
 )
 def finite_data_moments(
-    steps: ArrayLike,
-    inputs: ArrayLike,
-    targets: ArrayLike,
+    steps: NonNegativeNumbers,
+    inputs: FiniteNumbers,
+    targets: FiniteNumbers,
+    sgd: SGD,
     *,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    replacement: bool = True,
-    start: ArrayLike | None = None,
-    velocity: ArrayLike | None = None,
+    start: FiniteNumbers | None = None,
+    velocity: FiniteNumbers | None = None,
 ) -> WeightMoments:
     """The exact recursion Cov' = M Cov Mᵀ + N Σ̄/S Nᵀ, whose noise Σ̄ is that of the data at the weights so far.
 
@@ -76,15 +74,11 @@ def finite_data_moments(
     `discrete_moments` is the limit of small steps near μ, where Σ̄ is Σ(μ). Nothing is assumed of residuals.
 
     Args:
-        steps: Numbers k ≥ 0 of steps, one or a row; time and memory grow as k (N d² + d³), and as d² for each told.
+        steps: Numbers k ≥ 0 of steps, of any shape; time and memory grow as k (N d² + d³), and as d² for each told.
         inputs: X, shape (N, d).
         targets: y, shape (N,) or (N, 1).
-        learning_rate: η > 0, with η (ρ + λ) < 2(1 + β) for all eigenvalues ρ of XᵀX/N.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S ≥ 1, the samples of a batch.
-        replacement: Whether each sample of a batch is drawn from all; if not, no batch has a sample twice, but each
-            is drawn from all samples again, unlike in epochs, whose batches know of each other.
+        sgd: η, β, λ and S, with η (ρ + λ) < 2(1 + β) for all eigenvalues ρ of XᵀX/N; N too where no batch contains a
+            sample twice. Batches are independent of each other, unlike those of an epoch.
         start: θ_0, shape (d,); zero if not given.
         velocity: v_0, shape (d,); zero if not given, as of an optimiser that has made no step.
 
@@ -97,17 +91,15 @@ def finite_data_moments(
         approximations.
 
     Example:
-        >>> found = finite_data_moments(1, [[1.0], [1.0]], [0.0, 2.0], learning_rate=0.5)
+        >>> found = finite_data_moments(1, [[1.0], [1.0]], [0.0, 2.0], SGD(0.5))
         >>> print(found.position, found.position_covariance)
         [0.5] [[0.25]]
     """
     k = whole_steps("steps", steps)
-    data = _checked(inputs, targets, learning_rate, momentum, weight_decay, batch_size, replacement)
+    data = _checked(inputs, targets, sgd)
     place, push = start_near(data.centre, start, velocity)
     with np.errstate(all="ignore"):
-        found = moments_step_by_step(
-            np.atleast_1d(k), data.steep, (place, push), data.rate, data.momentum, data.noise_of_step
-        )
+        found = moments_step_by_step(k.ravel(), data.steep, (place, push), data.rate, data.momentum, data.noise_of_step)
     return weight_moments(*found, data.centre, data.loss, k.shape)
 
 
@@ -118,26 +110,14 @@ def finite_data_moments(
     gives="stationary covariance of weights and velocity of SGD on given data",
     reference=_REFERENCE,
 )
-def finite_data_stationary_moments(
-    inputs: ArrayLike,
-    targets: ArrayLike,
-    *,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    replacement: bool = True,
-) -> WeightMoments:
+def finite_data_stationary_moments(inputs: FiniteNumbers, targets: FiniteNumbers, sgd: SGD) -> WeightMoments:
     """What `finite_data_moments` tend to: the solution of Cov = M Cov Mᵀ + N Σ̄(Cov)/S Nᵀ, by iteration over Σ̄.
 
     Args:
         inputs: X, shape (N, d).
         targets: y, shape (N,) or (N, 1).
-        learning_rate: η > 0, with η (ρ + λ) < 2(1 + β) for all eigenvalues ρ of XᵀX/N.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0, above zero where directions of the weights occur in no sample.
-        batch_size: S ≥ 1, the samples of a batch.
-        replacement: Whether each sample of a batch is drawn from all; if not, no batch has a sample twice.
+        sgd: η, β, λ and S, with η (ρ + λ) < 2(1 + β) for all eigenvalues ρ of XᵀX/N, and λ > 0 where directions of the
+            weights occur in no sample; N too where no batch contains a sample twice.
 
     Returns:
         Moments without an axis of steps, of the mean weights μ and the mean velocity zero.
@@ -151,18 +131,18 @@ def finite_data_stationary_moments(
         approximations.
 
     Example:
-        >>> found = finite_data_stationary_moments([[1.0], [1.0]], [0.0, 2.0], learning_rate=0.5)
+        >>> found = finite_data_stationary_moments([[1.0], [1.0]], [0.0, 2.0], SGD(0.5))
         >>> print(found.position, found.position_covariance.round(6))
         [1.] [[0.333333]]
     """
-    data = _checked(inputs, targets, learning_rate, momentum, weight_decay, batch_size, replacement)
-    still, settings = np.zeros_like(data.centre), {"learning_rate": data.rate, "momentum": data.momentum}
+    data = _checked(inputs, targets, sgd)
+    still, steps = np.zeros_like(data.centre), sgd.without_batches
     spread, before = np.zeros_like(data.hessian), np.inf
     for count in range(_MOST):
         drawn = data.noise_of_step(still, spread)
         if not np.abs(drawn).max() > 0:  # all interpolate, and come to rest
             return _one(data, spread, spread, spread)
-        found = stationary_covariance(data.hessian, drawn, weight_decay=weight_decay, **settings)
+        found = stationary_covariance(data.hessian, drawn, steps)
         change, size = float(np.abs(found.position - spread).max()), float(np.abs(found.position).max())
         spread = found.position
         if change <= _SETTLED * size:
@@ -172,7 +152,7 @@ def finite_data_stationary_moments(
             np.isfinite(size) and (count < 100 or change < before),
             "the second moment of the weights grows under the noise of such batches",
             argument="learning_rate",
-            value=learning_rate,
+            value=sgd.learning_rate,
             remedy="choose a smaller rate or larger batches",
         )
         before = change
@@ -212,37 +192,26 @@ class _Regression:
         return (self.inputs @ mean + self.residuals) ** 2 + np.sum((self.inputs @ spread) * self.inputs, axis=1)
 
 
-def _checked(
-    inputs: ArrayLike,
-    targets: ArrayLike,
-    learning_rate: float,
-    momentum: float,
-    weight_decay: float,
-    batch_size: int,
-    replacement: bool,
-) -> _Regression:
-    require_choice("replacement", replacement, (True, False))
-    loss = quadratic_loss(inputs, targets, weight_decay=weight_decay)
+def _checked(inputs: ArrayLike, targets: ArrayLike, sgd: SGD) -> _Regression:
+    loss = quadratic_loss(inputs, targets, weight_decay=sgd.weight_decay)
     x, y = checked_regression(inputs, targets)
-    share = share_of_noise(batch_size, None if replacement else len(x))
-    checked_steps(
-        loss.curvature,
-        0.0,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        batch_size=batch_size,
-        samples=None,
-    ).require_stable()
+    require(
+        sgd.samples in (None, len(x)),
+        f"samples is {sgd.samples}, and the data have {len(x)}",
+        argument="samples",
+        value=sgd.samples,
+        remedy="give the number of rows of inputs, or leave it out for batches drawn with replacement",
+    )
+    noisy_steps(loss.curvature, 0.0, sgd).require_stable()
     return _Regression(
         x,
         x @ loss.centre - y,
         loss.centre,
         loss.directions * loss.curvature @ loss.directions.T,
-        float(weight_decay),
-        float(learning_rate),
-        float(momentum),
-        share,
+        float(sgd.weight_decay),
+        float(sgd.learning_rate),
+        float(sgd.momentum),
+        sgd.noise_share,
     )
 
 
@@ -257,19 +226,19 @@ def start_near(
     """Where weights start from the centre, and their velocity, each zero if not given.
 
     Raises:
-        InputError: Values that are not finite, or another number of them than there are weights.
+        InputError: Another number of values than there are weights.
     """
-    given = []
-    for name, value in (("start", start), ("velocity", velocity)):
-        array = np.zeros(len(centre)) if value is None else require_array(name, value, (None,) * count_axes(value))
-        given.append(require_array(name, array, (len(centre),)))
-    return given[0] - centre, given[1]
+    place, push = (
+        np.zeros(len(centre)) if value is None else require_array(name, value, (len(centre),))
+        for name, value in (("start", start), ("velocity", velocity))
+    )
+    return place - centre, push
 
 
 def weight_moments(
     means: np.ndarray, covariances: np.ndarray, centre: np.ndarray, loss: Callable[..., float], shape: tuple[int, ...]
 ) -> WeightMoments:
-    """The moments of weights from those of the distance to the centre, of one number of steps or a row."""
+    """The moments of weights from those of the distance to the centre, at numbers of steps of any shape."""
     losses = np.array([loss(mean[0], spread[0, 0]) for mean, spread in zip(means, covariances, strict=True)])
     parts = (
         means[:, 0] + centre,
@@ -279,4 +248,4 @@ def weight_moments(
         covariances[:, 1, 1],
         losses,
     )
-    return WeightMoments(*(np.asarray(part if shape else part[0]) for part in parts))
+    return WeightMoments(*(part.reshape(shape + part.shape[1:]) for part in parts))

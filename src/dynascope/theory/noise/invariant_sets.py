@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array, require_integer, require_room
+from dynascope.arguments.bounded import FiniteNumbers, PositiveInt
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
@@ -31,20 +31,20 @@ class InvariantSet(NamedTuple):
 
     __repr__ = short_repr
 
-    def projected(self, units: ArrayLike) -> Float[np.ndarray, "units weights"]:
+    def projected(self, units: FiniteNumbers) -> Float[np.ndarray, "units weights"]:
         """The point of the set nearest to the weights of the units, shape (units, weights of a unit)."""
         rows = self._rows(units)
         return (rows.ravel() - self.normal.T @ (self.normal @ rows.ravel())).reshape(rows.shape)
 
-    def reflected(self, units: ArrayLike) -> Float[np.ndarray, "units weights"]:
+    def reflected(self, units: FiniteNumbers) -> Float[np.ndarray, "units weights"]:
         """The weights on the other side of the set, by the reflection that keeps it."""
         return 2 * self.projected(units) - self._rows(units)
 
-    def distance(self, units: ArrayLike) -> float:
+    def distance(self, units: FiniteNumbers) -> float:
         """From the weights to the set."""
         return float(np.linalg.norm(self.normal @ self._rows(units).ravel()))
 
-    def _rows(self, units: ArrayLike) -> np.ndarray:
+    def _rows(self, units: FiniteNumbers) -> np.ndarray:
         rows = require_array("units", units, (None, None))
         require(
             rows.size == self.normal.shape[1],
@@ -58,7 +58,7 @@ class InvariantSet(NamedTuple):
 
 @covers(network=_NETWORK, data=_DATA, start="any", gives="the set of vanishing units", reference=_REFERENCE)
 def sign_set(
-    vanishing: list[int], *, units: int, weights: int, activation: Callable[[Any], Any] | None = None
+    vanishing: list[int], *, units: PositiveInt, weights: PositiveInt, activation: Callable[[Any], Any] | None = None
 ) -> InvariantSet:
     """The set w_i = 0, b_i = 0, a_i = 0 of units i that vanish, in and out, which steps keep where σ(0) = 0.
 
@@ -85,7 +85,6 @@ def sign_set(
         >>> kept.dimension, kept.distance([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
         (4, 5.0)
     """
-    _require_sizes(units, weights)
     chosen = _chosen("vanishing", vanishing, units, fewest=1)
     if activation is not None:
         at_zero = float(np.asarray(activation(np.zeros(()))))
@@ -102,7 +101,7 @@ def sign_set(
 
 
 @covers(network=_NETWORK, data=_DATA, start="any", gives="the set of equal units", reference=_REFERENCE)
-def permutation_set(clusters: list[list[int]], *, units: int, weights: int) -> InvariantSet:
+def permutation_set(clusters: list[list[int]], *, units: PositiveInt, weights: PositiveInt) -> InvariantSet:
     """The set w_i = w_j, b_i = b_j, a_i = a_j of the units i, j of each cluster, which steps keep in any architecture.
 
     Channels and attention heads are units as neurons are. Equal units get equal gradients.
@@ -126,7 +125,6 @@ def permutation_set(clusters: list[list[int]], *, units: int, weights: int) -> I
         >>> kept.dimension, kept.projected([[1.0], [7.0], [5.0]]).ravel().round(12).tolist()
         (2, [3.0, 7.0, 3.0])
     """
-    _require_sizes(units, weights)
     require_room(sum(map(len, clusters)) * units * weights**2, units=units, weights=weights)
     rows: list[np.ndarray] = []
     seen: list[int] = []
@@ -146,10 +144,6 @@ def permutation_set(clusters: list[list[int]], *, units: int, weights: int) -> I
         remedy="put each unit into one cluster at most",
     )
     return InvariantSet(np.kron(np.stack(rows), np.eye(weights)), (units - len(rows)) * weights)
-
-
-def _require_sizes(units: int, weights: int) -> None:
-    require_integer(units=units, weights=weights)
 
 
 def _chosen(name: str, numbers: list[int], units: int, *, fewest: int) -> list[int]:

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import known_times
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.displacement import not_upwards
-from dynascope.theory.noise.quadratic_loss import checked_steps
+from dynascope.theory.noise.quadratic_loss import noisy_steps
+from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry import damped_kernels
 
 __all__ = ["LangevinDisplacement", "langevin_displacement"]
@@ -45,15 +45,10 @@ class LangevinDisplacement(NamedTuple):
     assumes=(SMALL_STEPS,),
 )
 def langevin_displacement(
-    curvature: ArrayLike,
-    noise: ArrayLike,
-    times: ArrayLike,
-    *,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    samples: int | None = None,
+    curvature: FiniteNumbers,
+    noise: NonNegativeNumbers,
+    times: NonNegativeNumbers,
+    sgd: SGD,
 ) -> LangevinDisplacement:
     """E‖Δ‖² = Σ 2B (1 − h(t)), B = ηs/(2S(1 − β)h), over modes, and its slope c(t) = t Σ 2Bω² k(t)/E‖Δ‖².
 
@@ -67,12 +62,8 @@ def langevin_displacement(
     Args:
         curvature: ρ of each mode, one number or a row; with weight decay none below zero.
         noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
-        times: t ≥ 0, one number or a row, in sums of learning rates.
-        learning_rate: η > 0.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S ≥ 1, samples in a step.
-        samples: N, where a batch has no sample twice, so that its noise is less by (N − S)/(N − 1); or None.
+        times: t ≥ 0, of any shape, in sums of learning rates.
+        sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
 
     Raises:
         InputError: A setting out of range, a rate at which steps diverge, or a mode that curves downwards.
@@ -81,21 +72,13 @@ def langevin_displacement(
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 6.
 
     Example:
-        >>> settings = {"learning_rate": 0.05, "momentum": 0.9, "batch_size": 8}
-        >>> print(langevin_displacement([2.0, 0.1, 1e-6], 0.7, 1.0, **settings).squared.round(6))
+        >>> sgd = SGD(learning_rate=0.05, momentum=0.9, batch_size=8)
+        >>> print(langevin_displacement([2.0, 0.1, 1e-6], 0.7, 1.0, sgd).squared.round(6))
         0.488648
     """
-    modes = checked_steps(
-        curvature,
-        noise,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        batch_size=batch_size,
-        samples=samples,
-    )
+    modes = noisy_steps(curvature, noise, sgd)
     not_upwards(modes)
-    clock = known_times(times)
+    clock = np.asarray(times)
     squared, rate, correlation = (np.zeros(clock.shape) for _ in range(3))
     with np.errstate(all="ignore"):
         gamma = modes.damping

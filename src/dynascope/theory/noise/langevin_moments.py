@@ -8,12 +8,14 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, known_times, require, require_array
+from dynascope.arguments import require
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.mode_response import mode_response
-from dynascope.theory.noise.quadratic_loss import checked_steps
+from dynascope.theory.noise.quadratic_loss import noisy_steps
+from dynascope.theory.sgd import SGD
 
 __all__ = ["ModeMoments", "langevin_moments", "start_of"]
 
@@ -48,17 +50,13 @@ class ModeMoments(NamedTuple):
     assumes=(SMALL_STEPS,),
 )
 def langevin_moments(
-    times: ArrayLike,
+    times: NonNegativeNumbers,
+    sgd: SGD,
     *,
-    curvature: ArrayLike,
-    noise: ArrayLike,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    samples: int | None = None,
-    position: ArrayLike = 0.0,
-    velocity: ArrayLike = 0.0,
+    curvature: FiniteNumbers,
+    noise: NonNegativeNumbers,
+    position: FiniteNumbers = 0.0,
+    velocity: FiniteNumbers = 0.0,
 ) -> ModeMoments:
     """(ā, b̄) = P(t) (a₀, b₀) and Cov = D ∫₀ᵗ (k, k')(k, k')ᵀ of the underdamped Langevin equation of SGD, by modes.
 
@@ -71,15 +69,11 @@ def langevin_moments(
     `discrete_moments` has no such error.
 
     Args:
-        times: t = ηk ≥ 0, one or a row.
+        times: t = ηk ≥ 0, of any shape.
+        sgd: η, β, λ, S and N.
         curvature: ρ of each mode, one number or a row; negative where the loss curves downwards.
         noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode, which is σ²ρ of a linear
             regression.
-        learning_rate: η > 0.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S ≥ 1, the samples of a batch.
-        samples: N, if no batch has a sample twice, whose noise is less by (N − S)/(N − 1); None with replacement.
         position: a₀, one number or one for each mode, the distance from the centre μ = (H + λ)⁻¹ H θ* at the start.
         velocity: b₀, likewise, the last displacement over η at the start.
 
@@ -93,25 +87,14 @@ def langevin_moments(
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
 
     Example:
-        >>> found = langevin_moments(
-        ...     0.83, curvature=2.0, noise=0.7, learning_rate=0.05, momentum=0.9, weight_decay=0.1, batch_size=8,
-        ...     position=1.0, velocity=-0.5,
-        ... )
+        >>> sgd = SGD(learning_rate=0.05, momentum=0.9, weight_decay=0.1, batch_size=8)
+        >>> found = langevin_moments(0.83, sgd, curvature=2.0, noise=0.7, position=1.0, velocity=-0.5)
         >>> print(found.position.round(9), found.position_variance.round(9))
         0.254434241 0.008840182
     """
-    clock = known_times(times)
-    steps = checked_steps(
-        curvature,
-        noise,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        batch_size=batch_size,
-        samples=samples,
-    )
+    steps = noisy_steps(curvature, noise, sgd)
     place, push = start_of(steps.curvature, position, velocity)
-    clock = clock.reshape(clock.shape + (1,) * steps.curvature.ndim)
+    clock = np.reshape(times, np.shape(times) + (1,) * steps.curvature.ndim)
     with np.errstate(all="ignore"):
         moved = mode_response(clock, steps.damping, steps.squared_frequency)
         strength = 4 * steps.damping * steps.velocity_variance
@@ -129,11 +112,11 @@ def start_of(curvature: np.ndarray, position: ArrayLike, velocity: ArrayLike) ->
     """The start along each mode, of one number or one for each.
 
     Raises:
-        InputError: Values that are not finite, or of another shape than the modes.
+        InputError: Values of another shape than the modes.
     """
     found = []
     for name, value in (("position", position), ("velocity", velocity)):
-        start = require_array(name, value, (None,) * min(1, count_axes(value)))
+        start = np.asarray(value)
         require(
             start.ndim == 0 or start.shape == curvature.shape,
             f"{name} has shape {start.shape}, and curvature {curvature.shape}",

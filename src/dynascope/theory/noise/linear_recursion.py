@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require_array, require_whole_numbers
+from dynascope.arguments import require_whole_numbers
 
 __all__ = ["moments_step_by_step", "powers_and_sums", "step_matrix", "whole_steps"]
 
@@ -23,12 +23,12 @@ def step_matrix(curvature: np.ndarray, rate: float, momentum: float) -> Float[np
 
 
 def whole_steps(name: str, steps: ArrayLike) -> np.ndarray:
-    """Numbers of steps, one or a row, as integers.
+    """Numbers of steps as integers.
 
     Raises:
         InputError: They are negative, broken, or beyond 2⁵³.
     """
-    k = require_array(name, steps, (None,) * min(1, count_axes(steps)))
+    k = np.asarray(steps, float)
     require_whole_numbers(name, k, most=_MOST)
     return np.asarray(k.astype(np.int64))
 

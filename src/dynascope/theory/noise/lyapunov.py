@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_choice, require_covariance
+from dynascope.arguments import require, require_array, require_covariance
+from dynascope.arguments.bounded import FiniteNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
-from dynascope.theory.noise.quadratic_loss import checked_steps, share_of_noise
+from dynascope.theory.noise.quadratic_loss import noisy_steps
+from dynascope.theory.sgd import SGD
 
 __all__ = ["StationaryCovariance", "stationary_covariance", "symmetric_matrix"]
 
@@ -43,14 +45,10 @@ class StationaryCovariance(NamedTuple):
     reference="arXiv:2107.09133",
 )
 def stationary_covariance(
-    hessian: ArrayLike,
-    noise: ArrayLike,
+    hessian: FiniteNumbers,
+    noise: FiniteNumbers,
+    sgd: SGD,
     *,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    samples: int | None = None,
     time: _Time = "discrete",
 ) -> StationaryCovariance:
     """P = M P Mᵀ + N (Σ/S) Nᵀ of steps, or A P + P Aᵀ + D = 0 of continuous time, solved for each pair of modes.
@@ -66,11 +64,7 @@ def stationary_covariance(
     Args:
         hessian: H, symmetric, of shape (d, d), with H + λ positive definite.
         noise: Σ, the covariance over samples of their gradients, positive semi-definite, of shape (d, d).
-        learning_rate: η > 0, with ηh < 2(1 + β).
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S ≥ 1, the samples of a batch.
-        samples: N, if no batch has a sample twice, whose noise is less by (N − S)/(N − 1); None with replacement.
+        sgd: η, β, λ, S and N, with ηh < 2(1 + β).
         time: "discrete" for steps, or "continuous".
 
     Raises:
@@ -80,12 +74,11 @@ def stationary_covariance(
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
 
     Example:
-        >>> found = stationary_covariance([[2.0, 0.0], [0.0, 1.0]], [[1.0, 0.5], [0.5, 1.0]], learning_rate=0.1)
+        >>> found = stationary_covariance([[2.0, 0.0], [0.0, 1.0]], [[1.0, 0.5], [0.5, 1.0]], SGD(0.1))
         >>> print(found.position.round(6))
         [[0.027778 0.017857]
          [0.017857 0.052632]]
     """
-    require_choice("time", time, get_args(_Time))
     h = symmetric_matrix("hessian", hessian)
     spread = require_covariance("noise", noise)
     require(
@@ -96,17 +89,8 @@ def stationary_covariance(
         remedy="give the covariance of gradients, of the shape of the Hessian",
     )
     rho, modes = np.linalg.eigh(h)
-    chosen = checked_steps(
-        rho,
-        0.0,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        batch_size=batch_size,
-        samples=samples,
-    )
+    chosen = noisy_steps(rho, 0.0, sgd)
     chosen.require_stationary()
-    share = share_of_noise(batch_size, samples)
     one, other, beta = chosen.curvature[:, None], chosen.curvature[None, :], chosen.momentum
     with np.errstate(all="ignore"):
         plain = (1 - beta) * (one + other) / chosen.rate
@@ -116,7 +100,7 @@ def stationary_covariance(
         else:
             rest = (1 + beta) * (one - other) ** 2 / (4 * (1 - beta))
             cross = (one - other) / (2 * (1 - beta))
-        position = share * (modes.T @ spread @ modes) / (plain + rest)
+        position = sgd.noise_share * (modes.T @ spread @ modes) / (plain + rest)
         velocity = (one + other) / (chosen.rate * (1 + beta)) * position
         return StationaryCovariance(*(modes @ part @ modes.T for part in (position, cross * position, velocity)))
 

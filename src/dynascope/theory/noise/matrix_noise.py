@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynascope.arguments import require_integer, require_number
+from dynascope.arguments.bounded import NonNegativeNumber, PositiveInt, PositiveNumber
 from dynascope.theory.domain import covers
 
 __all__ = ["matrix_noise_exponent"]
@@ -21,7 +21,9 @@ _REACH = 45.0  # by which the logarithm of the density has fallen at its ends
     reference="arXiv:2306.04251",
     exact=False,
 )
-def matrix_noise_exponent(inputs: int, outputs: int, *, learning_rate: float, noise_variance: float) -> float:
+def matrix_noise_exponent(
+    inputs: PositiveInt, outputs: PositiveInt, *, learning_rate: PositiveNumber, noise_variance: NonNegativeNumber
+) -> float:
     """Λ = (n − 2)/2 ης² for each unit of time of a neuron near zero with n = m inputs and outputs; a law of both else.
 
     The weights v of n inputs and u of m outputs move by u ← u + ηZv, v ← v + ηZᵀu, with independent entries of Z of
@@ -54,10 +56,7 @@ def matrix_noise_exponent(inputs: int, outputs: int, *, learning_rate: float, no
         >>> print(round(matrix_noise_exponent(4, 1, learning_rate=0.5, noise_variance=2.0), 6))
         0.25
     """
-    require_integer(inputs=inputs, outputs=outputs)
-    require_number("learning_rate", learning_rate, above=0)
-    require_number("noise_variance", noise_variance, least=0)
-    n, m = sorted((int(inputs), int(outputs)))
+    n, m = sorted((inputs, outputs))
     with np.errstate(all="ignore"):
         return float(np.float64(learning_rate) * noise_variance * _exponent(n, m))
 

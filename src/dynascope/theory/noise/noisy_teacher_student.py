@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_broadcast, require_number, require_numbers
+from dynascope.arguments import require, require_broadcast
+from dynascope.arguments.bounded import FiniteNumber, FiniteNumbers, NonNegativeNumbers, PositiveNumber, PositiveNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.stochastic_collapse import gaussian_collapse_exponent
@@ -49,7 +50,7 @@ class NoisyStudentPath(NamedTuple):
     exact=False,
 )
 def noisy_student_strength(
-    strength: ArrayLike, noise_variance: ArrayLike, *, learning_rate: float
+    strength: FiniteNumbers, noise_variance: NonNegativeNumbers, *, learning_rate: PositiveNumber
 ) -> Float[np.ndarray, "*shape"]:
     """E[uv] = max(s − ης²/2, 0) of a student uv that descends on ½(s + ε − uv)², Var ε = ς², from balanced weights.
 
@@ -75,7 +76,7 @@ def noisy_student_strength(
         >>> print(noisy_student_strength([0.2, 0.5, 1.0], 30.0, learning_rate=0.02).round(6))
         [0.  0.2 0.7]
     """
-    s, variance = _checked(strength, noise_variance, learning_rate)
+    s, variance = _fitting(strength, noise_variance)
     with np.errstate(all="ignore"):
         return np.asarray(np.maximum(s - learning_rate * variance / 2, 0.0))
 
@@ -88,7 +89,7 @@ def noisy_student_strength(
     reference=_REFERENCE,
 )
 def noisy_student_exponent(
-    strength: ArrayLike, noise_variance: ArrayLike, *, learning_rate: float
+    strength: FiniteNumbers, noise_variance: PositiveNumbers, *, learning_rate: PositiveNumber
 ) -> Float[np.ndarray, "*shape"]:
     """Λ = E log|1 + η(s + ε)| for each step, the exact growth of u + v near zero, where ε is Gaussian.
 
@@ -96,7 +97,7 @@ def noisy_student_exponent(
 
     Args:
         strength: s of the teacher, of any shape.
-        noise_variance: ς² > 0 of the label of a batch, of the same shape or one number.
+        noise_variance: ς² > 0 of the label of a batch, of the same shape or one number; without noise Λ = log(1 + ηs).
         learning_rate: η > 0.
 
     Returns:
@@ -112,20 +113,18 @@ def noisy_student_exponent(
         >>> print(noisy_student_exponent([0.2, 0.5], 30.0, learning_rate=0.02).round(6))
         [-0.002071  0.00396 ]
     """
-    s, variance = _checked(strength, noise_variance, learning_rate)
-    require(
-        np.all(variance > 0),
-        "noise_variance is zero",
-        argument="noise_variance",
-        value=0.0,
-        remedy="give a positive number; without noise Λ = log(1 + ηs)",
-    )
+    s, variance = _fitting(strength, noise_variance)
     return gaussian_collapse_exponent(-s, np.sqrt(variance), learning_rate=learning_rate)
 
 
 @covers(network=_NETWORK, data=_DATA, start="any", gives="both weights along given noise", reference=_REFERENCE)
 def noisy_student_path(
-    first: ArrayLike, second: ArrayLike, label_noise: ArrayLike, *, strength: float, learning_rate: float
+    first: FiniteNumbers,
+    second: FiniteNumbers,
+    label_noise: FiniteNumbers,
+    *,
+    strength: FiniteNumber,
+    learning_rate: PositiveNumber,
 ) -> NoisyStudentPath:
     """u_{k+1} = u_k + η z_k v_k and v_{k+1} = v_k + η z_k u_k with z_k = s − u_k v_k + ε_k, descent on noisy labels.
 
@@ -149,8 +148,6 @@ def noisy_student_path(
     """
     noise = _of_steps("label_noise", label_noise)
     u, v = (_of_runs(name, value, noise) for name, value in {"first": first, "second": second}.items())
-    require_number("strength", strength)
-    require_number("learning_rate", learning_rate, above=0)
     path, errors = np.empty((2, len(noise) + 1, *noise.shape[1:])), np.empty(noise.shape)
     path[:, 0] = u, v
     with np.errstate(all="ignore"):
@@ -162,7 +159,9 @@ def noisy_student_path(
 
 
 @covers(network=_NETWORK, data=_DATA, start="any", gives="how noise balances two layers", reference=_REFERENCE)
-def noisy_imbalance(imbalance: ArrayLike, errors: ArrayLike, *, learning_rate: float) -> Float[np.ndarray, "steps ..."]:
+def noisy_imbalance(
+    imbalance: FiniteNumbers, errors: FiniteNumbers, *, learning_rate: PositiveNumber
+) -> Float[np.ndarray, "steps ..."]:
     """(u² − v²)_n = (u² − v²)_0 Π_{k<n} (1 − η² z_k²), exactly, whatever the errors z_k are.
 
     Gradient flow conserves the imbalance; the noise of finite steps destroys it at the rate ης² for each unit of time.
@@ -187,21 +186,20 @@ def noisy_imbalance(imbalance: ArrayLike, errors: ArrayLike, *, learning_rate: f
     """
     z = _of_steps("errors", errors)
     first = _of_runs("imbalance", imbalance, z)
-    require_number("learning_rate", learning_rate, above=0)
     with np.errstate(all="ignore"):
         factors = np.cumprod(1 - (learning_rate * z) ** 2, axis=0)
         return np.asarray(np.concatenate([first[None], first * factors]))
 
 
 def _of_steps(name: str, values: ArrayLike) -> np.ndarray:
-    found = require_numbers(name, values)
+    found = np.asarray(values)
     require(found.ndim > 0, f"{name} is a number", argument=name, value=(), remedy="give one for each step")
     return found
 
 
 def _of_runs(name: str, values: ArrayLike, steps: np.ndarray) -> np.ndarray:
     """One number for each run, whose steps have it in front."""
-    found, runs = require_numbers(name, values), steps.shape[1:]
+    found, runs = np.asarray(values), steps.shape[1:]
     require(
         found.shape in ((), runs),
         f"{name} has shape {found.shape}",
@@ -212,8 +210,7 @@ def _of_runs(name: str, values: ArrayLike, steps: np.ndarray) -> np.ndarray:
     return np.broadcast_to(found, runs)
 
 
-def _checked(strength: ArrayLike, noise_variance: ArrayLike, learning_rate: float) -> tuple[np.ndarray, np.ndarray]:
-    s, variance = require_numbers("strength", strength), require_numbers("noise_variance", noise_variance, minimum=0)
+def _fitting(strength: ArrayLike, noise_variance: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    s, variance = np.asarray(strength), np.asarray(noise_variance)
     require_broadcast(strength=s.shape, noise_variance=variance.shape)
-    require_number("learning_rate", learning_rate, above=0)
     return s, variance

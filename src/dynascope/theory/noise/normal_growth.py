@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.optimize
-from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array
+from dynascope.arguments.bounded import FiniteNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
@@ -40,7 +40,7 @@ class GrowthBounds(NamedTuple):
     reference=_REFERENCE,
     exact=False,
 )
-def normal_growth_bounds(hessian: ArrayLike, noise: ArrayLike) -> GrowthBounds:
+def normal_growth_bounds(hessian: FiniteNumbers, noise: FiniteNumbers) -> GrowthBounds:
     """The bounds on d/dt E log‖n‖ of dn = −H n dt + Σ_k S_k n dW_k, which hold of every direction of n.
 
     In the direction n the rate is −nᵀHn + ½ Σ_k ‖S_k n‖² − Σ_k (nᵀS_k n)². As (nᵀS_k n)² ≥ 2 c_k nᵀS_k n − c_k² for

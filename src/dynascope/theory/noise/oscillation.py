@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require_array, require_bounds, require_hyperparameters
+from dynascope.arguments.bounded import NonNegativeNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
+from dynascope.theory.sgd import SGD
 
 __all__ = ["Oscillation", "oscillation"]
 
@@ -44,9 +44,7 @@ class Oscillation(NamedTuple):
     gives="whether steps of momentum swing, their phase and their decay",
     reference="arXiv:2107.09133",
 )
-def oscillation(
-    curvature: ArrayLike, *, learning_rate: float, momentum: float = 0.0, weight_decay: float = 0.0
-) -> Oscillation:
+def oscillation(curvature: NonNegativeNumbers, sgd: SGD) -> Oscillation:
     """The phase arccos((1 + β − ηh)/2√β) and the decay √β of steps, which swing iff (1 − √β)² < ηh < (1 + √β)².
 
     h = ρ + λ is the curvature with decay.
@@ -55,28 +53,26 @@ def oscillation(
     from ηh = 1 on each goes to the other side: the phase is π there, of two real factors, and `oscillates` is true.
 
     Args:
-        curvature: ρ ≥ 0 of each mode, one number or a row.
-        learning_rate: η > 0.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
+        curvature: ρ ≥ 0 of each mode, of any shape.
+        sgd: η, β and λ.
 
     Raises:
-        InputError: A number out of range.
+        InputError: A number out of range, or a batch size.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 5.
 
     Example:
-        >>> found = oscillation([0.01, 2.0], learning_rate=0.05, momentum=0.9)
+        >>> found = oscillation([0.01, 2.0], SGD(0.05, momentum=0.9))
         >>> print(found.oscillates, found.decay.round(4), found.angle.round(4))
         [False  True] [0.9948 0.9487] [0.     0.3218]
     """
-    rho = require_array("curvature", curvature, (None,) * min(1, count_axes(curvature)))
-    require_bounds("curvature", rho, minimum=0)
-    require_hyperparameters(learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay)
-    rate, root = float(learning_rate), float(np.sqrt(momentum))
+    sgd.require_without_batches()
+    rate, momentum = float(sgd.learning_rate), sgd.momentum
+    root = float(np.sqrt(momentum))
     with np.errstate(all="ignore"):
-        x = rate * (rho + weight_decay)
+        h = np.asarray(curvature) + sgd.weight_decay
+        x = rate * h
         trace = 1 + momentum - x
         below, above = x - (1 - root) ** 2, x - (1 + root) ** 2
         spread = np.sqrt(np.abs(below)) * np.sqrt(np.abs(above))
@@ -88,7 +84,7 @@ def oscillation(
             np.asarray(angle > 0),
             np.asarray(np.where(turning, root, slower)),
             np.asarray(angle),
-            np.asarray(rho + weight_decay > limit),
+            np.asarray(h > limit),
             float((1 - root) ** 2 / rate),
             float(limit),
         )

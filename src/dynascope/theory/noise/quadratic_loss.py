@@ -9,19 +9,13 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import (
-    count_axes,
-    require,
-    require_array,
-    require_bounds,
-    require_hyperparameters,
-    require_integer,
-    require_number,
-)
+from dynascope.arguments import count_axes, require, require_array
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumber
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
+from dynascope.theory.sgd import SGD
 
-__all__ = ["NoisySteps", "QuadraticLoss", "checked_regression", "checked_steps", "quadratic_loss", "share_of_noise"]
+__all__ = ["NoisySteps", "QuadraticLoss", "checked_regression", "noisy_steps", "quadratic_loss"]
 
 
 class QuadraticLoss(NamedTuple):
@@ -55,7 +49,9 @@ class QuadraticLoss(NamedTuple):
     gives="curvatures, minimum and noise of gradients of a quadratic loss",
     reference="arXiv:2107.09133",
 )
-def quadratic_loss(inputs: ArrayLike, targets: ArrayLike, *, weight_decay: float = 0.0) -> QuadraticLoss:
+def quadratic_loss(
+    inputs: FiniteNumbers, targets: FiniteNumbers, *, weight_decay: NonNegativeNumber = 0.0
+) -> QuadraticLoss:
     """H = XᵀX/N, θ* = H⁻¹ Xᵀy/N, and Σ = E[g gᵀ] − E[g] E[g]ᵀ of the gradients g = x (xᵀμ − y) of single samples.
 
     The loss is L = ½ E(xᵀθ − y)², the mean over samples, to which weight decay adds ½ λ‖θ‖². A batch of S samples drawn
@@ -78,7 +74,6 @@ def quadratic_loss(inputs: ArrayLike, targets: ArrayLike, *, weight_decay: float
         [2.  0.5] [1. 3.] 0.0
     """
     x, y = checked_regression(inputs, targets)
-    require_number("weight_decay", weight_decay, least=0)
     curvature, directions = np.linalg.eigh(x.T @ x / len(x))
     curvature, directions = np.maximum(curvature[::-1], 0.0), directions[:, ::-1]
     # What is zero but for rounding has no minimum of its own.
@@ -98,7 +93,7 @@ def quadratic_loss(inputs: ArrayLike, targets: ArrayLike, *, weight_decay: float
 
 @dataclasses.dataclass(frozen=True)
 class NoisySteps:
-    """Steps v ← β v − (∇L + λθ + noise), θ ← θ + η v along modes, whose settings are checked.
+    """Steps v ← β v − (∇L + λθ + noise), θ ← θ + η v along modes.
 
     Attributes:
         curvature: h = ρ + λ of each mode.
@@ -156,64 +151,34 @@ class NoisySteps:
         )
 
 
-def checked_steps(
-    curvature: ArrayLike,
-    noise: ArrayLike,
-    *,
-    learning_rate: float,
-    momentum: float,
-    weight_decay: float,
-    batch_size: int,
-    samples: int | None,
-) -> NoisySteps:
-    """The settings of SGD along modes of a quadratic loss, after their checks.
+def noisy_steps(curvature: ArrayLike, noise: ArrayLike, sgd: SGD) -> NoisySteps:
+    """The steps of SGD along modes of a quadratic loss.
 
     Args:
         curvature: ρ of each mode, one number or a row.
         noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
-        learning_rate: η > 0.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S.
-        samples: N, where a batch has no sample twice, so that its noise is less by (N − S)/(N − 1); or None.
+        sgd: η, β, λ, S and N.
 
     Raises:
-        InputError: A setting out of range, or as many variances of noise as there are not modes.
+        InputError: The number of noise variances differs from that of the modes.
     """
-    rho = require_array("curvature", curvature, (None,) * min(1, count_axes(curvature)))
-    spread = require_array("noise", noise, (None,) * min(1, count_axes(noise)))
+    rho, spread = np.asarray(curvature), np.asarray(noise)
     require(
-        spread.ndim <= rho.ndim and (spread.ndim == 0 or spread.shape == rho.shape),
+        rho.ndim <= 1,
+        f"curvature has shape {rho.shape}",
+        argument="curvature",
+        value=rho.shape,
+        remedy="give one number or a row",
+    )
+    require(
+        spread.ndim == 0 or spread.shape == rho.shape,
         f"noise has shape {spread.shape}, and curvature {rho.shape}",
         argument="noise",
         value=spread.shape,
         remedy="give one number, or one for each mode",
     )
-    require_bounds("noise", spread, minimum=0)
-    require_hyperparameters(learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay)
-    share = share_of_noise(batch_size, samples)
-    steep = np.asarray(rho + weight_decay)
-    return NoisySteps(steep, np.broadcast_to(spread * share, rho.shape), float(learning_rate), float(momentum))
-
-
-def share_of_noise(batch_size: int, samples: int | None) -> float:
-    """The covariance of the noise of a batch over that of a sample: 1/S, or (N − S)/(S(N − 1)) without replacement.
-
-    Raises:
-        InputError: Batches of no samples, or of more than there are.
-    """
-    require_integer(batch_size=batch_size)
-    if samples is None:
-        return 1 / batch_size
-    require_integer(samples=samples)
-    require(
-        batch_size <= samples,
-        f"batch_size is {batch_size}, of {samples} samples",
-        argument="batch_size",
-        value=batch_size,
-        remedy="draw no more samples than there are, or leave out samples, for batches drawn with replacement",
-    )
-    return (samples - batch_size) / (batch_size * max(samples - 1, 1))
+    steep, drawn = np.asarray(rho + sgd.weight_decay), np.broadcast_to(spread * sgd.noise_share, rho.shape)
+    return NoisySteps(steep, drawn, float(sgd.learning_rate), float(sgd.momentum))
 
 
 def checked_regression(inputs: ArrayLike, targets: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -7,9 +7,15 @@ from typing import NamedTuple
 import numpy as np
 import scipy.special
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_number, require_numbers
+from dynascope.arguments import require
+from dynascope.arguments.bounded import (
+    FiniteNumber,
+    FiniteNumbers,
+    NonNegativeNumber,
+    NonNegativeNumbers,
+    PositiveNumber,
+)
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
@@ -43,7 +49,7 @@ class QuarticLaw(NamedTuple):
     gives="the stationary law of a weight in a double well",
     reference=_REFERENCE,
 )
-def quartic_stationary_law(squares: ArrayLike, *, growth: float, noise: float) -> QuarticLaw:
+def quartic_stationary_law(squares: NonNegativeNumbers, *, growth: PositiveNumber, noise: PositiveNumber) -> QuarticLaw:
     """θ² ~ Gamma(shape μ/ζ² − ½, scale ζ²) of dθ = (μθ − θ³) dt + ζ θ dW where ζ² < 2μ.
 
     Args:
@@ -62,9 +68,6 @@ def quartic_stationary_law(squares: ArrayLike, *, growth: float, noise: float) -
         >>> print(law.shape, law.mean_square, law.cumulative.round(6))
         1.0 1.0 [0.393469 0.632121]
     """
-    x = require_numbers("squares", squares, minimum=0)
-    require_number("growth", growth, above=0)
-    require_number("noise", noise, above=0)
     with np.errstate(all="ignore"):
         variance = np.float64(noise) ** 2
         require(
@@ -75,7 +78,7 @@ def quartic_stationary_law(squares: ArrayLike, *, growth: float, noise: float) -
             remedy="choose ζ below √(2μ)",
         )
         shape = growth / variance - 0.5
-        cumulative = scipy.special.gammainc(shape, x / variance)
+        cumulative = scipy.special.gammainc(shape, np.asarray(squares) / variance)
         return QuarticLaw(float(shape), float(variance), float(growth - variance / 2), np.asarray(cumulative))
 
 
@@ -86,7 +89,7 @@ def quartic_stationary_law(squares: ArrayLike, *, growth: float, noise: float) -
     gives="the rate at which noise makes a weight in a double well vanish",
     reference=_REFERENCE,
 )
-def quartic_collapse_exponent(*, growth: float, noise: float) -> float:
+def quartic_collapse_exponent(*, growth: FiniteNumber, noise: NonNegativeNumber) -> float:
     """d/dt E log|θ| = μ − ζ²/2 near zero of dθ = (μθ − θ³) dt + ζ θ dW: below zero, noise wins over the maximum.
 
     Args:
@@ -103,8 +106,6 @@ def quartic_collapse_exponent(*, growth: float, noise: float) -> float:
         >>> quartic_collapse_exponent(growth=1.5, noise=2.5)
         -1.625
     """
-    require_number("growth", growth)
-    require_number("noise", noise, least=0)
     with np.errstate(all="ignore"):
         return float(growth - np.float64(noise) ** 2 / 2)
 
@@ -117,7 +118,12 @@ def quartic_collapse_exponent(*, growth: float, noise: float) -> float:
     reference=_REFERENCE,
 )
 def quartic_path(
-    start: ArrayLike, increments: ArrayLike, *, growth: float, noise: float, duration: float
+    start: FiniteNumbers,
+    increments: FiniteNumbers,
+    *,
+    growth: FiniteNumber,
+    noise: NonNegativeNumber,
+    duration: PositiveNumber,
 ) -> Float[np.ndarray, "... steps"]:
     """θ_t of dθ = (μθ − θ³) dt + ζ θ dW after each of equal intervals, from the increments of W in them.
 
@@ -147,7 +153,7 @@ def quartic_path(
         >>> print(path[[99, -1]].round(4))
         [0.2635 1.    ]
     """
-    moved, first = require_numbers("increments", increments), require_numbers("start", start)
+    moved, first = np.asarray(increments), np.asarray(start)
     require(moved.ndim > 0, "increments is a number", argument="increments", value=(), remedy="give a row of them")
     require(
         first.ndim == 0 or first.shape == moved.shape[:-1],
@@ -156,9 +162,6 @@ def quartic_path(
         value=first.shape,
         remedy="give one start, or one for each path",
     )
-    require_number("growth", growth)
-    require_number("noise", noise, least=0)
-    require_number("duration", duration, above=0)
     with np.errstate(all="ignore"):
         logarithm = np.broadcast_to(np.log(np.abs(first)), moved.shape[:-1]).copy()
         rates = (growth - np.float64(noise) ** 2 / 2) * duration + noise * moved

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import (
-    require,
-    require_array,
-    require_hyperparameters,
-    require_integer,
-    require_number,
-    require_seed,
-)
+from dynascope.arguments import require, require_array
+from dynascope.arguments.bounded import FiniteNumber, FiniteNumbers, NonNegativeNumber, PositiveNumber, Seed
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
+from dynascope.theory.sgd import SGD, Momentum
 
 __all__ = [
     "LyapunovExponent",
@@ -54,7 +49,9 @@ class LyapunovExponent(NamedTuple):
     reference=_REFERENCE,
     infinite=True,
 )
-def random_product_exponent(matrices: ArrayLike, *, factors: int = 2000, seed: int = 0) -> LyapunovExponent:
+def random_product_exponent(
+    matrices: FiniteNumbers, *, factors: Annotated[int, Ge(10)] = 2000, seed: Seed = 0
+) -> LyapunovExponent:
     """λ = lim 1/n E log ‖M_n … M₁ x‖ of factors that are drawn again and again, all as likely.
 
     Of `step_matrices` it is the exponent, for each step, at which descent approaches an invariant set (λ < 0) or leaves
@@ -86,8 +83,6 @@ def random_product_exponent(matrices: ArrayLike, *, factors: int = 2000, seed: i
     given = require_array("matrices", matrices, (None, None, None))
     given = require_array("matrices", given, (None, given.shape[1], given.shape[1]))
     require(given.size > 0, "matrices is empty", argument="matrices", value=0, remedy="give that of one batch or more")
-    require_integer(least=10, factors=factors)
-    require_seed(seed)
     draw = np.random.default_rng(seed)
     size = float(np.abs(given).max())
     if size == 0:
@@ -116,41 +111,37 @@ def random_product_exponent(matrices: ArrayLike, *, factors: int = 2000, seed: i
     gives="how a step moves what is normal to an invariant set",
     reference=_REFERENCE,
 )
-def step_matrices(
-    hessians: ArrayLike, *, learning_rate: float, momentum: float = 0.0, weight_decay: float = 0.0
-) -> Float[np.ndarray, "batches m m"]:
+def step_matrices(hessians: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "batches m m"]:
     """What steps multiply the distance n from an invariant set by: I − η(H_B + λ) of plain descent.
 
     With momentum, of the pair of n and the displacement d: ((I − ηH, βI), (−ηH, βI)) with H = H_B + λ.
 
     Args:
         hessians: H_B of the loss of each batch in the k directions normal to the set, shape (batches, k, k).
-        learning_rate: η > 0.
-        momentum: β ≥ 0 of heavy ball, below one.
-        weight_decay: λ ≥ 0, which is added to gradients.
+        sgd: η, β and λ.
 
     Returns:
         Matrices, shape (batches, k, k), or (batches, 2k, 2k) with momentum.
 
     Raises:
-        InputError: A number out of range, or Hessians that are not square or not finite.
+        InputError: A number out of range, a batch size, or Hessians that are not square or not finite.
 
     References:
         Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
 
     Example:
-        >>> step_matrices([[[2.0]]], learning_rate=0.1, momentum=0.5).round(12).tolist()
+        >>> step_matrices([[[2.0]]], SGD(0.1, momentum=0.5)).round(12).tolist()
         [[[0.8, 0.5], [-0.2, 0.5]]]
     """
+    sgd.require_without_batches()
     h = require_array("hessians", hessians, (None, None, None))
     h = require_array("hessians", h, (None, h.shape[1], h.shape[1]))
-    require_hyperparameters(learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay)
     one = np.eye(h.shape[1])
     with np.errstate(all="ignore"):
-        pulled = learning_rate * (h + weight_decay * one)
-    if momentum == 0:
+        pulled = sgd.learning_rate * (h + sgd.weight_decay * one)
+    if sgd.momentum == 0:
         return one - pulled
-    carried = np.broadcast_to(momentum * one, h.shape)
+    carried = np.broadcast_to(sgd.momentum * one, h.shape)
     return np.block([[one - pulled, carried], [-pulled, carried]])
 
 
@@ -163,7 +154,11 @@ def step_matrices(
     exact=False,
 )
 def heavy_ball_collapse_exponent(
-    curvature: float, curvature_deviation: float, *, learning_rate: float, momentum: float
+    curvature: FiniteNumber,
+    curvature_deviation: NonNegativeNumber,
+    *,
+    learning_rate: PositiveNumber,
+    momentum: Momentum,
 ) -> float:
     """Λ ≈ −ηh/(1 − β) − η² Var(h_B)/(2(1 − β)²) for each step, to leading order in η, with one normal direction.
 
@@ -186,9 +181,6 @@ def heavy_ball_collapse_exponent(
         >>> print(round(heavy_ball_collapse_exponent(-0.01, 1.0, learning_rate=0.01, momentum=0.8), 6))
         -0.00075
     """
-    require_number("curvature", curvature)
-    require_number("curvature_deviation", curvature_deviation, least=0)
-    require_hyperparameters(learning_rate=learning_rate, momentum=momentum)
     damped = 1 - momentum
     excursion = np.float64(learning_rate) * curvature_deviation / np.sqrt(1 - momentum**2) / damped
     require(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import require_array, require_number
+from dynascope.arguments import require, require_array, require_number
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumber, NonNegativeNumbers
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.finite_data import WeightMoments, start_near, weight_moments
 from dynascope.theory.noise.linear_recursion import moments_step_by_step, whole_steps
 from dynascope.theory.noise.lyapunov import symmetric_matrix
-from dynascope.theory.noise.quadratic_loss import checked_steps
+from dynascope.theory.noise.quadratic_loss import noisy_steps
+from dynascope.theory.sgd import SGD
 
 __all__ = ["gaussian_input_moments"]
 
@@ -23,17 +24,14 @@ __all__ = ["gaussian_input_moments"]
     reference="arXiv:2107.09133",
 )
 def gaussian_input_moments(
-    steps: ArrayLike,
-    hessian: ArrayLike,
-    minimum: ArrayLike,
+    steps: NonNegativeNumbers,
+    hessian: FiniteNumbers,
+    minimum: FiniteNumbers,
+    sgd: SGD,
     *,
-    label_noise: float,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    start: ArrayLike | None = None,
-    velocity: ArrayLike | None = None,
+    label_noise: NonNegativeNumber,
+    start: FiniteNumbers | None = None,
+    velocity: FiniteNumbers | None = None,
 ) -> WeightMoments:
     """Cov' = M Cov Mᵀ + N Σ̄/S Nᵀ with Σ̄ = HCH + tr(HC) H + σ² H, C = E(θ − θ*)(θ − θ*)ᵀ, by Isserlis' theorem.
 
@@ -42,14 +40,11 @@ def gaussian_input_moments(
     `discrete_moments` has it, only where tr(HC) = 2 loss − σ² is far below σ².
 
     Args:
-        steps: Numbers k ≥ 0 of steps, one or a row; the time grows as k d³.
+        steps: Numbers k ≥ 0 of steps, of any shape; the time grows as k d³.
         hessian: H, the covariance of the inputs, shape (d, d), symmetric and positive semi-definite.
         minimum: θ*, shape (d,).
+        sgd: η, β, λ and S, with η (ρ + λ) < 2(1 + β) for all eigenvalues ρ of H; N is none, as the data have no end.
         label_noise: σ² ≥ 0, a variance.
-        learning_rate: η > 0, with η (ρ + λ) < 2(1 + β) for all eigenvalues ρ of H.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S ≥ 1, the samples of a batch.
         start: θ_0, shape (d,); zero if not given.
         velocity: v_0, shape (d,); zero if not given, as of an optimiser that has made no step.
 
@@ -62,26 +57,24 @@ def gaussian_input_moments(
         does without.
 
     Example:
-        >>> found = gaussian_input_moments([0, 1], [[1.0]], [1.0], label_noise=0.5, learning_rate=0.1)
+        >>> found = gaussian_input_moments([0, 1], [[1.0]], [1.0], SGD(0.1), label_noise=0.5)
         >>> print(found.loss.round(6))
         [0.75   0.6675]
     """
+    require(
+        sgd.samples is None,
+        f"samples is {sgd.samples}, and inputs are drawn afresh for every batch",
+        argument="samples",
+        value=sgd.samples,
+        remedy="leave it out",
+    )
     k = whole_steps("steps", steps)
     h = symmetric_matrix("hessian", hessian)
     goal = require_array("minimum", minimum, (len(h),))
-    require_number("label_noise", label_noise, least=0)
     rho, modes = np.linalg.eigh(h)
     rounding = len(h) * np.finfo(float).eps * float(np.abs(rho).max())
     require_number("hessian", float(rho.min()), least=-rounding)
-    chosen = checked_steps(
-        np.maximum(rho, 0.0),
-        0.0,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        batch_size=batch_size,
-        samples=None,
-    )
+    chosen = noisy_steps(np.maximum(rho, 0.0), 0.0, sgd)
     chosen.require_stable()
     flat = chosen.curvature <= rounding
     kept = np.where(flat, 0.0, rho / np.where(flat, 1.0, chosen.curvature))
@@ -93,13 +86,13 @@ def gaussian_input_moments(
 
     def noise(mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
         second = second_moment(mean, spread)
-        return (h @ second @ h + (np.sum(h * second) + label_noise) * h) / batch_size
+        return (h @ second @ h + (np.sum(h * second) + label_noise) * h) / sgd.batch_size
 
     def loss(mean: np.ndarray, spread: np.ndarray) -> float:
         return float(np.sum(h * second_moment(mean, spread)) + label_noise) / 2
 
     with np.errstate(all="ignore"):
-        steep = h + weight_decay * np.eye(len(h))
+        steep = h + sgd.weight_decay * np.eye(len(h))
         start_and_push = start_near(centre, start, velocity)
-        found = moments_step_by_step(np.atleast_1d(k), steep, start_and_push, chosen.rate, chosen.momentum, noise)
+        found = moments_step_by_step(k.ravel(), steep, start_and_push, chosen.rate, chosen.momentum, noise)
         return weight_moments(*found, centre, loss, k.shape)

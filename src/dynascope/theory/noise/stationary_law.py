@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_broadcast
+from dynascope.arguments import require, require_broadcast
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.langevin_moments import ModeMoments
-from dynascope.theory.noise.quadratic_loss import NoisySteps, checked_steps, share_of_noise
+from dynascope.theory.noise.quadratic_loss import NoisySteps, noisy_steps
+from dynascope.theory.sgd import SGD
 
 __all__ = ["StationaryLaw", "equipartition_ratio", "langevin_stationary_moments", "stationary_law"]
 
@@ -33,14 +34,10 @@ _STEEP = 0.2  # of (1 + β), the ηh from which continuous time is said to be no
     assumes=(SMALL_STEPS,),
 )
 def langevin_stationary_moments(
+    sgd: SGD,
     *,
-    curvature: ArrayLike,
-    noise: ArrayLike,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    samples: int | None = None,
+    curvature: FiniteNumbers,
+    noise: NonNegativeNumbers,
 ) -> ModeMoments:
     """Var a = ηs/(2S(1 − β)(ρ + λ)) and Var b = s/(S(1 − β²)), the Ornstein-Uhlenbeck law that is not correlated.
 
@@ -49,13 +46,9 @@ def langevin_stationary_moments(
     says by how much.
 
     Args:
+        sgd: η, β, λ, S and N, with ηh < 2(1 + β).
         curvature: ρ of each mode, one number or a row, with h = ρ + λ > 0.
         noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
-        learning_rate: η > 0, with ηh < 2(1 + β).
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S ≥ 1, the samples of a batch.
-        samples: N, if no batch has a sample twice, whose noise is less by (N − S)/(N − 1); None with replacement.
 
     Returns:
         Moments of the shape of the modes, with means of zero.
@@ -70,19 +63,11 @@ def langevin_stationary_moments(
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
 
     Example:
-        >>> found = langevin_stationary_moments(curvature=[2.0, 1.0], noise=[0.2, 0.1], learning_rate=0.02)
+        >>> found = langevin_stationary_moments(SGD(0.02), curvature=[2.0, 1.0], noise=[0.2, 0.1])
         >>> print(found.position_variance)
         [0.001 0.001]
     """
-    chosen = checked_steps(
-        curvature,
-        noise,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        batch_size=batch_size,
-        samples=samples,
-    )
+    chosen = noisy_steps(curvature, noise, sgd)
     chosen.require_stationary()
     _warn_of_large_steps(chosen)
     still = np.zeros(chosen.curvature.shape)
@@ -97,41 +82,30 @@ def langevin_stationary_moments(
     gives="the ratio of the stationary variances of velocity and weights, at any stable rate",
     reference=_REFERENCE,
 )
-def equipartition_ratio(
-    *, curvature: ArrayLike, learning_rate: float, momentum: float = 0.0, weight_decay: float = 0.0
-) -> Float[np.ndarray, "*modes"]:
+def equipartition_ratio(sgd: SGD, *, curvature: FiniteNumbers) -> Float[np.ndarray, "*modes"]:
     """Var b / Var a = 2(ρ + λ)/(η(1 + β)): each mode has as much kinetic as potential energy, with mass η(1 + β)/2.
 
     The same in continuous time and of steps, whatever the noise is.
 
     Args:
+        sgd: η, β and λ, with η (ρ + λ) < 2(1 + β).
         curvature: ρ of each mode, one number or a row, with ρ + λ > 0.
-        learning_rate: η > 0, with η (ρ + λ) < 2(1 + β).
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
 
     Returns:
         One number for each mode.
 
     Raises:
-        InputError: A setting out of range, steps that diverge, or a mode that is flat.
+        InputError: A setting out of range, a batch size, steps that diverge, or a mode that is flat.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
 
     Example:
-        >>> print(equipartition_ratio(curvature=[2.0, 0.5], learning_rate=0.1, momentum=0.6))
+        >>> print(equipartition_ratio(SGD(0.1, momentum=0.6), curvature=[2.0, 0.5]))
         [25.    6.25]
     """
-    chosen = checked_steps(
-        curvature,
-        0.0,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        batch_size=1,
-        samples=None,
-    )
+    sgd.require_without_batches()
+    chosen = noisy_steps(curvature, 0.0, sgd)
     chosen.require_stationary()
     return chosen.squared_frequency
 
@@ -168,16 +142,12 @@ class StationaryLaw(NamedTuple):
     assumes=(SMALL_STEPS,),
 )
 def stationary_law(
-    position: ArrayLike,
-    velocity: ArrayLike,
+    position: FiniteNumbers,
+    velocity: FiniteNumbers,
+    sgd: SGD,
     *,
-    curvature: ArrayLike,
-    noise: ArrayLike,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    samples: int | None = None,
+    curvature: FiniteNumbers,
+    noise: PositiveNumbers,
 ) -> StationaryLaw:
     """P ∝ exp(−κ Φ) with Φ = ½ (ρ + λ)/s a² + ¼ η(1 + β)/s b² and κ = 2S(1 − β)/η, and its current (b, −ω² a) p.
 
@@ -188,13 +158,9 @@ def stationary_law(
     Args:
         position: a, the distance from the centre μ along each mode, shape (..., modes); (...) for a single mode.
         velocity: b, the last displacement over η, of a shape that fits.
+        sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
         curvature: ρ of each mode, one number or a row, with ρ + λ > 0.
         noise: s > 0, likewise, the variance over samples of the gradient along each mode.
-        learning_rate: η > 0, with η (ρ + λ) < 2(1 + β).
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S ≥ 1, the samples of a batch.
-        samples: N, if no batch has a sample twice, whose noise is less by (N − S)/(N − 1); None with replacement.
 
     Raises:
         InputError: A setting out of range, steps that diverge, a flat mode, one without noise, or shapes that do not
@@ -207,21 +173,12 @@ def stationary_law(
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
 
     Example:
-        >>> law = stationary_law(0.1, 0.0, curvature=2.0, noise=0.2, learning_rate=0.02)
+        >>> law = stationary_law(0.1, 0.0, SGD(0.02), curvature=2.0, noise=0.2)
         >>> print(law.modified_loss.round(6), law.inverse_temperature, law.velocity_current < 0)
         0.05 100.0 True
     """
-    a = require_array("position", position, (None,) * count_axes(position))
-    b = require_array("velocity", velocity, (None,) * count_axes(velocity))
-    chosen = checked_steps(
-        curvature,
-        noise,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        batch_size=batch_size,
-        samples=samples,
-    )
+    a, b = np.asarray(position), np.asarray(velocity)
+    chosen = noisy_steps(curvature, noise, sgd)
     chosen.require_stationary()
     least = float(chosen.noise.min(initial=np.inf))
     require(
@@ -233,10 +190,9 @@ def stationary_law(
     )
     require_broadcast(curvature=chosen.curvature.shape, position=a.shape, velocity=b.shape)
     _warn_of_large_steps(chosen)
-    share = share_of_noise(batch_size, samples)
     wide, swift = _variances(chosen)
     with np.errstate(all="ignore"):
-        kappa = 2 * (1 - chosen.momentum) / (chosen.rate * share)
+        kappa = 2 * (1 - chosen.momentum) / (chosen.rate * sgd.noise_share)
         exponent = a / wide * a / 2 + b / swift * b / 2
         density = np.exp(-exponent) / (2 * np.pi * np.sqrt(wide) * np.sqrt(swift))
         square = chosen.squared_frequency

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_hyperparameters
+from dynascope.arguments import require
+from dynascope.arguments.bounded import NonNegativeNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.linear_recursion import whole_steps
+from dynascope.theory.sgd import Momentum
 
 __all__ = ["StepPowers", "step_powers"]
 
@@ -19,7 +20,7 @@ _FEW = 32  # steps that are taken one by one, where the closed form of the sum w
 
 
 class StepPowers(NamedTuple):
-    """The answer of a mode to a push, each of the shape of (steps, modes), without an axis for what is one number.
+    """The answer of a mode to a push, each of the shape of the steps followed by that of the modes.
 
     Attributes:
         response: u_k, of u_{k+1} = (1 + β − x) u_k − β u_{k−1} from u_0 = 0, u_1 = 1.
@@ -41,7 +42,7 @@ class StepPowers(NamedTuple):
     gives="powers of a step of momentum along modes",
     reference="arXiv:2107.09133",
 )
-def step_powers(steepness: ArrayLike, steps: ArrayLike, *, momentum: float = 0.0) -> StepPowers:
+def step_powers(steepness: NonNegativeNumbers, steps: NonNegativeNumbers, *, momentum: Momentum = 0.0) -> StepPowers:
     """What is left of a push k steps later, u_k = (z₊ᵏ − z₋ᵏ)/(z₊ − z₋) with z± the roots of z² − (1 + β − x) z + β.
 
     Of steps v ← β v − h a, a ← a + η v with x = ηh, the powers are
@@ -53,8 +54,8 @@ def step_powers(steepness: ArrayLike, steps: ArrayLike, *, momentum: float = 0.0
     nearly flat modes keep their digits. Close to x = (1 − √β)² the sum loses (1 − √β)⁻²/1000 units of rounding.
 
     Args:
-        steepness: x = ηh ≥ 0 of each mode, one number or a row, below the edge of stability 2(1 + β).
-        steps: k ≥ 0, whole, one number or a row.
+        steepness: x = ηh ≥ 0 of each mode, of any shape, below the edge of stability 2(1 + β).
+        steps: k ≥ 0, whole, of any shape.
         momentum: β ≥ 0, below one.
 
     Raises:
@@ -71,18 +72,16 @@ def step_powers(steepness: ArrayLike, steps: ArrayLike, *, momentum: float = 0.0
          [1.5  1.  ]
          [1.75 0.5 ]]
     """
-    x = require_array("steepness", steepness, (None,) * min(1, count_axes(steepness)))
-    require_hyperparameters(momentum=momentum)
-    k = whole_steps("steps", steps).astype(float)
-    least, most = float(x.min(initial=0.0)), float(x.max(initial=0.0))
+    x, k = np.asarray(steepness), whole_steps("steps", steps).astype(float)
+    most = float(x.max(initial=0.0))
     require(
-        least >= 0 and most < 2 * (1 + momentum),
-        f"steepness is {least if least < 0 else most:g}",
+        most < 2 * (1 + momentum),
+        f"steepness is {most:g}",
         argument="steepness",
-        value=least if least < 0 else most,
-        remedy=f"choose numbers from 0, and below the edge of stability {2 * (1 + momentum):g}",
+        value=most,
+        remedy=f"choose numbers below the edge of stability {2 * (1 + momentum):g}",
     )
-    parts = powers_along(np.atleast_1d(x), np.atleast_1d(k), float(momentum))
+    parts = powers_along(x.ravel(), k.ravel(), float(momentum))
     shape = k.shape + x.shape
     return StepPowers(*(part.reshape(shape) for part in parts))
 

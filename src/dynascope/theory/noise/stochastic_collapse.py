@@ -7,7 +7,8 @@ import scipy.special
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_broadcast, require_number, require_numbers
+from dynascope.arguments import require, require_array, require_broadcast
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveInt, PositiveNumber, PositiveNumbers
 from dynascope.theory.domain import covers
 
 __all__ = ["batch_distribution", "collapse_exponent", "collapse_rate", "exponents", "gaussian_collapse_exponent"]
@@ -27,7 +28,7 @@ _SMALL_NOISE = 0.03  # of the factor of a step, below which the series of its lo
     infinite=True,
 )
 def collapse_exponent(
-    curvatures: ArrayLike, *, learning_rate: float, probabilities: ArrayLike | None = None
+    curvatures: FiniteNumbers, *, learning_rate: PositiveNumber, probabilities: NonNegativeNumbers | None = None
 ) -> np.float64:
     """Λ = E log|1 − η h_B| of plain descent near an invariant set with one normal direction, in nats for each step.
 
@@ -56,7 +57,6 @@ def collapse_exponent(
         -0.192831240406
     """
     h, shares = batch_distribution(curvatures, probabilities)
-    require_number("learning_rate", learning_rate, above=0)
     return np.float64(exponents(np.array([float(learning_rate)]), h, shares)[0])
 
 
@@ -68,7 +68,7 @@ def collapse_exponent(
     reference=_REFERENCE,
 )
 def gaussian_collapse_exponent(
-    curvature: ArrayLike, deviation: ArrayLike, *, learning_rate: float
+    curvature: FiniteNumbers, deviation: PositiveNumbers, *, learning_rate: PositiveNumber
 ) -> Float[np.ndarray, "*shape"]:
     """Λ = E log|1 − η h_B| for h_B of mean h and Gaussian deviation s, exactly, in nats for each step.
 
@@ -93,9 +93,8 @@ def gaussian_collapse_exponent(
         >>> print(gaussian_collapse_exponent([-1.0, -1.0], [1.0, 5.0], learning_rate=0.1).round(6))
         [ 0.091125 -0.050459]
     """
-    h, s = require_numbers("curvature", curvature), require_numbers("deviation", deviation, above=0)
+    h, s = np.asarray(curvature), np.asarray(deviation)
     require_broadcast(curvature=h.shape, deviation=s.shape)
-    require_number("learning_rate", learning_rate, above=0)
     with np.errstate(all="ignore"):
         return _mean_log(*np.broadcast_arrays(1 - learning_rate * h, learning_rate * s))
 
@@ -109,7 +108,11 @@ def gaussian_collapse_exponent(
     exact=False,
 )
 def collapse_rate(
-    curvature: ArrayLike, curvature_variance: ArrayLike, *, learning_rate: float, batch_size: int = 1
+    curvature: FiniteNumbers,
+    curvature_variance: NonNegativeNumbers,
+    *,
+    learning_rate: PositiveNumber,
+    batch_size: PositiveInt = 1,
 ) -> Float[np.ndarray, "*shape"]:
     """d/dt E log|θ| = −(L″ + c/2) with c = η Var(h)/S, near an invariant set with one normal direction.
 
@@ -134,11 +137,8 @@ def collapse_rate(
         >>> print(collapse_rate(-1.0, 4.0, learning_rate=0.8))
         -0.6000000000000001
     """
-    h = require_numbers("curvature", curvature)
-    variance = require_numbers("curvature_variance", curvature_variance, minimum=0)
+    h, variance = np.asarray(curvature), np.asarray(curvature_variance)
     require_broadcast(curvature=h.shape, curvature_variance=variance.shape)
-    require_number("learning_rate", learning_rate, above=0)
-    require_number("batch_size", batch_size, least=1)
     with np.errstate(all="ignore"):
         return np.asarray(-(h + learning_rate / batch_size * variance / 2))
 
@@ -151,11 +151,11 @@ def batch_distribution(curvatures: ArrayLike, probabilities: ArrayLike | None) -
         return h, np.full(len(h), 1 / len(h))
     shares = require_array("probabilities", probabilities, h.shape)
     require(
-        shares.min() >= 0 and abs(shares.sum() - 1) <= _SHARES,
-        f"probabilities add up to {shares.sum():g}, the least of them is {shares.min():g}",
+        abs(shares.sum() - 1) <= _SHARES,
+        f"probabilities add up to {shares.sum():g}",
         argument="probabilities",
         value=float(shares.sum()),
-        remedy="give numbers from zero that add up to one",
+        remedy="give numbers that add up to one",
     )
     return h, shares
 

@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
-from numpy.typing import ArrayLike
 
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
-from dynascope.theory.noise.quadratic_loss import checked_steps
+from dynascope.theory.noise.quadratic_loss import noisy_steps
+from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry import equilibration_steps, equilibrium_angular_step
 
 __all__ = ["Thermometer", "thermometer"]
@@ -55,14 +56,9 @@ class Thermometer(NamedTuple):
     assumes=(SMALL_STEPS,),
 )
 def thermometer(
-    curvature: ArrayLike,
-    noise: ArrayLike,
-    *,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    samples: int | None = None,
+    curvature: FiniteNumbers,
+    noise: NonNegativeNumbers,
+    sgd: SGD,
 ) -> Thermometer:
     """E a² = ηs(1 + β)/(Sh(1 − β)(2(1 + β) − ηh)) along directions, and the angle √(2ηλ/(1 + β)) of normalised layers.
 
@@ -77,11 +73,7 @@ def thermometer(
             them.
         noise: s ≥ 0, likewise, the variance over samples of the gradient along each direction;
             `probes.diffusion.gradient_noise` measures it.
-        learning_rate: η > 0.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S ≥ 1, samples in a step.
-        samples: N, where a batch has no sample twice, so that its noise is less by (N − S)/(N − 1); or None.
+        sgd: η, β, λ, S and N.
 
     Raises:
         InputError: A setting out of range, or shapes that do not fit.
@@ -91,19 +83,11 @@ def thermometer(
         arXiv:2105.02716.
 
     Example:
-        >>> found = thermometer([2.0, -0.5], 0.7, learning_rate=0.05, momentum=0.9, weight_decay=0.1, batch_size=8)
+        >>> found = thermometer([2.0, -0.5], 0.7, SGD(0.05, momentum=0.9, weight_decay=0.1, batch_size=8))
         >>> print(found.stationary, found.position_variance.round(6), round(found.angular_step, 6))
         [ True False] [0.010713      inf] 0.072548
     """
-    steps = checked_steps(
-        curvature,
-        noise,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        batch_size=batch_size,
-        samples=samples,
-    )
+    steps = noisy_steps(curvature, noise, sgd)
     with np.errstate(all="ignore"):
         h, beta, rate = steps.curvature, steps.momentum, steps.rate
         x = rate * h
@@ -118,13 +102,13 @@ def thermometer(
         logarithm = np.where(x < (1 + beta), np.log1p(-slow), np.log((x - 1 - beta + spread) / 2))
         logarithm = np.where(turning, np.log(root), logarithm)
         relaxation = np.where(stationary, -1 / logarithm, np.inf)
-    laws = {"learning_rate": learning_rate, "weight_decay": weight_decay, "momentum": momentum}
+    laws = sgd.without_batches
     return Thermometer(
         np.asarray(stationary),
         np.asarray(position),
         np.asarray(velocity),
         np.asarray(temperature),
         np.asarray(np.abs(relaxation)),
-        equilibrium_angular_step(**laws) if weight_decay else 0.0,
-        equilibration_steps(**laws) if weight_decay else float("inf"),
+        equilibrium_angular_step(laws) if sgd.weight_decay else 0.0,
+        equilibration_steps(laws) if sgd.weight_decay else float("inf"),
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, known_times, require_array, require_choice, require_number
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumber, NonNegativeNumbers
 from dynascope.theory.domain import covers
 
 __all__ = ["gradient_flow_charge"]
@@ -20,12 +21,16 @@ __all__ = ["gradient_flow_charge"]
     reference="arXiv:2012.04728",
 )
 def gradient_flow_charge(
-    times: ArrayLike, initial: ArrayLike, *, weight_decay: float = 0.0, degree: int = 2
+    times: NonNegativeNumbers,
+    initial: FiniteNumbers,
+    *,
+    weight_decay: NonNegativeNumber = 0.0,
+    degree: Literal[1, 2] = 2,
 ) -> Float[np.ndarray, "*times *charge"]:
     """Q(t) = exp(−p λ t) Q(0) of the flow θ' = −∂L/∂θ − λ θ, with the degree p of the charge in the weights.
 
     Args:
-        times: Gradient-flow times t ≥ 0, one or a row.
+        times: Gradient-flow times t ≥ 0, of any shape.
         initial: Q(0), of any shape.
         weight_decay: λ ≥ 0, the same for all weights of the charge.
         degree: Either 1 of sums of weights, which translations conserve, or 2 of squares.
@@ -43,9 +48,5 @@ def gradient_flow_charge(
         >>> print(gradient_flow_charge([0.0, 5.0], 2.0, weight_decay=0.1).round(6))
         [2.       0.735759]
     """
-    clock = known_times(times)
-    start = require_array("initial", initial, (None,) * count_axes(initial))
-    require_number("weight_decay", weight_decay, least=0)
-    require_choice("degree", degree, (1, 2))
     with np.errstate(all="ignore"):
-        return np.asarray(np.multiply.outer(np.exp(-degree * weight_decay * clock), start))
+        return np.asarray(np.multiply.outer(np.exp(-degree * weight_decay * np.asarray(times)), initial))

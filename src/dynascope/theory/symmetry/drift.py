@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
+from dynascope.arguments.bounded import FiniteNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
@@ -39,7 +39,7 @@ class Drift(NamedTuple):
     reference="arXiv:2012.04728",
 )
 def charge_drift(
-    initial: ArrayLike, crossed: ArrayLike, displacements: ArrayLike, *, steps: ArrayLike | None = None
+    initial: FiniteNumbers, crossed: FiniteNumbers, displacements: FiniteNumbers, *, steps: FiniteNumbers | None = None
 ) -> Drift:
     """The two parts of r_{k+1} − r_k = 2 θ_kᵀ G d_{k+1} + d_{k+1}ᵀ G d_{k+1}, added up from the start.
 

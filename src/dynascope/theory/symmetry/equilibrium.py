@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_choice, require_hyperparameters, require_numbers
+from dynascope.arguments import require
+from dynascope.arguments.bounded import NonNegativeNumbers
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
+from dynascope.theory.sgd import SGD
 
 __all__ = [
     "equilibration_steps",
@@ -33,11 +34,9 @@ _Closure = Literal["coherent", "white"]
     assumes=(SMALL_STEPS,),
 )
 def equilibrium_squared_norm(
-    squared_gradient: ArrayLike,
+    squared_gradient: NonNegativeNumbers,
+    sgd: SGD,
     *,
-    learning_rate: float,
-    weight_decay: float,
-    momentum: float = 0.0,
     closure: _Closure = "coherent",
 ) -> Float[np.ndarray, "*shape"]:
     """r̄ = ‖θ‖² with r̄² = η(1 + β)/(2λ(1 − β)²) ‖ĝ‖², or η ‖ĝ‖²/(λ(1 − β)(2 − ηλ/(1 + β))) of white gradients.
@@ -47,27 +46,23 @@ def equilibrium_squared_norm(
 
     Args:
         squared_gradient: ‖ĝ‖² ≥ 0 of the gradient at unit norm, its mean of white gradients, of any shape.
-        learning_rate: η > 0.
-        weight_decay: λ > 0, without which the norm grows forever.
-        momentum: β ≥ 0, below one.
+        sgd: η, β and λ > 0, without which the norm grows forever.
         closure: "coherent" or "white".
 
     Returns:
         r̄, of the shape of ‖ĝ‖².
 
     Raises:
-        InputError: A number out of range, such as decay of zero; or, of white gradients, ηλ ≥ 2(1 + β).
+        InputError: A number out of range, such as decay of zero, a batch size, or, of white gradients, ηλ ≥ 2(1 + β).
 
     References:
         Tanaka, Kunin, arXiv:2105.02716.
 
     Example:
-        >>> print(equilibrium_squared_norm(199.0, learning_rate=0.2, weight_decay=0.02, closure="white").round(6))
+        >>> print(equilibrium_squared_norm(199.0, SGD(0.2, weight_decay=0.02), closure="white").round(6))
         31.575212
     """
-    g = require_numbers("squared_gradient", squared_gradient, minimum=0)
-    rate, decay, beta = _checked(learning_rate, weight_decay, momentum)
-    require_choice("closure", closure, get_args(_Closure))
+    rate, decay, beta = _balanced(sgd)
     with np.errstate(all="ignore"):
         if closure == "coherent":
             factor = (1 + beta) / (2 * (1 - beta) ** 2)
@@ -77,12 +72,12 @@ def equilibrium_squared_norm(
                 left > 0,
                 f"learning_rate times weight_decay is {rate * decay:g}, at which weights grow",
                 argument="weight_decay",
-                value=weight_decay,
+                value=decay,
                 remedy="choose ηλ below 2(1 + β)",
             )
             factor = 1 / ((1 - beta) * left)
         # Roots first, as products of small numbers vanish.
-        return np.asarray(np.sqrt(factor) * (np.sqrt(rate) / np.sqrt(decay)) * np.sqrt(g))
+        return np.asarray(np.sqrt(factor) * (np.sqrt(rate) / np.sqrt(decay)) * np.sqrt(squared_gradient))
 
 
 @covers(
@@ -93,33 +88,30 @@ def equilibrium_squared_norm(
     reference=_REFERENCE,
 )
 def equilibrium_squared_norm_from_steps(
-    squared_displacement: ArrayLike, *, learning_rate: float, weight_decay: float, momentum: float = 0.0
+    squared_displacement: NonNegativeNumbers, sgd: SGD
 ) -> Float[np.ndarray, "*shape"]:
     """r̄ = (1 + β) E‖d‖² / (2ηλ), whatever the gradients are: the mean of the exact law of a stationary norm.
 
     Args:
         squared_displacement: E‖d‖² ≥ 0 of a step, of any shape.
-        learning_rate: η > 0.
-        weight_decay: λ > 0, without which the norm grows forever.
-        momentum: β ≥ 0, below one.
+        sgd: η, β and λ > 0, without which the norm grows forever.
 
     Returns:
         r̄, of the shape of E‖d‖².
 
     Raises:
-        InputError: A number out of range, such as decay of zero.
+        InputError: A number out of range, such as decay of zero, or a batch size.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716.
 
     Example:
-        >>> print(equilibrium_squared_norm_from_steps(0.004, learning_rate=0.2, weight_decay=0.02).round(6))
+        >>> print(equilibrium_squared_norm_from_steps(0.004, SGD(0.2, weight_decay=0.02)).round(6))
         0.5
     """
-    d = require_numbers("squared_displacement", squared_displacement, minimum=0)
-    rate, decay, beta = _checked(learning_rate, weight_decay, momentum)
+    rate, decay, beta = _balanced(sgd)
     with np.errstate(all="ignore"):
-        return np.asarray((1 + beta) / 2 * (d / rate / decay))
+        return np.asarray((1 + beta) / 2 * (np.asarray(squared_displacement) / rate / decay))
 
 
 @covers(
@@ -131,28 +123,26 @@ def equilibrium_squared_norm_from_steps(
     exact=False,
     assumes=(SMALL_STEPS,),
 )
-def equilibrium_angular_step(*, learning_rate: float, weight_decay: float, momentum: float = 0.0) -> float:
+def equilibrium_angular_step(sgd: SGD) -> float:
     """The root of the mean square of the angle of a step at equilibrium, √(2ηλ/(1 + β)), whatever the gradients are.
 
     Args:
-        learning_rate: η > 0.
-        weight_decay: λ > 0, without which there is no equilibrium.
-        momentum: β ≥ 0, below one.
+        sgd: η, β and λ > 0, without which there is no equilibrium.
 
     Returns:
         The angle in radians, where it is small.
 
     Raises:
-        InputError: A number out of range, such as decay of zero.
+        InputError: A number out of range, such as decay of zero, or a batch size.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716; Wan, Zhu, Zhang, Sun, arXiv:2006.08419.
 
     Example:
-        >>> round(equilibrium_angular_step(learning_rate=0.2, weight_decay=0.02, momentum=0.9), 10)
+        >>> round(equilibrium_angular_step(SGD(0.2, momentum=0.9, weight_decay=0.02)), 10)
         0.0648885685
     """
-    rate, decay, beta = _checked(learning_rate, weight_decay, momentum)
+    rate, decay, beta = _balanced(sgd)
     return float(np.sqrt(2 / (1 + beta)) * np.sqrt(rate) * np.sqrt(decay))
 
 
@@ -165,36 +155,39 @@ def equilibrium_angular_step(*, learning_rate: float, weight_decay: float, momen
     exact=False,
     assumes=(SMALL_STEPS,),
 )
-def equilibration_steps(*, learning_rate: float, weight_decay: float, momentum: float = 0.0) -> float:
+def equilibration_steps(sgd: SGD) -> float:
     """The number (1 − β)/(4ηλ) of steps in which ‖θ‖⁴ comes nearer to its equilibrium by the factor e.
 
     Args:
-        learning_rate: η > 0.
-        weight_decay: λ > 0, without which there is no equilibrium.
-        momentum: β ≥ 0, below one.
+        sgd: η, β and λ > 0, without which there is no equilibrium.
 
     Raises:
-        InputError: A number out of range, such as decay of zero.
+        InputError: A number out of range, such as decay of zero, or a batch size.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716.
 
     Example:
-        >>> round(equilibration_steps(learning_rate=0.1, weight_decay=0.0005), 6)
+        >>> round(equilibration_steps(SGD(0.1, weight_decay=0.0005)), 6)
         5000.0
     """
-    rate, decay, beta = _checked(learning_rate, weight_decay, momentum)
+    rate, decay, beta = _balanced(sgd)
     with np.errstate(all="ignore"):
         return float(np.float64((1 - beta) / 4) / rate / decay)
 
 
-def _checked(learning_rate: float, weight_decay: float, momentum: float) -> tuple[float, float, float]:
-    require_hyperparameters(learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay)
+def _balanced(sgd: SGD) -> tuple[float, float, float]:
+    """η, λ and β.
+
+    Raises:
+        InputError: There is no weight decay, or a batch size.
+    """
+    sgd.require_without_batches()
     require(
-        weight_decay > 0,
+        sgd.weight_decay > 0,
         "without weight decay there is no equilibrium: the norm grows forever",
         argument="weight_decay",
-        value=weight_decay,
+        value=sgd.weight_decay,
         remedy="choose a positive number, or follow the growth with squared_norm_path",
     )
-    return float(learning_rate), float(weight_decay), float(momentum)
+    return float(sgd.learning_rate), float(sgd.weight_decay), float(sgd.momentum)

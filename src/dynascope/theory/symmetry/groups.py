@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array
-from dynascope.symmetry.step_rules import Rule
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.schedules import follow, nesterov_series
-from dynascope.theory.symmetry.step_series import per_step, recorded_series, require_optimizer, require_steps
-from dynascope.theory.symmetry.translation import hyperparameters
+from dynascope.theory.symmetry.step_series import known_rule, per_step, recorded_series, require_steps
+from dynascope.theory.symmetry.translation import Dampening, Momenta, hyperparameters
 
 __all__ = ["grouped_charge"]
 
@@ -26,18 +25,18 @@ _EQUAL = 1e-12  # relative difference of shrinkings that are equal up to roundin
     reference="arXiv:2012.04728",
 )
 def grouped_charge(
-    charges: ArrayLike,
-    buffers: ArrayLike,
+    charges: FiniteNumbers,
+    buffers: FiniteNumbers,
     *,
-    learning_rate: ArrayLike,
-    weight_decay: ArrayLike = 0.0,
-    schedule: ArrayLike = 1.0,
-    optimizer: Rule = "heavy_ball",
-    momentum: ArrayLike = 0.0,
-    dampening: ArrayLike = 0.0,
-    updates: ArrayLike | None = None,
-    crossed: ArrayLike | None = None,
-    steps: ArrayLike | None = None,
+    learning_rate: PositiveNumbers,
+    weight_decay: NonNegativeNumbers = 0.0,
+    schedule: PositiveNumbers = 1.0,
+    optimizer: str = "heavy_ball",
+    momentum: Momenta = 0.0,
+    dampening: Dampening = 0.0,
+    updates: FiniteNumbers | None = None,
+    crossed: FiniteNumbers | None = None,
+    steps: FiniteNumbers | None = None,
 ) -> Float[np.ndarray, "steps ..."]:
     """Q = Σ_A (η_1/η_A) r_A after every step, with r_A = θ_AᵀGθ_A of the groups A of the weights of one symmetry.
 
@@ -73,7 +72,7 @@ def grouped_charge(
         >>> print(grouped_charge([[4.0, -1.0]], [[2.0, -2.0]], learning_rate=[0.1, 0.2], weight_decay=[0.5, 0.0]))
         [3.5  3.08]
     """
-    require_optimizer(optimizer)
+    rule = known_rule(optimizer)
     p = recorded_series("buffers", buffers)
     require(
         p.ndim >= 2,
@@ -85,15 +84,15 @@ def grouped_charge(
     r = recorded_series("charges", charges, like=p)
     count, groups = p.shape[:2]
     require(len(r) > 0, "no step is recorded", argument="charges", value=0, remedy="record at least one")
-    rates = per_step("learning_rate", require_array("learning_rate", learning_rate, (groups,)), groups)
+    rates = require_array("learning_rate", learning_rate, (groups,))
     decays = per_step("weight_decay", weight_decay, groups)
     factors = per_step("schedule", schedule, count)
-    _, momenta, kept = hyperparameters(count, 0.0, momentum, dampening, optimizer)
-    looked_ahead = nesterov_series(optimizer, p, updates, crossed)
+    _, momenta, kept = hyperparameters(count, 0.0, momentum, dampening, rule)
+    looked_ahead = nesterov_series(rule, p, updates, crossed)
     require_steps(steps, count)
     shrinking = rates * decays
     require(
-        optimizer != "decoupled" or np.ptp(shrinking) <= _EQUAL * shrinking.max(),
+        rule != "decoupled" or np.ptp(shrinking) <= _EQUAL * shrinking.max(),
         "decoupled decay shrinks the groups differently, for which no charge has a law",
         argument="weight_decay",
         value=decays.tolist(),
@@ -105,4 +104,4 @@ def grouped_charge(
         pulls = np.einsum("a,ka...->k...", decays, r)
         start = np.asarray(np.einsum("a,a...->...", 1 / slower, r[0]))
         same = np.full(count, decays[0])
-    return follow(optimizer, start, (buffer, update, both), rates[0] * factors, same, momenta, kept, pulls)
+    return follow(rule, start, (buffer, update, both), rates[0] * factors, same, momenta, kept, pulls)

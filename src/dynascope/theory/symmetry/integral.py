@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, known_times, require, require_array, require_hyperparameters
+from dynascope.arguments import require
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
+from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry.kernels import damped_kernels
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
 
@@ -27,42 +28,33 @@ _DATA, _REFERENCE = "any, in any batches", "arXiv:2012.04728"
     assumes=(SMALL_STEPS,),
 )
 def translation_integral(
-    times: ArrayLike,
-    initial: ArrayLike,
-    *,
-    learning_rate: float,
-    weight_decay: float = 0.0,
-    momentum: float = 0.0,
+    times: NonNegativeNumbers, initial: FiniteNumbers, sgd: SGD
 ) -> Float[np.ndarray, "*times *charge"]:
     """s(t) = s(0) h(t) of s'' + 2γ s' + ω² s = 0 from rest, with γ = (1 − β)/η(1 + β) and ω² = 2λ/η(1 + β).
 
     Of first order in the learning rate; `translation_charge` is exact.
 
     Args:
-        times: Times t ≥ 0, the number of steps times the learning rate, one or a row.
+        times: Times t ≥ 0, the number of steps times the learning rate, of any shape.
         initial: s(0), of any shape.
-        learning_rate: η > 0.
-        weight_decay: λ ≥ 0.
-        momentum: β ≥ 0, below one.
+        sgd: η, β and λ.
 
     Returns:
         The charges, the axis of the times first.
 
     Raises:
-        InputError: A number out of range.
+        InputError: A number out of range, or a batch size.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, section 6.
 
     Example:
-        >>> print(translation_integral([0.0, 5.0], 1.0, learning_rate=0.1, weight_decay=0.01, momentum=0.9).round(4))
+        >>> print(translation_integral([0.0, 5.0], 1.0, SGD(0.1, momentum=0.9, weight_decay=0.01)).round(4))
         [1.     0.6474]
     """
-    clock = known_times(times)
-    start = require_array("initial", initial, (None,) * count_axes(initial))
-    damping, frequency = oscillator(learning_rate, weight_decay, momentum, degree=1)
-    position = damped_kernels(clock, damping=damping, frequency=frequency).position
-    return np.asarray(np.multiply.outer(position, start))
+    damping, frequency = oscillator(sgd, degree=1)
+    position = damped_kernels(times, damping=damping, frequency=frequency).position
+    return np.asarray(np.multiply.outer(position, initial))
 
 
 @covers(
@@ -75,14 +67,12 @@ def translation_integral(
     assumes=(SMALL_STEPS,),
 )
 def charge_integral(
-    initial: ArrayLike,
-    displacements: ArrayLike,
+    initial: FiniteNumbers,
+    displacements: FiniteNumbers,
+    sgd: SGD,
     *,
-    learning_rate: float,
-    weight_decay: float = 0.0,
-    momentum: float = 0.0,
-    velocity: ArrayLike = 0.0,
-    steps: ArrayLike | None = None,
+    velocity: FiniteNumbers = 0.0,
+    steps: FiniteNumbers | None = None,
 ) -> Float[np.ndarray, "steps ..."]:
     """r(t) = r_0 h(t) + r'_0 k(t) + 2 ∫ k(t − s) θ'ᵀGθ' ds, with the kernels of γ = (1 − β)/η(1 + β), ω² = 4λ/η(1 + β).
 
@@ -94,9 +84,7 @@ def charge_integral(
     Args:
         initial: r_0 = θᵀGθ at the start, one number for each charge.
         displacements: d_kᵀ G d_k of every step, shape (steps, ...).
-        learning_rate: η > 0.
-        weight_decay: λ ≥ 0, the same for all weights of the charge.
-        momentum: β ≥ 0, below one.
+        sgd: η, β and λ, the same for all weights of the charge.
         velocity: r'_0, one number for each charge; zero from rest, and without momentum.
         steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
 
@@ -104,34 +92,35 @@ def charge_integral(
         The charges before the first step and after each, shape (steps + 1, ...).
 
     Raises:
-        InputError: A number out of range, shapes that do not fit, missing steps, or a velocity without momentum.
+        InputError: A number out of range, a batch size, shapes that do not fit, missing steps, or a velocity without
+            momentum.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, sections 5 and 6.
 
     Example:
-        >>> print(charge_integral(1.0, [0.01, 0.04], learning_rate=0.1, weight_decay=0.5, momentum=0.5).round(4))
+        >>> print(charge_integral(1.0, [0.01, 0.04], SGD(0.1, momentum=0.5, weight_decay=0.5)).round(4))
         [1.     0.9465 0.8423]
     """
     q = recorded_series("displacements", displacements)
     start = initial_charge("initial", initial, q.shape[1:])
     speed = initial_charge("velocity", velocity, q.shape[1:])
-    damping, frequency = oscillator(learning_rate, weight_decay, momentum, degree=2)
+    damping, frequency = oscillator(sgd, degree=2)
     require(
-        momentum > 0 or not speed.any(),
+        sgd.momentum > 0 or not speed.any(),
         "without momentum the charge has no velocity of its own",
         argument="velocity",
         value=float(np.abs(speed).max(initial=0.0)),
         remedy="leave it at zero",
     )
     require_steps(steps, len(q))
-    rate = float(learning_rate)
+    rate = float(sgd.learning_rate)
     path = np.empty((len(q) + 1, *q.shape[1:]))
     path[0] = start
     with np.errstate(all="ignore"):
-        if momentum == 0:
+        if sgd.momentum == 0:
             for k, now in enumerate(q):
-                path[k + 1] = np.exp(-2 * weight_decay * rate) * (path[k] + now)
+                path[k + 1] = np.exp(-2 * sgd.weight_decay * rate) * (path[k] + now)
             return path
         kernels = damped_kernels(rate, damping=damping, frequency=frequency)
         for k, now in enumerate(q):
@@ -142,22 +131,22 @@ def charge_integral(
     return path
 
 
-def oscillator(learning_rate: float, weight_decay: float, momentum: float, *, degree: int) -> tuple[float, float]:
+def oscillator(sgd: SGD, *, degree: int) -> tuple[float, float]:
     """γ and ω of a charge of the degree in the weights.
 
     Raises:
-        InputError: A number out of range.
+        InputError: A batch size, or a learning rate that is too small.
     """
-    require_hyperparameters(learning_rate=learning_rate, weight_decay=weight_decay, momentum=momentum)
+    sgd.require_without_batches()
     with np.errstate(all="ignore"):
-        slowness = float(learning_rate) * (1 + momentum)
-        damping = np.float64(1 - momentum) / slowness
-        frequency = np.sqrt(2 * degree * np.float64(weight_decay)) / np.sqrt(slowness)
+        slowness = float(sgd.learning_rate) * (1 + sgd.momentum)
+        damping = np.float64(1 - sgd.momentum) / slowness
+        frequency = np.sqrt(2 * degree * np.float64(sgd.weight_decay)) / np.sqrt(slowness)
     require(
         bool(np.isfinite([damping, frequency]).all()),
-        f"learning_rate is {learning_rate:g}, for which the rates of the charge leave the floating-point numbers",
+        f"learning_rate is {sgd.learning_rate:g}, for which the rates of the charge leave the floating-point numbers",
         argument="learning_rate",
-        value=learning_rate,
+        value=sgd.learning_rate,
         remedy="choose a larger one",
     )
     return float(damping), float(frequency)

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import known_times, require_number
+from dynascope.arguments.bounded import NonNegativeNumber, NonNegativeNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
@@ -41,7 +40,9 @@ class DampedKernels(NamedTuple):
     gives="the kernels h and k of a charge that momentum and weight decay move",
     reference="arXiv:2012.04728",
 )
-def damped_kernels(times: ArrayLike, *, damping: float, frequency: float) -> DampedKernels:
+def damped_kernels(
+    times: NonNegativeNumbers, *, damping: NonNegativeNumber, frequency: NonNegativeNumber
+) -> DampedKernels:
     """The solutions h and k of x'' + 2γ x' + ω² x = 0 that start at (1, 0) and (0, 1).
 
         k = [exp(α₊t) − exp(α₋t)] / (α₊ − α₋),   h = exp(α₊t) − α₊ k,   α± = −γ ± √(γ² − ω²) where ω < γ,
@@ -51,7 +52,7 @@ def damped_kernels(times: ArrayLike, *, damping: float, frequency: float) -> Dam
     that slow decay, late times and critical damping keep their digits and nothing overflows.
 
     Args:
-        times: Times t ≥ 0, one or a row.
+        times: Times t ≥ 0, of any shape.
         damping: γ ≥ 0.
         frequency: ω ≥ 0.
 
@@ -66,11 +67,8 @@ def damped_kernels(times: ArrayLike, *, damping: float, frequency: float) -> Dam
         >>> print(kernels.position.round(6), kernels.velocity.round(6))
         [0.844195 0.135888] [0.496585 0.150987]
     """
-    clock = known_times(times)
-    require_number("damping", damping, least=0)
-    require_number("frequency", frequency, least=0)
     with np.errstate(all="ignore"):
-        return _kernels(clock, float(damping), float(frequency))
+        return _kernels(np.asarray(times), float(damping), float(frequency))
 
 
 def _kernels(clock: np.ndarray, damping: float, frequency: float) -> DampedKernels:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
-from dynascope.arguments import require, require_choice, require_integer, require_sizes
+from dynascope.arguments import require, require_sizes
+from dynascope.arguments.bounded import PositiveInt
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
@@ -43,7 +44,7 @@ class LawCount(NamedTuple):
     gives="how many independent conservation laws there are",
     reference=_COUNT,
 )
-def two_layer_linear_laws(outputs: int, inputs: int, width: int) -> LawCount:
+def two_layer_linear_laws(outputs: PositiveInt, inputs: PositiveInt, width: PositiveInt) -> LawCount:
     """N = r(r + 1)/2 where n + m ≥ r, and s(2r + 1 − s)/2 with s = n + m else, of f(x) = U Vᵀ x, U (n, r), V (m, r).
 
     The bound is (n + m) r − q (n + m − q) with q = min(n, m, r), where the products U Vᵀ that are near make up
@@ -64,10 +65,7 @@ def two_layer_linear_laws(outputs: int, inputs: int, width: int) -> LawCount:
         >>> two_layer_linear_laws(2, 1, 4)
         LawCount(bound=10, exact=9)
     """
-    require_integer(outputs=outputs)
-    require_integer(inputs=inputs)
-    require_integer(width=width)
-    n, m, r = int(outputs), int(inputs), int(width)
+    n, m, r = outputs, inputs, width
     both, rank = n + m, min(n, m, r)
     exact = r * (r + 1) // 2 if both >= r else both * (2 * r + 1 - both) // 2
     return LawCount(both * r - rank * (both - rank), exact)
@@ -111,7 +109,7 @@ def homogeneous_laws(widths: Sequence[int]) -> int:
     gives="how many conservation laws a softmax output has",
     reference=_NOETHER,
 )
-def softmax_laws(fan_in: int, *, bias: bool = True) -> int:
+def softmax_laws(fan_in: PositiveInt, *, bias: bool = True) -> int:
     """One law for each column of the last weights, its sum Σ_o W[o, i], and one for the sum of the biases.
 
     Args:
@@ -131,9 +129,7 @@ def softmax_laws(fan_in: int, *, bias: bool = True) -> int:
         >>> softmax_laws(4)
         5
     """
-    require_integer(fan_in=fan_in)
-    require_choice("bias", bias, (True, False))
-    return int(fan_in) + bool(bias)
+    return fan_in + bool(bias)
 
 
 @covers(
@@ -144,7 +140,7 @@ def softmax_laws(fan_in: int, *, bias: bool = True) -> int:
     reference=_NOETHER,
 )
 def normalization_laws(
-    kind: _Normalization, channels: int, fan_in: int, *, bias: bool = True, gain: bool = False
+    kind: _Normalization, channels: PositiveInt, fan_in: PositiveInt, *, bias: bool = True, gain: bool = False
 ) -> int:
     """Laws of weights W (channels, fan-in) and biases b before a normalization at ε = 0.
 
@@ -172,14 +168,9 @@ def normalization_laws(
         >>> normalization_laws("batch", 3, 5), normalization_laws("layer", 3, 5), normalization_laws("rms", 3, 5)
         (6, 7, 1)
     """
-    require_choice("kind", kind, get_args(_Normalization))
-    require_integer(channels=channels)
-    require_integer(fan_in=fan_in)
-    require_choice("bias", bias, (True, False))
-    require_choice("gain", gain, (True, False))
-    width, has = int(channels), int(bool(bias))
-    before = {"batch": width * (1 + has), "layer": 1 + int(fan_in) + has, "rms": 1}[kind]
-    return before + width * bool(gain)
+    has = bool(bias)
+    before = {"batch": channels * (1 + has), "layer": 1 + fan_in + has, "rms": 1}[kind]
+    return before + channels * bool(gain)
 
 
 @covers(
@@ -190,12 +181,12 @@ def normalization_laws(
     reference=_COUNT,
 )
 def attention_laws(
-    width: int,
-    head_width: int,
+    width: PositiveInt,
+    head_width: PositiveInt,
     *,
-    heads: int = 1,
-    key_value_heads: int | None = None,
-    value_width: int | None = None,
+    heads: PositiveInt = 1,
+    key_value_heads: PositiveInt | None = None,
+    value_width: PositiveInt | None = None,
     key_bias: bool = False,
     rotary: bool = False,
 ) -> int:
@@ -227,15 +218,8 @@ def attention_laws(
         >>> attention_laws(2, 2), attention_laws(768, 64, heads=12), attention_laws(768, 64, heads=12, rotary=True)
         (6, 49920, 25344)
     """
-    require_integer(width=width)
-    require_integer(head_width=head_width)
-    require_integer(heads=heads)
     shared = heads if key_value_heads is None else key_value_heads
     values = head_width if value_width is None else value_width
-    require_integer(key_value_heads=shared)
-    require_integer(value_width=values)
-    require_choice("key_bias", key_bias, (True, False))
-    require_choice("rotary", rotary, (True, False))
     require(
         heads % shared == 0,
         f"{heads} heads share {shared} heads of keys and values",
@@ -250,8 +234,8 @@ def attention_laws(
         value=head_width,
         remedy="give an even number",
     )
-    readers = int(width) * (int(heads) // int(shared))
+    readers = width * (heads // shared)
     linear = two_layer_linear_laws(readers, width, head_width).exact
     scores = head_width // 2 if rotary else linear
     biases = head_width * (bool(key_bias) and not rotary)
-    return int(shared) * int(scores + biases + two_layer_linear_laws(readers, width, values).exact)
+    return shared * (scores + biases + two_layer_linear_laws(readers, width, values).exact)

@@ -8,18 +8,12 @@ from typing import Any
 import jax
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import (
-    count_axes,
-    require,
-    require_array,
-    require_bounds,
-    require_hyperparameters,
-    require_numbers,
-)
+from dynascope.arguments import require, require_array
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
+from dynascope.theory.sgd import SGD
 
 __all__ = ["convergence_orders", "modified_flow_ratio", "modified_loss", "shifted_start"]
 
@@ -35,9 +29,7 @@ _NETWORK, _DATA, _REFERENCE = "any", "any", "arXiv:2012.04728"
     exact=False,
     assumes=(SMALL_STEPS,),
 )
-def modified_loss(
-    loss: Callable[..., Any], *, learning_rate: float, momentum: float = 0.0, weight_decay: float = 0.0
-) -> Callable[..., Any]:
+def modified_loss(loss: Callable[..., Any], sgd: SGD) -> Callable[..., Any]:
     """L̃ = L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖², with λ/2 ‖θ‖² added to L first.
 
     The flow θ' = −∇L̃ is at the time ηk where k steps d ← β d − η ∇L, θ ← θ + d from d = 0 are, up to O(η²), where it
@@ -46,33 +38,24 @@ def modified_loss(
 
     Args:
         loss: L of the weights, which are arrays or a tree of them, and of whatever else; written with JAX.
-        learning_rate: η > 0.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
+        sgd: η, β and λ.
 
     Returns:
         L̃ of the same arguments, in the precision of the loss.
 
     Raises:
-        InputError: A number out of range, or a loss that cannot be called.
+        InputError: A number out of range, a batch size, or a loss that cannot be called.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, section 5; with momentum by the ansatz of
         Kovachki, Stuart, arXiv:1906.04285.
 
     Example:
-        >>> modified = modified_loss(jax.nn.logsumexp, learning_rate=0.4)
+        >>> modified = modified_loss(jax.nn.logsumexp, SGD(0.4))
         >>> print(f"{jax.jit(modified)(np.zeros(4)):.4f}")  # ln 4 and a tenth of ‖(¼, ¼, ¼, ¼)‖²
         1.4113
     """
-    require(
-        callable(loss),
-        f"the loss is {type(loss).__name__}",
-        argument="loss",
-        value=type(loss).__name__,
-        remedy="give a function",
-    )
-    rate, beta, decay = _checked(learning_rate, momentum, weight_decay)
+    rate, beta, decay = _parts(sgd)
     share = rate * (1 + beta) / (4 * (1 - beta) ** 3)
 
     def decayed(weights: Any, *others: Any, **named: Any) -> Any:
@@ -95,9 +78,7 @@ def modified_loss(
     exact=False,
     assumes=(SMALL_STEPS,),
 )
-def shifted_start(
-    start: ArrayLike, gradient: ArrayLike, *, learning_rate: float, momentum: float = 0.0, weight_decay: float = 0.0
-) -> Float[np.ndarray, "*shape"]:
+def shifted_start(start: FiniteNumbers, gradient: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "*shape"]:
     """θ_0 + ηβ/(1 − β)² (∇L(θ_0) + λ θ_0), where the flow on the modified loss starts that momentum from rest follows.
 
     Momentum takes 1/(1 − β) steps to reach its speed, and what it is behind by then is the shift. From θ_0 itself the
@@ -106,26 +87,24 @@ def shifted_start(
     Args:
         start: θ_0, of any shape.
         gradient: ∇L(θ_0) without weight decay, in the same shape.
-        learning_rate: η > 0.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
+        sgd: η, β and λ.
 
     Returns:
         The start of the flow, of the shape of θ_0.
 
     Raises:
-        InputError: A number out of range, or shapes that do not fit.
+        InputError: A number out of range, a batch size, or shapes that do not fit.
 
     References:
         Kunin et al., arXiv:2012.04728, whose flow this completes.
 
     Example:
-        >>> print(shifted_start([1.0, -0.8], [2.0, -1.0], learning_rate=0.01, momentum=0.5))
+        >>> print(shifted_start([1.0, -0.8], [2.0, -1.0], SGD(0.01, momentum=0.5)))
         [ 1.04 -0.82]
     """
-    weights = require_array("start", start, (None,) * count_axes(start))
+    weights = np.asarray(start)
     slope = require_array("gradient", gradient, weights.shape)
-    rate, beta, decay = _checked(learning_rate, momentum, weight_decay)
+    rate, beta, decay = _parts(sgd)
     with np.errstate(all="ignore"):
         return weights + rate * beta / (1 - beta) ** 2 * (slope + decay * weights)
 
@@ -137,34 +116,29 @@ def shifted_start(
     gives="how far steps are from where the modified flow says nothing",
     reference=_REFERENCE,
 )
-def modified_flow_ratio(
-    curvature: ArrayLike, *, learning_rate: float, momentum: float = 0.0, weight_decay: float = 0.0
-) -> Float[np.ndarray, "*shape"]:
+def modified_flow_ratio(curvature: NonNegativeNumbers, sgd: SGD) -> Float[np.ndarray, "*shape"]:
     """η (‖H‖ + λ) / (1 − β)², which must be far below one for the modified flow to follow the steps.
 
     Args:
         curvature: ‖H‖ ≥ 0, the largest curvature of the loss without weight decay, of any shape.
-        learning_rate: η > 0.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
+        sgd: η, β and λ.
 
     Returns:
         The ratio, of the shape of the curvatures.
 
     Raises:
-        InputError: A number out of range.
+        InputError: A number out of range, or a batch size.
 
     References:
         Kunin et al., arXiv:2012.04728; Kovachki, Stuart, arXiv:1906.04285.
 
     Example:
-        >>> print(modified_flow_ratio(5.0, learning_rate=0.01, momentum=0.5).round(6))
+        >>> print(modified_flow_ratio(5.0, SGD(0.01, momentum=0.5)).round(6))
         0.2
     """
-    bends = require_numbers("curvature", curvature, minimum=0)
-    rate, beta, decay = _checked(learning_rate, momentum, weight_decay)
+    rate, beta, decay = _parts(sgd)
     with np.errstate(all="ignore"):
-        return np.asarray(rate / (1 - beta) ** 2 * (bends + decay))
+        return np.asarray(rate / (1 - beta) ** 2 * (np.asarray(curvature) + decay))
 
 
 @covers(
@@ -174,7 +148,7 @@ def modified_flow_ratio(
     gives="the order in the learning rate with which an error vanishes",
     reference=_REFERENCE,
 )
-def convergence_orders(learning_rates: ArrayLike, errors: ArrayLike) -> Float[np.ndarray, "pairs ..."]:
+def convergence_orders(learning_rates: PositiveNumbers, errors: PositiveNumbers) -> Float[np.ndarray, "pairs ..."]:
     """The order p of errors ∝ ηᵖ between neighbouring learning rates, ln(e_i/e_{i+1}) / ln(η_i/η_{i+1}).
 
     Args:
@@ -195,9 +169,7 @@ def convergence_orders(learning_rates: ArrayLike, errors: ArrayLike) -> Float[np
         [2.]
     """
     rates = require_array("learning_rates", learning_rates, (None,))
-    found = require_array("errors", errors, (len(rates),) + (None,) * max(0, count_axes(errors) - 1))
-    require_bounds("learning_rates", rates, above=0)
-    require_bounds("errors", found, above=0)
+    found = require_array("errors", errors, (len(rates),) + (None,) * max(0, np.ndim(errors) - 1))
     steps = np.diff(np.log(rates))
     require(
         len(steps) > 0 and bool(np.all(steps != 0)),
@@ -209,9 +181,10 @@ def convergence_orders(learning_rates: ArrayLike, errors: ArrayLike) -> Float[np
     return np.diff(np.log(found), axis=0) / steps.reshape(-1, *(1,) * (found.ndim - 1))
 
 
-def _checked(learning_rate: float, momentum: float, weight_decay: float) -> tuple[float, float, float]:
-    require_hyperparameters(learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay)
-    return float(learning_rate), float(momentum), float(weight_decay)
+def _parts(sgd: SGD) -> tuple[float, float, float]:
+    """η, β and λ."""
+    sgd.require_without_batches()
+    return float(sgd.learning_rate), float(sgd.momentum), float(sgd.weight_decay)
 
 
 def _squared(tree: Any) -> Any:

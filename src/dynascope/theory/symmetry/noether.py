@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require_array, require_hyperparameters
+from dynascope.arguments import require_array
+from dynascope.arguments.bounded import FiniteNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
+from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
 
 __all__ = ["NoetherMotion", "noether_charge", "noether_charge_rate"]
@@ -47,13 +48,7 @@ class NoetherMotion(NamedTuple):
     assumes=(SMALL_STEPS,),
 )
 def noether_charge_rate(
-    charge: ArrayLike,
-    kinetic: ArrayLike,
-    overlap: ArrayLike,
-    *,
-    learning_rate: float,
-    weight_decay: float = 0.0,
-    momentum: float = 0.0,
+    charge: FiniteNumbers, kinetic: FiniteNumbers, overlap: FiniteNumbers, sgd: SGD
 ) -> NoetherMotion:
     """P' = −μ/m P + m θ'ᵀGθ' − λ ⟨θ, ξ⟩ of P = m⟨θ', ξ⟩, ξ = Gθ + c, with m = η(1 + β)/2 and μ = 1 − β.
 
@@ -65,31 +60,29 @@ def noether_charge_rate(
         charge: P, of any shape.
         kinetic: θ'ᵀGθ', with θ' = d/η, in the same shape.
         overlap: ⟨θ, Gθ + c⟩, in the same shape.
-        learning_rate: η > 0.
-        weight_decay: λ ≥ 0.
-        momentum: β ≥ 0, below one.
+        sgd: η, β and λ.
 
     Raises:
-        InputError: A number out of range, or shapes that do not fit.
+        InputError: A number out of range, a batch size, or shapes that do not fit.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716.
 
     Example:
-        >>> print(noether_charge_rate(0.1, 2.0, 1.0, learning_rate=0.1, weight_decay=0.5).total.round(6))
+        >>> print(noether_charge_rate(0.1, 2.0, 1.0, SGD(0.1, weight_decay=0.5)).total.round(6))
         -2.4
     """
-    p = require_array("charge", charge, (None,) * count_axes(charge))
+    sgd.require_without_batches()
+    p = np.asarray(charge)
     speeds, overlaps = (
         require_array(name, value, p.shape) for name, value in {"kinetic": kinetic, "overlap": overlap}.items()
     )
-    require_hyperparameters(learning_rate=learning_rate, weight_decay=weight_decay, momentum=momentum)
     with np.errstate(all="ignore"):
-        mass = float(learning_rate) * (1 + momentum) / 2
+        mass = float(sgd.learning_rate) * (1 + sgd.momentum) / 2
         parts = (
-            np.asarray(-(1 - momentum) / mass * p),
+            np.asarray(-(1 - sgd.momentum) / mass * p),
             np.asarray(mass * speeds),
-            np.asarray(-weight_decay * overlaps),
+            np.asarray(-sgd.weight_decay * overlaps),
         )
         return NoetherMotion(*parts, np.asarray(sum(parts)))
 
@@ -102,14 +95,12 @@ def noether_charge_rate(
     reference=_REFERENCE,
 )
 def noether_charge(
-    displacements: ArrayLike,
-    overlaps: ArrayLike,
+    displacements: FiniteNumbers,
+    overlaps: FiniteNumbers,
+    sgd: SGD,
     *,
-    learning_rate: float,
-    weight_decay: float = 0.0,
-    momentum: float = 0.0,
-    initial: ArrayLike = 0.0,
-    steps: ArrayLike | None = None,
+    initial: FiniteNumbers = 0.0,
+    steps: FiniteNumbers | None = None,
 ) -> Float[np.ndarray, "steps ..."]:
     """J_{k+1} = β J_k − ηλ ⟨θ_k, Gθ_k + c⟩ + d_{k+1}ᵀGd_{k+1} of J_k = ⟨d_k, Gθ_k + c⟩, the exact motion of steps.
 
@@ -120,9 +111,7 @@ def noether_charge(
     Args:
         displacements: d_kᵀGd_k of every step, shape (steps, ...).
         overlaps: ⟨θ_k, Gθ_k + c⟩ before every step, in the same shape.
-        learning_rate: η > 0.
-        weight_decay: λ ≥ 0, the same for all weights of the charge.
-        momentum: β ≥ 0, below one.
+        sgd: η, β and λ, the same for all weights of the charge.
         initial: J_0, one number for each charge; zero from rest.
         steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
 
@@ -130,23 +119,23 @@ def noether_charge(
         The charges before the first step and after each, shape (steps + 1, ...).
 
     Raises:
-        InputError: A number out of range, shapes that do not fit, or missing steps.
+        InputError: A number out of range, a batch size, shapes that do not fit, or missing steps.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716, of which this is the discrete form.
 
     Example:
-        >>> print(noether_charge([0.01, 0.04], [1.0, 0.9], learning_rate=0.1, weight_decay=0.5, momentum=0.5))
+        >>> print(noether_charge([0.01, 0.04], [1.0, 0.9], SGD(0.1, momentum=0.5, weight_decay=0.5)))
         [ 0.    -0.04  -0.025]
     """
+    sgd.require_without_batches()
     q = recorded_series("displacements", displacements)
     overlap = recorded_series("overlaps", overlaps, like=q)
     start = initial_charge("initial", initial, q.shape[1:])
-    require_hyperparameters(learning_rate=learning_rate, weight_decay=weight_decay, momentum=momentum)
     require_steps(steps, len(q))
     path = np.empty((len(q) + 1, *q.shape[1:]))
     path[0] = start
     with np.errstate(all="ignore"):
         for k, now in enumerate(q):
-            path[k + 1] = momentum * path[k] - learning_rate * weight_decay * overlap[k] + now
+            path[k + 1] = sgd.momentum * path[k] - sgd.learning_rate * sgd.weight_decay * overlap[k] + now
     return path

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
 
 from dynascope.arguments import require, require_array, shown
+from dynascope.arguments.bounded import NonNegativeNumbers, PositiveNumbers
 from dynascope.results import make_record
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.drift import charge_drift
 from dynascope.theory.symmetry.groups import grouped_charge
 from dynascope.theory.symmetry.schedules import scheduled_charge
-from dynascope.theory.symmetry.step_series import NEUTRAL, per_step, require_optimizer, require_steps
+from dynascope.theory.symmetry.step_series import NEUTRAL, known_rule, per_step, require_steps
+from dynascope.theory.symmetry.translation import Momenta
 
 __all__ = ["predict_charges"]
 
@@ -31,11 +32,11 @@ _NO_LAW = "no law"
 def predict_charges(
     record: xr.Dataset,
     *,
-    learning_rate: ArrayLike,
+    learning_rate: PositiveNumbers,
     optimizer: str = "heavy_ball",
-    weight_decay: ArrayLike = 0.0,
-    momentum: ArrayLike = 0.0,
-    schedule: ArrayLike = 1.0,
+    weight_decay: NonNegativeNumbers = 0.0,
+    momentum: Momenta = 0.0,
+    schedule: PositiveNumbers = 1.0,
 ) -> xr.Dataset:
     """r_0 … r_n of r = θᵀGθ from what was recorded of every step d, by the law that belongs to the optimiser.
 
@@ -84,13 +85,13 @@ def predict_charges(
     squares = _of_steps(record, "displacement_charge")
     dims = record["displacement_charge"].dims
     grouped = "group" in dims
-    if isinstance(optimizer, str) and optimizer.lower().replace("_", "") in NEUTRAL:
+    if optimizer.lower().replace("_", "") in NEUTRAL:
         found = charge_drift(_all(record, "charge_value")[0], _of_steps(record, "crossed_charge"), squares)
         drifts = {"memory_drift": (dims, found.memory), "finite_step_drift": (dims, found.finite_step)}
         return _result(record, drifts, _NO_LAW)
-    require_optimizer(optimizer)
+    known_rule(optimizer)
     count, groups = len(squares), squares.shape[1] if grouped else 1
-    rates = per_step("learning_rate", require_array("learning_rate", learning_rate, (groups,) * grouped), groups)
+    rates = np.broadcast_to(require_array("learning_rate", learning_rate, (groups,) * grouped), groups)
     factors, decays = per_step("schedule", schedule, count), per_step("weight_decay", weight_decay, groups)
     momenta = per_step("momentum", momentum, count)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-from jaxtyping import Float
-from numpy.typing import ArrayLike
+from typing import Annotated
 
-from dynascope.arguments import require, require_between, require_hyperparameters
+import numpy as np
+from annotated_types import Ge, Le
+from jaxtyping import Float
+
+from dynascope.arguments import require
+from dynascope.arguments.bounded import FiniteNumber, FiniteNumbers
 from dynascope.theory.domain import covers
+from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
 
 __all__ = ["quadratic_charge", "quadratic_charge_from_gradients"]
@@ -24,14 +28,12 @@ _REFERENCE = "arXiv:2012.04728"
     reference=_REFERENCE,
 )
 def quadratic_charge(
-    initial: ArrayLike,
-    displacements: ArrayLike,
+    initial: FiniteNumbers,
+    displacements: FiniteNumbers,
+    sgd: SGD,
     *,
-    learning_rate: float,
-    weight_decay: float = 0.0,
-    momentum: float = 0.0,
-    dampening: float = 0.0,
-    steps: ArrayLike | None = None,
+    dampening: Annotated[FiniteNumber, Ge(0), Le(1)] = 0.0,
+    steps: FiniteNumbers | None = None,
 ) -> Float[np.ndarray, "steps ..."]:
     """r_{k+1} = r_k + Δ_{k+1} with Δ_{k+1} = β (Δ_k + q_k) − 2ηλ r_k + q_{k+1}, where r = θᵀGθ and q = dᵀGd.
 
@@ -42,9 +44,7 @@ def quadratic_charge(
     Args:
         initial: r_0, one number for each charge.
         displacements: q_k = d_kᵀ G d_k of every step, shape (steps, ...).
-        learning_rate: η > 0.
-        weight_decay: λ ≥ 0, the same for all weights of the charge.
-        momentum: β ≥ 0, below one.
+        sgd: η, β and λ, the same for all weights of the charge.
         dampening: c ≥ 0 of PyTorch, at most one, which multiplies gradients by 1 − c after the first step; without
             momentum it does nothing.
         steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
@@ -53,20 +53,19 @@ def quadratic_charge(
         The charges before the first step and after each, shape (steps + 1, ...).
 
     Raises:
-        InputError: A number out of range, shapes that do not fit, or missing steps.
+        InputError: A number out of range, a batch size, shapes that do not fit, or missing steps.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
 
     Example:
-        >>> print(quadratic_charge(1.0, [0.01, 0.04], learning_rate=0.1, weight_decay=0.5, momentum=0.5))
+        >>> print(quadratic_charge(1.0, [0.01, 0.04], SGD(0.1, momentum=0.5, weight_decay=0.5)))
         [1.    0.91  0.819]
     """
+    sgd.require_without_batches()
     q = recorded_series("displacements", displacements)
     start = initial_charge("initial", initial, q.shape[1:])
-    rate, decay = _plain(learning_rate, weight_decay)
-    require_hyperparameters(momentum=momentum)
-    require_between(0, 1, dampening=dampening)
+    rate, decay, momentum = float(sgd.learning_rate), float(sgd.weight_decay), sgd.momentum
     require_steps(steps, len(q))
     path = np.empty((len(q) + 1, *q.shape[1:]))
     path[0], change, before = start, 0.0, 0.0
@@ -87,46 +86,42 @@ def quadratic_charge(
     reference=_REFERENCE,
 )
 def quadratic_charge_from_gradients(
-    initial: ArrayLike,
-    gradients: ArrayLike,
+    initial: FiniteNumbers,
+    gradients: FiniteNumbers,
+    sgd: SGD,
     *,
-    learning_rate: float,
-    weight_decay: float = 0.0,
-    momentum: float = 0.0,
-    steps: ArrayLike | None = None,
+    steps: FiniteNumbers | None = None,
 ) -> Float[np.ndarray, "steps ..."]:
     """r_n = (1 − ηλ)²ⁿ r_0 + η² Σ_{k<n} (1 − ηλ)^{2(n−1−k)} g_kᵀ G g_k of descent without momentum.
 
     Args:
         initial: r_0 = θᵀGθ at the start, one number for each charge.
         gradients: g_kᵀ G g_k of the gradient of the loss, without weight decay, at every step, shape (steps, ...).
-        learning_rate: η > 0.
-        weight_decay: λ ≥ 0, the same for all weights of the charge.
-        momentum: β, which must be zero: with momentum, the displacements are needed.
+        sgd: η and λ, the same for all weights of the charge; with momentum, the displacements are needed.
         steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
 
     Returns:
         The charges before the first step and after each, shape (steps + 1, ...).
 
     Raises:
-        InputError: A number out of range, shapes that do not fit, missing steps, or momentum.
+        InputError: A number out of range, momentum, a batch size, shapes that do not fit, or missing steps.
 
     References:
         Kunin et al., arXiv:2012.04728, of which this is the discrete form.
 
     Example:
-        >>> print(quadratic_charge_from_gradients(1.0, [1.0, 4.0], learning_rate=0.1, weight_decay=0.5))
+        >>> print(quadratic_charge_from_gradients(1.0, [1.0, 4.0], SGD(0.1, weight_decay=0.5)))
         [1.         0.9125     0.86353125]
     """
+    sgd.require_without_batches()
     g = recorded_series("gradients", gradients)
     start = initial_charge("initial", initial, g.shape[1:])
-    rate, decay = _plain(learning_rate, weight_decay)
-    require_hyperparameters(momentum=momentum)
+    rate, decay = float(sgd.learning_rate), float(sgd.weight_decay)
     require(
-        momentum == 0,
-        f"momentum is {momentum:g}, and norms of gradients tell the charge of plain descent only",
+        sgd.momentum == 0,
+        f"momentum is {sgd.momentum:g}, and norms of gradients tell the charge of plain descent only",
         argument="momentum",
-        value=momentum,
+        value=sgd.momentum,
         remedy="use quadratic_charge with the displacements, or scheduled_charge with the buffers",
     )
     require_steps(steps, len(g))
@@ -136,8 +131,3 @@ def quadratic_charge_from_gradients(
         for k, now in enumerate(g):
             path[k + 1] = path[k] + (rate * rate * now - rate * decay * (2 - rate * decay) * path[k])
     return path
-
-
-def _plain(learning_rate: float, weight_decay: float) -> tuple[float, float]:
-    require_hyperparameters(learning_rate=learning_rate, weight_decay=weight_decay)
-    return float(learning_rate), float(weight_decay)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require_array
+from dynascope.arguments import require_array
+from dynascope.arguments.bounded import FiniteNumbers
 from dynascope.theory.domain import covers
-from dynascope.theory.symmetry.step_series import per_step
+from dynascope.theory.symmetry.translation import Momenta
 
 __all__ = ["rotation_charge"]
 
@@ -20,7 +20,7 @@ __all__ = ["rotation_charge"]
     gives="the angular momentum after every step of momentum",
     reference="arXiv:2105.02716",
 )
-def rotation_charge(initial: ArrayLike, momentum: ArrayLike) -> Float[np.ndarray, "steps ..."]:
+def rotation_charge(initial: FiniteNumbers, momentum: Momenta) -> Float[np.ndarray, "steps ..."]:
     """J_{k+1} = β_k J_k of J = ⟨v, Ωθ⟩, with Ω = −Ωᵀ and the buffer v ← β v + ∂L/∂θ + λ θ, θ ← θ − η v.
 
     Exact at any learning rate and weight decay, which may change at every step. From v = 0 it stays zero. At a constant
@@ -43,7 +43,5 @@ def rotation_charge(initial: ArrayLike, momentum: ArrayLike) -> Float[np.ndarray
         >>> print(rotation_charge(2.0, [0.5, 0.5]))
         [2.  1.  0.5]
     """
-    start = require_array("initial", initial, (None,) * count_axes(initial))
-    momenta = require_array("momentum", momentum, (None,))
-    left = np.cumprod([1.0, *per_step("momentum", momenta, len(momenta))])
-    return np.asarray(np.multiply.outer(left, start))
+    left = np.cumprod([1.0, *require_array("momentum", momentum, (None,))])
+    return np.asarray(np.multiply.outer(left, initial))

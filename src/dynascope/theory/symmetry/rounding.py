@@ -6,11 +6,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_bounds, require_choice, require_hyperparameters, require_integer
+from dynascope.arguments import require
+from dynascope.arguments.bounded import NonNegativeNumbers, PositiveInt
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
+from dynascope.theory.sgd import Momentum
 from dynascope.theory.symmetry.step_series import recorded_series
 
 __all__ = ["DEVIATIONS", "SUMMED", "RoundingLevel", "rounding_level"]
@@ -49,15 +50,15 @@ class RoundingLevel(NamedTuple):
     reference="arXiv:2012.04728",
 )
 def rounding_level(
-    sizes: ArrayLike,
-    displacements: ArrayLike,
+    sizes: NonNegativeNumbers,
+    displacements: NonNegativeNumbers,
     *,
-    momentum: float = 0.0,
+    momentum: Momentum = 0.0,
     dtype: _Precision = "float32",
     recorded: _Precision = "float64",
-    degree: int = 2,
-    weight_roundings: int = 1,
-    gradient_roundings: int = 128,
+    degree: Literal[1, 2] = 2,
+    weight_roundings: PositiveInt = 1,
+    gradient_roundings: PositiveInt = 128,
 ) -> RoundingLevel:
     """What rounding does: at most Σ_k [2 w u R_k + 2 m u √R_k (√S_k + β √S_{k−1})/(1 − β)], and what it does as a rule.
 
@@ -104,14 +105,6 @@ def rounding_level(
         value=size.shape,
         remedy="give one more than steps: before the first, and after each",
     )
-    require_bounds("sizes", size, minimum=0)
-    require_bounds("displacements", steps, minimum=0)
-    require_hyperparameters(momentum=momentum)
-    require_choice("dtype", dtype, _ROUNDOFF)
-    require_choice("recorded", recorded, _ROUNDOFF)
-    require_choice("degree", degree, (1, 2))
-    require_integer(weight_roundings=weight_roundings)
-    require_integer(gradient_roundings=gradient_roundings)
     unit, read = _ROUNDOFF[dtype], _ROUNDOFF[recorded]
     with np.errstate(all="ignore"):
         stored = degree * weight_roundings * unit * size[1:]

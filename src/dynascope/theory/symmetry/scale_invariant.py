@@ -6,20 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import (
-    count_axes,
-    require,
-    require_array,
-    require_bounds,
-    require_hyperparameters,
-    require_number,
-    require_numbers,
-)
+from dynascope.arguments import require, require_array
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumber, PositiveNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
+from dynascope.theory.sgd import SGD, Momentum
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series
 
 __all__ = [
@@ -57,7 +50,7 @@ class ImplicitRMSProp(NamedTuple):
     gives="the gradient at the point of unit norm, and whether weights are scale-invariant",
     reference=_REFERENCE,
 )
-def unit_gradient(weights: ArrayLike, gradient: ArrayLike) -> Float[np.ndarray, "*shape"]:
+def unit_gradient(weights: FiniteNumbers, gradient: FiniteNumbers) -> Float[np.ndarray, "*shape"]:
     """The gradient ĝ = ‖θ‖ g at θ/‖θ‖ of a loss that does not depend on ‖θ‖, for which g(cθ) = g(θ)/c and ⟨g, θ⟩ = 0.
 
     Args:
@@ -78,7 +71,7 @@ def unit_gradient(weights: ArrayLike, gradient: ArrayLike) -> Float[np.ndarray, 
         >>> print(unit_gradient([3.0, 4.0], [0.8, -0.6]))
         [ 4. -3.]
     """
-    theta = require_array("weights", weights, (None,) * count_axes(weights))
+    theta = np.asarray(weights)
     g = require_array("gradient", gradient, theta.shape)
     largest, steepest = np.abs(theta).max(initial=0.0), np.abs(g).max(initial=0.0)
     require(
@@ -112,12 +105,7 @@ def unit_gradient(weights: ArrayLike, gradient: ArrayLike) -> Float[np.ndarray, 
     assumes=(SMALL_STEPS,),
 )
 def squared_norm_path(
-    initial: ArrayLike,
-    squared_gradients: ArrayLike,
-    *,
-    learning_rate: float,
-    weight_decay: float = 0.0,
-    momentum: float = 0.0,
+    initial: PositiveNumbers, squared_gradients: NonNegativeNumbers, sgd: SGD
 ) -> Float[np.ndarray, "steps ..."]:
     """The squared norm r = ‖θ‖² after every step, of (r²)' = −4λ/(1 − β) r² + 2η(1 + β)/(1 − β)³ ‖ĝ‖².
 
@@ -128,28 +116,24 @@ def squared_norm_path(
     Args:
         initial: r_0 > 0, one number for each block.
         squared_gradients: ‖ĝ‖² ≥ 0 at every step, shape (steps, ...).
-        learning_rate: η > 0.
-        weight_decay: λ ≥ 0.
-        momentum: β ≥ 0, below one.
+        sgd: η, β and λ.
 
     Returns:
         r before the first step and after each, shape (steps + 1, ...).
 
     Raises:
-        InputError: A number out of range, or shapes that do not fit.
+        InputError: A number out of range, a batch size, or shapes that do not fit.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716.
 
     Example:
-        >>> print(squared_norm_path(1.0, [1.0, 1.0], learning_rate=0.1, weight_decay=0.1).round(6))
+        >>> print(squared_norm_path(1.0, [1.0, 1.0], SGD(0.1, weight_decay=0.1)).round(6))
         [1.       0.990149 0.980591]
     """
     g = recorded_series("squared_gradients", squared_gradients)
     start = initial_charge("initial", initial, g.shape[1:])
-    require_bounds("initial", start, above=0)
-    require_bounds("squared_gradients", g, minimum=0)
-    rate, decay, beta = _hyperparameters(learning_rate, weight_decay, momentum)
+    rate, decay, beta = _parts(sgd)
     path = np.empty((len(g) + 1, *g.shape[1:]))
     path[0] = start
     with np.errstate(all="ignore"):
@@ -173,7 +157,7 @@ def squared_norm_path(
     assumes=(SMALL_STEPS,),
 )
 def effective_learning_rate(
-    squared_norm: ArrayLike, *, learning_rate: float, momentum: float = 0.0
+    squared_norm: PositiveNumbers, *, learning_rate: PositiveNumber, momentum: Momentum = 0.0
 ) -> Float[np.ndarray, "*shape"]:
     """η/((1 − β) r), r = ‖θ‖², by which a step turns θ/‖θ‖ along −ĝ where gradients change slowly.
 
@@ -195,10 +179,8 @@ def effective_learning_rate(
         >>> print(effective_learning_rate([1.0, 4.0], learning_rate=0.1, momentum=0.5))
         [0.2  0.05]
     """
-    r = require_numbers("squared_norm", squared_norm, above=0)
-    rate, _, beta = _hyperparameters(learning_rate, 0.0, momentum)
     with np.errstate(all="ignore"):
-        return np.asarray(rate / (1 - beta) / r)
+        return np.asarray(float(learning_rate) / (1 - momentum) / np.asarray(squared_norm))
 
 
 @covers(
@@ -210,29 +192,33 @@ def effective_learning_rate(
     exact=False,
     assumes=(SMALL_STEPS,),
 )
-def implicit_rmsprop(*, learning_rate: float, weight_decay: float, momentum: float = 0.0) -> ImplicitRMSProp:
+def implicit_rmsprop(sgd: SGD) -> ImplicitRMSProp:
     """θ̂ ← θ̂ − √(2ηλ/(1 + β)) ĝ/√v with v ← ρ v + (1 − ρ) ‖ĝ‖², ρ = exp(−4ηλ/(1 − β)), which scale-invariant weights do.
 
     With v = 2λ(1 − β)²/(η(1 + β)) ‖θ‖⁴ this is the motion of `squared_norm_path` with the rate of
     `effective_learning_rate`: one RMSProp for each block, whose rate is the stationary angle of a step.
 
     Args:
-        learning_rate: η > 0.
-        weight_decay: λ > 0, without which nothing is forgotten.
-        momentum: β ≥ 0, below one.
+        sgd: η, β and λ > 0, without which nothing is forgotten.
 
     Raises:
-        InputError: A number out of range.
+        InputError: A number out of range, such as decay of zero, or a batch size.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716.
 
     Example:
-        >>> round(implicit_rmsprop(learning_rate=0.1, weight_decay=0.05).learning_rate, 6)
+        >>> round(implicit_rmsprop(SGD(0.1, weight_decay=0.05)).learning_rate, 6)
         0.1
     """
-    rate, decay, beta = _hyperparameters(learning_rate, weight_decay, momentum)
-    require_number("weight_decay", weight_decay, above=0)
+    rate, decay, beta = _parts(sgd)
+    require(
+        decay > 0,
+        "weight_decay is 0",
+        argument="weight_decay",
+        value=decay,
+        remedy="choose a positive number",
+    )
     with np.errstate(all="ignore"):
         return ImplicitRMSProp(
             float(np.sqrt(2 / (1 + beta)) * np.sqrt(rate) * np.sqrt(decay)),
@@ -241,6 +227,7 @@ def implicit_rmsprop(*, learning_rate: float, weight_decay: float, momentum: flo
         )
 
 
-def _hyperparameters(learning_rate: float, weight_decay: float, momentum: float) -> tuple[float, float, float]:
-    require_hyperparameters(learning_rate=learning_rate, weight_decay=weight_decay, momentum=momentum)
-    return float(learning_rate), float(weight_decay), float(momentum)
+def _parts(sgd: SGD) -> tuple[float, float, float]:
+    """η, λ and β."""
+    sgd.require_without_batches()
+    return float(sgd.learning_rate), float(sgd.weight_decay), float(sgd.momentum)

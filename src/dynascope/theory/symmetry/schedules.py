@@ -7,16 +7,17 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.arguments import require
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 from dynascope.symmetry.step_rules import Rule
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.step_series import (
     initial_charge,
+    known_rule,
     per_step,
     recorded_series,
-    require_optimizer,
     require_steps,
 )
-from dynascope.theory.symmetry.translation import hyperparameters
+from dynascope.theory.symmetry.translation import Dampening, Momenta, hyperparameters
 
 __all__ = ["scheduled_charge"]
 
@@ -29,17 +30,17 @@ __all__ = ["scheduled_charge"]
     reference="arXiv:2012.04728",
 )
 def scheduled_charge(
-    initial: ArrayLike,
-    buffers: ArrayLike,
+    initial: FiniteNumbers,
+    buffers: FiniteNumbers,
     *,
-    learning_rate: ArrayLike,
-    optimizer: Rule = "heavy_ball",
-    weight_decay: ArrayLike = 0.0,
-    momentum: ArrayLike = 0.0,
-    dampening: ArrayLike = 0.0,
-    updates: ArrayLike | None = None,
-    crossed: ArrayLike | None = None,
-    steps: ArrayLike | None = None,
+    learning_rate: PositiveNumbers,
+    optimizer: str = "heavy_ball",
+    weight_decay: NonNegativeNumbers = 0.0,
+    momentum: Momenta = 0.0,
+    dampening: Dampening = 0.0,
+    updates: FiniteNumbers | None = None,
+    crossed: FiniteNumbers | None = None,
+    steps: FiniteNumbers | None = None,
 ) -> Float[np.ndarray, "steps ..."]:
     """r_0 … r_n of r = θᵀGθ and c = θᵀGv, where every hyperparameter may change at every step.
 
@@ -77,14 +78,14 @@ def scheduled_charge(
         >>> print(scheduled_charge(1.0, [1.0, 4.0], learning_rate=[0.1, 0.05], weight_decay=0.5, momentum=0.5))
         [1.     0.91   0.8545]
     """
-    require_optimizer(optimizer)
+    rule = known_rule(optimizer)
     p = recorded_series("buffers", buffers)
     start = initial_charge("initial", initial, p.shape[1:])
     rates = per_step("learning_rate", learning_rate, len(p))
-    decays, momenta, kept = hyperparameters(len(p), weight_decay, momentum, dampening, optimizer)
-    looked_ahead = nesterov_series(optimizer, p, updates, crossed)
+    decays, momenta, kept = hyperparameters(len(p), weight_decay, momentum, dampening, rule)
+    looked_ahead = nesterov_series(rule, p, updates, crossed)
     require_steps(steps, len(p))
-    return follow(optimizer, start, (p, *looked_ahead), rates, decays, momenta, kept)
+    return follow(rule, start, (p, *looked_ahead), rates, decays, momenta, kept)
 
 
 def nesterov_series(

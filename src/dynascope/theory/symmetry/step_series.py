@@ -2,53 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, given, require, require_array, require_choice, require_number
-from dynascope.symmetry.step_rules import RULES
+from dynascope.arguments import given, require, require_array, require_choice
+from dynascope.symmetry.step_rules import RULES, Rule
 
 __all__ = [
     "NEUTRAL",
     "initial_charge",
+    "known_rule",
     "per_step",
     "recorded_series",
-    "require_optimizer",
     "require_steps",
 ]
 
 # Optimisers that divide by statistics of each weight, under which no charge of a rotation or a scale has a law.
 NEUTRAL = ("adam", "adamw", "adagrad", "rmsprop", "nadam", "radam", "adadelta", "adamax", "lion", "soap", "shampoo")
 
-_LIMITS: dict[str, dict[str, Any]] = {
-    "learning_rate": {"above": 0.0},
-    "weight_decay": {"least": 0.0},
-    "momentum": {"least": 0.0, "below": 1.0},
-    "dampening": {"least": 0.0, "most": 1.0},
-    "schedule": {"above": 0.0},
-}
-
 
 def recorded_series(name: str, values: ArrayLike, *, like: np.ndarray | None = None) -> Float[np.ndarray, "steps ..."]:
     """The values as float64 with the steps first, checked.
 
     Raises:
-        InputError: A single number, values that are not finite, or another shape than that of the series beside it.
+        InputError: A single number, or another shape than that of the series beside it.
     """
-    shape = (None,) * max(1, count_axes(values)) if like is None else like.shape
+    shape = (None,) * max(1, np.ndim(values)) if like is None else like.shape
     return require_array(name, values, shape)
 
 
 def initial_charge(name: str, value: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """The value as float64 in the shape of the charges that are recorded at one step.
+    """The value in the shape of the charges that are recorded at one step.
 
     Raises:
-        InputError: Values that are not finite, or that do not fit.
+        InputError: Values that do not fit.
     """
-    array = require_array(name, value, (None,) * count_axes(value))
+    array = np.asarray(value)
     fits = array.ndim <= len(shape) and all(
         got in (1, want) for got, want in zip(array.shape[::-1], shape[::-1], strict=False)
     )
@@ -63,22 +55,19 @@ def initial_charge(name: str, value: ArrayLike, shape: tuple[int, ...]) -> np.nd
 
 
 def per_step(name: str, value: ArrayLike, count: int) -> Float[np.ndarray, " steps"]:
-    """A hyperparameter at each step, of one number or one for each, within the bounds that its name says.
+    """A hyperparameter at each step, of one number or one for each.
 
     Raises:
-        InputError: Another number of steps, or a value out of range.
+        InputError: Another number of steps.
     """
-    single = count_axes(value) == 0
-    array = require_array(name, value, () if single else (None,))
+    array = np.asarray(value)
     require(
-        single or len(array) == count,
-        f"{name} has {0 if single else len(array)} steps, and {count} are recorded",
+        array.shape in ((), (count,)),
+        f"{name} has shape {array.shape}, and {count} steps are recorded",
         argument=name,
         value=array.shape,
         remedy="give one number, or one for each step",
     )
-    for each in (array.min(), array.max()) if array.size else ():
-        require_number(name, float(each), **_LIMITS[name])
     return np.broadcast_to(array, (count,))
 
 
@@ -96,13 +85,18 @@ def require_steps(steps: ArrayLike | None, count: int) -> None:
         )
 
 
-def require_optimizer(optimizer: Any) -> None:
-    """Raise `InputError` unless the optimiser moves charges by a law."""
+def known_rule(optimizer: str) -> Rule:
+    """The optimiser, under which charges have a law.
+
+    Raises:
+        InputError: They have none under it.
+    """
     require(
-        not (isinstance(optimizer, str) and optimizer.lower().replace("_", "") in NEUTRAL),
+        optimizer.lower().replace("_", "") not in NEUTRAL,
         f"no charge has a law under {optimizer}, which does not keep the symmetry",
         argument="optimizer",
         value=optimizer,
         remedy="split what was measured with charge_drift",
     )
     require_choice("optimizer", optimizer, RULES)
+    return cast(Rule, optimizer)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Annotated, TypeAlias
+
 import numpy as np
+from annotated_types import Ge, Le, Lt
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import (
-    count_axes,
-    require,
-    require_array,
-    require_between,
-    require_hyperparameters,
-    require_whole_numbers,
-)
+from dynascope.arguments import require, require_array, require_whole_numbers
+from dynascope.arguments.bounded import FiniteNumber, FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 from dynascope.symmetry.step_rules import Rule
 from dynascope.theory.domain import covers
-from dynascope.theory.symmetry.step_series import per_step, require_optimizer
+from dynascope.theory.sgd import SGD
+from dynascope.theory.symmetry.step_series import known_rule, per_step
 
-__all__ = ["scheduled_translation", "translation_charge"]
+__all__ = ["Dampening", "Momenta", "hyperparameters", "scheduled_translation", "translation_charge"]
+
+Momenta: TypeAlias = Annotated[FiniteNumbers, Ge(0), Lt(1)]
+Dampening: TypeAlias = Annotated[FiniteNumbers, Ge(0), Le(1)]
 
 _NETWORK, _DATA = "any with a translation symmetry, such as softmax outputs", "any, in any batches"
 _REFERENCE = "arXiv:2012.04728"
@@ -26,13 +27,11 @@ _REFERENCE = "arXiv:2012.04728"
 
 @covers(network=_NETWORK, data=_DATA, start="any", gives="the sum of the weights at any step", reference=_REFERENCE)
 def translation_charge(
-    steps: ArrayLike,
-    initial: ArrayLike,
+    steps: NonNegativeNumbers,
+    initial: FiniteNumbers,
+    sgd: SGD,
     *,
-    learning_rate: float,
-    weight_decay: float = 0.0,
-    momentum: float = 0.0,
-    dampening: float = 0.0,
+    dampening: Annotated[FiniteNumber, Ge(0), Le(1)] = 0.0,
 ) -> Float[np.ndarray, "*steps *charge"]:
     """s_n of s_{k+1} = (1 + β − ηλ) s_k − β s_{k−1}, s_{−1} = s_0, where s = Σ_A θ of weights with ⟨∂L/∂θ, 1_A⟩ = 0.
 
@@ -47,9 +46,7 @@ def translation_charge(
     Args:
         steps: Numbers n ≥ 0 of steps, whole, of any shape.
         initial: s_0, of any shape.
-        learning_rate: η > 0.
-        weight_decay: λ ≥ 0.
-        momentum: β ≥ 0, below one.
+        sgd: η, β and λ.
         dampening: c ≥ 0 of PyTorch, at most one, which multiplies gradients by 1 − c after the first step; without
             momentum it does nothing.
 
@@ -57,25 +54,23 @@ def translation_charge(
         The charges, the axes of the steps first.
 
     Raises:
-        InputError: A number out of range, or steps that are not whole.
+        InputError: A number out of range, a batch size, or steps that are not whole.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
 
     Example:
-        >>> print(translation_charge([0, 50], 1.0, learning_rate=0.1, weight_decay=0.01, momentum=0.9).round(9))
+        >>> print(translation_charge([0, 50], 1.0, SGD(0.1, momentum=0.9, weight_decay=0.01)).round(9))
         [1.         0.64385662]
     """
-    counts = require_array("steps", steps, (None,) * count_axes(steps))
+    sgd.require_without_batches()
+    counts = np.asarray(steps)
     require_whole_numbers("steps", counts)
-    start = require_array("initial", initial, (None,) * count_axes(initial))
-    require_hyperparameters(learning_rate=learning_rate, weight_decay=weight_decay, momentum=momentum)
-    require_between(0, 1, dampening=dampening)
     with np.errstate(all="ignore"):
-        first = learning_rate * weight_decay
-        later = first * (1 - dampening) if momentum > 0 else first
-        share = _share(counts.ravel(), float(momentum), float(later), float(first))
-        return np.asarray(np.multiply.outer(share.reshape(counts.shape), start))
+        first = sgd.learning_rate * sgd.weight_decay
+        later = first * (1 - dampening) if sgd.momentum > 0 else first
+        share = _share(counts.ravel(), float(sgd.momentum), float(later), float(first))
+        return np.asarray(np.multiply.outer(share.reshape(counts.shape), initial))
 
 
 @covers(
@@ -86,13 +81,13 @@ def translation_charge(
     reference=_REFERENCE,
 )
 def scheduled_translation(
-    initial: ArrayLike,
-    learning_rate: ArrayLike,
+    initial: FiniteNumbers,
+    learning_rate: PositiveNumbers,
     *,
-    optimizer: Rule = "heavy_ball",
-    weight_decay: ArrayLike = 0.0,
-    momentum: ArrayLike = 0.0,
-    dampening: ArrayLike = 0.0,
+    optimizer: str = "heavy_ball",
+    weight_decay: NonNegativeNumbers = 0.0,
+    momentum: Momenta = 0.0,
+    dampening: Dampening = 0.0,
 ) -> Float[np.ndarray, "steps ..."]:
     """s_0 … s_n of s = Σ_A θ and m = Σ_A v where every hyperparameter may change at every step.
 
@@ -121,19 +116,17 @@ def scheduled_translation(
         >>> print(scheduled_translation(1.0, [0.1, 0.05], weight_decay=0.1))
         [1.      0.99    0.98505]
     """
-    require_optimizer(optimizer)
-    start = require_array("initial", initial, (None,) * count_axes(initial))
+    rule, start = known_rule(optimizer), np.asarray(initial)
     rates = require_array("learning_rate", learning_rate, (None,))
-    rates = per_step("learning_rate", rates, len(rates))
-    decays, momenta, kept = hyperparameters(len(rates), weight_decay, momentum, dampening, optimizer)
+    decays, momenta, kept = hyperparameters(len(rates), weight_decay, momentum, dampening, rule)
     path = np.empty((len(rates) + 1, *start.shape))
     path[0], buffer = start, np.zeros_like(start)
     with np.errstate(all="ignore"):
         for k, (rate, decay, beta, share) in enumerate(zip(rates, decays, momenta, kept, strict=True)):
             charge, pull = path[k], decay * path[k]
-            buffer = beta * buffer + (0.0 if optimizer == "decoupled" else share * pull)
-            step = pull + beta * buffer if optimizer == "nesterov" else buffer
-            path[k + 1] = charge - rate * (pull + step if optimizer == "decoupled" else step)
+            buffer = beta * buffer + (0.0 if rule == "decoupled" else share * pull)
+            step = pull + beta * buffer if rule == "nesterov" else buffer
+            path[k + 1] = charge - rate * (pull + step if rule == "decoupled" else step)
     return path
 
 
@@ -143,7 +136,7 @@ def hyperparameters(
     """λ, β and the share 1 − c that is kept of the gradient, at each step.
 
     Raises:
-        InputError: A number out of range, another number of steps, or dampening of Nesterov's steps.
+        InputError: Another number of steps, or dampening of Nesterov's steps.
     """
     decays = per_step("weight_decay", weight_decay, count)
     momenta = per_step("momentum", momentum, count)

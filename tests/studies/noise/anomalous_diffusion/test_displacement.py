@@ -18,6 +18,7 @@ from dynascope.studies.noise.anomalous_diffusion.displacement import (
     warmed_up,
 )
 from dynascope.tasks import Labelled, regression
+from dynascope.theory import SGD
 from dynascope.theory.noise import discrete_stationary_moments, quadratic_loss, stationary_displacement
 
 TRAINING = {"learning_rate": 0.1, "momentum": 0.5, "weight_decay": 0.05, "batch_size": 8}
@@ -33,7 +34,7 @@ def linear(rows: np.ndarray) -> list[DeepLinear]:
 @pytest.mark.slow
 def test_regressions_at_rest_wander_as_far_as_theory_says():
     loss = quadratic_loss(TASK.inputs, TASK.targets, weight_decay=TRAINING["weight_decay"])
-    chosen = {"curvature": loss.curvature, "noise": loss.mode_noise, **TRAINING}
+    chosen = {"curvature": loss.curvature, "noise": loss.mode_noise, "sgd": SGD(**TRAINING)}
     still = discrete_stationary_moments(**chosen)
     away = DRAW.normal(size=(300, 3)) * np.sqrt(still.position_variance)
     steps = np.array([1, 7, 40])

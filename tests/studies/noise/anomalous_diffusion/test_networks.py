@@ -9,19 +9,20 @@ import pytest
 from dynascope.probes.diffusion import NoiseSpectrum
 from dynascope.studies.noise.anomalous_diffusion import networks as resting_networks
 from dynascope.studies.noise.anomalous_diffusion.networks import NETWORK_CLAIMS, RestingNetworks
+from dynascope.theory import SGD
 from dynascope.theory.noise import stationary_displacement
 
 FIELDS: dict[str, Any] = {"data": "digits", "network": "small", "samples": 60, "random_labels": 0.0, "width": 4}
 FIELDS |= {"learning_rate": 0.01, "momentum": 0.9, "weight_decay": 0.02, "batch_size": 20, "starts": 3}
 NETWORKS = RestingNetworks(**FIELDS, warm_up=2000, legs=3, batches=4, products=8, seed=0)
 SPECTRUM = NoiseSpectrum(np.array([2.0, 0.5, 0.1, -0.01]), np.array([1.0, 0.4, 0.2, 0.1]))
-SGD: Any = {name: getattr(NETWORKS, name) for name in ("learning_rate", "momentum", "weight_decay", "batch_size")}
+TRAINING: Any = {name: getattr(NETWORKS, name) for name in ("learning_rate", "momentum", "weight_decay", "batch_size")}
 
 
 @pytest.fixture
 def going(monkeypatch):
     """Networks that go twice as far as their spectrum says, each by another factor, and are told how they are asked."""
-    said = stationary_displacement(np.maximum(SPECTRUM.curvature, 0), SPECTRUM.noise, NETWORKS.steps, **SGD)
+    said = stationary_displacement(np.maximum(SPECTRUM.curvature, 0), SPECTRUM.noise, NETWORKS.steps, SGD(**TRAINING))
     asked = []
 
     def squared_displacements(networks, task, recorded, **options):

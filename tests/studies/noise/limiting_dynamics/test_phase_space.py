@@ -17,27 +17,26 @@ from dynascope.studies.noise.limiting_dynamics.phase_space import (
     regression_data,
 )
 from dynascope.studies.noise.limiting_dynamics.regression_laws import RegressionLaws
+from dynascope.theory import SGD
 from dynascope.theory.noise import discrete_stationary_moments
-
-SETTINGS = {"learning_rate": 0.05, "momentum": 0.9, "weight_decay": 0.01, "batch_size": 4}
 
 
 def laws(seed=0):
     data = regression_data(np.random.default_rng(seed), 500, np.array([1.0, 0.2]), 0.5, 1.0)
-    return RegressionLaws(*data, **SETTINGS)
+    return RegressionLaws(*data, SGD(0.05, momentum=0.9, weight_decay=0.01, batch_size=4))
 
 
 def additive_runs(theory, runs, steps):
     """Steps of Gaussian noise that does not depend on the weights, from the stationary law."""
-    random, law = np.random.default_rng(1), discrete_stationary_moments(**theory.modes)
+    random, law = np.random.default_rng(1), discrete_stationary_moments(theory.sgd, **theory.modes)
     parts = [law.position_variance, law.covariance, law.covariance, law.velocity_variance]
     covariance = np.moveaxis(np.reshape(parts, (2, 2, -1)), -1, 0)
     a, b = np.stack([random.multivariate_normal([0, 0], each, size=runs) for each in covariance], -1).swapaxes(0, 1)
     path = [(a, b)]
-    h, noise = theory.loss.curvature + theory.weight_decay, np.sqrt(theory.loss.mode_noise / theory.batch_size)
+    h, noise = theory.loss.curvature + theory.sgd.weight_decay, np.sqrt(theory.loss.mode_noise / theory.sgd.batch_size)
     for _ in range(steps):
-        b = theory.momentum * b - h * a + noise * random.normal(size=a.shape)
-        a = a + theory.learning_rate * b
+        b = theory.sgd.momentum * b - h * a + noise * random.normal(size=a.shape)
+        a = a + theory.sgd.learning_rate * b
         path.append((a, b))
     return PhaseSpace(*(np.array(each) for each in zip(*path, strict=True)))
 
@@ -54,12 +53,12 @@ def test_data_have_the_curvatures_and_the_distance_that_are_asked_for():
 def test_stationary_steps_circle_and_drift_as_theory_says():
     theory, runs = laws(), 4000
     phase = additive_runs(theory, runs, 40)
-    turned = phase.circulation(theory.learning_rate)
+    turned = phase.circulation(theory.sgd.learning_rate)
     # Four standard errors of each of two means.
     error = turned.std(axis=0) / np.sqrt(runs)
     assert (np.abs(turned.mean(axis=0) - theory.circulation) < 4 * error).all()
     assert (error < 0.1 * np.abs(theory.circulation)).all()
-    seen, told = current_of_sector(phase, theory.scales), expected_current(41, theory.scales, theory.modes)
+    seen, told = current_of_sector(phase, theory.scales), expected_current(41, theory.scales, theory.sgd, theory.modes)
     # An eighth of the runs is in the sector, of scales near one; the law of small steps is off by a few percent.
     np.testing.assert_allclose(seen, told, atol=4 / np.sqrt(runs / 8) + 0.05)
 
@@ -67,7 +66,7 @@ def test_stationary_steps_circle_and_drift_as_theory_says():
 def test_deviations_are_of_chance_for_the_right_law_alone():
     theory = laws()
     phase = additive_runs(theory, 4000, 3)
-    law = discrete_stationary_moments(**theory.modes)
+    law = discrete_stationary_moments(theory.sgd, **theory.modes)
     right = law._replace(**{name: np.tile(each, (4, 1)) for name, each in law._asdict().items()})
     assert np.abs(phase.deviations(right)).max() < allowed_deviation(40)
     wrong = right._replace(velocity_variance=1.2 * right.velocity_variance)
@@ -78,7 +77,7 @@ def test_deviations_are_of_chance_for_the_right_law_alone():
 def test_arrows_go_along_the_contours_of_the_modified_loss():
     theory, runs = laws(), 4000
     phase = additive_runs(theory, runs, 40)
-    contours, arrows = contour_arcs(2), current_arrows(phase, theory.scales, theory.learning_rate)
+    contours, arrows = contour_arcs(2), current_arrows(phase, theory.scales, theory.sgd.learning_rate)
     assert contours[0].shape == arrows[0].shape == (len(ALONG), len(SHARES), len(DIRECTIONS), 2)
     # Only of the mode that swings are there whole turns within the run, and no run leaves its place unseen.
     a, b = (part[..., 0] for part in arrows)
@@ -93,4 +92,4 @@ def test_arrows_go_along_the_contours_of_the_modified_loss():
 def test_runs_that_are_nowhere_have_no_arrow():
     theory = laws()
     at_rest = PhaseSpace(*np.zeros((2, 5, 10, 2)))
-    assert np.isnan(current_arrows(at_rest, theory.scales, theory.learning_rate)[0]).all()
+    assert np.isnan(current_arrows(at_rest, theory.scales, theory.sgd.learning_rate)[0]).all()

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.stats
 
 from dynascope.studies.noise.limiting_dynamics.sgd_runs import regression_runs
+from dynascope.theory import SGD
 from dynascope.theory.noise import finite_data_moments
 
 RECORDED = np.array([1, 3, 10, 30, 100])
@@ -17,16 +20,12 @@ def deviations(random, runs):
     y = x @ random.normal(size=inputs) + random.uniform(0.1, 1) * random.normal(size=samples)
     momentum = random.uniform(0, 0.95)
     steepest = np.linalg.eigvalsh(x.T @ x / samples)[-1]
-    settings = {
-        # Far from where second moments of the noisiest batches grow.
-        "learning_rate": random.uniform(0.02, 0.1) * (1 - momentum) / steepest,
-        "momentum": momentum,
-        "weight_decay": random.uniform(0, 0.1) * steepest,
-        "batch_size": int(random.integers(2, 16)),
-    }
+    # Far from where second moments of the noisiest batches grow.
+    rate = random.uniform(0.02, 0.1) * (1 - momentum) / steepest
+    sgd = SGD(rate, momentum, random.uniform(0, 0.1) * steepest, int(random.integers(2, 16)))
     start = random.normal(size=inputs)
-    found = regression_runs(x, y, RECORDED, start=start, runs=runs, seed=int(random.integers(1000)), **settings)
-    theory = finite_data_moments(RECORDED, x, y, start=start, **settings)
+    found = regression_runs(x, y, RECORDED, sgd, start=start, runs=runs, seed=int(random.integers(1000)))
+    theory = finite_data_moments(RECORDED, x, y, sgd, start=start)
     a, b = found.position - theory.position[:, None], found.velocity - theory.velocity[:, None]
     expected = theory.position_covariance, theory.covariance, theory.velocity_covariance
     seen = [(each, np.zeros_like(theory.position)) for each in (a, b)]
@@ -56,8 +55,9 @@ def test_noise_that_does_not_know_the_weights_is_told_apart(monkeypatch):
     assert np.abs(exact).max() < chance(exact.size)
     theory = finite_data_moments
 
-    def wrong(*arguments, batch_size, **settings):
-        return theory(*arguments, batch_size=batch_size + 1, **settings)
+    def wrong(*arguments, start):
+        *data, sgd = arguments
+        return theory(*data, dataclasses.replace(sgd, batch_size=sgd.batch_size + 1), start=start)
 
     monkeypatch.setitem(globals(), "finite_data_moments", wrong)
     away = deviations(random, 2000)
@@ -67,8 +67,8 @@ def test_noise_that_does_not_know_the_weights_is_told_apart(monkeypatch):
 def test_steps_are_those_of_momentum_and_decay_on_the_full_batch():
     # Equal samples: every batch is like the full one, and there is no noise.
     x, y = np.array([[2.0], [2.0]]), np.array([3.0, 3.0])
-    settings = {"learning_rate": 0.1, "momentum": 0.5, "weight_decay": 0.3}
-    found = regression_runs(x, y, np.array([0, 1, 2]), start=np.ones(1), runs=2, **settings)
+    sgd = SGD(0.1, momentum=0.5, weight_decay=0.3)
+    found = regression_runs(x, y, np.array([0, 1, 2]), sgd, start=np.ones(1), runs=2)
     theta, v, expected = 1.0, 0.0, [(1.0, 0.0)]
     for _ in range(2):
         v = 0.5 * v - (2 * (2 * theta - 3) + 0.3 * theta)

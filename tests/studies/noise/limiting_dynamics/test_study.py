@@ -10,6 +10,7 @@ from dynascope.errors import InputError
 from dynascope.studies.noise.limiting_dynamics import regression_laws
 from dynascope.studies.noise.limiting_dynamics.claims import LIMITING_CLAIMS
 from dynascope.studies.noise.limiting_dynamics.study import LimitingDynamics
+from dynascope.theory import SGD
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +49,15 @@ def test_all_is_as_theory_says(run):
 )
 def test_batches_of_another_size_refute_it(run, monkeypatch, law, refuted):
     right = getattr(regression_laws, law)
-    monkeypatch.setattr(
-        regression_laws, law, lambda *of, batch_size, **named: right(*of, batch_size=batch_size + 4, **named)
-    )
+
+    def wrong(*given, **named):
+        larger = (
+            dataclasses.replace(each, batch_size=each.batch_size + 4) if isinstance(each, SGD) else each
+            for each in given
+        )
+        return right(*larger, **named)
+
+    monkeypatch.setattr(regression_laws, law, wrong)
     # Whether the law of small steps is good enough is told by the exact one.
     monkeypatch.setattr(regression_laws.RegressionLaws, "off", np.zeros(2))
     assert outcomes(with_runs_of(run.study))[refuted] == "does not hold"
@@ -59,7 +66,7 @@ def test_batches_of_another_size_refute_it(run, monkeypatch, law, refuted):
 @pytest.mark.slow
 def test_another_friction_refutes_equipartition_and_currents(run, monkeypatch):
     right = regression_laws.equipartition_ratio
-    monkeypatch.setattr(regression_laws, "equipartition_ratio", lambda **named: 1.5 * right(**named))
+    monkeypatch.setattr(regression_laws, "equipartition_ratio", lambda *of, **named: 1.5 * right(*of, **named))
     monkeypatch.setattr(regression_laws.RegressionLaws, "circulation", -run.study.experiment.laws.circulation)
     told = outcomes(with_runs_of(run.study))
     assert (told["SGD: equipartition"], told["SGD: currents"]) == ("does not hold", "does not hold")

@@ -37,14 +37,14 @@ def test_plain_descent_needs_no_shift():
 
 @pytest.mark.slow
 def test_another_power_of_one_less_momentum_in_the_modified_loss_is_refuted(monkeypatch):
-    def wrong(loss, *, learning_rate, momentum, weight_decay):
+    def wrong(loss, sgd):
         def decayed(weights):
-            return loss(weights) + weight_decay / 2 * jnp.sum(weights**2)
+            return loss(weights) + sgd.weight_decay / 2 * jnp.sum(weights**2)
 
         def modified(weights):
             value, slope = jax.value_and_grad(decayed)(weights)
-            share = learning_rate * (1 + momentum) / (4 * (1 - momentum) ** 2)
-            return value / (1 - momentum) + share * jnp.sum(slope**2)
+            share = sgd.learning_rate * (1 + sgd.momentum) / (4 * (1 - sgd.momentum) ** 2)
+            return value / (1 - sgd.momentum) + share * jnp.sum(slope**2)
 
         return modified
 
@@ -56,9 +56,7 @@ def test_another_power_of_one_less_momentum_in_the_modified_loss_is_refuted(monk
 
 @pytest.mark.slow
 def test_a_shift_of_the_wrong_sign_is_refuted(monkeypatch):
-    monkeypatch.setattr(
-        modified_flow, "shifted_start", lambda start, slope, learning_rate, **_: start - learning_rate * slope
-    )
+    monkeypatch.setattr(modified_flow, "shifted_start", lambda start, slope, sgd: start - sgd.learning_rate * slope)
     assert ModifiedFlow(**SMALL).run().verdict.outcome == "disagree"
 
 

@@ -48,7 +48,7 @@ def test_the_continuous_law_is_better_at_smaller_rates(tree):
 @pytest.mark.slow
 def test_a_continuous_law_with_another_push_is_refuted(monkeypatch):
     law = experiment.charge_integral
-    monkeypatch.setattr(experiment, "charge_integral", lambda start, pushes, **of: law(start, 1.2 * pushes, **of))
+    monkeypatch.setattr(experiment, "charge_integral", lambda start, pushes, sgd: law(start, 1.2 * pushes, sgd))
     tree = dataclasses.replace(STUDY).run()
     assert tree.verdict.outcome == "disagree"
     assert {kind for kind, outcome in outcomes(tree).items() if outcome == "does not hold"} == {"scale", "rescale"}

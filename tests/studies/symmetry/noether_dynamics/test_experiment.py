@@ -7,6 +7,7 @@ import pytest
 from dynascope.studies.symmetry.noether_dynamics.experiment import NormPaths, train_normalised, white_share
 from dynascope.studies.symmetry.noether_dynamics.network import ScaleInvariantMLP
 from dynascope.tasks import Labelled
+from dynascope.theory import SGD
 from dynascope.theory.symmetry import equilibrium_squared_norm
 
 DRAW = np.random.default_rng(0)
@@ -17,7 +18,7 @@ DATA = Labelled(DRAW.normal(size=(20, 5)), DRAW.integers(0, 3, 20))
 def test_steps_lengthen_layers_and_keep_to_the_exact_law():
     networks = [ScaleInvariantMLP((5, 4, 3), seed=each) for each in range(2)]
     with jax.enable_x64(True):
-        run = train_normalised(networks, DATA, steps=40, learning_rate=0.01, momentum=0.5, recorded=[0, 40])
+        run = train_normalised(networks, DATA, SGD(0.01, momentum=0.5), steps=40, recorded=[0, 40])
     assert run.norms.shape == run.within_rounding.shape == (40, 2, 2)
     assert run.loss.shape == (2, 2)
     assert np.allclose(run.norms[0, 1], [np.sum(each**2) for each in networks[1].weights])
@@ -44,6 +45,6 @@ def test_shares_are_those_of_the_closures():
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
 def test_the_share_of_independent_gradients_is_that_of_the_equilibria(momentum):
     # At vanishing ηλ.
-    options = {"learning_rate": 1e-6, "weight_decay": 1e-6, "momentum": momentum}
-    white, coherent = (equilibrium_squared_norm(2.0, closure=each, **options) for each in ("white", "coherent"))
+    sgd = SGD(1e-6, weight_decay=1e-6, momentum=momentum)
+    white, coherent = (equilibrium_squared_norm(2.0, sgd, closure=each) for each in ("white", "coherent"))
     assert white**2 / coherent**2 == pytest.approx(white_share(momentum), rel=1e-9)

@@ -59,8 +59,8 @@ def test_each_claim_can_be_refuted(observed, name, by, refuted):
 
 @pytest.mark.slow
 def test_closures_by_another_power_of_one_less_momentum_are_refuted(monkeypatch):
-    def wrong(initial, squared_gradients, *, momentum, **options):
-        return squared_norm_path(initial, (1 - momentum) * squared_gradients, momentum=momentum, **options)
+    def wrong(initial, squared_gradients, sgd):
+        return squared_norm_path(initial, (1 - sgd.momentum) * squared_gradients, sgd)
 
     monkeypatch.setattr(experiment, "squared_norm_path", wrong)
     found = dataclasses.replace(STUDY).observe().record
@@ -70,8 +70,11 @@ def test_closures_by_another_power_of_one_less_momentum_are_refuted(monkeypatch)
 @pytest.mark.slow
 def test_momentum_other_than_declared_is_a_fault_of_the_measurement(monkeypatch):
     law = experiment.quadratic_charge
-    wrong = {"momentum": 0.999 * STUDY.momentum}
-    monkeypatch.setattr(experiment, "quadratic_charge", lambda *of, **options: law(*of, **options | wrong))
+
+    def wrong(initial, displacements, sgd):
+        return law(initial, displacements, dataclasses.replace(sgd, momentum=0.999 * sgd.momentum))
+
+    monkeypatch.setattr(experiment, "quadratic_charge", wrong)
     tree = dataclasses.replace(STUDY).run()
     assert tree.verdict.outcome == "undecided"
     assert not tree.checks["within_rounding"].agrees

@@ -11,6 +11,7 @@ from dynascope.errors import InputError
 from dynascope.studies.noise.anomalous_diffusion.networks import RestingNetworks
 from dynascope.studies.noise.anomalous_diffusion.regression import PowerLawRegression
 from dynascope.tasks.data.named_images import image_shape
+from dynascope.theory import SGD
 from dynascope.theory.noise import DiffusionWindow, anomalous_exponent, diffusion_window, displacement_exponent
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Experiment:
         """The exponent of many modes, summed exactly, within the window of the theory."""
         window, curvature = self._mode_window(power), np.arange(1.0, self.study.modes + 1) ** -power
         ends = {"first": window.first, "last": window.last}
-        return displacement_exponent(curvature, curvature, **ends, learning_rate=_MODE_RATE)
+        return displacement_exponent(curvature, curvature, SGD(_MODE_RATE), **ends)
 
     def _mode_window(self, power: float) -> DiffusionWindow:
         options = {"learning_rate": _MODE_RATE, "tolerance": _MODE_ERROR}

@@ -25,6 +25,7 @@ from dynascope.studies.noise.anomalous_diffusion.displacement import (
 )
 from dynascope.tasks import Labelled
 from dynascope.tasks.data.named_images import image_shape, named_images
+from dynascope.theory import SGD
 from dynascope.theory.noise import stationary_displacement
 
 __all__ = ["NETWORK_CLAIMS", "RestingNetworks"]
@@ -97,7 +98,7 @@ class RestingNetworks:
         asked = {name: getattr(self, name) for name in ("batch_size", "batches", "products")}
         forecast = np.stack(
             [
-                stationary_displacement(np.maximum(each.curvature, 0), each.noise, self.steps, **sgd)
+                stationary_displacement(np.maximum(each.curvature, 0), each.noise, self.steps, SGD(**sgd))
                 for each in noise_modes(resting, self.images, **asked, seed=self.seed + 1)
             ]
         )

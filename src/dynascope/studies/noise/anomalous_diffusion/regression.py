@@ -14,6 +14,7 @@ from dynascope.networks import DeepLinear
 from dynascope.probes.diffusion import ExponentFit, fit_exponent
 from dynascope.studies.noise.anomalous_diffusion.displacement import squared_displacements
 from dynascope.tasks import Task, regression
+from dynascope.theory import SGD
 from dynascope.theory.noise import (
     QuadraticLoss,
     diffusion_window,
@@ -26,7 +27,7 @@ from dynascope.theory.noise import (
 __all__ = ["DECADE", "PowerLawRegression"]
 
 DECADE = np.geomspace(1, 10, 9)  # recorded steps, relative to the first step of the window
-_SGD: Any = {"learning_rate": 0.05, "batch_size": 8}
+_RATE, _BATCH = 0.05, 8
 _SAMPLES = 4  # per input
 _ERROR = 0.1  # of the exponent of a few hundred modes, compared with infinitely many
 
@@ -57,8 +58,7 @@ class PowerLawRegression:
         Raises:
             InputError: There are too few modes for a window.
         """
-        rate = _SGD["learning_rate"]
-        found = diffusion_window(power=self.power, modes=self.inputs, learning_rate=rate, tolerance=_ERROR)
+        found = diffusion_window(power=self.power, modes=self.inputs, learning_rate=_RATE, tolerance=_ERROR)
         return found.first, min(found.last, 10 * found.first)
 
     @functools.cached_property
@@ -70,28 +70,33 @@ class PowerLawRegression:
     def exponent(self) -> float:
         """The exponent of the modes within the window, exact for noise that does not depend on the weights."""
         first, last = self.window
-        return displacement_exponent(self._loss.curvature, self._loss.mode_noise, first=first, last=last, **_SGD)
+        return displacement_exponent(self._loss.curvature, self._loss.mode_noise, self._sgd, first=first, last=last)
 
     @property
     def squared_displacement(self) -> Float[np.ndarray, " decade"]:
         """E‖θ_k − θ_0‖², summed over the modes."""
-        return stationary_displacement(self._loss.curvature, self._loss.mode_noise, self.steps, **_SGD)
+        return stationary_displacement(self._loss.curvature, self._loss.mode_noise, self.steps, self._sgd)
 
     def simulated(self, runs: int) -> Float[np.ndarray, "runs decade"]:
         """‖θ_k − θ_0‖² of SGD from initial weights drawn from the stationary distribution."""
         loss, draw = self._loss, np.random.default_rng([self.seed, 1])
-        stationary = discrete_stationary_moments(curvature=loss.curvature, noise=loss.mode_noise, **_SGD)
+        stationary = discrete_stationary_moments(self._sgd, curvature=loss.curvature, noise=loss.mode_noise)
         offsets = draw.normal(size=(runs, self.inputs)) * np.sqrt(stationary.position_variance)
         networks = [
             eqx.tree_at(lambda each: each.weights, DeepLinear((self.inputs, 1)), (start[:, None],))
             for start in loss.minimum + offsets @ loss.directions.T
         ]
-        return squared_displacements(networks, self._task, self.steps, seed=self.seed, **_SGD)
+        training: Any = {"learning_rate": _RATE, "batch_size": _BATCH}
+        return squared_displacements(networks, self._task, self.steps, seed=self.seed, **training)
 
     def fitted(self, displacements: Float[np.ndarray, "runs decade"]) -> ExponentFit:
         """The exponent of simulated displacements within the window."""
         first, last = self.window
         return fit_exponent(self.steps, displacements, first=first, last=last)
+
+    @property
+    def _sgd(self) -> SGD:
+        return SGD(_RATE, batch_size=_BATCH)
 
     @functools.cached_property
     def _loss(self) -> QuadraticLoss:

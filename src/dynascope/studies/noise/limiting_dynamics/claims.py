@@ -73,7 +73,7 @@ def limiting_claims(
         law_of_samples(modified, of_loss, distances, len(modified_loss), most=_LAW),
     ]
     if laws.swings.any():
-        circling = (late.circulation(laws.learning_rate) / laws.circulation).T[laws.swings]
+        circling = (late.circulation(laws.sgd.learning_rate) / laws.circulation).T[laws.swings]
         law.append(close_to(currents, of_currents, Means.of(circling), np.ones(len(circling)), most=_CURRENTS))
     else:
         law.append(

@@ -22,6 +22,7 @@ from dynascope.studies.noise.limiting_dynamics.phase_space import (
 )
 from dynascope.studies.noise.limiting_dynamics.regression_laws import RegressionLaws
 from dynascope.studies.noise.limiting_dynamics.sgd_runs import RegressionRuns, regression_runs
+from dynascope.theory import SGD
 from dynascope.theory.noise import oscillation
 
 if TYPE_CHECKING:
@@ -51,8 +52,10 @@ class Experiment:
     def trained(self) -> Values:
         """Run SGD and Langevin dynamics, and measure both along the modes."""
         laws, sgd, late, rate = self.laws, self.sgd, self.late, self.study.learning_rate
-        options: Any = {"runs": self.study.runs, "seed": self.study.seed, "position": laws.start}
-        langevin = PhaseSpace(*ornstein_uhlenbeck(**laws.modes, times=self.recorded_steps * rate, **options)[1:])
+        options: Any = {"runs": self.study.runs, "seed": self.study.seed, "position": laws.start} | laws.modes
+        for name in ("learning_rate", "momentum", "weight_decay", "batch_size"):
+            options[name] = getattr(laws.sgd, name)
+        langevin = PhaseSpace(*ornstein_uhlenbeck(times=self.recorded_steps * rate, **options)[1:])
         # The positions of the recorded steps among all steps of the runs.
         early = np.append(np.arange(len(self.recorded_steps) - 1), -1)
         recorded = PhaseSpace(*(part[early] for part in self._phase))
@@ -90,7 +93,7 @@ class Experiment:
         laws, modes = self.laws, len(self.study.curvatures)
         exact, langevin = laws.exact(self.recorded_steps), laws.langevin(self.recorded_steps)
         parts = exact.position, exact.velocity, exact.position_variance, exact.velocity_variance, exact.covariance
-        position, velocity = expected_current(WINDOW, laws.scales, laws.modes)
+        position, velocity = expected_current(WINDOW, laws.scales, laws.sgd, laws.modes)
         contours = contour_arcs(modes)
         return {
             **{name: (("step", "mode"), each) for name, each in zip(MOMENTS, parts, strict=True)},
@@ -111,7 +114,7 @@ class Experiment:
         """The laws of SGD and of Langevin dynamics on these data."""
         study, draw = self.study, np.random.default_rng([self.study.seed, 0])
         data = regression_data(draw, study.samples, np.array(study.curvatures), study.residual, study.distance)
-        return RegressionLaws(*data, study.learning_rate, study.momentum, study.weight_decay, study.batch_size)
+        return RegressionLaws(*data, self._settings)
 
     @functools.cached_property
     def sgd(self) -> RegressionRuns:
@@ -119,7 +122,12 @@ class Experiment:
         steps = np.concatenate([self.recorded_steps[:-1], self.last_step + 1 - np.arange(WINDOW, 0, -1)])
         laws, initial = self.laws, np.zeros(len(self.study.curvatures))
         options: Any = {"runs": self.study.runs, "seed": self.study.seed}
-        return regression_runs(laws.inputs, laws.targets, steps, start=initial, **options, **laws.rates)
+        return regression_runs(laws.inputs, laws.targets, steps, laws.sgd, start=initial, **options)
+
+    @property
+    def _settings(self) -> SGD:
+        study = self.study
+        return SGD(study.learning_rate, study.momentum, study.weight_decay, study.batch_size)
 
     @functools.cached_property
     def _phase(self) -> PhaseSpace:
@@ -139,9 +147,7 @@ class Experiment:
     @property
     def last_step(self) -> int:
         """The last step: the slowest mode has forgotten its initial value before the final window."""
-        study = self.study
-        options: Any = {"learning_rate": study.learning_rate, "momentum": study.momentum}
-        slowest = oscillation(np.array(study.curvatures), **options, weight_decay=study.weight_decay).decay.max()
+        slowest = oscillation(np.array(self.study.curvatures), self._settings.without_batches).decay.max()
         return WINDOW + math.ceil(math.log(_FORGOTTEN) / math.log(slowest)) if slowest < 1 else LONGEST + 1
 
     @functools.cached_property

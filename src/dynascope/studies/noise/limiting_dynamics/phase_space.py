@@ -9,6 +9,7 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Float
 
+from dynascope.theory import SGD
 from dynascope.theory.noise import ModeMoments, discrete_moments
 
 __all__ = [
@@ -86,11 +87,11 @@ def current_of_sector(phase: PhaseSpace, scales: tuple[np.ndarray, np.ndarray]) 
 
 
 def expected_current(
-    times: int, scales: tuple[np.ndarray, np.ndarray], settings: dict[str, Any]
+    times: int, scales: tuple[np.ndarray, np.ndarray], sgd: SGD, modes: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The predicted mean path: the mean of a sector of the Gaussian law, advanced by the steps."""
     first = math.sqrt(math.pi / 2) * math.sin(SECTOR) / SECTOR * scales[0]
-    moved = discrete_moments(np.arange(times), **settings, position=first)
+    moved = discrete_moments(np.arange(times), sgd, **modes, position=first)
     return moved.position / scales[0], moved.velocity / scales[1]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynascope.studies.noise.limiting_dynamics.phase_space import PhaseSpace
+from dynascope.theory import SGD
 from dynascope.theory.noise import (
     ModeMoments,
     QuadraticLoss,
@@ -33,23 +34,17 @@ class RegressionLaws:
     Attributes:
         inputs: X, shape (N, d).
         targets: y, shape (N,).
-        learning_rate: η.
-        momentum: β.
-        weight_decay: λ.
-        batch_size: S.
+        sgd: η, β, λ and S.
     """
 
     inputs: np.ndarray
     targets: np.ndarray
-    learning_rate: float
-    momentum: float
-    weight_decay: float
-    batch_size: int
+    sgd: SGD
 
     @functools.cached_property
     def loss(self) -> QuadraticLoss:
         """The quadratic loss."""
-        return quadratic_loss(self.inputs, self.targets, weight_decay=self.weight_decay)
+        return quadratic_loss(self.inputs, self.targets, weight_decay=self.sgd.weight_decay)
 
     @property
     def least(self) -> float:
@@ -62,30 +57,25 @@ class RegressionLaws:
         return -self.loss.centre @ self.loss.directions
 
     @property
-    def rates(self) -> dict[str, Any]:
-        """η, β, λ and S."""
-        return {**self._steps, "batch_size": self.batch_size}
-
-    @property
     def modes(self) -> dict[str, Any]:
-        """Curvature and noise of the modes, and the hyperparameters."""
-        return {"curvature": self.loss.curvature, "noise": self.loss.mode_noise, **self.rates}
+        """Curvature and noise of the modes."""
+        return {"curvature": self.loss.curvature, "noise": self.loss.mode_noise}
 
     def exact(self, steps: np.ndarray) -> ModeMoments:
         """The exact moments of SGD on these data."""
-        found = finite_data_moments(steps, self.inputs, self.targets, **self.rates)
+        found = finite_data_moments(steps, self.inputs, self.targets, self.sgd)
         parts = (found.position_covariance, found.covariance, found.velocity_covariance)
         q = self.loss.directions
         return ModeMoments((found.position - self.loss.centre) @ q, found.velocity @ q, *map(self._along, parts))
 
     def langevin(self, steps: np.ndarray) -> ModeMoments:
         """The moments of Langevin dynamics."""
-        return langevin_moments(steps * self.learning_rate, **self.modes, position=self.start)
+        return langevin_moments(steps * self.sgd.learning_rate, self.sgd, **self.modes, position=self.start)
 
     @functools.cached_property
     def limit(self) -> ModeMoments:
         """The stationary moments of Langevin dynamics."""
-        return _quietly(langevin_stationary_moments, **self.modes)
+        return _quietly(langevin_stationary_moments, self.sgd, **self.modes)
 
     @property
     def scales(self) -> tuple[np.ndarray, np.ndarray]:
@@ -95,32 +85,28 @@ class RegressionLaws:
     @functools.cached_property
     def off(self) -> np.ndarray:
         """Relative difference of the exact stationary variances from Langevin dynamics."""
-        found = finite_data_stationary_moments(self.inputs, self.targets, **self.rates)
+        found = finite_data_stationary_moments(self.inputs, self.targets, self.sgd)
         return self._along(found.position_covariance) / self.limit.position_variance - 1
 
     @property
     def equipartition(self) -> np.ndarray:
         """The stationary ratio of Var b to Var a."""
-        return _quietly(equipartition_ratio, curvature=self.loss.curvature, **self._steps)
+        return _quietly(equipartition_ratio, self.sgd.without_batches, curvature=self.loss.curvature)
 
     @property
     def circulation(self) -> np.ndarray:
         """E(a b' − b a')/η = −s/(S(1 − β)) in the stationary state."""
-        return -self.loss.mode_noise / (self.batch_size * (1 - self.momentum))
+        return -self.loss.mode_noise / (self.sgd.batch_size * (1 - self.sgd.momentum))
 
     @property
     def swings(self) -> np.ndarray:
         """Whether each mode oscillates."""
-        return oscillation(self.loss.curvature, **self._steps).oscillates
+        return oscillation(self.loss.curvature, self.sgd.without_batches).oscillates
 
     def modified_loss(self, phase: PhaseSpace) -> np.ndarray:
         """κΦ along each mode."""
-        law = _quietly(stationary_law, *phase, **self.modes)
+        law = _quietly(stationary_law, *phase, self.sgd, **self.modes)
         return law.inverse_temperature * law.modified_loss
-
-    @property
-    def _steps(self) -> dict[str, Any]:
-        return {"learning_rate": self.learning_rate, "momentum": self.momentum, "weight_decay": self.weight_decay}
 
     def _along(self, covariance: np.ndarray) -> np.ndarray:
         q = self.loss.directions

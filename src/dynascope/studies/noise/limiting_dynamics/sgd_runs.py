@@ -14,6 +14,7 @@ from jaxtyping import Float
 from dynascope.tasks import Task
 from dynascope.training.batches import Batches
 from dynascope.training.descend import Descent, descend
+from dynascope.theory import SGD
 from dynascope.training.optimizers import decayed
 
 __all__ = ["RegressionRuns", "regression_runs"]
@@ -46,13 +47,10 @@ def regression_runs(
     inputs: np.ndarray,
     targets: np.ndarray,
     recorded: np.ndarray,
+    sgd: SGD,
     *,
     start: np.ndarray,
     runs: int,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
     seed: int = 0,
 ) -> RegressionRuns:
     """Runs of v ← β v − (g + λθ), θ ← θ + η v on independent minibatches, drawn with replacement.
@@ -61,17 +59,14 @@ def regression_runs(
         inputs: X, shape (N, d).
         targets: y, shape (N,).
         recorded: Recorded steps k ≥ 0, increasing.
+        sgd: η, β, λ and S.
         start: Initial weights θ_0 of all runs.
         runs: Number of runs.
-        learning_rate: η.
-        momentum: β.
-        weight_decay: λ.
-        batch_size: S.
         seed: Seed of the minibatches.
 
     Example:
         >>> x, y = np.array([[1.0], [1.0]]), np.array([0.0, 2.0])
-        >>> found = regression_runs(x, y, np.array([0, 1]), start=np.zeros(1), runs=8, learning_rate=0.5)
+        >>> found = regression_runs(x, y, np.array([0, 1]), SGD(0.5), start=np.zeros(1), runs=8)
         >>> sorted(set(found.position[1, :, 0].tolist())), float(found.velocity[0].max())
         ([0.0, 1.0], 0.0)
     """
@@ -86,10 +81,10 @@ def regression_runs(
                 [network] * math.ceil(runs / blocks),
                 task,
                 Descent(
-                    decayed(optax.sgd, np.float64(weight_decay), momentum=np.float64(momentum)),
-                    learning_rate=learning_rate,
+                    decayed(optax.sgd, np.float64(sgd.weight_decay), momentum=np.float64(sgd.momentum)),
+                    learning_rate=sgd.learning_rate,
                     steps=int(steps[-1]),
-                    batches=Batches(batch_size, independent=True, replacement=True),
+                    batches=Batches(sgd.batch_size, independent=True, replacement=True),
                     save=steps,
                     statistics={"weights": (_weights, ("feature",))},
                 ),
@@ -98,7 +93,7 @@ def regression_runs(
             parts.append(record)
     theta = np.concatenate([each["weights"].transpose("step", "seed", "feature") for each in parts], axis=1)[:, :runs]
     loss = np.concatenate([each["loss"].transpose("step", "seed") for each in parts], axis=1)[:, :runs]
-    return RegressionRuns(theta[last], (theta[last] - theta[before]) / learning_rate, loss[last])
+    return RegressionRuns(theta[last], (theta[last] - theta[before]) / sgd.learning_rate, loss[last])
 
 
 def _weights(network: _Linear) -> Any:

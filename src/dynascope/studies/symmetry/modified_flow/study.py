@@ -20,7 +20,7 @@ from dynascope.studies import Reference, Study, Values, curve_tolerance
 from dynascope.studies.fields import count, number, positive, seed
 from dynascope.studies.symmetry.modified_flow import page
 from dynascope.tasks import Task
-from dynascope.theory import papers
+from dynascope.theory import SGD, papers
 from dynascope.theory.symmetry import convergence_orders, modified_loss, shifted_start
 from dynascope.training import Descent, descend, largest_curvature
 from dynascope.training.optimizers import decayed
@@ -150,12 +150,12 @@ class ModifiedFlow(Study):
         def loss(theta: Any) -> Any:
             return jnp.mean(jnp.sum((eqx.combine(as_weights(theta), rest)(x) - y) ** 2, axis=1)) / 2
 
-        rates, options = self._learning_rates, {"momentum": self.momentum, "weight_decay": self.weight_decay}
+        rates, sgd = self._learning_rates, SGD(1.0, self.momentum, self.weight_decay)
         slope, start = np.asarray(jit(jax.grad(loss))(start)), np.asarray(start)
-        shifted = [shifted_start(start, slope, learning_rate=float(rate), **options) for rate in rates]
+        shifted = [shifted_start(start, slope, SGD(float(rate), self.momentum, self.weight_decay)) for rate in rates]
         starts = np.stack([*[start] * (1 + len(rates)), *shifted])
         each_rate = np.concatenate([[0.0], rates, rates])
-        modified = modified_loss(loss, learning_rate=1.0, **options)
+        modified = modified_loss(loss, sgd)
 
         # The modified loss is linear in the rate, and at zero it is the loss of gradient flow: one program serves all.
         def descended(theta: Any, rate: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from dynascope.networks.normalised_convolutional import NormalisedConvolutional
 from dynascope.symmetry import Charge, charges, find_symmetries
 from dynascope.tasks import Labelled
 from dynascope.tasks.data.named_images import image_shape, named_images
+from dynascope.theory import SGD
 from dynascope.theory.symmetry import (
     charge_integral,
     quadratic_charge,
@@ -90,19 +92,21 @@ class Experiment:
 
     def _continuous_law(self, initial: np.ndarray, displaced: np.ndarray) -> np.ndarray:
         """The charges that the continuous law predicts, shape (recorded steps, charges)."""
-        squares = charge_integral(initial[~self._is_sum], displaced, **self._optimizer)
+        squares = charge_integral(initial[~self._is_sum], displaced, self._sgd)
         times = self.study.learning_rate * self.recorded_steps
-        return self._in_order(squares, translation_integral(times, initial[self._is_sum], **self._optimizer))
+        return self._in_order(squares, translation_integral(times, initial[self._is_sum], self._sgd))
 
     def _wrong_laws(self, initial: np.ndarray, displaced: np.ndarray) -> list[np.ndarray]:
         """The charges that the discrete laws of `WRONG_OPTIMIZERS` predict, in this order."""
         study, sums, squares, laws = self.study, initial[self._is_sum], initial[~self._is_sum], []
         for changed in ({"momentum": 0.99 * study.momentum}, {"weight_decay": 0.99 * study.weight_decay}):
-            options = self._optimizer | changed
-            path = translation_charge(self.recorded_steps, sums, **options)
-            laws.append(self._in_order(quadratic_charge(squares, displaced, **options), path))
-        rates: Any = {"learning_rate": np.full(study.steps, study.learning_rate)}
-        decoupled = {**self._optimizer, **rates, "optimizer": "decoupled"}
+            other = dataclasses.replace(self._sgd, **changed)
+            path = translation_charge(self.recorded_steps, sums, other)
+            laws.append(self._in_order(quadratic_charge(squares, displaced, other), path))
+        decoupled: Any = {
+            "learning_rate": np.full(study.steps, study.learning_rate),
+            **{"momentum": study.momentum, "weight_decay": study.weight_decay, "optimizer": "decoupled"},
+        }
         path = scheduled_translation(sums, **decoupled)[self.recorded_steps]
         laws.append(self._in_order(scheduled_charge(squares, displaced / study.learning_rate**2, **decoupled), path))
         return laws
@@ -119,9 +123,8 @@ class Experiment:
         return [float(np.linalg.norm(error[:, each]) / np.linalg.norm(motion[:, each])) for each in self._slices]
 
     @property
-    def _optimizer(self) -> dict[str, Any]:
-        study = self.study
-        return {"learning_rate": study.learning_rate, "momentum": study.momentum, "weight_decay": study.weight_decay}
+    def _sgd(self) -> SGD:
+        return SGD(self.study.learning_rate, self.study.momentum, self.study.weight_decay)
 
     @functools.cached_property
     def recorded_steps(self) -> np.ndarray:

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float
 
 from dynascope.studies.symmetry.noether_dynamics.network import ScaleInvariantMLP
 from dynascope.tasks import Labelled, digits
+from dynascope.theory import SGD
 from dynascope.theory.symmetry import (
     equilibration_steps,
     equilibrium_angular_step,
@@ -57,7 +58,7 @@ class Experiment:
         # Each recorded step has the mean of the window after it, the last step that of the window before it.
         windows = np.append(np.arange(len(edges) - 1), len(edges) - 2)
         gradients = np.mean(noisy.squared_gradients[noisy.late], axis=0)
-        equilibrium = equilibrium_squared_norm(gradients, closure="white", **self._hyperparameters(self.weight_decay))
+        equilibrium = equilibrium_squared_norm(gradients, self._sgd(self.weight_decay), closure="white")
         steps, sampled = ("start", "layer", "step"), ("start", "layer", "sampled_step")
         return {
             "squared_norm": (steps, _steps_last(noisy.norms[edges])),
@@ -96,7 +97,7 @@ class Experiment:
     @property
     def angle(self) -> float:
         """The predicted angle of a step at equilibrium, in radians."""
-        return equilibrium_angular_step(**self._hyperparameters(self.weight_decay))
+        return equilibrium_angular_step(self._sgd(self.weight_decay))
 
     @functools.cached_property
     def recorded_steps(self) -> np.ndarray:
@@ -108,20 +109,19 @@ class Experiment:
         return train_normalised(
             self._networks,
             self._task,
+            self._sgd(weight_decay),
             steps=steps,
-            **self._hyperparameters(weight_decay),
             batch_size=self.study.batch_size if weight_decay else None,
             recorded=self.recorded_steps if weight_decay else [0, steps],
             seed=self.study.seed,
         )
 
-    def _hyperparameters(self, weight_decay: float) -> dict[str, Any]:
-        study = self.study
-        return {"learning_rate": study.learning_rate, "momentum": study.momentum, "weight_decay": weight_decay}
+    def _sgd(self, weight_decay: float) -> SGD:
+        return SGD(self.study.learning_rate, self.study.momentum, weight_decay)
 
     @property
     def _steps(self) -> int:
-        return round(self.study.equilibrations * equilibration_steps(**self._hyperparameters(self.weight_decay)))
+        return round(self.study.equilibrations * equilibration_steps(self._sgd(self.weight_decay)))
 
     @functools.cached_property
     def _task(self) -> Labelled:
@@ -199,11 +199,9 @@ def white_share(momentum: float) -> float:
 def train_normalised(
     networks: Sequence[ScaleInvariantMLP],
     task: Labelled,
+    sgd: SGD,
     *,
     steps: int,
-    learning_rate: float,
-    momentum: float,
-    weight_decay: float = 0.0,
     batch_size: int | None = None,
     recorded: Sequence[int] | np.ndarray,
     seed: int = 0,
@@ -213,10 +211,8 @@ def train_normalised(
     Args:
         networks: Networks of equal sizes.
         task: Samples with labels.
+        sgd: η, β and λ.
         steps: Number of steps.
-        learning_rate: η.
-        momentum: β of heavy ball.
-        weight_decay: λ, added to gradients.
         batch_size: Samples per minibatch, drawn with replacement; None for the full batch.
         recorded: Steps at which the loss is recorded.
         seed: Seed of the minibatches.
@@ -231,8 +227,8 @@ def train_normalised(
         networks,
         task,
         Descent(
-            decayed(optax.sgd, np.float64(weight_decay), momentum=np.float64(momentum)),
-            learning_rate=learning_rate,
+            decayed(optax.sgd, np.float64(sgd.weight_decay), momentum=np.float64(sgd.momentum)),
+            learning_rate=sgd.learning_rate,
             steps=steps,
             loss="cross_entropy",
             batches=Batches(batch_size, independent=True, replacement=batch_size is not None),
@@ -244,13 +240,11 @@ def train_normalised(
     norms, gradients, displaced, angles = (
         run[name].transpose("sampled_step", "seed", "layer").to_numpy() for name in _SAMPLED
     )
-    options = {"learning_rate": learning_rate, "momentum": momentum, "weight_decay": weight_decay}
-    coherent, white, decay = (
-        squared_norm_path(norms[0], share * gradients, **options)[:-1] for share in (1.0, white_share(momentum), 0.0)
-    )
-    law = quadratic_charge(norms[0], displaced, **options)[:-1]
+    shares = (1.0, white_share(sgd.momentum), 0.0)
+    coherent, white, decay = (squared_norm_path(norms[0], share * gradients, sgd)[:-1] for share in shares)
+    law = quadratic_charge(norms[0], displaced, sgd)[:-1]
     terms = max(_ROUNDINGS, len(task.inputs))
-    levels = rounding_level(norms, displaced[:-1], momentum=momentum, dtype="float64", gradient_roundings=terms)
+    levels = rounding_level(norms, displaced[:-1], momentum=sgd.momentum, dtype="float64", gradient_roundings=terms)
     within = np.abs(norms - law) <= levels.bound
     return NormPaths(norms, gradients, angles, coherent, white, decay, within, run["loss"].to_numpy())
 
