@@ -48,7 +48,7 @@ def test_other_files_are_refused_and_nothing_in_them_is_run(tmp_path):
     ("changes", "argument", "said"),
     [
         ({"kind": "diagonal"}, "kind", "kind is 'diagonal': choose 'relu', 'quadratic' or 'linear'"),
-        ({"task": Expectation(lambda network: 0.0)}, "task", "the task has no samples"),
+        ({"task": Expectation(lambda network: 0.0)}, "task", "a task with inputs and targets"),
         ({"path": "nowhere.npz"}, "path", "nowhere.npz does not exist"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 from dynascope.cli import main
 from dynascope.errors import InputError
+from dynascope.flows import GradientFlow
 from dynascope.networks import TwoLayer
 from dynascope.prediction import default_scale, observe, predict, which
 from dynascope.tasks import Task
@@ -30,8 +31,8 @@ def test_a_network_without_weights_starts_at_the_default_scale(network):
 
 def test_a_module_starts_from_its_weights():
     network = TwoLayer(2, 50, 2, scale=1e-3)
-    seen = observe(TASK, network, duration=0.01).record
-    assert seen.identical(observe(TASK, network, scale=1.0, duration=0.01).record)
+    seen = observe(TASK, network, method=GradientFlow(duration=0.01)).record
+    assert seen.identical(observe(TASK, network, scale=1.0, method=GradientFlow(duration=0.01)).record)
     assert predict(TASK, network).record.attrs["scale"] == pytest.approx(1e-3, rel=0.2)
 
 

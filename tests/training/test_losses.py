@@ -204,7 +204,7 @@ def value_of_each_output(outputs, targets):
 @pytest.mark.parametrize(
     ("options", "argument", "words"),
     [
-        ({"loss": "hinge"}, "loss", "choose 'squared'"),
+        ({"loss": "hinge"}, "loss", "give 'squared'"),
         ({"loss": "cross_entropy"}, "task", "rows of probabilities"),
         ({"loss": "cross_entropy", "task": Task(INPUTS, 2 * SOFT)}, "task", "rows of probabilities"),
         ({"loss": "cross_entropy", "task": CLASSES, "test": REGRESSION}, "test", "rows of probabilities"),

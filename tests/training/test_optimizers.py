@@ -235,8 +235,8 @@ OF_THREE_LAYERS = optax.GradientTransformation(demanding, lambda updates, state,
 @pytest.mark.parametrize(
     ("options", "argument", "words"),
     [
-        ({"optimizer": "adam", "learning_rate": 0.1}, "optimizer", "choose sgd, or give an optax transformation"),
-        ({"optimizer": None, "learning_rate": 0.1}, "optimizer", "choose sgd, or give an optax transformation"),
+        ({"optimizer": "adam", "learning_rate": 0.1}, "optimizer", "a GradientTransformation"),
+        ({"optimizer": None, "learning_rate": 0.1}, "optimizer", "a GradientTransformation"),
         ({"optimizer": newton, "learning_rate": 0.1}, "optimizer", "the optimizer newton asks for 'hessian'"),
         ({"optimizer": newton(0.1)}, "optimizer", "the optimizer newton asks for 'hessian'"),
         ({"optimizer": OF_THREE_LAYERS}, "optimizer", "cannot be applied .weights of three layers are needed"),

@@ -93,7 +93,7 @@ def test_steps_below_the_rounding_of_bfloat16_add_up():
     ("network", "compute_dtype", "words"),
     [
         (MLP((4, 8, 8, 2), seed=1), "bfloat16", "the weights are float64"),
-        (NETWORK, "float16", "choose 'bfloat16'"),
+        (NETWORK, "float16", "give 'bfloat16'"),
     ],
 )
 def test_bfloat16_is_for_single_precision_and_the_only_choice(network, compute_dtype, words):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import equinox as eqx
@@ -12,7 +11,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, PyTree
 
-from dynascope.arguments import holds, require, require_between, require_integer
+from dynascope.arguments import checked, holds, require, require_integer
+from dynascope.arguments.bounded import NonNegativeFloat
 
 __all__ = ["BatchNormalisation", "RunningStatistics", "running_statistics", "trained_weights"]
 
@@ -69,9 +69,9 @@ class BatchNormalisation(eqx.Module):
     statistics: RunningStatistics
     epsilon: float = eqx.field(static=True)
 
-    def __init__(self, channels: int, *, epsilon: float = 1e-5):
+    @checked
+    def __init__(self, channels: int, *, epsilon: NonNegativeFloat = 1e-5):
         require_integer(channels=channels)
-        require_between(0, math.inf, epsilon=epsilon)
         self.gain, self.shift = np.ones(channels), np.zeros(channels)
         self.statistics = RunningStatistics(np.zeros(channels), np.ones(channels))
         self.epsilon = float(epsilon)

@@ -13,9 +13,13 @@ from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Dimensioned, Learnable
 from dynascope.tasks.in_context import InContextRegression
 
-__all__ = ["KINDS", "NetworkKind", "is_specification", "network_for"]
+__all__ = ["KINDS", "NETWORKS", "NetworkKind", "is_specification", "network_for"]
 
 
+#: What can be given as a network, for messages.
+NETWORKS = (
+    "a torch.nn.Module, a module of equinox, a network of dynascope.networks, or the name of a kind, such as 'relu'"
+)
 NetworkKind = Literal["linear", "diagonal", "relu", "quadratic", "attention"]
 KINDS: tuple[NetworkKind, ...] = typing.get_args(NetworkKind)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import equinox as eqx
 import numpy as np
@@ -21,7 +21,9 @@ _NAMES = ("W1", "W2")
 _SAVED = 'np.savez("weights.npz", W1=model[0].weight.detach().numpy(), W2=model[2].weight.detach().numpy())'
 
 
-def weights_from_file(path: str | Path, kind: _Kind, task: Dimensioned) -> TwoLayer:
+def weights_from_file(
+    path: str | Path, kind: _Kind, task: Annotated[Dimensioned, "a task with inputs and targets"]
+) -> TwoLayer:
     """A two-layer network with the weights of a file.
 
     Args:

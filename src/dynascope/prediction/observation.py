@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
@@ -17,7 +17,7 @@ from dynascope.flows.gradient_flow import GradientFlow, gradient_flow
 from dynascope.flows.solvers.solver import Solver
 from dynascope.networks.deep_linear import DeepLinear
 from dynascope.networks.diagonal_linear import DiagonalLinear
-from dynascope.networks.kinds import NetworkKind
+from dynascope.networks.kinds import NETWORKS, NetworkKind
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction.exact_variables import exact_flow, in_context, kinked
@@ -42,7 +42,7 @@ Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 @checked
 def observe(
     task: Learnable | Sequence[Any] | Mapping[str, Any],
-    network: Network | Sequence[Network] | NetworkKind,
+    network: Annotated[Network | Sequence[Network] | NetworkKind, NETWORKS],
     *,
     method: GradientFlow | Descent | None = None,
     scale: float | Sequence[float] | np.ndarray | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
@@ -11,7 +11,7 @@ import xarray as xr
 from dynascope.arguments import given, require, require_count, require_positive
 from dynascope.errors import InputError
 from dynascope.networks.diagonal_linear import DiagonalLinear
-from dynascope.networks.kinds import NetworkKind, is_specification
+from dynascope.networks.kinds import NETWORKS, NetworkKind, is_specification
 from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction.alternating_flow import MAX_STEPS
 from dynascope.prediction.candidate import Candidate, Measured, rank
@@ -42,7 +42,7 @@ _LARGEST = 1e20  # value of a sample; rates are as its square, and slopes of the
 
 def predict(
     task: Learnable | Sequence[Any] | Mapping[str, Any],
-    network: Network | NetworkKind,
+    network: Annotated[Network | NetworkKind, NETWORKS],
     *,
     scale: float | None = None,
     seed: int = 0,

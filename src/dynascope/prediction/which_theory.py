@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from dynascope.arguments import require, require_choice
 from dynascope.errors import InputError
-from dynascope.networks.kinds import KINDS, NetworkKind, is_specification
+from dynascope.networks.kinds import KINDS, NETWORKS, NetworkKind, is_specification
 from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction.candidate import TRAINING, Candidate, Candidates, Measured, rank
 from dynascope.prediction.case import Case
@@ -39,7 +39,7 @@ _COSTS = ((1, "under a second"), (20, "seconds"), (300, "minutes"), (float("inf"
 
 def which(
     task: Learnable | Sequence[Any] | Mapping[str, Any],
-    network: Network | NetworkKind,
+    network: Annotated[Network | NetworkKind, NETWORKS],
     *,
     scale: float | None = None,
     learning_rate: float | Sequence[float] | None = None,
@@ -135,8 +135,7 @@ def require_network(network: Any) -> None:
             f"network is a {type(network).__name__}, and not a network",
             argument="network",
             value=type(network).__name__,
-            remedy="give a torch.nn.Module, a module of equinox, a network of dynascope.networks, or the name of a "
-            "kind, such as 'relu'",
+            remedy=f"give {NETWORKS}",
         )
 
 

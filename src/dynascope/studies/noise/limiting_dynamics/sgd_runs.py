@@ -12,9 +12,9 @@ import optax
 from jaxtyping import Float
 
 from dynascope.tasks import Task
+from dynascope.theory import SGD
 from dynascope.training.batches import Batches
 from dynascope.training.descend import Descent, descend
-from dynascope.theory import SGD
 from dynascope.training.optimizers import decayed
 
 __all__ = ["RegressionRuns", "regression_runs"]
