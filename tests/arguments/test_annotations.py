@@ -5,6 +5,7 @@ from typing import Annotated
 
 import jax
 import numpy as np
+import numpy.typing as npt
 import pytest
 from annotated_types import Ge, Gt, Interval, IsFinite, Le, Lt
 from hypothesis import given
@@ -31,6 +32,9 @@ from dynascope.errors import InputError
         (Annotated[Real[ArrayLike, " n"], Ge(0)], [[1, 2], np.zeros(0)], [1.0, np.eye(2), ["a"], [1j]]),
         (Annotated[float, Gt(0)] | None, [None, 1], [0.0, "a", [1.0]]),
         (tuple[Annotated[int, Ge(1)], ...], [(1, 2), [3]], [(1, 0), "12", 3]),
+        (tuple[Annotated[float, Gt(0)], Annotated[float, Gt(0)]], [(1, 2), [3.0, 4]], [(1, 0), (1, 2, 3), [1]]),
+        (Annotated[npt.ArrayLike, Gt(0)], [1, [1.0, 2.0], np.eye(2) + 1], [0.0, [[1], [1, 2]], "a", None]),
+        (Annotated[Real[npt.ArrayLike, " n"], Ge(0)] | None, [None, [1, 2]], [1.0, np.eye(2), [-1.0], ["a"]]),
     ],
 )
 def test_numbers_outside_the_bounds_are_refused(kind, right, wrong):
@@ -69,6 +73,18 @@ def test_traced_values_pass_and_known_ones_become_arrays_of_floats():
     assert type(root(4)) is float
     with pytest.raises(InputError, match=r"value has the value -1: choose finite numbers not below 0"):
         root([-1])
+
+
+@pytest.mark.parametrize("kind", [npt.ArrayLike, Real[npt.ArrayLike, "..."], np.ndarray, Real[np.ndarray, "..."]])
+def test_annotations_of_numpy_give_numpy_arrays_and_reject_traced_values(kind):
+    check = check_of(Annotated[kind, Ge(0)])
+    assert check is not None
+    for value in (2, [1, 2], np.float32(1.0), jax.numpy.ones(3)):
+        array = check("x", value)
+        assert type(array) is np.ndarray
+        assert array.dtype == np.float64
+    with jax.enable_x64(True), pytest.raises(InputError, match="x is traced by JAX"):
+        jax.jit(lambda value: check("x", value))(1.0)
 
 
 def test_the_values_that_a_masked_array_hides_are_not_used():

@@ -23,6 +23,7 @@ from dynascope.arguments.arrays import (
     require_covariance,
     require_known,
     require_numbers,
+    require_shape,
     require_times,
 )
 from dynascope.arguments.checked import checked, face
@@ -103,6 +104,7 @@ __all__ = [
     "require_real_values",
     "require_room",
     "require_seed",
+    "require_shape",
     "require_sizes",
     "require_times",
     "require_unpacked",

@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, cast, get_args, g
 
 import annotated_types
 
-from dynascope.arguments.arrays import is_traced, real_array, require_known, require_numbers
+from dynascope.arguments.arrays import is_traced, real_array, require_known
 from dynascope.arguments.kinds import admits, in_words, is_array
 from dynascope.arguments.numbers import require_choice, shown
 from dynascope.errors import InputError
 
-__all__ = ["Bounds", "Check", "Known", "bounds_of", "check_of", "checks_of"]
+__all__ = ["Bounds", "Check", "Known", "bounds_of", "bounds_of_arguments", "check_of", "checks_of"]
 
 Check = Callable[[str, Any], Any]  # of the name of an argument and its value; returns the value to compute with
 
@@ -83,6 +83,22 @@ def bounds_of(kind: Any) -> Bounds | None:
     return Bounds(**stated) if stated or finite else None
 
 
+def bounds_of_arguments(function: Callable[..., Any]) -> dict[str, Bounds]:
+    """The bounds that the annotations of a function state, by argument; of one that may be None, those of its values.
+
+    Example:
+        >>> from annotated_types import Ge
+        >>> def decay(rate: Annotated[float, Ge(0)] | None = None, name=""): ...
+        >>> {name: bounds.words for name, bounds in bounds_of_arguments(decay).items()}
+        {'rate': 'of at least 0'}
+    """
+    kinds = {
+        name: get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+        for name, kind in _kinds_of_arguments(function).items()
+    }
+    return {name: bounds for name, parts in kinds.items() for part in parts if (bounds := bounds_of(part))}
+
+
 def checks_of(function: Callable[..., Any]) -> dict[str, Check]:
     """The check of each argument of a function, by name; none where the annotation allows everything.
 
@@ -91,9 +107,13 @@ def checks_of(function: Callable[..., Any]) -> dict[str, Check]:
         >>> list(checks_of(root))
         ['value']
     """
-    plain = inspect.unwrap(function)
-    found = {name: check_of(kind) for name, kind in _kinds(plain, plain.__globals__).items() if name != "return"}
+    found = {name: check_of(kind) for name, kind in _kinds_of_arguments(function).items()}
     return {name: check for name, check in found.items() if check is not None}
+
+
+def _kinds_of_arguments(function: Callable[..., Any]) -> dict[str, Any]:
+    plain = inspect.unwrap(function)
+    return {name: kind for name, kind in _kinds(plain, plain.__globals__).items() if name != "return"}
 
 
 def _kinds(annotated: Any, names: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,16 +142,14 @@ def check_of(kind: Any) -> Check | None:
         return None
     if kind in (int, float):
         return _number_check(kind, bounds or (Bounds() if kind is int else None), known=Known in metadata)
-    if bounds is not None and _is_for_numpy(kind):
-        return _numpy_check(bounds)
-    if bounds is not None and (arrays := [part for part in (kind, *get_args(kind)) if is_array(part)]):
-        return _array_check(arrays[0], bounds)
+    if bounds is not None and (check := _array_check(kind, bounds)):
+        return check
     if get_origin(kind) is Literal:
         return _choice_check(get_args(kind))
     if get_origin(kind) in (Union, types.UnionType):
         return _union_check(kind, stated)
     if get_origin(kind) in (Sequence, tuple) and bounds_of((*get_args(kind), Any)[0]) is not None:
-        return _row_check(kind, get_args(kind)[0])
+        return _row_check(kind, get_args(kind))
     if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return _record_check(kind)
     return _kind_check(kind, stated)
@@ -159,17 +177,26 @@ def _number_check(kind: type, bounds: Bounds | None, *, known: bool) -> Check:
     return check
 
 
-def _array_check(kind: Any, bounds: Bounds) -> Check:
-    """Of an array of real numbers, which comes as `real_array` gives it; a Python number stays one."""
-    import numpy as np  # here, so that the command line reports a bad argument without loading arrays
+def _array_check(kind: Any, bounds: Bounds) -> Check | None:
+    """Of an array of real numbers, which comes as `real_array` gives it; a Python number stays one.
 
-    said = kind.dim_str if hasattr(kind, "dim_str") else "..."
+    Where the annotation names no array of JAX, it comes as a NumPy array of 64 bits, and traced values are rejected.
+    """
+    import jax
+    import numpy as np  # here, so that the command line reports a bad argument without loading arrays
+    import numpy.typing as npt
+
+    parts: list[Any] = [np.ndarray] if kind == npt.ArrayLike else [kind, *get_args(kind)]
+    if not any(map(is_array, parts)):
+        return None
+    of_numpy = all(getattr(part, "array_type", part) is not jax.Array for part in parts)
+    said = next((part.dim_str for part in parts if hasattr(part, "dim_str")), "...")
     dimensions = None if "..." in said or "*" in said else len(said.split())
 
     def check(name: str, value: Any) -> Any:
         if type(value) is float or type(value) is int:
             if bounds.hold(value, value) and not dimensions:
-                return float(value)
+                return np.asarray(value, np.float64) if of_numpy else float(value)
         elif (
             type(value) is np.ndarray
             and value.dtype == np.float64
@@ -178,26 +205,11 @@ def _array_check(kind: Any, bounds: Bounds) -> Check:
         ):
             return value
         # What is of another class, or refused.
-        return real_array(name, value, dimensions=dimensions, **bounds._asdict())
-
-    return check
-
-
-def _is_for_numpy(kind: Any) -> bool:
-    """Whether it is the `ArrayLike` of NumPy, which names no array that JAX traces."""
-    typing = sys.modules.get("numpy.typing")  # whose name an annotation can only use when it is loaded
-    return typing is not None and kind == typing.ArrayLike
-
-
-def _numpy_check(bounds: Bounds) -> Check:
-    """Of an array of real numbers for a function that computes in NumPy, which comes as one of 64 bits."""
-    import numpy as np  # not at the top, as above
-
-    def check(name: str, value: Any) -> Any:
-        known = type(value) is np.ndarray and value.dtype == np.float64
-        if known and (not value.size or bounds.hold(value.min(), value.max())):
-            return value
-        return require_numbers(name, value, **bounds._asdict())
+        array = real_array(name, value, dimensions=dimensions, **bounds._asdict())
+        if not of_numpy:
+            return array
+        require_known(**{name: array})
+        return np.asarray(array, np.float64)
 
     return check
 
@@ -210,13 +222,14 @@ def _choice_check(choices: tuple[Any, ...]) -> Check:
     return check
 
 
-def _row_check(kind: Any, part: Any) -> Check:
-    """Of a sequence, each part of which is checked."""
-    check_part, rows = check_of(part), tuple if get_origin(kind) is tuple else list
+def _row_check(kind: Any, parts: Sequence[Any]) -> Check:
+    """Of a sequence, each part of which is checked; those of a tuple of fixed length are of one kind."""
+    check_part, rows = check_of(parts[0]), tuple if get_origin(kind) is tuple else list
+    length = len(parts) if rows is tuple and ... not in parts else None
     assert check_part is not None
 
     def check(name: str, value: Any) -> Any:
-        if not admits(Sequence, value):
+        if not admits(Sequence, value) or length not in (None, len(value)):
             raise _of_another_kind(name, value, kind)
         return rows(check_part(name, each) for each in value)
 
@@ -240,7 +253,8 @@ def _record_check(kind: Any) -> Check:
 
 def _union_check(kind: Any, stated: Any) -> Check:
     """Of one of several kinds: the check of the first that the value is of."""
-    parts = [(part, check_of(part)) for part in get_args(kind)]
+    # None comes first, as the arrays of NumPy admit everything.
+    parts = [(part, check_of(part)) for part in sorted(get_args(kind), key=lambda part: part is not type(None))]
 
     def check(name: str, value: Any) -> Any:
         for part, check_part in parts:

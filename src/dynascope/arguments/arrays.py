@@ -24,6 +24,7 @@ __all__ = [
     "require_covariance",
     "require_known",
     "require_numbers",
+    "require_shape",
     "require_times",
     "require_unmasked",
 ]
@@ -66,17 +67,7 @@ def require_array(name: str, values: Any, shape: tuple[int | None, ...], *, infi
             value=type(values).__name__,
             remedy="pass real numbers in rows of equal length",
         ) from None
-    matches = array.ndim == len(shape) and all(
-        want is None or want == got for want, got in zip(shape, array.shape, strict=True)
-    )
-    wanted = "(" + ", ".join("any" if length is None else str(length) for length in shape) + ")"
-    require(
-        matches,
-        f"{name} has shape {array.shape}",
-        argument=name,
-        value=array.shape,
-        remedy=f"pass an array of shape {wanted}",
-    )
+    require_shape(name, array, shape)
     bad = int(np.sum(np.isnan(array) if infinite else ~np.isfinite(array)))
     require(
         bad == 0,
@@ -86,6 +77,32 @@ def require_array(name: str, values: Any, shape: tuple[int | None, ...], *, infi
         remedy="drop or fill them first",
     )
     return array
+
+
+def require_shape(name: str, array: np.ndarray | Array, shape: tuple[int | None, ...]) -> None:
+    """Raise `InputError` unless an array has the shape.
+
+    Args:
+        name: Name of the argument, for the message.
+        array: Checked values.
+        shape: Expected length of each axis; None accepts any length.
+
+    Example:
+        >>> import numpy as np
+        >>> require_shape("targets", np.ones(3), (4,))
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: targets has shape (3,): pass an array of shape (4).
+    """
+    if array.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, array.shape, strict=True)):
+        return
+    wanted = ", ".join("any" if length is None else str(length) for length in shape)
+    raise InputError(
+        f"{name} has shape {array.shape}",
+        argument=name,
+        value=array.shape,
+        remedy=f"pass an array of shape ({wanted})",
+    )
 
 
 def count_axes(values: Any) -> int:
