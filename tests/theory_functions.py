@@ -2,56 +2,63 @@
 
 from __future__ import annotations
 
-import contextlib
-import inspect
-from typing import get_args
-
-from documented import Member, members
+from documented import members
 
 from dynascope import theory
-from dynascope.arguments.annotations import Bounds, bounds_of
+from dynascope.arguments.annotations import bounds_of_arguments
 
 __all__ = ["MEMBERS", "NOT_NEGATIVE", "POSITIVE"]
 
 MEMBERS = {name: member for name, member in members(theory).items() if not name.startswith("domain.")}
 
-# Arguments by name, or by function and name, of which zero and negative numbers are refused, or negative ones only.
+
+def _stated(low: float, *, allowed: bool) -> set[str]:
+    """Arguments whose annotations have this lower bound, by function and name, and whether they may be equal to it."""
+    return {
+        f"{name}.{argument}"
+        for name, member in MEMBERS.items()
+        for argument, bounds in bounds_of_arguments(member.function).items()
+        if (bounds.minimum if allowed else bounds.above) == low
+    }
+
+
+# Further arguments by name, or by function and name, of which zero and negative numbers are refused, or negative ones
+# only.
 _POSITIVE = """
-    classifier_rate compute contrast exponent feature_rate final first_rate fraction frequencies
-    input_power largest_rate learning_rate losses multiplier output_rate
-    prefactor rate resource scale second_rate spectrum_exponent strengths
+    classifier_rate compute contrast deviation duration exponent feature_rate final first_rate fraction frequencies
+    input_power largest_curvature largest_rate learning_rate learning_rates losses multiplier output_rate power
+    prefactor product products rate resource scale schedule second_rate spectrum_exponent squared_norm strengths
     target_power target_scale value weight_rate features.collapse_trajectory.initial_features
     features.effective_ridge.samples features.kernel_regression_error.samples features.learnability.samples
-    margins.log_time.start margins.margin_at_time.start
+    grokking.fitting_time.weight_decay grokking.grokking_time.weight_decay grokking.late_curve.weight_decay
+    grokking.weight_product.weight_decay margins.log_time.start margins.margin_at_time.start
     margins.normalised_time.start scalar_networks.clean_stages.target scalar_networks.scalar.equivalent_scalings.factor
-    scalar_networks.stage_threshold.target
+    scalar_networks.stage_threshold.target noise.noisy_student_exponent.noise_variance
+    noise.quartic_stationary_law.growth noise.quartic_stationary_law.noise noise.stationary_law.noise
     scaling_laws.data_law.samples scaling_laws.fit_joint.data scaling_laws.fit_joint.parameters
     scaling_laws.missing_loss.skills
     scaling_laws.parameter_law.neurons scaling_laws.time_law.neurons scaling_laws.time_law.times
     scaling_laws.time_window.skills skills.half_strength_steps.offset staircase.overlap_time.initial
+    symmetry.convergence_orders.errors symmetry.equilibration_steps.weight_decay
+    symmetry.equilibrium_angular_step.weight_decay symmetry.equilibrium_squared_norm.weight_decay
+    symmetry.equilibrium_squared_norm_from_steps.weight_decay symmetry.implicit_rmsprop.weight_decay
+    symmetry.squared_norm_path.initial
 """
 _NOT_NEGATIVE = """
-    counts floor growing initial_classifier
-    initial_features intensity lower margin missing multiplicity rates ridge samples
-    shrinking singular_value times
-    unreachable_power
-    skills.calibrate.steps
+    counts curvature_deviation curvature_variance dampening damping floor growing initial_classifier
+    initial_features intensity lower margin missing momentum multiplicity noise_variance rates ridge samples
+    shrinking singular_value sizes squared_displacement squared_gradient squared_gradients squares steepness times
+    unreachable_power weight_decay noise.discrete_moments.noise noise.discrete_moments.steps
+    noise.discrete_stationary_moments.noise noise.displacement_exponent.noise noise.finite_data_moments.steps
+    noise.gaussian_input_moments.label_noise noise.gaussian_input_moments.steps noise.langevin_displacement.noise
+    noise.langevin_moments.noise noise.langevin_stationary_moments.noise noise.oscillation.curvature
+    noise.quartic_collapse_exponent.noise noise.quartic_path.noise noise.stationary_displacement.noise
+    noise.stationary_displacement.steps noise.step_powers.steps noise.thermometer.noise
+    noise.velocity_correlation.noise noise.velocity_correlation.steps skills.calibrate.steps
     skills.calibrate_parameters.neurons skills.multilinear.skill_strengths.neurons
     skills.multilinear.training_loss.neurons skills.parameter_emergence.neurons skills.time_emergence.steps
+    symmetry.damped_kernels.frequency symmetry.modified_flow_ratio.curvature symmetry.rounding_level.displacements
+    symmetry.translation_charge.steps
 """
-
-
-def stated_bounds(member: Member) -> dict[str, Bounds]:
-    """The bounds that the annotations of a function state, by argument; of an optional one those of what is given."""
-    plain, found = inspect.unwrap(member.function), {}
-    for name, annotation in plain.__annotations__.items():
-        with contextlib.suppress(Exception):  # whatever an annotation raises that only type checkers can read
-            kind = eval(annotation, plain.__globals__)
-            bounds = next(filter(None, map(bounds_of, (kind, *get_args(kind)))), None)
-            found |= {} if bounds is None else {f"{member.name}.{name}": bounds}
-    return found
-
-
-_BOUNDS = {name: bounds for member in MEMBERS.values() for name, bounds in stated_bounds(member).items()}
-POSITIVE = {*_POSITIVE.split(), *(name for name, each in _BOUNDS.items() if each.above >= 0 or each.minimum > 0)}
-NOT_NEGATIVE = {*_NOT_NEGATIVE.split(), *(name for name, each in _BOUNDS.items() if each.minimum == 0)}
+POSITIVE = {*_POSITIVE.split(), *_stated(0, allowed=False), *_stated(1, allowed=True)}
+NOT_NEGATIVE = {*_NOT_NEGATIVE.split(), *_stated(0, allowed=True)}

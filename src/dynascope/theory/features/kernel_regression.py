@@ -11,15 +11,18 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import IsFinite
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, in_one_shape, in_units, nan_outside, real_arrays, require_broadcast
+from dynascope.arguments import all_finite, in_one_shape, nan_outside, require_broadcast
+from dynascope.arguments.bounded import NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.features.ridge import (
+    Intensity,
     RidgeProblem,
     learned_parts,
     require_fitting,
@@ -85,28 +88,17 @@ class KernelRegression(NamedTuple):
     gives="test and training error, mean and variance of each learned coefficient",
     reference="arXiv:2110.03922",
     exact=False,
-)
-@in_units(
-    "intensity|ridge",
-    "coefficients",
-    "noise_variance|unreachable_power",
-    intensity="r",
-    ridge="r",
-    coefficients="v",
-    noise_variance="v^2",
-    unreachable_power="v^2",
-    gives=("r", "", "", "v^2", "v^2", "v^2", "v", "v^2"),
     infinite=True,
 )
 def kernel_regression_error(
-    intensity: Real[ArrayLike, "... k"],
-    coefficients: Real[ArrayLike, "... k"],
-    samples: Real[ArrayLike, ...],
+    intensity: Intensity,
+    coefficients: IsFinite[Real[ArrayLike, "... k"]],
+    samples: PositiveArray,
     *,
-    ridge: Real[ArrayLike, ...] = 0.0,
-    noise_variance: Real[ArrayLike, ...] = 0.0,
-    unreachable_power: Real[ArrayLike, ...] = 0.0,
-    multiplicity: Real[ArrayLike, ...] = 1.0,
+    ridge: NonNegativeArray = 0.0,
+    noise_variance: NonNegativeArray = 0.0,
+    unreachable_power: NonNegativeArray = 0.0,
+    multiplicity: NonNegativeArray = 1.0,
 ) -> KernelRegression:
     """Errors of f̂ = K(·, X)(K(X, X) + δ I)⁻¹ y on y = f* + ε, in the mean over samples and noise.
 
@@ -147,22 +139,16 @@ def kernel_regression_error(
         0.937163 0.083858
     """
     problem = ridge_problem(intensity, samples, ridge, multiplicity)
-    v, noise, outside = real_arrays(
-        coefficients=coefficients,
-        noise_variance=noise_variance,
-        unreachable_power=unreachable_power,
-        minimum={"noise_variance": 0, "unreachable_power": 0},
-        broadcast=False,
-    )
-    require_fitting("coefficients", v, problem.rho)
+    modes = np.shape(intensity)
+    require_fitting("coefficients", coefficients, modes)
     require_broadcast(
-        samples=np.broadcast_shapes(problem.n.shape, problem.delta.shape, problem.rho.shape[:-1], problem.m.shape[:-1]),
-        coefficients=v.shape[:-1],
-        noise_variance=noise.shape,
-        unreachable_power=outside.shape,
+        samples=np.broadcast_shapes(np.shape(problem.n), np.shape(ridge), modes[:-1], np.shape(multiplicity)[:-1]),
+        coefficients=np.shape(coefficients)[:-1],
+        noise_variance=np.shape(noise_variance),
+        unreachable_power=np.shape(unreachable_power),
     )
-    n, delta, noise, outside = in_one_shape(problem.n, problem.delta, noise, outside)
-    return _errors(problem._replace(n=n, delta=delta), v, noise, outside)
+    n, delta, noise, outside = in_one_shape(problem.n, problem.delta, noise_variance, unreachable_power)
+    return _errors(problem._replace(n=n, delta=delta), coefficients, noise, outside)
 
 
 @float64_jit

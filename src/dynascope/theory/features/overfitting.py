@@ -8,14 +8,13 @@ same; a target in the tail is lost.
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import real_array, require, require_count, require_positive
+from dynascope.arguments import require
+from dynascope.arguments.bounded import FiniteFloat, NonNegativeFloat, PositiveFloat, PositiveInt
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.features import KernelRegression, kernel_regression_error
@@ -46,18 +45,15 @@ class OverfittingSetup:
         (True, False)
     """
 
-    samples: int = 100
-    modes: int = 2000
-    strong_modes: int = 5
-    target_mode: int = 1
-    target_coefficient: float = math.sqrt(0.5)
-    noise_variance: float = 0.09
-    tail_intensity: float | None = None
+    samples: PositiveInt = 100
+    modes: PositiveInt = 2000
+    strong_modes: PositiveInt = 5
+    target_mode: PositiveInt = 1
+    target_coefficient: FiniteFloat = 0.5**0.5
+    noise_variance: NonNegativeFloat = 0.09
+    tail_intensity: PositiveFloat | None = None
 
     def __post_init__(self):
-        require_positive(
-            samples=self.samples, modes=self.modes, strong_modes=self.strong_modes, tail_intensity=self.tail
-        )
         require(
             self.strong_modes < self.samples < self.modes,
             f"strong_modes is {self.strong_modes}, samples {self.samples} and modes {self.modes}",
@@ -65,9 +61,13 @@ class OverfittingSetup:
             value=self.samples,
             remedy="choose more samples than strong modes, and fewer than modes",
         )
-        require_count(most=self.modes, target_mode=self.target_mode)
-        real_array("target_coefficient", self.target_coefficient, dimensions=0)
-        real_array("noise_variance", self.noise_variance, minimum=0, dimensions=0)
+        require(
+            self.target_mode <= self.modes,
+            f"target_mode is {self.target_mode} of {self.modes} modes",
+            argument="target_mode",
+            value=self.target_mode,
+            remedy="choose the number of a mode, from 1",
+        )
 
     @property
     def tail(self) -> float:
@@ -134,7 +134,7 @@ class Overfitting(NamedTuple):
         return self.clean_mse / 2
 
 
-def benign_setup(*, tail_intensity: float | None = None) -> OverfittingSetup:
+def benign_setup(*, tail_intensity: PositiveFloat | None = None) -> OverfittingSetup:
     """The set-up of figure 1.3: n = 100, p = 2000, d = 5, the target sin(2πx) in the first of √2 sin(2πkx).
 
     Args:
@@ -154,7 +154,7 @@ def benign_setup(*, tail_intensity: float | None = None) -> OverfittingSetup:
     return OverfittingSetup(tail_intensity=tail_intensity)
 
 
-def malignant_setup(*, tail_intensity: float | None = None) -> OverfittingSetup:
+def malignant_setup(*, tail_intensity: PositiveFloat | None = None) -> OverfittingSetup:
     """The set-up of figure 1.5: as `benign_setup`, with the target f* = sin(20πx) in the tenth mode.
 
     Args:
@@ -210,9 +210,9 @@ def overfitting_error(setup: OverfittingSetup) -> Overfitting:
     """
     weak = setup.modes - setup.strong_modes
     power = setup.target_coefficient if setup.is_benign else 0.0, 0.0 if setup.is_benign else setup.target_coefficient
-    end = _errors(setup, np.array([1.0, setup.tail]), np.array(power), np.array([setup.strong_modes, weak]), 0.0)
+    end = _errors(setup, np.array([1.0, setup.tail]), np.array(power), np.array([setup.strong_modes, weak], float), 0.0)
     strong, tail = (float(each) for each in np.asarray(end.learnability))
-    window = _errors(setup, np.ones(1), np.array(power[:1]), np.array([setup.strong_modes]), power[1] ** 2)
+    window = _errors(setup, np.ones(1), np.array(power[:1]), np.array([setup.strong_modes], float), power[1] ** 2)
     tail_rate = setup.tail * weak / setup.samples
     signal_rate = 1.0 + tail_rate
     warnings = ()
@@ -240,12 +240,11 @@ def overfitting_error(setup: OverfittingSetup) -> Overfitting:
 def _errors(
     setup: OverfittingSetup, intensity: np.ndarray, power: np.ndarray, count: np.ndarray, unreachable: float
 ) -> KernelRegression:
-    with jax.enable_x64(True):
-        return kernel_regression_error(
-            intensity,
-            power,
-            setup.samples,
-            noise_variance=setup.noise_variance,
-            unreachable_power=unreachable,
-            multiplicity=count,
-        )
+    return kernel_regression_error(
+        intensity,
+        power,
+        setup.samples,
+        noise_variance=setup.noise_variance,
+        unreachable_power=unreachable,
+        multiplicity=count,
+    )

@@ -6,20 +6,23 @@ Regression on n random samples with a kernel Σ_k ρ_k e_k e_k shrinks the mode 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_one_shape, in_units, nan_outside, real_arrays, require, require_broadcast
+from dynascope.arguments import in_one_shape, nan_outside, require, require_broadcast
+from dynascope.arguments.bounded import NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 
 __all__ = [
+    "Intensity",
     "RidgeProblem",
     "effective_ridge",
     "learnability",
@@ -33,9 +36,11 @@ _HALVINGS = 64  # of the logarithm of the bracket, which is at most 1500 wide in
 _POLISHING = 3
 _PAPER = "arXiv:2110.03922"
 
+Intensity: TypeAlias = Annotated[Real[ArrayLike, "... k"], Ge(0)]
+
 
 class RidgeProblem(NamedTuple):
-    """A spectrum and samples, checked and of one type; JAX may trace any part.
+    """A spectrum and samples that fit together; JAX may trace any part.
 
     Attributes:
         rho: ρ, shape (..., k).
@@ -44,10 +49,10 @@ class RidgeProblem(NamedTuple):
         m: Multiplicities, of a shape that broadcasts with that of ρ.
     """
 
-    rho: Array | np.ndarray
-    n: Array | np.ndarray
-    delta: Array | np.ndarray
-    m: Array | np.ndarray
+    rho: Any
+    n: Any
+    delta: Any
+    m: Any
 
     def broadcast(self) -> tuple[Array, Array, Array, Array]:
         """ρ and m of shape (..., k), n and δ of shape (...)."""
@@ -71,13 +76,12 @@ class RidgeProblem(NamedTuple):
     reference=_PAPER,
     exact=False,
 )
-@in_units("intensity|ridge", intensity="r", ridge="r", gives="r")
 def effective_ridge(
-    intensity: Real[ArrayLike, "... k"],
-    samples: Real[ArrayLike, ...],
+    intensity: Intensity,
+    samples: PositiveArray,
     *,
-    ridge: Real[ArrayLike, ...] = 0.0,
-    multiplicity: Real[ArrayLike, ...] = 1.0,
+    ridge: NonNegativeArray = 0.0,
+    multiplicity: NonNegativeArray = 1.0,
 ) -> Float[AnyArray, ...]:
     """κ of Σ_k m_k ρ_k/(ρ_k + κ) + δ/κ = n.
 
@@ -115,13 +119,12 @@ def effective_ridge(
     reference=_PAPER,
     exact=False,
 )
-@in_units("intensity|ridge", intensity="r", ridge="r")
 def learnability(
-    intensity: Real[ArrayLike, "... k"],
-    samples: Real[ArrayLike, ...],
+    intensity: Intensity,
+    samples: PositiveArray,
     *,
-    ridge: Real[ArrayLike, ...] = 0.0,
-    multiplicity: Real[ArrayLike, ...] = 1.0,
+    ridge: NonNegativeArray = 0.0,
+    multiplicity: NonNegativeArray = 1.0,
 ) -> Float[AnyArray, "... k"]:
     """L_k = ρ_k/(ρ_k + κ): 1 for a mode that n samples determine, 0 for one that they do not show.
 
@@ -149,41 +152,35 @@ def learnability(
 
 
 def ridge_problem(intensity: ArrayLike, samples: ArrayLike, ridge: ArrayLike, multiplicity: ArrayLike) -> RidgeProblem:
-    """Check a spectrum and samples."""
-    rho, n, delta, m = real_arrays(
-        intensity=intensity,
-        samples=samples,
-        ridge=ridge,
-        multiplicity=multiplicity,
-        minimum={"intensity": 0, "ridge": 0, "multiplicity": 0},
-        above={"samples": 0},
-        broadcast=False,
-    )
+    """The problem of a spectrum and samples, after checking that their shapes fit."""
+    modes = np.shape(intensity)
     require(
-        rho.ndim >= 1 and rho.shape[-1] > 0,
-        f"intensity has shape {rho.shape}",
+        modes and modes[-1] > 0,
+        f"intensity has shape {modes}",
         argument="intensity",
-        value=rho.shape,
+        value=modes,
         remedy="give the intensity of one mode or more along the last dimension",
     )
-    require_fitting("multiplicity", m, rho)
-    require_broadcast(intensity=rho.shape[:-1], samples=n.shape, ridge=delta.shape, multiplicity=m.shape[:-1])
-    n, delta = in_one_shape(n, delta)
-    return RidgeProblem(rho, n, delta, m)
+    require_fitting("multiplicity", multiplicity, modes)
+    shapes = {"samples": np.shape(samples), "ridge": np.shape(ridge), "multiplicity": np.shape(multiplicity)[:-1]}
+    require_broadcast(intensity=modes[:-1], **shapes)
+    n, delta = in_one_shape(samples, ridge)
+    return RidgeProblem(intensity, n, delta, multiplicity)
 
 
-def require_fitting(name: str, values: Array | np.ndarray, rho: Array | np.ndarray) -> None:
-    """Raise `InputError` unless there is one value for each mode, or one for all."""
+def require_fitting(name: str, values: ArrayLike, modes: tuple[int, ...]) -> None:
+    """Raise `InputError` unless there is one value for each mode of an intensity of this shape, or one for all."""
+    shape = np.shape(values)
     try:
-        np.broadcast_shapes(values.shape, rho.shape)
-        fits = values.ndim == 0 or values.shape[-1] in (1, rho.shape[-1])
+        np.broadcast_shapes(shape, modes)
+        fits = not shape or shape[-1] in (1, modes[-1])
     except ValueError:
         fits = False
     require(
         fits,
-        f"{name} has shape {values.shape} and intensity {rho.shape}",
+        f"{name} has shape {shape} and intensity {modes}",
         argument=name,
-        value=values.shape,
+        value=shape,
         remedy="give one value for each mode",
     )
 

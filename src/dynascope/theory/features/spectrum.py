@@ -6,25 +6,18 @@ other; gradient flow learns the mode k at the rate ρ_k.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
+from annotated_types import Ge, Gt, IsFinite
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import (
-    all_finite,
-    in_units,
-    nan_outside,
-    real_arrays,
-    require,
-    require_array,
-    require_broadcast,
-    require_positive,
-    require_times,
-)
+from dynascope.arguments import all_finite, checked, nan_outside, require, require_shape
+from dynascope.arguments.bounded import FiniteArray, NonNegativeArray, PositiveFloat
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
@@ -33,6 +26,8 @@ from dynascope.theory.features.ridge import require_fitting
 __all__ = ["FeatureSpectrum", "ModeFlow", "TrainingFlow", "eigenspectrum", "mode_flow", "training_flow"]
 
 _NEGLIGIBLE = 1e-12  # singular values below this fraction of the largest, times the larger side, count as zero
+
+Rows: TypeAlias = IsFinite[Real[npt.ArrayLike, "n p"]]
 
 
 class FeatureSpectrum(NamedTuple):
@@ -48,7 +43,8 @@ class FeatureSpectrum(NamedTuple):
 
     __repr__ = short_repr
 
-    def eigenfeatures(self, features: Real[ArrayLike, "m p"]) -> Float[np.ndarray, "m r"]:
+    @checked
+    def eigenfeatures(self, features: IsFinite[Real[npt.ArrayLike, "m p"]]) -> Float[np.ndarray, "m r"]:
         """e_k(x) = u_k·Φ(x)/√ρ_k on any samples; orthonormal in the mean over those the spectrum was taken from.
 
         Args:
@@ -57,7 +53,8 @@ class FeatureSpectrum(NamedTuple):
         Raises:
             InputError: Values that are not finite, or another number of features.
         """
-        rows = require_array("features", features, (None, len(self.directions)))
+        rows = np.asarray(features)
+        require_shape("features", rows, (None, len(self.directions)))
         return rows @ self.directions / np.sqrt(self.intensity)
 
 
@@ -102,8 +99,7 @@ class ModeFlow(NamedTuple):
     gives="eigenfeatures and the rate at which each is learned",
     reference="Nam, DPhil thesis (2024), algorithm 1",
 )
-@in_units("features", features="f", gives={"intensity": "f^2"})
-def eigenspectrum(features: Real[ArrayLike, "n p"], *, relative_tolerance: float | None = None) -> FeatureSpectrum:
+def eigenspectrum(features: Rows, *, relative_tolerance: PositiveFloat | None = None) -> FeatureSpectrum:
     """The eigenvalues and eigenfeatures of T[f](x') = E_x[Φ(x)·Φ(x') f(x)], from samples of Φ.
 
     From the singular values H = A diag(s) Uᵀ of the feature matrix, with samples as rows: ρ_k = s_k²/n and
@@ -132,7 +128,7 @@ def eigenspectrum(features: Real[ArrayLike, "n p"], *, relative_tolerance: float
         >>> spectrum.intensity.round(6), np.abs(spectrum.eigenfeatures(features)[:2, 0]).round(6)
         (array([1.8, 1. ]), array([0.527046, 0.      ]))
     """
-    _, sizes, directions = _decompose(features, relative_tolerance)
+    _, sizes, directions = _decompose(np.asarray(features), relative_tolerance)
     return FeatureSpectrum(sizes**2 / np.shape(features)[0], directions)
 
 
@@ -143,26 +139,14 @@ def eigenspectrum(features: Real[ArrayLike, "n p"], *, relative_tolerance: float
     gives="coefficient of each mode and loss at any time",
     reference="Nam, DPhil thesis (2024), 1.26",
 )
-@in_units(
-    "intensity",
-    "learning_rate",
-    "target_coefficients|initial_coefficients",
-    times="t",
-    intensity="r",
-    target_coefficients="v",
-    initial_coefficients="v",
-    unreachable_power="v^2",
-    learning_rate="r^-1 t^-1",
-    gives=("v", "", "v^2"),
-)
 def mode_flow(
-    times: Real[ArrayLike, ...],
-    intensity: Real[ArrayLike, " k"],
-    target_coefficients: Real[ArrayLike, " k"],
+    times: NonNegativeArray,
+    intensity: Annotated[Real[ArrayLike, " k"], Ge(0)],
+    target_coefficients: IsFinite[Real[ArrayLike, " k"]],
     *,
-    initial_coefficients: Real[ArrayLike, ...] = 0.0,
-    unreachable_power: Real[ArrayLike, ""] = 0.0,
-    learning_rate: Real[ArrayLike, ""] = 1.0,
+    initial_coefficients: FiniteArray = 0.0,
+    unreachable_power: Annotated[Real[ArrayLike, ""], Ge(0)] = 0.0,
+    learning_rate: Annotated[Real[ArrayLike, ""], Gt(0)] = 1.0,
 ) -> ModeFlow:
     """Gradient flow on infinitely many samples: each mode decays at its own rate.
 
@@ -188,28 +172,10 @@ def mode_flow(
         >>> print(flow.loss.round(4))
         [1.     0.477  0.0677]
     """
-    known = real_arrays(
-        times=times,
-        intensity=intensity,
-        target_coefficients=target_coefficients,
-        initial_coefficients=initial_coefficients,
-        unreachable_power=unreachable_power,
-        learning_rate=learning_rate,
-        minimum={"times": 0, "intensity": 0, "unreachable_power": 0},
-        above={"learning_rate": 0},
-        broadcast=False,
-    )
-    require(
-        known[1].ndim > 0,
-        "intensity is a single number",
-        argument="intensity",
-        value=(),
-        remedy="give one value for each mode",
-    )
-    require_fitting("target_coefficients", known[2], known[1])
-    require_fitting("initial_coefficients", known[3], known[1])
-    require_broadcast(times=known[0].shape, learning_rate=known[5].shape, unreachable_power=known[4].shape)
-    return _mode_flow(*known)
+    modes = np.shape(intensity)
+    require_fitting("target_coefficients", target_coefficients, modes)
+    require_fitting("initial_coefficients", initial_coefficients, modes)
+    return _mode_flow(times, intensity, target_coefficients, initial_coefficients, unreachable_power, learning_rate)
 
 
 @covers(
@@ -219,25 +185,14 @@ def mode_flow(
     gives="weights, outputs and training loss at any time",
     reference="Nam, DPhil thesis (2024), appendix A.2",
 )
-@in_units(
-    "features",
-    "targets",
-    "learning_rate",
-    times="t",
-    features="f",
-    targets="y",
-    initial_weights="y f^-1",
-    learning_rate="f^-2 t^-1",
-    gives=("y f^-1", "y", "y^2", "f^2"),
-)
 def training_flow(
-    times: Real[ArrayLike, " times"],
-    features: Real[ArrayLike, "n p"],
-    targets: Real[ArrayLike, " n"],
+    times: Annotated[Real[npt.ArrayLike, " times"], Ge(0)],
+    features: Rows,
+    targets: IsFinite[Real[npt.ArrayLike, " n"]],
     *,
-    initial_weights: Real[ArrayLike, " p"] | None = None,
-    learning_rate: float = 1.0,
-    relative_tolerance: float | None = None,
+    initial_weights: IsFinite[Real[npt.ArrayLike, " p"]] | None = None,
+    learning_rate: PositiveFloat = 1.0,
+    relative_tolerance: PositiveFloat | None = None,
 ) -> TrainingFlow:
     """Gradient flow of a linear model on n samples: the modes of the training kernel K/n, K = H Hᵀ.
 
@@ -268,19 +223,15 @@ def training_flow(
         >>> flow.weights.round(4).tolist()
         [[0.0, 0.0], [0.3935, 0.8647], [1.0, 1.0]]
     """
-    when = require_array("times", times, (None,))
-    require_times(when)
-    require_positive(learning_rate=learning_rate)
-    rows = require_array("features", features, (None, None))
-    y = require_array("targets", targets, (len(rows),))
-    start = np.zeros(rows.shape[1])
-    if initial_weights is not None:
-        start = require_array("initial_weights", initial_weights, start.shape)
+    rows, y = np.asarray(features), np.asarray(targets)
+    require_shape("targets", y, (len(rows),))
+    start = np.zeros(rows.shape[1]) if initial_weights is None else np.asarray(initial_weights)
+    require_shape("initial_weights", start, (rows.shape[1],))
     modes, sizes, directions = _decompose(rows, relative_tolerance)
     intensity = sizes**2 / len(rows)
     residual = y - rows @ start
     missing = modes.T @ residual
-    decay = -learning_rate * np.multiply.outer(when, intensity)
+    decay = -learning_rate * np.multiply.outer(times, intensity)
     learned = -np.expm1(decay) * missing
     left = np.exp(decay) * missing
     unreachable = np.sum((residual - modes @ missing) ** 2)
@@ -303,9 +254,8 @@ def _mode_flow(times: Array, rho: Array, target: Array, start: Array, outside: A
     return ModeFlow(start + (target - start) * fraction, fraction, loss)
 
 
-def _decompose(features: ArrayLike, relative_tolerance: float | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _decompose(rows: np.ndarray, relative_tolerance: float | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A (n, r), s (r,) and U (p, r) of H = A diag(s) Uᵀ without its null directions."""
-    rows = require_array("features", features, (None, None))
     unit = np.max(np.abs(rows), initial=0.0)
     require(
         unit > 0,
@@ -316,7 +266,6 @@ def _decompose(features: ArrayLike, relative_tolerance: float | None) -> tuple[n
     )
     if relative_tolerance is None:
         relative_tolerance = _NEGLIGIBLE * max(rows.shape)
-    require_positive(relative_tolerance=relative_tolerance)
     # The squares of tiny or huge features would leave the floating-point range inside the decomposition.
     left, sizes, right = np.linalg.svd(rows / unit, full_matrices=False)
     kept = sizes > relative_tolerance * sizes[0]

@@ -6,16 +6,18 @@ two-layer linear network on one-hot inputs, whose modes are those of the one-hot
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Gt
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_units, nan_outside, real_array, require, require_array
+from dynascope.arguments import checked, nan_outside, require, require_whole_numbers
+from dynascope.arguments.bounded import NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
@@ -23,13 +25,8 @@ from dynascope.theory.scalar_networks import mode_strength
 
 __all__ = ["ClassModes", "Collapse", "class_modes", "collapse_end", "collapse_trajectory"]
 
-_UNITS: dict[str, Any] = {
-    "initial_features": "h",
-    "initial_classifier": "h^-1",
-    "feature_rate": "h^2 t^-1",
-    "classifier_rate": "h^-2 t^-1",
-}
-_GIVES = {"class_mean_gram": "h^2", "classifier_gram": "h^-2"}
+ClassSizes: TypeAlias = Annotated[Real[npt.ArrayLike, " classes"], Gt(0)]
+Rate: TypeAlias = Annotated[Real[ArrayLike, ""], Gt(0)]
 
 
 class ClassModes(NamedTuple):
@@ -87,7 +84,8 @@ class Collapse(NamedTuple):
         return np.sqrt(np.diagonal(centring @ self.class_mean_gram @ centring, axis1=-2, axis2=-1))
 
 
-def class_modes(class_sizes: npt.ArrayLike, *, bias: bool = False) -> ClassModes:
+@checked
+def class_modes(class_sizes: ClassSizes, *, bias: bool = False) -> ClassModes:
     """The modes of one-hot targets, from which `collapse_trajectory` starts.
 
     A start is aligned if H = U diag(a) Rᵀ and W = R diag(b) Vᵀ for some R (p, m) with orthonormal columns, p ≥ m, and,
@@ -104,15 +102,16 @@ def class_modes(class_sizes: npt.ArrayLike, *, bias: bool = False) -> ClassModes
         >>> class_modes([4, 9]).strength, class_modes([4, 4], bias=True).strength
         (array([3., 2.]), array([2.]))
     """
-    sizes = require_array("class_sizes", class_sizes, (None,))
+    sizes = np.asarray(class_sizes)
+    require_whole_numbers("class_sizes", sizes, least=1)
+    classes, roots = len(sizes), np.sqrt(sizes)
     require(
-        len(sizes) >= 2 and bool(np.all((sizes > 0) & (sizes == np.round(sizes)))),
+        classes >= 2,
         f"class_sizes is {sizes.tolist()}",
         argument="class_sizes",
         value=sizes.tolist(),
-        remedy="give the number of samples of two or more classes, each a positive whole number",
+        remedy="give the number of samples of two or more classes",
     )
-    classes, roots = len(sizes), np.sqrt(sizes)
     if not bias:
         order = np.argsort(-roots, kind="stable")
         basis = np.eye(classes)[:, order]
@@ -130,15 +129,14 @@ def class_modes(class_sizes: npt.ArrayLike, *, bias: bool = False) -> ClassModes
     gives="singular values, loss, class means, classifier and neural-collapse metrics at any time",
     reference="Nam, DPhil thesis (2024), 3.5",
 )
-@in_units("feature_rate", "classifier_rate", **_UNITS, times="t", gives=_GIVES)
 def collapse_trajectory(
-    times: Real[ArrayLike, ...],
-    class_sizes: npt.ArrayLike,
-    initial_features: npt.ArrayLike,
-    initial_classifier: npt.ArrayLike,
+    times: NonNegativeArray,
+    class_sizes: ClassSizes,
+    initial_features: PositiveArray,
+    initial_classifier: NonNegativeArray,
     *,
-    feature_rate: Real[ArrayLike, ""] = 1.0,
-    classifier_rate: Real[ArrayLike, ""] = 1.0,
+    feature_rate: Rate = 1.0,
+    classifier_rate: Rate = 1.0,
     bias: bool = False,
 ) -> Collapse:
     """How classes collapse under gradient flow from an aligned start.
@@ -180,10 +178,8 @@ def collapse_trajectory(
         2.550709998652
     """
     modes = class_modes(class_sizes, bias=bias)
-    samples = float(np.sum(np.asarray(class_sizes)))
-    a = real_array("initial_features", initial_features, above=0)
-    start = _start(modes, a, initial_classifier, feature_rate, classifier_rate)
-    return _trajectory(modes, real_array("times", times, minimum=0), start, samples)
+    start = _start(modes, initial_features, initial_classifier, feature_rate, classifier_rate)
+    return _trajectory(modes, times, start, float(np.sum(class_sizes)))
 
 
 @covers(
@@ -193,14 +189,13 @@ def collapse_trajectory(
     gives="singular values, class means, classifier and neural-collapse metrics at the end",
     reference="Nam, DPhil thesis (2024), 3.5",
 )
-@in_units("feature_rate", "classifier_rate", **_UNITS, gives=_GIVES)
 def collapse_end(
-    class_sizes: npt.ArrayLike,
+    class_sizes: ClassSizes,
     *,
-    initial_features: npt.ArrayLike = 0.0,
-    initial_classifier: npt.ArrayLike = 0.0,
-    feature_rate: Real[ArrayLike, ""] = 1.0,
-    classifier_rate: Real[ArrayLike, ""] = 1.0,
+    initial_features: NonNegativeArray = 0.0,
+    initial_classifier: NonNegativeArray = 0.0,
+    feature_rate: Rate = 1.0,
+    classifier_rate: Rate = 1.0,
     bias: bool = False,
 ) -> Collapse:
     """Where gradient flow of the unconstrained feature model ends.
@@ -240,17 +235,16 @@ def collapse_end(
         0.316228 0.0 0.5176 0.0
     """
     modes = class_modes(class_sizes, bias=bias)
-    a = real_array("initial_features", initial_features, minimum=0)
-    return _end(modes, _start(modes, a, initial_classifier, feature_rate, classifier_rate))
+    return _end(modes, _start(modes, initial_features, initial_classifier, feature_rate, classifier_rate))
 
 
 class _Start(NamedTuple):
     """An aligned start, of shape () or (m,), and the rates of both layers; JAX may trace any part."""
 
-    features: Array | np.ndarray
-    classifier: Array | np.ndarray
-    feature_rate: Array | np.ndarray
-    classifier_rate: Array | np.ndarray
+    features: ArrayLike
+    classifier: ArrayLike
+    feature_rate: ArrayLike
+    classifier_rate: ArrayLike
 
     def rates(self) -> tuple[Array, Array]:
         """√(η_H η_W) and (η_H/η_W)^¼, NaN where the start is out of range."""
@@ -263,26 +257,22 @@ class _Start(NamedTuple):
 
 def _start(
     modes: ClassModes,
-    a: Array | np.ndarray,
-    initial_classifier: npt.ArrayLike,
+    initial_features: ArrayLike,
+    initial_classifier: ArrayLike,
     feature_rate: ArrayLike,
     classifier_rate: ArrayLike,
 ) -> _Start:
-    b = real_array("initial_classifier", initial_classifier, minimum=0)
-    for name, each in (("initial_features", a), ("initial_classifier", b)):
+    """The start, after checking that there is one singular value for all modes or one for each."""
+    for name, each in (("initial_features", initial_features), ("initial_classifier", initial_classifier)):
+        shape = np.shape(each)
         require(
-            each.shape in ((), modes.strength.shape),
-            f"{name} has shape {each.shape}",
+            shape in ((), modes.strength.shape),
+            f"{name} has shape {shape}",
             argument=name,
-            value=each.shape,
+            value=shape,
             remedy=f"give one number, or one for each of the {len(modes.strength)} modes",
         )
-    return _Start(
-        a,
-        b,
-        real_array("feature_rate", feature_rate, above=0, dimensions=0),
-        real_array("classifier_rate", classifier_rate, above=0, dimensions=0),
-    )
+    return _Start(initial_features, initial_classifier, feature_rate, classifier_rate)
 
 
 @float64_jit
