@@ -58,6 +58,7 @@ def test_margins_beyond_the_exponential_are_fine():
     assert seminorm([1e300, 0.0, 0.0], RATES) == pytest.approx(1e300)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("call", "argument"),
     [

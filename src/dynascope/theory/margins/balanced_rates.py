@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from annotated_types import IsFinite
+from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import require, require_shape
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeInt
 from dynascope.theory.domain import covers
 from dynascope.theory.margins.linear_programme import linprog
 
@@ -27,7 +29,10 @@ _STEEPEST = 1e6  # scale of the second programme: rates that differ by less than
     reference="arXiv:2210.03820",
 )
 def balanced_rates(
-    rates: ArrayLike, generators: ArrayLike, *, discarded: Sequence[int] = ()
+    rates: IsFinite[Real[ArrayLike, " elements"]],
+    generators: FiniteNumbers,
+    *,
+    discarded: Sequence[NonNegativeInt] = (),
 ) -> Float[np.ndarray, " elements"]:
     """The λ ≥ 0 among λ + Σ c_k s_k whose largest entries are least, then the next: max_{s > 0} λ = max_{s < 0} λ.
 
@@ -58,13 +63,13 @@ def balanced_rates(
         >>> print(balanced_rates([1, 1, 0], [[0, 1, -1]]))  # a x₁ + u v x₂
         [1.  0.5 0.5]
     """
-    given = require_array("rates", rates, (None,))
-    rows = np.zeros((0, given.size)) if _is_empty(generators) else generators
-    fields = require_array("generators", rows, (None, given.size))
+    given, fields = np.asarray(rates), np.asarray(generators)
+    fields = fields if fields.size else np.zeros((0, given.size))
+    require_shape("generators", fields, (None, given.size))
     behind = np.zeros(given.size, bool)
     for each in discarded:
         require(
-            isinstance(each, int | np.integer) and 0 <= each < given.size,
+            each < given.size,
             f"discarded holds {each}",
             argument="discarded",
             value=each,
@@ -149,7 +154,3 @@ def _require_positive(rates: np.ndarray) -> None:
         value=lowest,
         remedy="the network is not quasi-homogeneous: its rates must be positive or zero",
     )
-
-
-def _is_empty(values: Any) -> bool:
-    return isinstance(values, list | tuple) and len(values) == 0

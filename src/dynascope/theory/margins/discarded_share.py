@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_number
+from dynascope.arguments import require
+from dynascope.arguments.bounded import FiniteFloat, PositiveNumbers
 from dynascope.theory.domain import covers
 
 __all__ = ["discarded_share"]
@@ -21,7 +21,9 @@ _STEPS = 100  # of Newton, which comes from one side and stops changing after a 
     gives="the share of the margin of a weight that it does not need",
     reference="arXiv:2210.03820",
 )
-def discarded_share(margin: ArrayLike, *, weight: float = 0.0, factor: float = 0.5) -> Float[np.ndarray, "*shape"]:
+def discarded_share(
+    margin: PositiveNumbers, *, weight: FiniteFloat = 0.0, factor: FiniteFloat = 0.5
+) -> Float[np.ndarray, "*shape"]:
     """a/q = (a₀ + S)/q at the margin q = a₀ + S + u₀² exp(2S), with S the normalised time.
 
     Of f = a x₁ + u v x₂ and one sample with x = (1, 1), y = 1, gradient flow on −log L has a' = 1, u' = v, v' = u. The
@@ -46,17 +48,16 @@ def discarded_share(margin: ArrayLike, *, weight: float = 0.0, factor: float = 0
         >>> print(discarded_share(4 + np.exp(8) / 4).round(9))  # at S = 4
         0.005338747
     """
-    q = require_array("margin", margin, (None,) * count_axes(margin))
-    require_number("weight", weight)
-    require_number("factor", factor, nonzero=True)
+    q = np.asarray(margin)
+    require(factor, "factor is zero", argument="factor", value=factor, remedy="choose another number")
     product = float(factor) ** 2
     lowest = float(q.min(initial=np.inf))
     require(
-        lowest >= weight + product and lowest > 0,
+        lowest >= weight + product,
         f"a margin is {lowest:.6g}, and the start has {weight + product:.6g}",
         argument="margin",
         value=lowest,
-        remedy="give positive margins from the start on",
+        remedy="give margins from the start on",
     )
     grown = q - weight
     # S + u₀² exp(2S) is convex, and here it is too large.

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Float, Int
+from annotated_types import Ge, IsFinite
+from jaxtyping import Float, Int, Real
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
-from dynascope.arguments import count_axes, require, require_array, require_integer, require_room, require_whole_numbers
+from dynascope.arguments import require, require_room, require_shape, require_whole_numbers
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.margins.linear_programme import linprog
 
-__all__ = ["MaxMargin", "class_differences", "max_margin"]
+__all__ = ["Data", "Factors", "MaxMargin", "class_differences", "max_margin"]
 
 _FREE = 1e5  # by how much cheaper than the others free weights are, until the active constraints are known
 _ACTIVE = 1e-9  # multipliers over the largest, and distances from a margin of one, that are rounding
 _UNIQUE = 1e-6
 _CALLER = 5  # frames up to who called, past the checks of arguments and of the answer
 _REFERENCE = "arXiv:2210.03820"
+
+Data: TypeAlias = IsFinite[Real[ArrayLike, "samples inputs"]]
+Factors: TypeAlias = Annotated[ArrayLike, Ge(1)]
 
 
 class MaxMargin(NamedTuple):
@@ -59,7 +63,7 @@ class MaxMargin(NamedTuple):
     reference=_REFERENCE,
     exact=False,
 )
-def max_margin(data: ArrayLike, factors: ArrayLike = 1) -> MaxMargin:
+def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
     """The least ½ Σ θ² over the parameters of the largest rate, at z_i · β ≥ 1 with β_j a product of k_j parameters.
 
     Each factor of a product of k has the rate λ = 1/k, and costs ½ k |β_j|^(2/k) together; those of the fewest factors
@@ -90,10 +94,10 @@ def max_margin(data: ArrayLike, factors: ArrayLike = 1) -> MaxMargin:
         >>> print(max_margin([[1.0, 0.2], [10.0, -1.0]]).weights.round(12))
         [0.96153846 0.19230769]
     """
-    z = require_array("data", data, (None, None))
+    z, counts = np.asarray(data), np.asarray(factors, float)
     inputs = z.shape[1]
     require(z.size > 0, f"data has shape {z.shape}", argument="data", value=z.shape, remedy="give one sample or more")
-    counts = require_array("factors", factors, (inputs,) if count_axes(factors) else ())
+    require_shape("factors", counts, (inputs,) if counts.ndim else ())
     require_whole_numbers("factors", counts, least=1)
     counts = np.broadcast_to(counts, inputs)
     sizes = np.abs(z).max(axis=1)
@@ -148,7 +152,11 @@ def max_margin(data: ArrayLike, factors: ArrayLike = 1) -> MaxMargin:
     gives="the data of the problem of several classes",
     reference=_REFERENCE,
 )
-def class_differences(features: ArrayLike, labels: ArrayLike, classes: int) -> Float[np.ndarray, "pairs weights"]:
+def class_differences(
+    features: IsFinite[Real[ArrayLike, "samples features"]],
+    labels: Annotated[Real[ArrayLike, " samples"], Ge(0)],
+    classes: Annotated[int, Ge(2)],
+) -> Float[np.ndarray, "pairs weights"]:
     """(e_y − e_c) ⊗ h for each sample and each class c ≠ y, of which the margins are (w_y − w_c) · h = z · W.
 
     Args:
@@ -169,9 +177,8 @@ def class_differences(features: ArrayLike, labels: ArrayLike, classes: int) -> F
         >>> class_differences([[2.0]], [1], 3).tolist()
         [[-2.0, 2.0, 0.0], [0.0, 2.0, -2.0]]
     """
-    h = require_array("features", features, (None, None))
-    y = require_array("labels", labels, (len(h),))
-    require_integer(least=2, classes=classes)
+    h, y = np.asarray(features), np.asarray(labels)
+    require_shape("labels", y, (len(h),))
     require_whole_numbers("labels", y, most=classes - 1)
     require_room(len(h) * (classes - 1) * classes * h.shape[1] + classes**2, classes=classes)
     unit = np.eye(classes)

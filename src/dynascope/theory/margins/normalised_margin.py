@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Float
+from annotated_types import Ge, IsFinite
+from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array
+from dynascope.arguments import require, require_shape
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
@@ -16,6 +17,9 @@ __all__ = ["MarginShares", "margin_shares", "normalised_margin", "seminorm"]
 
 _NETWORK, _DATA, _REFERENCE = "any quasi-homogeneous one", "separable", "arXiv:2210.03820"
 _ALIKE = 1e-6  # rates nearer than this make one block
+
+Elements: TypeAlias = IsFinite[Real[ArrayLike, "... elements"]]
+Rates: TypeAlias = Annotated[Real[ArrayLike, " elements"], Ge(0)]
 
 
 class MarginShares(NamedTuple):
@@ -35,7 +39,7 @@ class MarginShares(NamedTuple):
 @covers(
     network=_NETWORK, data=_DATA, start="any", gives="the norm that the margin is measured by", reference=_REFERENCE
 )
-def seminorm(parameters: ArrayLike, rates: ArrayLike) -> Float[np.ndarray, ...]:
+def seminorm(parameters: Elements, rates: Rates) -> Float[np.ndarray, ...]:
     """‖θ‖_Λ = √(Σ λ_i θ_i²), which grows all through training once the data are separated.
 
     Along gradient flow on L = Σ exp(−q_i), ½ d‖θ‖_Λ²/dt = Σ q_i exp(−q_i).
@@ -64,7 +68,9 @@ def seminorm(parameters: ArrayLike, rates: ArrayLike) -> Float[np.ndarray, ...]:
 
 
 @covers(network=_NETWORK, data=_DATA, start="any", gives="a margin that never falls", reference=_REFERENCE)
-def normalised_margin(margins: ArrayLike, parameters: ArrayLike, rates: ArrayLike) -> Float[np.ndarray, ...]:
+def normalised_margin(
+    margins: IsFinite[Real[ArrayLike, "... samples"]], parameters: Elements, rates: Rates
+) -> Float[np.ndarray, ...]:
     """γ = log(1/L) / ‖θ‖_Λ^(1/λ_max) with L = Σ exp(−q_i), non-decreasing along gradient flow while L < 1.
 
     It follows from ‖Λθ‖² ≤ λ_max ‖θ‖_Λ² and q_i ≥ log(1/L).
@@ -90,7 +96,8 @@ def normalised_margin(margins: ArrayLike, parameters: ArrayLike, rates: ArrayLik
         1.73209
     """
     theta, rows = _elements(parameters, rates)
-    q = require_array("margins", margins, (*theta.shape[:-1], None))
+    q = np.asarray(margins)
+    require_shape("margins", q, (*theta.shape[:-1], None))
     require(q.shape[-1] > 0, "margins has no samples", argument="margins", value=q.shape, remedy="give one or more")
     lowest = q.min(axis=-1, keepdims=True)
     with np.errstate(all="ignore"):
@@ -106,7 +113,7 @@ def normalised_margin(margins: ArrayLike, parameters: ArrayLike, rates: ArrayLik
 
 
 @covers(network=_NETWORK, data=_DATA, start="any", gives="which parameters the margin comes from", reference=_REFERENCE)
-def margin_shares(gradients: ArrayLike, parameters: ArrayLike, rates: ArrayLike) -> MarginShares:
+def margin_shares(gradients: Elements, parameters: Elements, rates: Rates) -> MarginShares:
     """Σ_{i: λ_i = λ} λ_i θ_i ∂q/∂θ_i / q of each rate λ: by the Euler identity Σ λ_i θ_i ∂q/∂θ_i = q they sum to one.
 
     The share of a block that is discarded goes to zero. Margins of zero have no shares, and blocks that pull against
@@ -131,9 +138,9 @@ def margin_shares(gradients: ArrayLike, parameters: ArrayLike, rates: ArrayLike)
         >>> print(found.rates, found.shares.round(4))
         [1.  0.5] [0.1429 0.8571]
     """
-    slopes = require_array("gradients", gradients, (None,) * max(count_axes(gradients), 1))
+    slopes = np.asarray(gradients)
     theta, rows = _elements(parameters, rates)
-    fits = slopes.shape[-1] == rows.size and (theta.ndim == 1 or theta.shape == slopes.shape)
+    fits = slopes.shape[-1:] == rows.shape and (theta.ndim == 1 or theta.shape == slopes.shape)
     require(
         fits,
         f"gradients has shape {slopes.shape}, and there are {rows.size} rates",
@@ -162,17 +169,17 @@ def margin_shares(gradients: ArrayLike, parameters: ArrayLike, rates: ArrayLike)
 
 
 def _elements(parameters: ArrayLike, rates: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    rows = require_array("rates", rates, (None,))
+    """Both as arrays, after checking that they fit and that some rate is above zero."""
+    theta, rows = np.asarray(parameters), np.asarray(rates)
     require(
-        rows.size > 0 and bool((rows >= 0).all()) and bool((rows > 0).any()),
+        bool((rows > 0).any()),
         f"rates has {rows.size} numbers from {rows.min(initial=0.0):.3g} to {rows.max(initial=0.0):.3g}",
         argument="rates",
         value=float(rows.min(initial=0.0)),
         remedy="give λ ≥ 0 of each element, one of them above zero",
     )
-    theta = require_array("parameters", parameters, (None,) * max(count_axes(parameters), 1))
     require(
-        theta.shape[-1] == rows.size,
+        theta.shape[-1:] == rows.shape,
         f"parameters has shape {theta.shape}, and there are {rows.size} rates",
         argument="parameters",
         value=theta.shape,

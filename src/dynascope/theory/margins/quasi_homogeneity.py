@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Interval, IsFinite
 from jaxtyping import Float
 
-from dynascope.arguments import count_axes, require, require_array, require_choice, require_number, require_seed
+from dynascope.arguments import count_axes, require, require_array
+from dynascope.arguments.bounded import Seed
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
@@ -46,7 +48,7 @@ class QuasiHomogeneity:
     rates: dict[str, np.ndarray]
     minimum_norm: dict[str, np.ndarray]
     vector: Float[np.ndarray, " elements"]
-    generators: Float[np.ndarray, "generators unknowns"]
+    generators: IsFinite[Float[np.ndarray, "generators unknowns"]]
     per: _Grain
     residual: float
 
@@ -96,8 +98,8 @@ def quasi_homogeneity(
     *,
     discarded: Sequence[str] = (),
     per: _Grain | None = None,
-    tolerance: float = 1e-6,
-    seed: int = 0,
+    tolerance: Annotated[float, Interval(gt=0, lt=1)] = 1e-6,
+    seed: Seed = 0,
 ) -> QuasiHomogeneity:
     """The rates λ ≥ 0 with Σ λ_i θ_i ∂f/∂θ_i = f for all outputs, inputs and parameters; or why there are none.
 
@@ -136,8 +138,6 @@ def quasi_homogeneity(
         >>> {path: each.round(6).tolist() for path, each in found.rates.items()}
         {"['a']": [1.0], "['u']": [0.5], "['v']": [0.5]}
     """
-    require_seed(seed)
-    require_number("tolerance", tolerance, above=0, below=1)
     if isinstance(example_inputs, list) and all(
         isinstance(each, int | float) for each in jax.tree.leaves(example_inputs)
     ):
@@ -145,7 +145,6 @@ def quasi_homogeneity(
     model, point = read(apply, params, example_inputs)
     sizes = [each.size for each in point[0]]
     kind = per or ("element" if sum(sizes) <= _MOST else "array")
-    require_choice("per", kind, get_args(_Grain))
     require(
         kind == "array" or sum(sizes) <= _MOST,
         f"params has {sum(sizes)} numbers, and {_MOST} are the most for a rate of each",

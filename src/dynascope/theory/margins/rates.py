@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated, TypeAlias
+
 import numpy as np
+from annotated_types import Interval
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_number
+from dynascope.arguments import require
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveFloat
 from dynascope.theory.domain import covers
 
 __all__ = ["log_time", "margin_at_time", "normalised_time"]
@@ -15,6 +19,8 @@ _NETWORK, _DATA, _START = "any quasi-homogeneous one", "separable", "any"
 _REFERENCE = "arXiv:2210.03820"
 _NEAR = 50.0  # exp of minus it is rounding
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
+
+LargestRate: TypeAlias = Annotated[float, Interval(gt=0, le=1)]
 
 
 @covers(
@@ -26,7 +32,11 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
     exact=False,
 )
 def log_time(
-    margin: ArrayLike, *, largest_rate: float = 1.0, value: float = 0.5, start: float = 1.0
+    margin: NonNegativeNumbers,
+    *,
+    largest_rate: LargestRate = 1.0,
+    value: PositiveFloat = 0.5,
+    start: PositiveFloat = 1.0,
 ) -> Float[np.ndarray, "*shape"]:
     """Log t of t = 2λ²P ∫_{ν_0}^{ν} e^u u^{−(2 − 2λ)} du, the time at which gradient flow has the loss exp(−ν).
 
@@ -54,7 +64,7 @@ def log_time(
         >>> print((2 * np.exp(log_t - [50, 400]) * log_t).round(5))
         [0.92725 0.98577]
     """
-    nu, rate, cost = _checked(margin, largest_rate, value, start)
+    nu, rate, cost = _from_start(margin, start), largest_rate, value
     require(
         bool((nu > start).all()),
         f"a margin is {nu.min(initial=np.inf):.6g}, and start is {start:g}",
@@ -77,7 +87,11 @@ def log_time(
     exact=False,
 )
 def margin_at_time(
-    log_times: ArrayLike, *, largest_rate: float = 1.0, value: float = 0.5, start: float = 1.0
+    log_times: FiniteNumbers,
+    *,
+    largest_rate: LargestRate = 1.0,
+    value: PositiveFloat = 0.5,
+    start: PositiveFloat = 1.0,
 ) -> Float[np.ndarray, "*shape"]:
     """ν(t) = log(1/L) at the time t of which the logarithm is given: the inverse of `log_time`.
 
@@ -100,9 +114,7 @@ def margin_at_time(
         >>> print(margin_at_time(1000.0, largest_rate=0.5, value=1.0).round(4))
         1007.6075
     """
-    wanted = require_array("log_times", log_times, (None,) * count_axes(log_times))
-    require_number("start", start, above=0)
-    _, rate, cost = _checked(start, largest_rate, value, start)
+    wanted, rate, cost = np.asarray(log_times), largest_rate, value
     power, unit = 2 - 2 * rate, np.log(2 * rate**2 * cost)
     found = []
     for each in wanted.ravel():
@@ -126,7 +138,11 @@ def margin_at_time(
     exact=False,
 )
 def normalised_time(
-    margin: ArrayLike, *, largest_rate: float = 1.0, value: float = 0.5, start: float = 1.0
+    margin: NonNegativeNumbers,
+    *,
+    largest_rate: LargestRate = 1.0,
+    value: PositiveFloat = 0.5,
+    start: PositiveFloat = 1.0,
 ) -> Float[np.ndarray, "*shape"]:
     """S = 2λ²P ∫ u^{−(2 − 2λ)} du from ν_0 to ν, the time of the flow dθ/ds = −∇ log L on the same orbit.
 
@@ -152,7 +168,7 @@ def normalised_time(
         >>> print(normalised_time(1e6, largest_rate=0.5, value=1.0).round(4))
         6.9078
     """
-    nu, rate, cost = _checked(margin, largest_rate, value, start)
+    nu, rate, cost = _from_start(margin, start), largest_rate, value
     power, span = 2 * rate - 1, np.log(nu / start)
     with np.errstate(all="ignore"):
         grown = np.expm1(power * span) / power if abs(power) > 1e-12 else span
@@ -170,11 +186,9 @@ def _integral(nu: float, start: float, power: float) -> float:
     return float(np.sum(half * _WEIGHTS * np.exp(u - nu) * u**-power))
 
 
-def _checked(margin: ArrayLike, largest_rate: float, value: float, start: float) -> tuple[np.ndarray, float, float]:
-    nu = require_array("margin", margin, (None,) * count_axes(margin))
-    require_number("largest_rate", largest_rate, above=0, most=1)
-    require_number("value", value, above=0)
-    require_number("start", start, above=0)
+def _from_start(margin: ArrayLike, start: float) -> np.ndarray:
+    """The margins, after checking that none is below the start."""
+    nu = np.asarray(margin)
     require(
         bool((nu >= start).all()),
         f"a margin is {nu.min(initial=np.inf):.6g}, and start is {start:g}",
@@ -182,4 +196,4 @@ def _checked(margin: ArrayLike, largest_rate: float, value: float, start: float)
         value=float(nu.min(initial=np.inf)),
         remedy="give margins from the start on",
     )
-    return nu, float(largest_rate), float(value)
+    return nu

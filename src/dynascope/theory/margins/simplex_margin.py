@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Float
 
-from dynascope.arguments import require_integer, require_room
+from dynascope.arguments import require_known, require_room
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
@@ -39,7 +40,7 @@ class SimplexMargin(NamedTuple):
     gives="features and classifier that training ends in",
     reference="arXiv:2210.03820",
 )
-def simplex_margin(classes: int) -> SimplexMargin:
+def simplex_margin(classes: Annotated[int, Ge(2)]) -> SimplexMargin:
     """(K − 1)²/(2K) = min ½‖W‖² with (w_y − w_c) · h_y ≥ 1 and ‖h‖ = 1, at a simplex of h and w_k = (K − 1)/K h_k.
 
     Weights before a normalisation have the rate zero, so that the last layer alone is penalised, and features are free
@@ -61,7 +62,7 @@ def simplex_margin(classes: int) -> SimplexMargin:
         >>> print(found.value, found.gram[0].round(4), found.classifier_share)
         1.125 [ 1.     -0.3333 -0.3333 -0.3333] 0.75
     """
-    require_integer(least=2, classes=classes)
+    require_known(classes=classes)
     require_room(2 * classes**2, classes=classes)
     gram = (classes * np.eye(classes) - 1) / (classes - 1)
     return SimplexMargin((classes - 1) ** 2 / (2 * classes), gram, (classes - 1) / classes, classes - 1)

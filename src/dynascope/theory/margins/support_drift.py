@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import require
 from dynascope.theory.domain import covers
-from dynascope.theory.margins.max_margin import max_margin
+from dynascope.theory.margins.max_margin import Data, Factors, max_margin
 
 __all__ = ["support_drift"]
 
@@ -23,7 +22,7 @@ _ACTIVE = 1e-9
     reference="arXiv:2210.03820",
     exact=False,
 )
-def support_drift(data: ArrayLike, factors: ArrayLike = 1) -> Float[np.ndarray, " inputs"]:
+def support_drift(data: Data, factors: Factors = 1) -> Float[np.ndarray, " inputs"]:
     """The C of β = ν β̂ + C log ν + O(1) at log(1/L) = ν, orthogonal to all support vectors.
 
     A product of two moves as β' = 2|β| g where a single weight moves as β' = g, with g the force Σ p z of the samples.
@@ -53,7 +52,7 @@ def support_drift(data: ArrayLike, factors: ArrayLike = 1) -> Float[np.ndarray, 
         >>> print(support_drift([[1.0, 0.0, 1.0], [1.0, 1.0, -1.0]], [1, 1, 2]).round(6))
         [ 0.1 -0.2 -0.1]
     """
-    z = require_array("data", data, (None, None))
+    z = np.asarray(data)
     found = max_margin(z, factors)
     each = np.broadcast_to(np.asarray(factors), z.shape[1])
     single, double = each == 1, each == 2

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import require
 from dynascope.theory.domain import covers
-from dynascope.theory.margins.max_margin import max_margin
+from dynascope.theory.margins.max_margin import Data, Factors, max_margin
 
 __all__ = ["support_offset"]
 
@@ -23,7 +22,7 @@ _ACTIVE = 1e-9
     reference="arXiv:1710.10345",
     exact=False,
 )
-def support_offset(data: ArrayLike, factors: ArrayLike = 1) -> Float[np.ndarray, " inputs"]:
+def support_offset(data: Data, factors: Factors = 1) -> Float[np.ndarray, " inputs"]:
     """The r of β = ν β̂ + r + r_⊥ at log(1/L) = ν, L = Σ exp(−z_i · β): z_i · r = log(Σα/α_i) of each support vector.
 
     β̂ is the max-margin solution and α are its multipliers, to which the shares exp(−z_i · β)/L tend. What the other
@@ -50,7 +49,7 @@ def support_offset(data: ArrayLike, factors: ArrayLike = 1) -> Float[np.ndarray,
         >>> print(support_offset([[1.0, 1.0], [1.0, -1.0]])[0].round(6))  # log 2 along the first input
         0.693147
     """
-    z = require_array("data", data, (None, None))
+    z = np.asarray(data)
     found = max_margin(z, factors)
     require(
         found.discarded.size == 0,
