@@ -24,6 +24,7 @@ __all__ = [
     "NonNegativeInt",
     "NonNegativeNumber",
     "NonNegativeNumbers",
+    "OpenFraction",
     "PositiveArray",
     "PositiveFloat",
     "PositiveInt",
@@ -36,6 +37,7 @@ FiniteFloat: TypeAlias = IsFinite[float]
 PositiveFloat: TypeAlias = Annotated[float, Gt(0)]
 NonNegativeFloat: TypeAlias = Annotated[float, Ge(0)]
 Fraction: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
+OpenFraction: TypeAlias = Annotated[float, Interval(gt=0, lt=1)]
 
 PositiveInt: TypeAlias = Annotated[int, Ge(1)]
 NonNegativeInt: TypeAlias = Annotated[int, Ge(0)]

@@ -6,12 +6,14 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
+from annotated_types import IsFinite
 from jaxtyping import Float
 
+from dynascope.arguments.bounded import OpenFraction
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import EQUAL_WEIGHTS, ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
-from dynascope.theory.staircase.deep_diagonal import deep_activation_phase, deep_diagonal_staircase
+from dynascope.theory.staircase.deep_diagonal import Depth, deep_activation_phase, deep_diagonal_staircase
 from dynascope.theory.staircase.diagonal import diagonal_staircase
 from dynascope.theory.staircase.log_cosh import activation_phase
 
@@ -30,11 +32,11 @@ _THEORY = "Alternating Gradient Flows of diagonal networks"
     assumes=(ONE_OUTPUT, SMALL_START, EQUAL_WEIGHTS),
 )
 def activation_staircase(
-    inputs: Float[np.ndarray, "n d"],
-    targets: Float[np.ndarray, " n"],
+    inputs: IsFinite[Float[np.ndarray, "n d"]],
+    targets: IsFinite[Float[np.ndarray, " n"]],
     *,
-    scale: float,
-    depth: int = 2,
+    scale: OpenFraction,
+    depth: Depth = 2,
     feature_names: Sequence[str] | None = None,
 ) -> Staircase:
     """Predict the staircase of a diagonal network by Alternating Gradient Flows with the threshold ‖θᵢ‖ = 1.

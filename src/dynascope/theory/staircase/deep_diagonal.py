@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import scipy
+from annotated_types import Ge, Interval, IsFinite
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_count, require_positive
+from dynascope.arguments import checked
+from dynascope.arguments.bounded import OpenFraction
 from dynascope.results.clock import time_unit
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import EQUAL_WEIGHTS, ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.staircase.coefficient_growth import growth_of_powers
-from dynascope.theory.staircase.diagonal import diagonal_problem, path_staircase
+from dynascope.theory.staircase.diagonal import names_of_inputs, path_staircase
 from dynascope.theory.staircase.log_cosh import activation_phase
 from dynascope.theory.staircase.saddle_path import successive_saddles
 
-__all__ = ["deep_activation_phase", "deep_diagonal_staircase"]
+__all__ = ["Depth", "deep_activation_phase", "deep_diagonal_staircase"]
 
 _THEORY = "successive saddles of deep diagonal networks"
+
+Depth: TypeAlias = Annotated[int, Ge(2)]
 
 
 @covers(
@@ -38,11 +43,11 @@ _THEORY = "successive saddles of deep diagonal networks"
     ),
 )
 def deep_diagonal_staircase(
-    inputs: Float[np.ndarray, "n d"],
-    targets: Float[np.ndarray, " n"],
+    inputs: IsFinite[Float[np.ndarray, "n d"]],
+    targets: IsFinite[Float[np.ndarray, " n"]],
     *,
-    depth: int,
-    scale: float,
+    depth: Depth,
+    scale: OpenFraction,
     feature_names: Sequence[str] | None = None,
 ) -> Staircase:
     """Predict the staircase of f(x) = (u^D − v^D)ᵀ x trained by gradient flow from u = v = scale·1.
@@ -79,16 +84,16 @@ def deep_diagonal_staircase(
         >>> steps.accelerated_times * 3, (steps.times * 3e-3).round(4)
         (array([0.5, 2. ]), array([0.4996, 1.9975]))
     """
-    x, y, names = diagonal_problem(inputs, targets, scale, feature_names)
-    require_count(least=2, depth=depth)
+    names = names_of_inputs(inputs, targets, feature_names)
     growth = growth_of_powers(scale, depth)
-    path = successive_saddles(x, y)
+    path = successive_saddles(inputs, targets)
     unit = growth.threshold / time_unit(scale, degree=depth)
-    limit = path_staircase(x, y, path, growth, names)
-    return dataclasses.replace(limit, accelerated_times=path.times * unit, degree=int(depth), theory=_THEORY)
+    limit = path_staircase(inputs, targets, path, growth, names)
+    return dataclasses.replace(limit, accelerated_times=path.times * unit, degree=depth, theory=_THEORY)
 
 
-def deep_activation_phase(scale: float, depth: int) -> float:
+@checked
+def deep_activation_phase(scale: Annotated[float, Interval(gt=0, lt=0.5**0.5)], depth: Depth) -> float:
     """The |G| at which a neuron (u, v) of β = u^D − v^D that started at u = v = scale reaches norm one.
 
     At constant multiplier u^(2−D) = scale^(2−D) − D(D−2) |G| and v^(2−D) = scale^(2−D) + D(D−2) |G|, so that |G| is
@@ -105,15 +110,6 @@ def deep_activation_phase(scale: float, depth: int) -> float:
         >>> round(deep_activation_phase(1e-3, 3), 4), round(deep_activation_phase(1e-8, 2), 4)
         (333.0, 9.2103)
     """
-    require_positive(scale=scale)
-    require(
-        scale < np.sqrt(0.5),
-        f"scale is {scale}",
-        argument="scale",
-        value=scale,
-        remedy="choose a number below 1/√2, so that neurons start with a norm below one",
-    )
-    require_count(least=2, depth=depth)
     if depth == 2:
         return activation_phase(np.sqrt(2) * scale) / 2
     start = time_unit(scale, degree=depth)

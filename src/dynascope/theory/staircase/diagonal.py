@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from annotated_types import IsFinite
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array, require_between
+from dynascope.arguments import require, require_shape
+from dynascope.arguments.bounded import OpenFraction
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import EQUAL_WEIGHTS, ONE_OUTPUT, SEPARATED_TIMES, SMALL_START
 from dynascope.theory.domain import covers
@@ -15,7 +17,7 @@ from dynascope.theory.staircase.coefficient_growth import CoefficientGrowth, gro
 from dynascope.theory.staircase.saddle_path import SaddlePath, successive_saddles
 from dynascope.theory.staircase.saddle_times import jump_phrases, slow_reasons, times_at_scale
 
-__all__ = ["diagonal_problem", "diagonal_staircase", "path_staircase"]
+__all__ = ["diagonal_staircase", "names_of_inputs", "path_staircase"]
 
 _THEORY = "successive saddles of diagonal linear networks"
 _REFERENCE = (
@@ -34,10 +36,10 @@ _REFERENCE = (
     assumes=(ONE_OUTPUT, SMALL_START, SEPARATED_TIMES, EQUAL_WEIGHTS),
 )
 def diagonal_staircase(
-    inputs: Float[np.ndarray, "n d"],
-    targets: Float[np.ndarray, " n"],
+    inputs: IsFinite[Float[np.ndarray, "n d"]],
+    targets: IsFinite[Float[np.ndarray, " n"]],
     *,
-    scale: float,
+    scale: OpenFraction,
     feature_names: Sequence[str] | None = None,
 ) -> Staircase:
     """Predict the staircase of f(x) = (u ⊙ v)ᵀ x trained by gradient flow from u = scale·1, v = 0.
@@ -82,26 +84,24 @@ def diagonal_staircase(
         array([[ 4.,  0.],
                [ 4., -1.]])
     """
-    x, y, names = diagonal_problem(inputs, targets, scale, feature_names)
-    return path_staircase(x, y, successive_saddles(x, y), growth_of_products(scale), names)
+    names = names_of_inputs(inputs, targets, feature_names)
+    path = successive_saddles(inputs, targets)
+    return path_staircase(inputs, targets, path, growth_of_products(scale), names)
 
 
-def diagonal_problem(
-    inputs: Float[np.ndarray, "n d"], targets: Float[np.ndarray, " n"], scale: float, names: Sequence[str] | None
-) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """The checked inputs and targets of a diagonal network, and the names of the inputs."""
-    x = require_array("inputs", inputs, (None, None))
-    y = require_array("targets", targets, (len(x),))
-    require_between(0, 1, open_below=True, open_above=True, scale=scale)
-    given = [f"x{i + 1}" for i in range(x.shape[1])] if names is None else list(names)
+def names_of_inputs(inputs: np.ndarray, targets: np.ndarray, names: Sequence[str] | None) -> list[str]:
+    """One name for each input, after checking that there is one target for each sample."""
+    samples, dimension = inputs.shape
+    require_shape("targets", targets, (samples,))
+    given = [f"x{i + 1}" for i in range(dimension)] if names is None else list(names)
     require(
-        len(given) == x.shape[1],
-        f"feature_names has {len(given)} names for {x.shape[1]} inputs",
+        len(given) == dimension,
+        f"feature_names has {len(given)} names for {dimension} inputs",
         argument="feature_names",
         value=len(given),
         remedy="give one name for each input",
     )
-    return x, y, given
+    return given
 
 
 def path_staircase(

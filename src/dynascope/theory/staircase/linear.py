@@ -6,9 +6,12 @@ import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
+from annotated_types import IsFinite
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array, require_between, require_positive
+from dynascope.arguments import require, require_shape
+from dynascope.arguments.bounded import OpenFraction, PositiveFloat
+from dynascope.errors import InputError
 from dynascope.results import staircase_names as names
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import ENOUGH_NEURONS, SEPARATED_TIMES, SMALL_START
@@ -46,13 +49,13 @@ _LARGEST_SHARE = 0.95
     assumes=(SMALL_START, SEPARATED_TIMES, ENOUGH_NEURONS),
 )
 def linear_staircase(
-    cross_moment: Float[np.ndarray, "c d"],
-    input_moment: Float[np.ndarray, "d d"],
-    target_power: float,
+    cross_moment: IsFinite[Float[np.ndarray, "c d"]],
+    input_moment: IsFinite[Float[np.ndarray, "d d"]],
+    target_power: PositiveFloat,
     *,
-    scale: float,
-    first: Float[np.ndarray, "d width"] | None = None,
-    second: Float[np.ndarray, "width c"] | None = None,
+    scale: OpenFraction,
+    first: IsFinite[Float[np.ndarray, "d width"]] | None = None,
+    second: IsFinite[Float[np.ndarray, "width c"]] | None = None,
 ) -> Staircase:
     """Predict the staircase of f(x) = x W₁ W₂ trained by gradient flow from a small generic start.
 
@@ -101,11 +104,9 @@ def linear_staircase(
         >>> steps.accelerated_times, steps.levels
         (array([0.5, 2. ]), array([2.125, 0.125, 0.   ]))
     """
-    cross = require_array("cross_moment", cross_moment, (None, None))
-    moment = require_array("input_moment", input_moment, (cross.shape[1], cross.shape[1]))
-    require_positive(target_power=target_power)
-    require_between(0, 1, open_below=True, open_above=True, scale=scale)
-    problem = _on_the_range(cross, moment)
+    dimension = cross_moment.shape[1]
+    require_shape("input_moment", input_moment, (dimension, dimension))
+    problem = _on_the_range(cross_moment, input_moment)
     neurons = _neurons(first, second, problem)
     jumps = None if neurons is None else _independent_neurons(neurons)
     modes = _independent_modes(problem, jumps)
@@ -176,8 +177,14 @@ def _neurons(first, second, problem: _Problem) -> np.ndarray | None:
     """One column (input weights on the range, output weights) for each neuron."""
     if first is None and second is None:
         return None
-    first = require_array("first", first, (len(problem.basis), None))
-    second = require_array("second", second, (first.shape[1], len(problem.cross)))
+    if first is None or second is None:
+        raise InputError(
+            "the weights of one layer are given without those of the other",
+            argument="second" if second is None else "first",
+            remedy="give both, or neither",
+        )
+    require_shape("first", first, (len(problem.basis), None))
+    require_shape("second", second, (first.shape[1], len(problem.cross)))
     neurons = np.concatenate([problem.basis.T @ first, second.T])
     require(
         bool(np.any(neurons)),

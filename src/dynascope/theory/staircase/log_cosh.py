@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_between
+from dynascope.arguments import checked
+from dynascope.arguments.bounded import NonNegativeNumbers, OpenFraction
 
 __all__ = ["accumulated_utility", "activation_phase", "later_utility", "log_cosh", "signed_phase"]
 
@@ -43,7 +44,8 @@ def accumulated_utility(integral: ArrayLike) -> np.ndarray:
     return np.asarray(log_cosh(2 * np.asarray(integral, dtype=float)) / 2)
 
 
-def signed_phase(utility: ArrayLike, *, aligned: ArrayLike = 1.0) -> np.ndarray:
+@checked
+def signed_phase(utility: NonNegativeNumbers, *, aligned: ArrayLike = 1.0) -> np.ndarray:
     """The phase c = ± arccosh e^(2S), which is 2|G| for S = ½ log cosh 2G.
 
     Args:
@@ -60,15 +62,7 @@ def signed_phase(utility: ArrayLike, *, aligned: ArrayLike = 1.0) -> np.ndarray:
         >>> float(signed_phase(accumulated_utility(3.0), aligned=-1).round(12))
         -6.0
     """
-    utility = np.asarray(utility, dtype=float)
-    lowest = float(np.min(utility, initial=np.inf))
-    require(
-        bool(np.all(np.isfinite(utility))) and lowest >= 0,
-        f"utility goes down to {lowest}",
-        argument="utility",
-        value=lowest,
-        remedy="pass what a neuron that started at v = 0 has accumulated, which is never negative",
-    )
+    utility = np.asarray(utility)
     return np.asarray(np.sign(aligned) * (2 * utility + np.log1p(np.sqrt(-np.expm1(-4 * utility)))))
 
 
@@ -108,7 +102,8 @@ def later_utility(
     return log_cosh(2 * np.abs(gradient) * duration + phase) / 2
 
 
-def activation_phase(scale: float) -> float:
+@checked
+def activation_phase(scale: OpenFraction) -> float:
     """The |G| at which a neuron that started with norm `scale` reaches norm one: ½ arccosh(scale⁻²).
 
     Alternating Gradient Flows activate a neuron there; their times at a finite scale are those of the limit of small
@@ -125,5 +120,4 @@ def activation_phase(scale: float) -> float:
         >>> float(round(activation_phase(1e-4) / np.log(1e4), 9)), round(activation_phase(1e-300), 6)
         (1.037628749, 691.122101)
     """
-    require_between(0, 1, open_below=True, open_above=True, scale=scale)
     return float(signed_phase(-np.log(scale))) / 2

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import scipy
-from jaxtyping import Float
+from annotated_types import Gt, IsFinite
+from jaxtyping import Float, Real
 from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import in_units, require, require_array, require_between
+from dynascope.arguments import checked, in_units, require
+from dynascope.arguments.bounded import OpenFraction
 from dynascope.results import staircase_names as names
 from dynascope.results.clock import time_unit
 from dynascope.results.staircase import Staircase
@@ -26,9 +29,13 @@ _NAMES = {
 }
 _EQUAL = 1e-9  # relative difference below which two strengths are one
 
+Coefficients: TypeAlias = IsFinite[Real[ArrayLike, " orders"]]
+
 
 @in_units()
-def utility_polynomial(activation: ArrayLike, link: ArrayLike) -> Float[np.ndarray, " order"]:
+def utility_polynomial(
+    activation: Coefficients, link: IsFinite[Real[ArrayLike, " others"]]
+) -> Float[np.ndarray, " order"]:
     """Coefficients of Φ(m) = Σ_k k! c_k g_k m^k, the utility of a neuron in a single-index model.
 
     For x ~ N(0, I), the target g(⟨w*, x⟩) and a small neuron a σ(⟨w, x⟩) with ‖w‖ = 1, the utility is
@@ -55,7 +62,8 @@ def utility_polynomial(activation: ArrayLike, link: ArrayLike) -> Float[np.ndarr
     return np.array([math.factorial(k) * c[k] * g[k] for k in range(orders)])
 
 
-def information_exponent(coefficients: ArrayLike) -> int:
+@checked
+def information_exponent(coefficients: Coefficients) -> int:
     """k* = min {k ≥ 1: c_k ≠ 0}, the first order whose coefficient is not zero, of a link or of a `utility_polynomial`.
 
     Args:
@@ -79,7 +87,7 @@ def information_exponent(coefficients: ArrayLike) -> int:
 
 
 @in_units()
-def overlap_time(utility: ArrayLike, initial: float, final: float) -> float:
+def overlap_time(utility: Coefficients, initial: OpenFraction, final: OpenFraction) -> float:
     """The time in which the overlap grows from m₀ to m: s = ∫ dm / ((1 − m²) Φ′(m)).
 
     A neuron of unit norm follows dm/ds = (1 − m²) Φ′(m) while the residual is frozen (its output weight is one). A
@@ -103,8 +111,13 @@ def overlap_time(utility: ArrayLike, initial: float, final: float) -> float:
         >>> bool(np.isclose(overlap_time([0.0, 0.0, 1.0], 0.1, 0.9), np.log(9 * np.sqrt(0.99 / 0.19)) / 2))
         True
     """
-    require_between(0, 1, open_below=True, open_above=True, initial=initial)
-    require_between(initial, 1, open_below=True, open_above=True, final=final)
+    require(
+        final > initial,
+        f"final is {final}, and initial {initial}",
+        argument="final",
+        value=final,
+        remedy="choose a larger overlap than the initial one",
+    )
     slope = Polynomial(_coefficients("utility", utility)).deriv()
     turns = slope.roots()
     between = turns[(np.abs(turns.imag) < 1e-12) & (turns.real >= initial) & (turns.real <= final)].real
@@ -134,7 +147,9 @@ def overlap_time(utility: ArrayLike, initial: float, final: float) -> float:
     exact=False,
     assumes=(SMALL_START,),
 )
-def quadratic_index_staircase(strengths: ArrayLike, *, scale: float) -> Staircase:
+def quadratic_index_staircase(
+    strengths: Annotated[Real[ArrayLike, " directions"], Gt(0)], *, scale: OpenFraction
+) -> Staircase:
     """Predict the staircase of a quadratic two-layer network on y = Σ_r g_r ⟨w_r, x⟩², with g_r > 0.
 
     The w_r are orthonormal, x ~ N(0, I), f = Σ_i a_i ⟨w_i, x⟩² = xᵀMx, and the flow is the homogeneity-normalised one.
@@ -170,15 +185,8 @@ def quadratic_index_staircase(strengths: ArrayLike, *, scale: float) -> Staircas
         >>> steps.levels.round(4), steps.accelerated_times.round(4)
         (array([2.14  , 0.2133, 0.    ]), array([0.2547, 0.5413]))
     """
-    g = require_array("strengths", strengths, (None,))
+    g = np.asarray(strengths)
     require(len(g), "there are no strengths", argument="strengths", remedy="give at least one")
-    require(
-        bool(np.all(g > 0)),
-        f"a strength is {g.min():g}",
-        argument="strengths",
-        value=float(g.min()),
-        remedy="choose positive strengths, or follow the general case by alternating.alternating_flow",
-    )
     unit = time_unit(scale, degree=3, normalised=True)
     g = np.sort(g)[::-1]
     time, shared = 0.0, 0.0
@@ -231,6 +239,7 @@ def _told(count: int, strength: float) -> str:
 
 
 def _coefficients(name: str, values: ArrayLike) -> np.ndarray:
-    array = require_array(name, values, (None,))
+    """The coefficients as an array, after checking that there are some."""
+    array = np.asarray(values)
     require(len(array), f"{name} has no coefficients", argument=name, remedy="give at least one")
     return array
