@@ -7,11 +7,19 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import in_units, require, require_positive, require_seed
+from dynascope.arguments import in_units, require
+from dynascope.arguments.bounded import PositiveInt, Seed
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
-from dynascope.theory.relu_alignment.path import ExtremalKind, FrozenDrift, checked_data, follow
+from dynascope.theory.relu_alignment.path import (
+    ExtremalKind,
+    FrozenDrift,
+    Inputs,
+    OneColumn,
+    follow,
+    single_output,
+)
 from dynascope.theory.relu_alignment.plane import attractors_in_plane
 
 __all__ = ["ExtremalDirections", "extremal_directions"]
@@ -69,11 +77,11 @@ class ExtremalDirections:
 )
 @in_units("residuals", "inputs", inputs="x", residuals="y", gives={"rates": "x y"})
 def extremal_directions(
-    inputs: Float[np.ndarray, "n d"],
-    residuals: Float[np.ndarray, " n"] | Float[np.ndarray, "n 1"],
+    inputs: Inputs,
+    residuals: OneColumn,
     *,
-    starts: int = 500,
-    seed: int = 0,
+    starts: PositiveInt = 500,
+    seed: Seed = 0,
 ) -> ExtremalDirections:
     """Find the directions to which the neurons a·relu(w·x) of a small network turn before anything is learned.
 
@@ -110,11 +118,9 @@ def extremal_directions(
         >>> found.signs.tolist(), found.kinds
         ([1.0, 1.0, -1.0, -1.0], ('kink', 'dead', 'kink', 'dead'))
     """
-    x, r = checked_data(inputs, residuals)
-    require_positive(starts=starts)
-    require_seed(seed)
-    search = _in_plane if x.shape[1] == 2 else _from_starts
-    parts = [search(FrozenDrift.of(x, r, sign), int(starts), seed) for sign in (1, -1)]
+    r = single_output(inputs, residuals)
+    search = _in_plane if inputs.shape[1] == 2 else _from_starts
+    parts = [search(FrozenDrift.of(inputs, r, sign), starts, seed) for sign in (1, -1)]
     signs = np.repeat([1.0, -1.0], [len(part["kinds"]) for part in parts])
     kinds = parts[0].pop("kinds") + parts[1].pop("kinds")
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from annotated_types import IsFinite
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array, require_between
+from dynascope.arguments import require, require_shape
+from dynascope.arguments.bounded import OpenFraction
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import LARGE_OUTPUT_WEIGHTS, ONE_OUTPUT, ORTHOGONAL_SAMPLES, SMALL_START
 from dynascope.theory.domain import covers
-from dynascope.theory.relu_alignment.path import checked_data
+from dynascope.theory.relu_alignment.path import Inputs, OneColumn, single_output
 
 __all__ = ["orthogonal_staircase"]
 
@@ -34,12 +36,12 @@ _SEPARATE_E_FOLDS = 4.0
     assumes=(ONE_OUTPUT, ORTHOGONAL_SAMPLES, SMALL_START, LARGE_OUTPUT_WEIGHTS),
 )
 def orthogonal_staircase(
-    inputs: Float[np.ndarray, "n d"],
-    targets: Float[np.ndarray, " n"] | Float[np.ndarray, "n 1"],
+    inputs: Inputs,
+    targets: OneColumn,
     *,
-    scale: float,
-    first: Float[np.ndarray, "d width"] | None = None,
-    second: Float[np.ndarray, "width 1"] | None = None,
+    scale: OpenFraction,
+    first: IsFinite[Float[np.ndarray, "d width"]] | None = None,
+    second: IsFinite[Float[np.ndarray, "width 1"]] | None = None,
 ) -> Staircase:
     """Predict the staircase of f(x) = Σ a_i relu(w_i·x) trained by gradient flow on inputs with x_i·x_j = 0.
 
@@ -77,8 +79,7 @@ def orthogonal_staircase(
         >>> steps.accelerated_times, steps.levels, steps.learned
         (array([1., 2.]), array([1.0625, 0.0625, 0. ]), ('the positive targets', 'the negative targets'))
     """
-    x, y = checked_data(inputs, targets, "targets")
-    require_between(0, 1, open_below=True, open_above=True, scale=scale)
+    x, y = inputs, single_output(inputs, targets, "targets")
     _require_orthogonal(x)
     require(
         (first is None) == (second is None),
@@ -89,13 +90,14 @@ def orthogonal_staircase(
     pulls = y[:, None] * x / len(y)
     learnable = np.any(pulls != 0, axis=1)
     warnings: list[str] = []
-    if first is None:
+    if first is None or second is None:
         signs = np.array([sign for sign in (1.0, -1.0) if np.any(learnable & (sign * y > 0))])
         sets = learnable & (signs[:, None] * y > 0)
         sizes = np.ones(len(signs))
     else:
-        w = require_array("first", first, (x.shape[1], None)).T
-        a = require_array("second", second, (len(w), 1))[:, 0]
+        require_shape("first", first, (x.shape[1], None))
+        require_shape("second", second, (first.shape[1], 1))
+        w, a = first.T, second[:, 0]
         signs = np.sign(a)
         sets = learnable & (x @ w.T > 0).T & (signs[:, None] * y > 0)
         if np.any(np.abs(a) < np.linalg.norm(w, axis=1) * (1 - _ORTHOGONAL)):

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 import scipy
+from annotated_types import Ge, IsFinite
 from jaxtyping import Float
 
-from dynascope.arguments import count_axes, in_units, require, require_array, require_choice, require_times
+from dynascope.arguments import checked, in_units, require, require_shape
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
 
-__all__ = ["AlignmentPath", "ExtremalKind", "FrozenDrift", "alignment_path", "checked_data", "follow"]
+__all__ = [
+    "AlignmentPath",
+    "ExtremalKind",
+    "FrozenDrift",
+    "Inputs",
+    "OneColumn",
+    "alignment_path",
+    "follow",
+    "single_output",
+]
 
+Inputs: TypeAlias = IsFinite[Float[np.ndarray, "n d"]]
+OneColumn: TypeAlias = IsFinite[Float[np.ndarray, "n ..."]]
 ExtremalKind = Literal["interior", "kink", "semi-stable", "dead"]
 
 # A velocity below this fraction of the sum of its terms' sizes is the round-off of a zero.
@@ -50,7 +62,10 @@ class AlignmentPath:
 
     __repr__ = short_repr
 
-    def at(self, times: Float[np.ndarray, " time"]) -> tuple[Float[np.ndarray, "time d"], Float[np.ndarray, " time"]]:
+    @checked
+    def at(
+        self, times: Annotated[Float[np.ndarray, " time"], Ge(0)]
+    ) -> tuple[Float[np.ndarray, "time d"], Float[np.ndarray, " time"]]:
         """Unit directions and log(‖θ(t)‖ / ‖θ(0)‖) at the given times t ≥ 0.
 
         On a piece with drift F the input weights and the size a of the output weight obey w' = a F, a' = F·w, so that
@@ -59,8 +74,6 @@ class AlignmentPath:
         Raises:
             InputError: A time is negative or not finite.
         """
-        times = require_array("times", times, (None,))
-        require_times(times)
         piece = np.searchsorted(self.times, times, side="right") - 1
         corner, drift = self.corners[piece], self.drifts[piece]
         # A power of two, so that no square vanishes or is too large, and nothing is rounded.
@@ -101,11 +114,11 @@ class AlignmentPath:
     gives={"times": "x^-1 y^-1", "drifts": "x y", "rate": "x y"},
 )
 def alignment_path(
-    inputs: Float[np.ndarray, "n d"],
-    residuals: Float[np.ndarray, " n"] | Float[np.ndarray, "n 1"],
-    start: Float[np.ndarray, " d"],
+    inputs: Inputs,
+    residuals: OneColumn,
+    start: IsFinite[Float[np.ndarray, " d"]],
     *,
-    sign: int = 1,
+    sign: Literal[1, -1] = 1,
 ) -> AlignmentPath:
     """Follow the direction of one neuron a·relu(w·x) from small initialisation.
 
@@ -139,26 +152,25 @@ def alignment_path(
         >>> path.kind, path.end.tolist(), path.rate
         ('kink', [1.0, 0.0], 1.0)
     """
-    x, r = checked_data(inputs, residuals)
-    w = require_array("start", start, (x.shape[1],))
-    length = float(np.linalg.norm(w))
+    r = single_output(inputs, residuals)
+    require_shape("start", start, (inputs.shape[1],))
+    length = float(np.linalg.norm(start))
     require(length > 0, "start is zero", argument="start", value=0.0, remedy="give the neuron a direction")
-    require_choice("sign", sign, (1, -1))
-    return follow(FrozenDrift.of(x, r, sign), w / length)
+    return follow(FrozenDrift.of(inputs, r, sign), start / length)
 
 
-def checked_data(inputs: np.ndarray, values: np.ndarray, name: str = "residuals") -> tuple[np.ndarray, np.ndarray]:
-    """Inputs (n, d) and residuals or targets (n,), after checks."""
-    x = require_array("inputs", inputs, (None, None))
-    r = require_array(name, values, (len(x), 1) if count_axes(values) == 2 else (len(x),)).reshape(-1)
+def single_output(inputs: np.ndarray, values: np.ndarray, name: str = "residuals") -> np.ndarray:
+    """Residuals or targets (n,), after checking that there is one for each sample and something to learn."""
+    require_shape(name, values, (len(inputs), 1) if values.ndim == 2 else (len(inputs),))
+    r = values.reshape(-1)
     require(
-        bool(np.any(r[:, None] * x)),
+        bool(np.any(r[:, None] * inputs)),
         f"no datum has both an input and {name} other than zero",
         argument=name,
         value=0.0,
         remedy="pass data from which there is something to learn",
     )
-    return x, r
+    return r
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from annotated_types import IsFinite
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import in_units, require, require_array, require_broadcast, require_numbers
+from dynascope.arguments import in_units, require, require_broadcast, require_shape
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers
 from dynascope.theory.relu_alignment.path import ExtremalKind, FrozenDrift
 
 __all__ = ["PlaneAttractor", "angle_within_arc", "attractors_in_plane"]
@@ -34,7 +35,9 @@ class PlaneAttractor(NamedTuple):
 
 
 @in_units("drift", drift="t^-1", times="t")
-def angle_within_arc(start: ArrayLike, drift: Float[np.ndarray, " 2"], times: ArrayLike) -> Float[np.ndarray, ...]:
+def angle_within_arc(
+    start: FiniteNumbers, drift: IsFinite[Float[np.ndarray, " 2"]], times: NonNegativeNumbers
+) -> Float[np.ndarray, ...]:
     """Angle of a neuron in the plane while no datum is switched on or off.
 
     With the constant drift F = sign(a) E[r x; w·x > 0] of angle φ_F the angle obeys φ' = −‖F‖ sin(φ − φ_F), hence
@@ -58,14 +61,13 @@ def angle_within_arc(start: ArrayLike, drift: Float[np.ndarray, " 2"], times: Ar
         >>> angle_within_arc(2.0, np.array([1.0, 0.0]), [0.0, 1.0, 50.0]).round(6)
         array([2.      , 1.040567, 0.      ])
     """
-    force = require_array("drift", drift, (2,))
-    first = require_numbers("start", start)
-    time = require_numbers("times", times, minimum=0)
+    first, time = np.asarray(start), np.asarray(times)
+    require_shape("drift", drift, (2,))
     require_broadcast(start=first.shape, times=time.shape)
-    speed = np.linalg.norm(force)
+    speed = np.linalg.norm(drift)
     if speed == 0:
         return first + 0.0 * time
-    away = np.remainder(first - np.arctan2(force[1], force[0]) + np.pi, 2 * np.pi) - np.pi
+    away = np.remainder(first - np.arctan2(drift[1], drift[0]) + np.pi, 2 * np.pi) - np.pi
     # By sine and cosine of the half angle the point opposite to the drift, where the tangent is infinite, stays put.
     left = 2 * np.arctan2(np.sin(away / 2) * np.exp(-speed * time), np.cos(away / 2))
     return first + (left - away)
