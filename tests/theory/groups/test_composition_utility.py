@@ -182,10 +182,10 @@ WAVE = np.cos(2 * np.pi * np.arange(5) / 5)
     [
         (WAVE + 0.1, 2, r"the mean 0\.1.*subtract it"),
         (WAVE[:4], 2, r"shape \(4,\)"),
-        (WAVE * np.nan, 2, "not finite"),
+        (WAVE * np.nan, 2, "choose finite numbers"),
         (np.zeros(5), 2, "encoding is zero"),
-        (WAVE, 1, "whole number from 2"),
-        (WAVE, 2.5, "whole number from 2"),
+        (WAVE, 1, "sequence_length is"),
+        (WAVE, 2.5, "sequence_length is"),
     ],
 )
 def test_bad_input_is_refused(function, x, k, message, unchecked_types):
@@ -208,5 +208,5 @@ def test_maximisers_need_a_component_and_a_direction(unchecked_types):
 def test_vectors_that_do_not_fit_are_refused(unchecked_types):
     with pytest.raises(InputError, match="input_vectors has shape"):
         composition_utility(cyclic(5), WAVE, np.ones((2, 4)), np.ones(5))
-    with pytest.raises(InputError, match="sequence_length is 1"):
+    with pytest.raises(InputError, match="input_vectors has 1 rows"):
         composition_utility(cyclic(5), WAVE, np.ones((1, 5)), np.ones(5))

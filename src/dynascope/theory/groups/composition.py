@@ -8,9 +8,9 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-from jaxtyping import Float
 
-from dynascope.arguments import require
+from dynascope.arguments import checked, require
+from dynascope.arguments.bounded import OpenFraction
 from dynascope.groups.encodings import valid_encoding
 from dynascope.groups.representations import Irrep, real_irreducible_representations
 from dynascope.groups.tables import Group
@@ -18,7 +18,7 @@ from dynascope.results.clock import time_unit
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
-from dynascope.theory.groups.composition_utility import maximal_utility, valid_length
+from dynascope.theory.groups.composition_utility import Encoding, SequenceLength, maximal_utility
 
 __all__ = ["composition_staircase", "construction_width"]
 
@@ -50,7 +50,7 @@ _COUPLED = "the active neurons of the irrep {} acquire weight in {}: it may come
     assumes=(SMALL_START.costing("times are off by up to 2.7/log(1/scale) of them, levels by far less"),),
 )
 def composition_staircase(
-    group: Group, encoding: Float[np.ndarray, " n"], sequence_length: int, *, scale: float
+    group: Group, encoding: Encoding, sequence_length: SequenceLength, *, scale: OpenFraction
 ) -> Staircase:
     """Predict the staircase of a two-layer network with the activation zᵏ on the composition of k group elements.
 
@@ -99,7 +99,7 @@ def composition_staircase(
         >>> steps.learned, steps.levels
         (('learns the irrep frequency 1', 'learns the irrep frequency 2'), array([2.1875, 0.4375, 0.    ]))
     """
-    x, k = valid_encoding(group, encoding), valid_length(sequence_length)
+    x, k = valid_encoding(group, encoding), sequence_length
     unit = time_unit(scale, degree=k + 1, normalised=True)
     coefficients = _coefficients(group, x)
     parts = [part for irrep, each in coefficients for part in _parts(group, x, irrep, each, k)]
@@ -133,7 +133,8 @@ def composition_staircase(
     )
 
 
-def construction_width(group: Group, encoding: Float[np.ndarray, " n"], sequence_length: int) -> int:
+@checked
+def construction_width(group: Group, encoding: Encoding, sequence_length: SequenceLength) -> int:
     """Neurons of an explicit two-layer network with the activation zᵏ that composes k elements without error.
 
     Σ_ρ 2ᵏ⁻¹ Dᵏ⁺¹ over the irreducible real representations in the encoding, D their real dimension: each of the Dᵏ⁺¹
@@ -156,7 +157,7 @@ def construction_width(group: Group, encoding: Float[np.ndarray, " n"], sequence
         >>> construction_width(cyclic(7), np.cos(2 * np.pi * np.arange(7) / 7), 2)
         16
     """
-    x, k = valid_encoding(group, encoding), valid_length(sequence_length)
+    x, k = valid_encoding(group, encoding), sequence_length
     coefficients = _coefficients(group, x)
     for irrep, coefficient in coefficients:
         singular = np.linalg.svd(coefficient, compute_uv=False)

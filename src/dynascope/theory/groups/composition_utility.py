@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, TypeAlias
 
 import numpy as np
+from annotated_types import Interval, IsFinite
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import in_units, require, require_array, require_count
+from dynascope.arguments import in_units, require, require_shape
 from dynascope.groups.encodings import valid_encoding
 from dynascope.groups.representations import Irrep, irreducible_representations
 from dynascope.groups.tables import Group
 
-__all__ = ["composition_utility", "maximal_utility", "maximisers", "valid_length"]
+__all__ = ["Encoding", "SequenceLength", "composition_utility", "maximal_utility", "maximisers"]
+
+Encoding: TypeAlias = IsFinite[Float[np.ndarray, " n"]]
+SequenceLength: TypeAlias = Annotated[int, Interval(ge=2, le=20)]
 
 # The mean of an encoding, and a coefficient of an irrep it does not hold, are zero up to this fraction of its size.
 _ROUND_OFF = 1e-9
@@ -23,9 +27,9 @@ _ROUND_OFF = 1e-9
 @in_units()
 def composition_utility(
     group: Group,
-    encoding: Float[np.ndarray, " n"],
-    input_vectors: Float[np.ndarray, "k n"],
-    output_vector: Float[np.ndarray, " n"],
+    encoding: Encoding,
+    input_vectors: IsFinite[Float[np.ndarray, "k n"]],
+    output_vector: IsFinite[Float[np.ndarray, " n"]],
 ) -> float:
     """The correlation U = E⟨f, y⟩ of one neuron f = w (Σ_j u_j · x_{g_j})ᵏ with the target y = x_{g_1 ⋯ g_k}.
 
@@ -52,23 +56,29 @@ def composition_utility(
         >>> round(composition_utility(cyclic(2), x, np.array([[1.0, -1.0], [1.0, -1.0]]), np.array([1.0, -1.0])), 9)
         16.0
     """
-    x = valid_encoding(group, encoding)
-    u = require_array("input_vectors", input_vectors, (None, group.order))
-    w = require_array("output_vector", output_vector, (group.order,))
-    k = valid_length(len(u))
+    x, k = valid_encoding(group, encoding), len(input_vectors)
+    require_shape("input_vectors", input_vectors, (None, group.order))
+    require_shape("output_vector", output_vector, (group.order,))
+    require(
+        k in range(2, 21),
+        f"input_vectors has {k} rows",
+        argument="input_vectors",
+        value=k,
+        remedy="give one for each element of a sequence, from 2 to 20",
+    )
     total = 0.0
     for irrep in irreducible_representations(group):
         seen = np.tensordot(x, irrep.matrices, axes=1).conj().T
         product = np.eye(irrep.dimension)
-        for vector in u:
+        for vector in input_vectors:
             product = product @ np.tensordot(vector, irrep.matrices, axes=1) @ seen
-        read = np.tensordot(w, irrep.matrices, axes=1) @ seen
+        read = np.tensordot(output_vector, irrep.matrices, axes=1) @ seen
         total += irrep.dimension * float(np.vdot(product, read).real)
     return math.factorial(k) / group.order ** (k + 1) * total
 
 
 @in_units()
-def maximal_utility(group: Group, encoding: Float[np.ndarray, " n"], irrep: Irrep, sequence_length: int) -> float:
+def maximal_utility(group: Group, encoding: Encoding, irrep: Irrep, sequence_length: SequenceLength) -> float:
     """The largest utility of a neuron of unit norm within one irrep (with its conjugate).
 
     U* = k! D^((1−k)/2) n^(−(k+1)/2) (k + 1)^(−(k+1)/2) ‖x̂(ρ)‖ᵏ⁺¹, with the operator norm and the real dimension D
@@ -94,7 +104,7 @@ def maximal_utility(group: Group, encoding: Float[np.ndarray, " n"], irrep: Irre
         >>> round(maximal_utility(group, x, irreducible_representations(group)[1], 2), 12)
         1.220917930326
     """
-    x, k = valid_encoding(group, encoding), valid_length(sequence_length)
+    x, k = valid_encoding(group, encoding), sequence_length
     norm = float(np.linalg.norm(np.tensordot(x, irrep.matrices, axes=1), 2))
     size = irrep.real_dimension ** (1 - k) * float(group.order * (k + 1)) ** -(k + 1)
     return math.factorial(k) * math.sqrt(size) * norm ** (k + 1)
@@ -103,9 +113,9 @@ def maximal_utility(group: Group, encoding: Float[np.ndarray, " n"], irrep: Irre
 @in_units()
 def maximisers(
     group: Group,
-    encoding: Float[np.ndarray, " n"],
+    encoding: Encoding,
     irrep: Irrep,
-    sequence_length: int,
+    sequence_length: SequenceLength,
     *,
     direction: ArrayLike | None = None,
 ) -> tuple[Float[np.ndarray, "k n"], Float[np.ndarray, " n"]]:
@@ -138,7 +148,7 @@ def maximisers(
         >>> bool(np.isclose(composition_utility(group, x, u, w), maximal_utility(group, x, irrep, 3)))
         True
     """
-    x, k = valid_encoding(group, encoding), valid_length(sequence_length)
+    x, k = valid_encoding(group, encoding), sequence_length
     coefficient = np.tensordot(x, irrep.matrices, axes=1)
     real = irrep.kind == "real"
     # The imaginary parts are exactly zero for the real kind; real singular vectors then keep the neuron real.
@@ -156,12 +166,6 @@ def maximisers(
     vectors = np.real([np.einsum("gij,ij->g", irrep.matrices.conj(), each) for each in outer])
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True) * math.sqrt(k + 1)
     return vectors[:-1], vectors[-1]
-
-
-def valid_length(sequence_length: Any) -> int:
-    """The sequence length as an integer, after checking that it is a whole number from 2 to 20."""
-    require_count(least=2, most=20, sequence_length=sequence_length)
-    return int(sequence_length)
 
 
 def _direction(direction: ArrayLike, irrep: Irrep) -> np.ndarray:

@@ -7,25 +7,27 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_between, require_positive, require_seed
+from dynascope.arguments import checked, require
+from dynascope.arguments.bounded import Fraction, PositiveInt, Seed
 from dynascope.groups.encodings import valid_encoding
 from dynascope.groups.representations import Irrep, real_irreducible_representations
 from dynascope.groups.tables import Group
-from dynascope.theory.groups.composition_utility import valid_length
+from dynascope.theory.groups.composition_utility import Encoding, SequenceLength
 
 __all__ = ["irrep_projection", "neurons_by_share", "neurons_near_irreps", "shares_of_irreps"]
 
 _ROUND_OFF = 1e-9
 
 
+@checked
 def neurons_near_irreps(
     group: Group,
-    encoding: Float[np.ndarray, " n"],
-    sequence_length: int,
+    encoding: Encoding,
+    sequence_length: SequenceLength,
     *,
-    neurons: int,
-    leakage: float = 0.02,
-    seed: int = 0,
+    neurons: PositiveInt,
+    leakage: Fraction = 0.02,
+    seed: Seed = 0,
 ) -> Float[np.ndarray, "neurons weights"]:
     """Neurons of unit norm, each near one of the irreps in the encoding, in turn.
 
@@ -58,10 +60,7 @@ def neurons_near_irreps(
         >>> neurons_near_irreps(cyclic(7), x, 2, neurons=6).shape
         (6, 21)
     """
-    x, k = valid_encoding(group, encoding), valid_length(sequence_length)
-    require_positive(neurons=neurons)
-    require_seed(seed)
-    require_between(0, 1, leakage=leakage)
+    x, k = valid_encoding(group, encoding), sequence_length
     projections = [
         irrep_projection(group, irrep) for irrep in real_irreducible_representations(group) if not irrep.trivial
     ]
