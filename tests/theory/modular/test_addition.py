@@ -289,7 +289,7 @@ def smallest_loss(x: np.ndarray, neurons: int) -> float:
         (np.zeros(5), "zero"),
         ([1.0, 2.0, 3.0], "mean 2: subtract it"),
         (np.eye(3), "shape"),
-        ([1.0, np.nan, -1.0], "not finite"),
+        ([1.0, np.nan, -1.0], "choose finite numbers"),
     ],
 )
 def test_an_encoding_outside_the_domain_is_refused(encoding, words):

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import in_units, require, require_array, require_count
+from dynascope.arguments import checked, in_units, require, require_known
+from dynascope.arguments.bounded import FiniteFloat, NonNegativeInt, OpenFraction
 from dynascope.results.clock import time_unit
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
-from dynascope.theory.modular.growth import Spectrum, Starts
+from dynascope.theory.modular.growth import Encoding, Neurons, Spectrum, Starts
 from dynascope.theory.modular.jumps import (
     HARMONIC,
     Jump,
@@ -46,7 +46,7 @@ _SAME_PHASE = 0.99  # length of the mean of unit vectors that all but agree
 
 
 @in_units("encoding", "neurons", encoding="x", neurons="w", gives="x^3 w^3")
-def addition_utility(neurons: ArrayLike, encoding: ArrayLike) -> Float[np.ndarray, " neurons"]:
+def addition_utility(neurons: Neurons, encoding: Encoding) -> Float[np.ndarray, " neurons"]:
     """U = E⟨f_i(x; θ_i), y⟩ of neurons before anything is learned, on addition modulo p.
 
     Averaged over all p² pairs, with the unnormalised Fourier transform x̂[k] = Σ_j x[j] exp(−2πi jk/p),
@@ -77,8 +77,8 @@ def addition_utility(neurons: ArrayLike, encoding: ArrayLike) -> Float[np.ndarra
     return spectrum.utility(spectrum.of(neurons))
 
 
-@in_units("encoding", encoding="x", gives="x^3")
-def maximal_utilities(encoding: ArrayLike) -> Float[np.ndarray, " frequencies"]:
+@in_units()
+def maximal_utilities(encoding: Encoding) -> Float[np.ndarray, " frequencies"]:
     """U*_ξ, the largest utility of a neuron with ‖θ‖ = 1 that has the frequency ξ only, for ξ = 1, …, ⌊p/2⌋.
 
     U*_ξ = √(2/(27 p³)) |x̂[ξ]|³, and √2 times as much for ξ = p/2, which needs no phase. The average is over pairs; for
@@ -105,7 +105,7 @@ def maximal_utilities(encoding: ArrayLike) -> Float[np.ndarray, " frequencies"]:
 
 @in_units()
 def maximiser(
-    encoding: ArrayLike, frequency: int, phases: tuple[float, float] = (0.0, 0.0)
+    encoding: Encoding, frequency: int, phases: tuple[FiniteFloat, FiniteFloat] = (0.0, 0.0)
 ) -> Float[np.ndarray, " weights"]:
     """A neuron [u | v | w] with ‖θ‖ = 1 and the utility U*_ξ; there is one for each pair of phases.
 
@@ -139,7 +139,7 @@ def maximiser(
         value=frequency,
         remedy=f"choose one of {', '.join(map(str, spectrum.frequencies[spectrum.active]))}",
     )
-    first, second = require_array("phases", phases, (2,))
+    first, second = phases
     turn = np.angle(spectrum.coefficients[frequency - 1])
     if 2 * frequency == p:
         first, second = (0.0 if np.cos(phase) >= 0 else np.pi for phase in (first, second))
@@ -148,7 +148,8 @@ def maximiser(
     return weights / np.linalg.norm(weights)
 
 
-def unexplained_fraction(neurons: int) -> float:
+@checked
+def unexplained_fraction(neurons: NonNegativeInt) -> float:
     """The smallest share of a frequency's part of the loss that the given number of neurons leaves unexplained.
 
     0: 1, 1: 8/9, 2: 5/9, 3: 0.325635, 4: 1/6, 5 and more: 0. For two to five neurons the value is an infimum that is
@@ -166,8 +167,8 @@ def unexplained_fraction(neurons: int) -> float:
         >>> [round(unexplained_fraction(neurons), 3) for neurons in range(7)]
         [1.0, 0.889, 0.556, 0.326, 0.167, 0.0, 0.0]
     """
-    require_count(least=0, neurons=neurons)
-    return (1.0, 8 / 9, 5 / 9, 0.325635, 1 / 6)[int(neurons)] if neurons < 5 else 0.0
+    require_known(neurons=neurons)
+    return (1.0, 8 / 9, 5 / 9, 0.325635, 1 / 6)[neurons] if neurons < 5 else 0.0
 
 
 @covers(
@@ -180,7 +181,7 @@ def unexplained_fraction(neurons: int) -> float:
     assumes=(SMALL_START.costing("times are off by up to 1/log(1/scale) of them"),),
 )
 def modular_addition_staircase(
-    encoding: ArrayLike, *, scale: float, neurons: ArrayLike | None = None, normalised: bool = True
+    encoding: Encoding, *, scale: OpenFraction, neurons: Neurons | None = None, normalised: bool = True
 ) -> Staircase:
     """Predict the staircase of a two-layer quadratic network on addition modulo p from small initialisation.
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TypeAlias
 
 import numpy as np
 import scipy
-from jaxtyping import Bool, Complex, Float, Int
+from annotated_types import IsFinite
+from jaxtyping import Bool, Complex, Float, Int, Real
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import checked, require, require_shape
 
-__all__ = ["Spectrum", "Starts", "blow_up_times"]
+__all__ = ["Encoding", "Neurons", "Spectrum", "Starts", "blow_up_times"]
+
+Encoding: TypeAlias = IsFinite[Real[ArrayLike, " p"]]
+Neurons: TypeAlias = IsFinite[Real[ArrayLike, "neurons weights"]]
 
 _ROUNDING = 1e-9  # relative size of a mean or a coefficient that counts as zero
 _STEP, _MOST_STEPS, _ALIGNED = 0.1, 4000, 1e-7  # of the integration of the alignment
@@ -45,7 +50,7 @@ class Spectrum:
     maximal_utilities: Float[np.ndarray, " frequencies"]
 
     def __init__(self, encoding: ArrayLike):
-        x = require_array("encoding", encoding, (None,))
+        x = np.asarray(encoding)
         self.p = len(x)
         require(
             self.p >= 3,
@@ -75,7 +80,8 @@ class Spectrum:
 
     def of(self, neurons: ArrayLike) -> Complex[np.ndarray, "neurons 3 frequencies"]:
         """Fourier coefficients z of u, v and w, from rows [u | v | w] of shape (neurons, 3p)."""
-        rows = require_array("neurons", neurons, (None, 3 * self.p))
+        rows = np.asarray(neurons)
+        require_shape("neurons", rows, (None, 3 * self.p))
         return np.fft.rfft(rows.reshape(-1, 3, self.p))[..., 1:]
 
     def aligned(self, z: Complex[np.ndarray, "neurons 3 frequencies"]) -> Complex[np.ndarray, "neurons frequencies"]:
@@ -162,7 +168,8 @@ class Starts:
         Raises:
             InputError: Rows that are not finite or do not fit, no neuron, or one without weights.
         """
-        rows = require_array("neurons", neurons, (None, 3 * spectrum.p))
+        rows = np.asarray(neurons)
+        coefficients = spectrum.of(rows)
         norms = np.linalg.norm(rows, axis=1)
         smallest = float(norms.min(initial=np.inf))
         require(
@@ -172,7 +179,6 @@ class Starts:
             value=smallest,
             remedy="start every neuron away from zero",
         )
-        coefficients = spectrum.of(rows)
         blow_up = spectrum.blow_up_times(coefficients)
         takes = np.argmin(blow_up, axis=1)
         grows = np.isfinite(blow_up.min(axis=1))
@@ -182,7 +188,8 @@ class Starts:
         return cls(norms, blow_up, np.where(grows, takes, -1), gain, np.angle(turns))
 
 
-def blow_up_times(neurons: ArrayLike, encoding: ArrayLike) -> Float[np.ndarray, "neurons frequencies"]:
+@checked
+def blow_up_times(neurons: Neurons, encoding: Encoding) -> Float[np.ndarray, "neurons frequencies"]:
     """When each frequency of each small neuron would diverge under the plain gradient flow before anything is learned.
 
     The Fourier coefficients z of u, v, w at a frequency obey, with c = 2|x̂|²/p² and x̂ that of the encoding,
