@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float
+from annotated_types import IsFinite
+from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import in_units, require, require_array, require_context, require_covariance, require_positive
+from dynascope.arguments import checked, in_units, require, require_context, require_covariance, require_shape
+from dynascope.arguments.bounded import FiniteNumbers, PositiveInt
 from dynascope.results.named_tuples import short_repr
 
 __all__ = [
     "AttentionModes",
+    "Heads",
     "attention_levels",
     "attention_modes",
     "attention_utility",
@@ -23,6 +27,8 @@ __all__ = [
 
 # A variance below this fraction of the largest carries no data up to rounding.
 _NO_VARIANCE = 1e-12
+
+Heads: TypeAlias = IsFinite[Real[ArrayLike, "heads weights"]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +58,7 @@ class AttentionModes:
 
 
 @in_units()
-def attention_modes(covariance: ArrayLike, context_length: float) -> AttentionModes:
+def attention_modes(covariance: FiniteNumbers, context_length: float) -> AttentionModes:
     """The modes of in-context regression, the eigenvectors of Σ with a variance.
 
     A context of N samples has E[Σ̂²] = Σ (Σ + (Σ + tr Σ I)/N), so that a mode of variance λ has the gain
@@ -80,7 +86,9 @@ def attention_modes(covariance: ArrayLike, context_length: float) -> AttentionMo
 
 
 @in_units()
-def attention_levels(covariance: ArrayLike, context_length: float, heads: int | None = None) -> Float[np.ndarray, " J"]:
+def attention_levels(
+    covariance: FiniteNumbers, context_length: float, heads: PositiveInt | None = None
+) -> Float[np.ndarray, " J"]:
     """The population losses at which linear attention with rank-one heads rests.
 
     With the eigenvalues λ₁ ≥ … ≥ λ_d of Σ, after m modes P = Σ_{j≤m} e_j e_jᵀ/γ_j, γ_j = (1 + 1/N) λ_j + tr(Σ)/N, and
@@ -105,13 +113,12 @@ def attention_levels(covariance: ArrayLike, context_length: float, heads: int | 
         array([1.05, 0.55, 0.2 , 0.  ])
     """
     modes = attention_modes(covariance, context_length)
-    if heads is not None:
-        require_positive(heads=heads)
     return modes.levels(range(len(modes.variances))[:heads])
 
 
+@checked
 def context_correlation(
-    covariance: ArrayLike, context_length: float, matrix: ArrayLike | None = None
+    covariance: FiniteNumbers, context_length: float, matrix: IsFinite[Real[ArrayLike, "d d"]] | None = None
 ) -> Float[np.ndarray, "d d"]:
     """M = −∂L/∂P = Σ² − C P Σ, with C = (1 + 1/N) Σ² + tr(Σ)/N Σ: what is left to learn.
 
@@ -133,13 +140,13 @@ def context_correlation(
     if matrix is None:
         return square
     context_moment = (1 + 1 / length) * square + np.trace(sigma) / length * sigma
-    return square - context_moment @ require_array("matrix", matrix, square.shape) @ sigma
+    learned = np.asarray(matrix)
+    require_shape("matrix", learned, square.shape)
+    return square - context_moment @ learned @ sigma
 
 
-@in_units("neurons", "correlation", neurons="w", correlation="m", gives="w^3 m")
-def attention_utility(
-    neurons: Float[ArrayLike, "heads weights"], correlation: Float[ArrayLike, "d d"]
-) -> Float[np.ndarray, " heads"]:
+@in_units()
+def attention_utility(neurons: Heads, correlation: IsFinite[Real[ArrayLike, "d d"]]) -> Float[np.ndarray, " heads"]:
     """U = E⟨f_h, r⟩ = v kᵀM q of each head, how fast it would lower the loss; at unit norm at most ‖M‖/(3√3).
 
     Args:
@@ -158,7 +165,7 @@ def attention_utility(
         >>> attention_utility(np.array([[1, 1, 0, 1, 0]]) / np.sqrt(3), np.eye(2)).round(4)
         array([0.1925])
     """
-    residual = require_array("correlation", correlation, (None, None))
+    residual = np.asarray(correlation)
     v, k, q = split_heads(neurons, len(residual))
     return v * np.sum(k * (q @ residual.T), axis=1)
 
@@ -167,9 +174,10 @@ def split_heads(neurons: ArrayLike, dimension: int) -> tuple[np.ndarray, np.ndar
     """The parts v (H,), k and q (H, d) of rows (v | k | q).
 
     Raises:
-        InputError: Values that are not finite, rows of another length than 2d + 1, or nothing but zeros.
+        InputError: Rows of another length than 2d + 1, or nothing but zeros.
     """
-    rows = require_array("neurons", neurons, (None, 2 * dimension + 1))
+    rows = np.asarray(neurons)
+    require_shape("neurons", rows, (None, 2 * dimension + 1))
     require(
         bool(rows.any()),
         "all heads are zero",

@@ -5,15 +5,14 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_positive
+from dynascope.arguments import require
+from dynascope.arguments.bounded import FiniteNumbers, OpenFraction, PositiveInt
 from dynascope.results.clock import time_unit
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SEPARATED_TIMES, SMALL_START
 from dynascope.theory.attention.dormant_heads import Activation, activations
-from dynascope.theory.attention.levels import AttentionModes, attention_modes, split_heads
+from dynascope.theory.attention.levels import AttentionModes, Heads, attention_modes, split_heads
 from dynascope.theory.domain import covers
 from dynascope.theory.papers import ALTERNATING, ATTENTION
 
@@ -39,12 +38,12 @@ _BOUND = "The initial heads are not given: the first time is a lower bound, the 
     assumes=(SMALL_START.costing("times are off by up to 5 % of them, less from smaller starts"), SEPARATED_TIMES),
 )
 def linear_attention_staircase(
-    covariance: ArrayLike,
+    covariance: FiniteNumbers,
     context_length: float,
     *,
-    scale: float,
-    neurons: Float[ArrayLike, "heads weights"] | None = None,
-    heads: int | None = None,
+    scale: OpenFraction,
+    neurons: Heads | None = None,
+    heads: PositiveInt | None = None,
     normalised: bool = False,
 ) -> Staircase:
     """Predict the staircase of linear attention with rank-one heads on in-context regression.
@@ -97,7 +96,6 @@ def linear_attention_staircase(
     )
     if neurons is None:
         count = len(modes.variances) if heads is None else heads
-        require_positive(heads=count)
         rows = None
     else:
         rows = split_heads(neurons, len(modes.axes))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import scipy
-from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import in_units, require, require_answer, require_array
+from dynascope.arguments import in_units, require, require_answer, require_shape
+from dynascope.arguments.bounded import FiniteNumbers, OpenFraction
 from dynascope.results.clock import time_unit
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
-from dynascope.theory.attention.levels import AttentionModes, attention_modes
+from dynascope.theory.attention.levels import AttentionModes, Heads, attention_modes
 from dynascope.theory.domain import covers
 from dynascope.theory.papers import ALTERNATING, ATTENTION
 
@@ -33,11 +32,11 @@ _SMALL = 1e-6
     assumes=(SMALL_START.costing("the time is off by up to 0.5/log(1/scale) of it"),),
 )
 def merged_attention_staircase(
-    covariance: ArrayLike,
+    covariance: FiniteNumbers,
     context_length: float,
     *,
-    scale: float,
-    neurons: Float[ArrayLike, "heads weights"] | None = None,
+    scale: OpenFraction,
+    neurons: Heads | None = None,
 ) -> Staircase:
     """Predict the single drop of linear attention with merged keys and queries on in-context regression.
 
@@ -75,7 +74,8 @@ def merged_attention_staircase(
         warnings = ("The initial heads are not given: the time is that of one aligned head.",)
     else:
         d = len(modes.axes)
-        heads = require_array("neurons", neurons, (None, d**2 + 1))
+        heads = np.asarray(neurons)
+        require_shape("neurons", heads, (None, d**2 + 1))
         square = ((modes.axes * modes.variances**2) @ modes.axes.T).ravel() / rate
         size = float(np.linalg.norm(heads[:, 0] + heads[:, 1:] @ square)) / 2
         require(
