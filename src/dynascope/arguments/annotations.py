@@ -122,6 +122,7 @@ def _kinds(annotated: Any, names: Mapping[str, Any]) -> dict[str, Any]:
     usual = {short: sys.modules[module] for short, module in _MODULES.items() if module in sys.modules}
     found = {}
     for name, annotation in getattr(annotated, "__annotations__", {}).items():
+        annotation = getattr(annotation, "__forward_arg__", annotation)  # as named tuples keep strings
         with contextlib.suppress(Exception):  # whatever an expression with an unknown name raises
             found[name] = eval(annotation, usual | dict(names)) if isinstance(annotation, str) else annotation
     return found
@@ -150,7 +151,7 @@ def check_of(kind: Any) -> Check | None:
         return _union_check(kind, stated)
     if get_origin(kind) in (Sequence, tuple) and bounds_of((*get_args(kind), Any)[0]) is not None:
         return _row_check(kind, get_args(kind))
-    if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
+    if _is_record(kind):
         return _record_check(kind)
     return _kind_check(kind, stated)
 
@@ -236,10 +237,14 @@ def _row_check(kind: Any, parts: Sequence[Any]) -> Check:
     return check
 
 
+def _is_record(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
 def _record_check(kind: Any) -> Check:
-    """Of a named tuple, of which each field with bounds is checked."""
+    """Of a named tuple, of which each field with bounds is checked, as is each that is a named tuple itself."""
     kinds = _kinds(kind, vars(sys.modules[kind.__module__]))
-    checks = {name: cast(Check, check_of(each)) for name, each in kinds.items() if bounds_of(each)}
+    checks = {name: cast(Check, check_of(each)) for name, each in kinds.items() if bounds_of(each) or _is_record(each)}
 
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, kind):
