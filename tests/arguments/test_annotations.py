@@ -87,6 +87,16 @@ def test_annotations_of_numpy_give_numpy_arrays_and_reject_traced_values(kind):
         jax.jit(lambda value: check("x", value))(1.0)
 
 
+def test_numbers_beside_arrays_of_numpy_are_not_traced():
+    @checked
+    def power(x: Annotated[npt.ArrayLike, Gt(0)], exponent: Annotated[float, Gt(0)] | None = None):
+        return x ** (exponent or 1.0)  # pyright: ignore[reportOperatorIssue]
+
+    assert power(2, 3) == 8
+    with pytest.raises(InputError, match="exponent is traced by JAX"):
+        jax.grad(lambda exponent: power(2.0, exponent))(1.0)
+
+
 def test_the_values_that_a_masked_array_hides_are_not_used():
     check = check_of(Annotated[ArrayLike, Ge(0)])
     assert check is not None

@@ -92,23 +92,49 @@ def bounds_of_arguments(function: Callable[..., Any]) -> dict[str, Bounds]:
         >>> {name: bounds.words for name, bounds in bounds_of_arguments(decay).items()}
         {'rate': 'of at least 0'}
     """
-    kinds = {
-        name: get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+    return {
+        name: bounds
         for name, kind in _kinds_of_arguments(function).items()
+        for part in _alternatives(kind)
+        if (bounds := bounds_of(part))
     }
-    return {name: bounds for name, parts in kinds.items() for part in parts if (bounds := bounds_of(part))}
 
 
 def checks_of(function: Callable[..., Any]) -> dict[str, Check]:
     """The check of each argument of a function, by name; none where the annotation allows everything.
+
+    A function with arrays of NumPy computes in NumPy, and so takes no number that JAX traces either.
 
     Example:
         >>> def root(value: float, name): ...
         >>> list(checks_of(root))
         ['value']
     """
-    found = {name: check_of(kind) for name, kind in _kinds_of_arguments(function).items()}
-    return {name: check for name, check in found.items() if check is not None}
+    kinds = _kinds_of_arguments(function)
+    found = {name: check for name, kind in kinds.items() if (check := check_of(kind)) is not None}
+    if any(
+        bounds_of(part) and _is_of_numpy(get_args(part)[0]) for kind in kinds.values() for part in _alternatives(kind)
+    ):
+        found |= {name: _of_known(check) for name, check in found.items() if _is_number(kinds[name])}
+    return found
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+
+
+def _is_number(kind: Any) -> bool:
+    """Whether a number is among what an annotation allows."""
+    parts = (get_args(part)[0] if get_origin(part) is Annotated else part for part in _alternatives(kind))
+    return any(part in (int, float) for part in parts)
+
+
+def _of_known(check: Check) -> Check:
+    def check_known(name: str, value: Any) -> Any:
+        require_known(**{name: value})
+        return check(name, value)
+
+    return check_known
 
 
 def _kinds_of_arguments(function: Callable[..., Any]) -> dict[str, Any]:
@@ -183,14 +209,11 @@ def _array_check(kind: Any, bounds: Bounds) -> Check | None:
 
     Where the annotation names no array of JAX, it comes as a NumPy array of 64 bits, and traced values are rejected.
     """
-    import jax
     import numpy as np  # here, so that the command line reports a bad argument without loading arrays
-    import numpy.typing as npt
 
-    parts: list[Any] = [np.ndarray] if kind == npt.ArrayLike else [kind, *get_args(kind)]
-    if not any(map(is_array, parts)):
+    parts, of_numpy = _array_kinds(kind), _is_of_numpy(kind)
+    if not parts:
         return None
-    of_numpy = all(getattr(part, "array_type", part) is not jax.Array for part in parts)
     said = next((part.dim_str for part in parts if hasattr(part, "dim_str")), "...")
     dimensions = None if "..." in said or "*" in said else len(said.split())
 
@@ -213,6 +236,22 @@ def _array_check(kind: Any, bounds: Bounds) -> Check | None:
         return np.asarray(array, np.float64)
 
     return check
+
+
+def _array_kinds(kind: Any) -> list[Any]:
+    """The arrays among what an annotation allows; NumPy's for what NumPy makes an array of."""
+    import numpy as np  # here, as above
+    import numpy.typing as npt
+
+    return [np.ndarray] if kind == npt.ArrayLike else [part for part in (kind, *get_args(kind)) if is_array(part)]
+
+
+def _is_of_numpy(kind: Any) -> bool:
+    """Whether an annotation allows arrays, and none of JAX."""
+    import jax  # here, as above
+
+    parts = (kind, *get_args(kind))
+    return bool(_array_kinds(kind)) and all(getattr(part, "array_type", part) is not jax.Array for part in parts)
 
 
 def _choice_check(choices: tuple[Any, ...]) -> Check:

@@ -25,7 +25,8 @@ def checked(function: _Function) -> _Function:
 
     Numbers and arrays are checked against the bounds of `annotated-types`: `Annotated[float, Gt(0)]`. What is bounded
     must also be finite, and reaches the function as a Python number or an array of floating-point numbers. Values that
-    JAX traces pass. Constraints between arguments are lines in the function.
+    JAX traces pass, unless the annotations name NumPy's arrays alone. Constraints between arguments are lines in the
+    function.
 
     Args:
         function: Any function. An annotation that says nothing about values allows everything.
