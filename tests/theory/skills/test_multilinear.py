@@ -131,6 +131,7 @@ def test_after_all_time_only_unseen_skills_are_left():
     np.testing.assert_allclose(strength, [[1.5, 0.02]])
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("argument", "change"),
     [

@@ -126,10 +126,10 @@ def test_a_start_that_would_underflow_is_followed():
 @pytest.mark.parametrize(
     ("call", "argument"),
     [
-        (lambda: velocity(TiedWeights(-1.0, 1.0, 1.0, 0.0), target_scale=1.0), "weights"),
+        (lambda: velocity(TiedWeights(-1.0, 1.0, 1.0, 0.0), target_scale=1.0), "weights.first"),
         (lambda: velocity(GOLDEN, target_scale=0.0), "target_scale"),
         (lambda: velocity(GOLDEN, target_scale=1.0, learning_rate=np.inf), "learning_rate"),
-        (lambda: loss(TiedWeights(np.nan, 1.0, 1.0, 0.0), 1.0), "weights"),
+        (lambda: loss(TiedWeights(np.nan, 1.0, 1.0, 0.0), 1.0), "weights.first"),
         (lambda: loss(GOLDEN, -1.0), "target_scale"),
         (lambda: mode_strengths(GOLDEN, 0.0), "target_scale"),
         (lambda: fixed_point(0.0), "target_scale"),

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 from scipy.special import expit, stdtrit
 
-from dynascope.arguments import in_units, require, require_array, require_between, require_positive
+from dynascope.arguments import in_units, require
+from dynascope.arguments.bounded import OpenFraction, PositiveFloat
 from dynascope.results.named_tuples import short_repr
-from dynascope.theory.skills.one_skill import checked_curves
+from dynascope.theory.skills.one_skill import Amounts, Strengths, checked_curves
 
 __all__ = ["Calibration", "calibrate"]
 
@@ -73,13 +73,13 @@ class Calibration(NamedTuple):
     infinite=True,
 )
 def calibrate(
-    steps: ArrayLike,
-    strength: ArrayLike,
+    steps: Amounts,
+    strength: Strengths,
     *,
-    learning_rate: float = 1.0,
-    target_scale: float = 1.0,
-    window: tuple[float, float] = (0.05, 0.6),
-    confidence: float = 0.95,
+    learning_rate: PositiveFloat = 1.0,
+    target_scale: PositiveFloat = 1.0,
+    window: tuple[OpenFraction, OpenFraction] = (0.05, 0.6),
+    confidence: OpenFraction = 0.95,
 ) -> Calibration:
     """Rate and offset of the time law, from the strength of one skill that is trained alone.
 
@@ -122,15 +122,13 @@ def calibrate(
         >>> round(fitted.rate, 12), round(fitted.offset, 12), round(fitted.half_step, 9)
         (0.04, 7.0, 350.0)
     """
-    require_positive(learning_rate=learning_rate, target_scale=target_scale)
-    require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
-    low, high = require_array("window", window, (2,))
+    low, high = window
     require(
-        0 < low < high < 1,
+        low < high,
         f"window is {window}",
         argument="window",
         value=window,
-        remedy="choose two fractions between zero and one, in order",
+        remedy="give the smaller fraction first",
     )
     steps, runs = checked_curves("steps", steps, strength)
     fits = [_logistic(steps, run, low, high) for run in runs]

@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Float
+from annotated_types import Ge, Gt, Le
+from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 from scipy.special import expit, xlog1py
 from scipy.stats import binom
 
-from dynascope.arguments import (
-    checked,
-    require,
-    require_array,
-    require_count,
-    require_number,
-    require_positive,
-    require_whole_numbers,
-)
+from dynascope.arguments import require, require_number, require_shape, require_whole_numbers
+from dynascope.arguments.bounded import NonNegativeInt, PositiveFloat
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 
@@ -34,6 +28,9 @@ _REFERENCE = "Nam, DPhil thesis (2024), section 4.2; arXiv:2404.17563"
 _SKILLS = "skills that do not overlap, such as multitask sparse parity"
 _BLOCK = 2**18  # numbers of samples held at once
 
+Frequencies: TypeAlias = Annotated[Real[ArrayLike, " skills"], Gt(0), Le(1)]
+Counts: TypeAlias = Annotated[Real[ArrayLike, " skills"], Ge(0)]
+
 
 @covers(
     network="multilinear",
@@ -42,16 +39,15 @@ _BLOCK = 2**18  # numbers of samples held at once
     gives="strength of every skill at any time, for any samples and width",
     reference=_REFERENCE,
 )
-@checked
 def skill_strengths(
     times: ArrayLike,
-    frequencies: ArrayLike,
+    frequencies: Frequencies,
     *,
-    target_scale: float,
-    initial_strength: float,
-    learning_rate: float = 1.0,
-    counts: ArrayLike | None = None,
-    neurons: int | None = None,
+    target_scale: PositiveFloat,
+    initial_strength: PositiveFloat,
+    learning_rate: PositiveFloat = 1.0,
+    counts: Counts | None = None,
+    neurons: NonNegativeInt | None = None,
 ) -> Float[np.ndarray, "times skills"]:
     """The strength R_k of each skill after training for the time T.
 
@@ -83,7 +79,7 @@ def skill_strengths(
         [[0.711  0.0644 0.    ]
          [1.5    1.4993 0.    ]]
     """
-    model = _checked(frequencies, target_scale, initial_strength, learning_rate, neurons)
+    model = _model_of(frequencies, target_scale, initial_strength, learning_rate, neurons)
     times = _checked_times(times)
     strength = target_scale * (1 - _unlearned(times, _shares(model, counts), model))
     return np.pad(strength, ((0, 0), (0, len(model.frequencies) - model.neurons)))
@@ -96,16 +92,15 @@ def skill_strengths(
     gives="loss at any time, for any samples and width",
     reference=_REFERENCE,
 )
-@checked
 def training_loss(
     times: ArrayLike,
-    frequencies: ArrayLike,
+    frequencies: Frequencies,
     *,
-    target_scale: float,
-    initial_strength: float,
-    learning_rate: float = 1.0,
-    counts: ArrayLike | None = None,
-    neurons: int | None = None,
+    target_scale: PositiveFloat,
+    initial_strength: PositiveFloat,
+    learning_rate: PositiveFloat = 1.0,
+    counts: Counts | None = None,
+    neurons: NonNegativeInt | None = None,
 ) -> Float[np.ndarray, " times"]:
     """The loss L = ½ Σ_k P(k) (S − R_k)² on all data, after training for the time T on a given training set.
 
@@ -133,7 +128,7 @@ def training_loss(
         >>> print(training_loss([0, 20], [0.7, 0.2, 0.1], target_scale=1.5, initial_strength=0.02, neurons=2).round(4))
         [1.0982 0.1125]
     """
-    model = _checked(frequencies, target_scale, initial_strength, learning_rate, neurons)
+    model = _model_of(frequencies, target_scale, initial_strength, learning_rate, neurons)
     left = _unlearned(_checked_times(times), _shares(model, counts), model) ** 2 @ model.present
     return np.square(float(target_scale)) / 2 * (left + model.absent)
 
@@ -145,16 +140,15 @@ def training_loss(
     gives="mean loss over random training sets at any time, for any number of samples and width",
     reference=_REFERENCE,
 )
-@checked
 def expected_loss(
     times: ArrayLike,
-    samples: ArrayLike,
-    frequencies: ArrayLike,
+    samples: Annotated[Real[ArrayLike, " samples"], Ge(1)],
+    frequencies: Frequencies,
     *,
-    target_scale: float,
-    initial_strength: float,
-    learning_rate: float = 1.0,
-    neurons: int | None = None,
+    target_scale: PositiveFloat,
+    initial_strength: PositiveFloat,
+    learning_rate: PositiveFloat = 1.0,
+    neurons: NonNegativeInt | None = None,
 ) -> Float[np.ndarray, "times samples"]:
     """The mean of `training_loss` over training sets of D samples.
 
@@ -186,9 +180,9 @@ def expected_loss(
         [[0.030091 0.016507]
          [0.003434 0.      ]]
     """
-    model = _checked(frequencies, target_scale, initial_strength, learning_rate, neurons)
+    model = _model_of(frequencies, target_scale, initial_strength, learning_rate, neurons)
     times = _checked_times(times)
-    samples = require_array("samples", samples, (None,))
+    samples = np.asarray(samples)
     require_whole_numbers("samples", samples, least=1)
     finite = times[np.isfinite(times)]
     left = np.empty((len(times), len(samples)))
@@ -245,10 +239,11 @@ def _numbers_of_samples(
 def _shares(model: _Model, counts: ArrayLike | None) -> Float[np.ndarray, " neurons"]:
     if counts is None:
         return model.present
-    counts = require_array("counts", counts, (len(model.frequencies),))
+    counts = np.asarray(counts)
+    require_shape("counts", counts, (len(model.frequencies),))
     require(
-        bool(np.all(counts >= 0) and counts.sum() > 0),
-        "counts holds a negative number, or no sample at all",
+        counts.sum() > 0,
+        "counts holds no sample at all",
         argument="counts",
         value=counts.tolist(),
         remedy="give numbers of samples of each skill, not all of them zero",
@@ -256,22 +251,19 @@ def _shares(model: _Model, counts: ArrayLike | None) -> Float[np.ndarray, " neur
     return counts[: model.neurons] / counts.sum()
 
 
-def _checked(
+def _model_of(
     frequencies: ArrayLike, target_scale: float, initial_strength: float, learning_rate: float, neurons: int | None
 ) -> _Model:
-    array = require_array("frequencies", frequencies, (None,))
+    array = np.asarray(frequencies)
     require(
-        bool(len(array) > 0 and np.all(array > 0) and array.sum() <= 1 + 1e-9 and array.max() <= 1),
+        0 < array.sum() <= 1 + 1e-9,
         "frequencies are not probabilities of skills",
         argument="frequencies",
         value=array.tolist(),
         remedy="give positive numbers with a sum of at most one",
     )
-    require_positive(target_scale=target_scale, initial_strength=initial_strength, learning_rate=learning_rate)
     require_number("initial_strength", initial_strength, below=target_scale, named={"below": "target_scale"})
-    if neurons is not None:
-        require_count(least=0, neurons=neurons)
-    held = len(array) if neurons is None else min(int(neurons), len(array))
+    held = len(array) if neurons is None else min(neurons, len(array))
     return _Model(
         frequencies=array,
         neurons=held,

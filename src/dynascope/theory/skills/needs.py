@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from dynascope.arguments import require_between
+from dynascope.arguments import checked
+from dynascope.arguments.bounded import OpenFraction
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
-from dynascope.theory.skills.one_skill import checked_curves
+from dynascope.theory.skills.one_skill import Amounts, Strengths, checked_curves
 from dynascope.theory.skills.training_set import Definition, to_fraction
 
 __all__ = ["Need", "calibrate_data", "calibrate_parameters"]
@@ -41,12 +42,13 @@ class Need(NamedTuple):
     __repr__ = short_repr
 
 
+@checked
 def calibrate_data(
-    samples: ArrayLike,
-    strength: ArrayLike,
+    samples: Amounts,
+    strength: Strengths,
     *,
     definition: Definition = "correlation",
-    confidence: float = 0.95,
+    confidence: OpenFraction = 0.95,
 ) -> Need:
     """D_c, the samples that a network needs for a skill, from runs on one skill.
 
@@ -72,12 +74,13 @@ def calibrate_data(
     return _calibrate_need("samples", samples, strength, definition, confidence)
 
 
+@checked
 def calibrate_parameters(
-    neurons: ArrayLike,
-    strength: ArrayLike,
+    neurons: Amounts,
+    strength: Strengths,
     *,
     definition: Definition = "correlation",
-    confidence: float = 0.95,
+    confidence: OpenFraction = 0.95,
 ) -> Need:
     """N_c, the neurons that a network needs for a skill, from runs on one skill.
 
@@ -111,7 +114,6 @@ def _calibrate_need(
     nearest: float = 0.0,
 ) -> Need:
     """`nearest` is the distance of neighbours between which there is nothing."""
-    require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
     amounts, runs = checked_curves(name, amounts, strength)
     half = float(to_fraction(0.5, definition))
     # The learned fraction is linear in the amount, as the strength is not, so that interpolation is exact.

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Annotated, TypeAlias
+
 import numpy as np
-from jaxtyping import Float
+from annotated_types import Ge
+from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_increasing, require_numbers
+from dynascope.arguments import require, require_increasing, require_shape
+from dynascope.arguments.bounded import FiniteNumbers
 
-__all__ = ["checked_curves"]
+__all__ = ["Amounts", "Strengths", "checked_curves"]
 
 _ABOVE_ONE = 0.05  # by which any strength may exceed that of a perfect network, as measured ones do
 _DEVIATIONS = 5.0  # and by how many of the scatter between neighbours
+
+Amounts: TypeAlias = Annotated[Real[ArrayLike, " values"], Ge(0)]
+Strengths: TypeAlias = FiniteNumbers
 
 
 def checked_curves(
     name: str, amounts: ArrayLike, strength: ArrayLike
 ) -> tuple[Float[np.ndarray, " values"], Float[np.ndarray, "runs values"]]:
-    """Amounts and R/S of every run, checked.
+    """Amounts and R/S of every run, after checking that they fit together.
 
     Raises:
         InputError: Amounts that do not increase, another shape, or strengths that are not shares of the greatest one.
     """
-    amounts = require_numbers(name, amounts, minimum=0, dimensions=1)
+    amounts, runs = np.asarray(amounts), np.asarray(strength)
     require_increasing(name, amounts, fewest=2)
-    shape = (len(amounts),) if count_axes(strength) <= 1 else (None, len(amounts))
-    runs = np.atleast_2d(require_array("strength", strength, shape))
+    require_shape("strength", runs, (len(amounts),) if runs.ndim <= 1 else (None, len(amounts)))
+    runs = np.atleast_2d(runs)
     require(len(runs) > 0, "there are no runs", argument="strength", value=0, remedy="give at least one")
     highest = float(runs.max())
     require(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from annotated_types import Ge
+from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from dynascope.arguments import in_units, require, require_array, require_bounds, require_positive, require_times
+from dynascope.arguments import fitting, in_units, require, require_increasing, require_known
+from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveFloat
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
 
@@ -40,16 +42,16 @@ class TiedWeights(NamedTuple):
     """The four parameters, three of them squared; each a number or an array of shape (...).
 
     Attributes:
-        first: A = α², of the neuron −2 α (α u)₊.
-        second: B = β², of β (β u + β)₊.
-        third: G = γ², of γ (−γ u − γ)₊.
+        first: A = α² ≥ 0, of the neuron −2 α (α u)₊.
+        second: B = β² ≥ 0, of β (β u + β)₊.
+        third: G = γ² ≥ 0, of γ (−γ u − γ)₊.
         bias: c.
     """
 
-    first: ArrayLike
-    second: ArrayLike
-    third: ArrayLike
-    bias: ArrayLike
+    first: NonNegativeNumbers
+    second: NonNegativeNumbers
+    third: NonNegativeNumbers
+    bias: FiniteNumbers
 
 
 @in_units()
@@ -74,7 +76,7 @@ def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
 
 
 @in_units()
-def loss(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch"]:
+def loss(weights: TiedWeights, target_scale: PositiveFloat) -> Float[np.ndarray, "*batch"]:
     """L = 1/16 Σ (f − Y)² over the eight inputs, with Y = S (−1)^(x₁ + x₂ + x₃), shape (...).
 
     Args:
@@ -91,7 +93,6 @@ def loss(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch
         >>> print(loss(TiedWeights(0.0, 0.0, 0.0, 0.0), 5.0), loss(fixed_point(5.0), 5.0))
         12.5 0.0
     """
-    require_positive(target_scale=target_scale)
     return np.asarray(np.sum((network_outputs(weights) - target_scale * _PARITY) ** 2, axis=-1) / 16)
 
 
@@ -102,7 +103,9 @@ def loss(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch
     gives="velocity of the four parameters",
     reference=_REFERENCE,
 )
-def velocity(weights: TiedWeights, *, target_scale: float, learning_rate: float = 1.0) -> Float[np.ndarray, "*batch 4"]:
+def velocity(
+    weights: TiedWeights, *, target_scale: PositiveFloat, learning_rate: PositiveFloat = 1.0
+) -> Float[np.ndarray, "*batch 4"]:
     """The gradient flow α̇ = −η ∂L/∂α, …, written for the squares A, B, G and for the bias.
 
         Ȧ = η A (S − 2A + 2B + c),             Ḃ = η/2 B (S + 4A − 7B − 5c),
@@ -126,7 +129,6 @@ def velocity(weights: TiedWeights, *, target_scale: float, learning_rate: float 
         >>> print(velocity(TiedWeights(0.09, 0.16, 0.25, -0.2), target_scale=5.0))
         [0.4446  0.4192  0.61875 0.09125]
     """
-    require_positive(target_scale=target_scale, learning_rate=learning_rate)
     state = _state(weights)
     rates = _rates(state, target_scale)
     # What grows at these rates is ln A, ln B, ln G and c.
@@ -135,7 +137,7 @@ def velocity(weights: TiedWeights, *, target_scale: float, learning_rate: float 
 
 
 @in_units()
-def fixed_point(target_scale: float) -> TiedWeights:
+def fixed_point(target_scale: PositiveFloat) -> TiedWeights:
     """A = B = G = 2S and c = −S, at which the network is the parity.
 
     Args:
@@ -151,12 +153,12 @@ def fixed_point(target_scale: float) -> TiedWeights:
         >>> fixed_point(5.0)
         TiedWeights(first=10.0, second=10.0, third=10.0, bias=-5.0)
     """
-    require_positive(target_scale=target_scale)
+    require_known(target_scale=target_scale)
     return TiedWeights(2 * target_scale, 2 * target_scale, 2 * target_scale, -target_scale)
 
 
 @in_units()
-def mode_strengths(weights: TiedWeights, target_scale: float) -> Float[np.ndarray, "*batch 3"]:
+def mode_strengths(weights: TiedWeights, target_scale: PositiveFloat) -> Float[np.ndarray, "*batch 3"]:
     """The strengths E[Y f_q]/S² = A/4S, B/8S and G/8S of the neurons, which end at ½, ¼ and ¼, shape (..., 3).
 
     The bias has none, as parities sum to zero, so that they add up to the strength of the skill.
@@ -172,7 +174,6 @@ def mode_strengths(weights: TiedWeights, target_scale: float) -> Float[np.ndarra
         >>> print(mode_strengths(fixed_point(5.0), 5.0))
         [0.5  0.25 0.25]
     """
-    require_positive(target_scale=target_scale)
     return _state(weights)[..., :3] * (_MODES @ _PARITY / (8 * target_scale))
 
 
@@ -184,7 +185,11 @@ def mode_strengths(weights: TiedWeights, target_scale: float) -> Float[np.ndarra
     reference=_REFERENCE,
 )
 def integrated_path(
-    times: ArrayLike, start: TiedWeights, *, target_scale: float, learning_rate: float = 1.0
+    times: Annotated[Real[ArrayLike, " times"], Ge(0)],
+    start: TiedWeights,
+    *,
+    target_scale: PositiveFloat,
+    learning_rate: PositiveFloat = 1.0,
 ) -> TiedWeights:
     """The four parameters at the times, by integration of `velocity` in ln A, ln B, ln G and c.
 
@@ -209,10 +214,8 @@ def integrated_path(
         >>> print(np.round(path.third, 6), np.round(path.bias, 6))
         [1.e-04 1.e+01] [ 0. -5.]
     """
-    require_positive(target_scale=target_scale, learning_rate=learning_rate)
-    times = require_array("times", times, (None,))
-    require_times(times, increasing=True)
-    clock = learning_rate * times
+    clock = learning_rate * np.asarray(times)
+    require_increasing("times", clock)
     path, _ = _integrate(_logarithms(start), clock[-1], clock, target_scale, learning_rate)
     first, second, third = np.exp(path.y[:3])
     return TiedWeights(first, second, third, path.y[3])
@@ -226,7 +229,7 @@ def integrated_path(
     reference=_REFERENCE,
 )
 def half_saturation_times(
-    start: TiedWeights, *, target_scale: float, learning_rate: float = 1.0
+    start: TiedWeights, *, target_scale: PositiveFloat, learning_rate: PositiveFloat = 1.0
 ) -> Float[np.ndarray, " neurons"]:
     """The first times with A(t) = S, B(t) = S and G(t) = S, half of where they end, on the `integrated_path`.
 
@@ -245,7 +248,6 @@ def half_saturation_times(
         >>> print(half_saturation_times(TiedWeights(1e-4, 1e-4, 1e-4, 0.0), target_scale=5.0).round(3))
         [3.045 3.598 4.747]
     """
-    require_positive(target_scale=target_scale, learning_rate=learning_rate)
     logarithms, level = _logarithms(start), np.log(target_scale)
     highest = logarithms[:3].max()
     require(
@@ -290,10 +292,13 @@ def _rates(state: np.ndarray, scale: float) -> np.ndarray:
 
 
 def _integrate(
-    logarithms: np.ndarray, span: float, times: np.ndarray | None, target_scale: float, learning_rate: float
+    logarithms: np.ndarray,
+    span: float,
+    times: np.ndarray | None,
+    target_scale: PositiveFloat,
+    learning_rate: PositiveFloat,
 ):
     """The path over η t, at the times or, without them, dense, and the unit of time in which it is given."""
-    require_positive(target_scale=target_scale, learning_rate=learning_rate)
 
     def rates(_: float, state: np.ndarray, unit: float = 1.0) -> np.ndarray:
         # A trial step may overshoot beyond what exp can hold; the solver then rejects it.
@@ -319,7 +324,14 @@ def _integrate(
 
 def _logarithms(start: TiedWeights) -> Float[np.ndarray, " parameters"]:
     """Ln A, ln B, ln G and c."""
-    state = require_array("start", list(start), (4,))
+    require(
+        not any(map(np.ndim, start)),
+        "start has arrays of parameters",
+        argument="start",
+        value=list(map(np.shape, start)),
+        remedy="give four numbers",
+    )
+    state = np.array(start, float)
     require(
         bool(np.all(state[:3] > 0)),
         f"start has a neuron at {state[:3].min():g}",
@@ -332,7 +344,5 @@ def _logarithms(start: TiedWeights) -> Float[np.ndarray, " parameters"]:
 
 def _state(weights: TiedWeights) -> Float[np.ndarray, "*batch 4"]:
     """The four parameters along the last axis."""
-    fields = [require_array("weights", value, (None,) * np.ndim(value)) for value in weights]
-    state = np.stack(np.broadcast_arrays(*fields), axis=-1)
-    require_bounds("weights", state[..., :3], minimum=0)
-    return state
+    fields = fitting(**{f"weights.{name}": value for name, value in weights._asdict().items()})
+    return np.stack(fields, axis=-1)

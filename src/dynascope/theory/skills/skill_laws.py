@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated, TypeAlias
 
 import numpy as np
-from jaxtyping import Float
+from annotated_types import Ge, Gt, Le
+from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 from scipy.special import expit
 from scipy.stats import binom
 
-from dynascope.arguments import (
-    require,
-    require_array,
-    require_numbers,
-    require_positive,
-    require_room,
-    require_whole_numbers,
-)
+from dynascope.arguments import require_room, require_whole_numbers
+from dynascope.arguments.bounded import FiniteFloat, PositiveFloat, PositiveInt
 from dynascope.theory.domain import covers
-from dynascope.theory.skills.training_set import Definition, from_fraction, skill_strength
+from dynascope.theory.skills.training_set import Definition, Needed, from_fraction, skill_strength
 
 __all__ = ["data_emergence", "half_strength_steps", "parameter_emergence", "time_emergence"]
 
 _REFERENCE = "Nam, DPhil thesis (2024), chapter 5"
 _DATA = "multitask sparse parity"
+
+Frequencies: TypeAlias = Annotated[Real[ArrayLike, " skills"], Gt(0), Le(1)]
 
 
 @covers(
@@ -36,13 +34,13 @@ _DATA = "multitask sparse parity"
     exact=False,
 )
 def time_emergence(
-    steps: ArrayLike,
-    frequencies: ArrayLike,
+    steps: Annotated[Real[ArrayLike, " steps"], Ge(0)],
+    frequencies: Frequencies,
     *,
-    offset: float,
-    learning_rate: float = 1.0,
-    target_scale: float = 1.0,
-    rate: float = 1.0,
+    offset: FiniteFloat,
+    learning_rate: PositiveFloat = 1.0,
+    target_scale: PositiveFloat = 1.0,
+    rate: PositiveFloat = 1.0,
 ) -> Float[np.ndarray, "steps skills"]:
     """The strength R_k/S of each skill after T steps of gradient descent on fresh samples.
 
@@ -73,9 +71,7 @@ def time_emergence(
         >>> print(strength.round(4))
         [[1.     0.6225]]
     """
-    steps = require_numbers("steps", steps, minimum=0, dimensions=1)
     growth = _growth(frequencies, learning_rate, target_scale, rate)
-    require_numbers("offset", offset, dimensions=0)
     return expit(np.multiply.outer(steps, growth) - offset)
 
 
@@ -88,12 +84,12 @@ def time_emergence(
     exact=False,
 )
 def half_strength_steps(
-    frequencies: ArrayLike,
+    frequencies: Frequencies,
     *,
-    offset: float,
-    learning_rate: float = 1.0,
-    target_scale: float = 1.0,
-    rate: float = 1.0,
+    offset: PositiveFloat,
+    learning_rate: PositiveFloat = 1.0,
+    target_scale: PositiveFloat = 1.0,
+    rate: PositiveFloat = 1.0,
 ) -> Float[np.ndarray, " skills"]:
     """The step T_k = ln c/(2 η S r P(k)) at which each skill has half its strength; it grows as k^(α+1).
 
@@ -114,7 +110,6 @@ def half_strength_steps(
         >>> print(half_strength_steps([0.5, 0.25], offset=7.0, learning_rate=0.05, target_scale=5.0, rate=0.05))
         [ 560. 1120.]
     """
-    require_positive(offset=offset)
     return offset / _growth(frequencies, learning_rate, target_scale, rate)
 
 
@@ -127,9 +122,9 @@ def half_strength_steps(
     exact=False,
 )
 def data_emergence(
-    samples: ArrayLike,
-    frequencies: ArrayLike,
-    needed: float,
+    samples: Annotated[Real[ArrayLike, " samples"], Ge(1)],
+    frequencies: Frequencies,
+    needed: Needed,
     *,
     definition: Definition = "correlation",
     finite_size: bool = False,
@@ -160,9 +155,8 @@ def data_emergence(
         [[0.75 0.25]
          [1.   0.75]]
     """
-    samples, frequencies = require_numbers("samples", samples, dimensions=1), _frequencies(frequencies)
+    samples, frequencies = np.asarray(samples), np.asarray(frequencies)
     require_whole_numbers("samples", samples, least=1)
-    require_positive(needed=needed)
     require_room(2 * math.ceil(needed) * (len(frequencies) + 1), needed=needed)
     counts = np.arange(math.ceil(needed))
     strength = skill_strength(counts, needed, definition=definition, finite_size=finite_size)
@@ -184,9 +178,9 @@ def data_emergence(
     exact=False,
 )
 def parameter_emergence(
-    neurons: ArrayLike,
-    skills: int,
-    needed: float,
+    neurons: Annotated[Real[ArrayLike, " widths"], Ge(0)],
+    skills: PositiveInt,
+    needed: PositiveFloat,
     *,
     definition: Definition = "correlation",
 ) -> Float[np.ndarray, "widths skills"]:
@@ -216,9 +210,8 @@ def parameter_emergence(
         >>> print(parameter_emergence([10], 5, 4.0))
         [[1. 1. 0.5 0. 0. ]]
     """
-    neurons = require_numbers("neurons", neurons, minimum=0, dimensions=1)
-    require_positive(skills=skills, needed=needed)
-    require_room(3 * len(neurons) * math.ceil(skills), skills=skills)
+    neurons = np.asarray(neurons)
+    require_room(3 * len(neurons) * skills, skills=skills)
     return from_fraction(np.clip(np.subtract.outer(neurons / needed, np.arange(skills)), 0.0, 1.0), definition)
 
 
@@ -226,17 +219,4 @@ def _growth(
     frequencies: ArrayLike, learning_rate: float, target_scale: float, rate: float
 ) -> Float[np.ndarray, " skills"]:
     """2 η S r P(k)."""
-    require_positive(learning_rate=learning_rate, target_scale=target_scale, rate=rate)
-    return 2 * learning_rate * target_scale * rate * _frequencies(frequencies)
-
-
-def _frequencies(frequencies: ArrayLike) -> Float[np.ndarray, " skills"]:
-    array = require_array("frequencies", frequencies, (None,))
-    require(
-        bool(np.all((array > 0) & (array <= 1))),
-        "frequencies holds a number that is no probability",
-        argument="frequencies",
-        value=array.tolist(),
-        remedy="give probabilities above zero",
-    )
-    return array
+    return 2 * learning_rate * target_scale * rate * np.asarray(frequencies)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require_choice, require_numbers
+from dynascope.arguments.bounded import NonNegativeNumbers
 from dynascope.theory.domain import covers
 
-__all__ = ["Definition", "finite_size_fraction", "from_fraction", "skill_strength", "to_fraction"]
+__all__ = ["Definition", "Needed", "finite_size_fraction", "from_fraction", "skill_strength", "to_fraction"]
 
 Definition = Literal["correlation", "loss_equivalent"]
+Needed: TypeAlias = Annotated[float, Ge(1)]
 
 _TERMS = 200  # of the continued fraction, whose error falls as exp(−4 √(terms d/2)): 1e-17 for a single sample
 
@@ -26,8 +28,8 @@ _TERMS = 200  # of the continued fraction, whose error falls as exp(−4 √(ter
     reference="Nam, DPhil thesis (2024), 5.5, corrected",
 )
 def skill_strength(
-    counts: ArrayLike,
-    needed: float,
+    counts: NonNegativeNumbers,
+    needed: Needed,
     *,
     definition: Definition = "correlation",
     finite_size: bool = False,
@@ -62,8 +64,7 @@ def skill_strength(
         >>> print(skill_strength([400, 900], 800), skill_strength(400, 800, definition="loss_equivalent").round(4))
         [0.5 1. ] 0.2929
     """
-    counts = require_numbers("counts", counts, minimum=0)
-    require_numbers("needed", needed, minimum=1, dimensions=0)
+    counts = np.asarray(counts)
     fraction = finite_size_fraction(counts, needed) if finite_size else np.asarray(np.minimum(counts / needed, 1.0))
     return from_fraction(fraction, definition)
 
@@ -75,7 +76,7 @@ def skill_strength(
     gives="mean correlation strength of the skill after training, exact for any D_c",
     reference="Nam, DPhil thesis (2024), 5.2.2, extended",
 )
-def finite_size_fraction(counts: ArrayLike, needed: float) -> Float[np.ndarray, ...]:
+def finite_size_fraction(counts: NonNegativeNumbers, needed: Needed) -> Float[np.ndarray, ...]:
     """The mean of what is learned of a skill from d samples, when the features beside the skill are Gaussian.
 
     The interpolant of least norm finds the fraction d/(d + χ²) of the skill, with χ² of D_c − d degrees of freedom, and
@@ -99,8 +100,7 @@ def finite_size_fraction(counts: ArrayLike, needed: float) -> Float[np.ndarray, 
         >>> print(finite_size_fraction([0, 1, 2, 4], 4).round(6))
         [0. 0.34432 0.596347 1. ]
     """
-    counts = require_numbers("counts", counts, minimum=0)
-    require_numbers("needed", needed, minimum=1, dimensions=0)
+    counts = np.asarray(counts)
     some = np.clip(counts, 0.5, needed)
     z, order = some / 2, (needed - some) / 2
     tail = np.zeros_like(z)
@@ -112,7 +112,6 @@ def finite_size_fraction(counts: ArrayLike, needed: float) -> Float[np.ndarray, 
 
 def from_fraction(fraction: ArrayLike, definition: Definition) -> Float[np.ndarray, ...]:
     """R/S of the learned fraction φ, for which the loss is ½ S² (1 − φ)."""
-    require_choice("definition", definition, get_args(Definition))
     # 1 − √(1 − φ) without its cancellation at small φ.
     fraction = np.asarray(fraction)
     return fraction if definition == "correlation" else np.asarray(fraction / (1 + np.sqrt(1 - fraction)))
@@ -120,6 +119,5 @@ def from_fraction(fraction: ArrayLike, definition: Definition) -> Float[np.ndarr
 
 def to_fraction(strength: ArrayLike, definition: Definition) -> Float[np.ndarray, ...]:
     """The learned fraction φ of R/S; the inverse of `from_fraction`."""
-    require_choice("definition", definition, get_args(Definition))
     strength = np.asarray(strength)
     return strength if definition == "correlation" else np.asarray(strength * (2 - strength))
