@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar, root_scalar
 from scipy.special import expit
 
-from dynascope.arguments import in_units, real_array, require, require_numbers, require_positive
+from dynascope.arguments import in_units, require
+from dynascope.arguments.bounded import NonNegativeFloat, PositiveFloat, PositiveNumbers
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
@@ -74,13 +74,13 @@ class Plan(NamedTuple):
     exact=False,
 )
 def compute_optimum(
-    compute: ArrayLike,
-    exponent: float,
+    compute: PositiveNumbers,
+    exponent: PositiveFloat,
     *,
-    target_scale: float,
-    initial_strength: float,
-    learning_rate: float = 1.0,
-    skills: float | None = None,
+    target_scale: PositiveFloat,
+    initial_strength: PositiveFloat,
+    learning_rate: PositiveFloat = 1.0,
+    skills: PositiveFloat | None = None,
 ) -> ComputeOptimum:
     """The time T* and the neurons N* of least loss for the compute C = T N.
 
@@ -111,7 +111,7 @@ def compute_optimum(
         >>> print(f"{best.neurons:.2f} {best.time:.2f} {best.loss:.6f} {best.theta:.6f}")
         120.51 8297.93 0.021944 3.884377
     """
-    compute = require_numbers("compute", compute, above=0)
+    compute = np.asarray(compute)
     given = {"initial_strength": initial_strength, "learning_rate": learning_rate, "skills": skills}
     model = skill_model(exponent, target_scale=target_scale, **given)
     steps, excess = _best_steps(model.beta, exponent, model.contrast)
@@ -133,14 +133,14 @@ def finite_optimum(compute: float, exponent: float, fewest: float, most: float, 
 
 @in_units()
 def plan(
-    compute: ArrayLike,
+    compute: PositiveNumbers,
     *,
     time: PowerLaw | PowerLawFit | None = None,
     parameters: PowerLaw | PowerLawFit | None = None,
     joint: JointLaw | JointLawFit | None = None,
-    contrast: float | None = None,
-    cost: float = 1.0,
-    floor: float = 0.0,
+    contrast: PositiveFloat | None = None,
+    cost: PositiveFloat = 1.0,
+    floor: NonNegativeFloat = 0.0,
 ) -> Plan:
     """Share out compute by one's own power laws in time, a T^−t, and in parameters, b N^−n, or by a law of both.
 
@@ -184,9 +184,7 @@ def plan(
         >>> print(f"{found.neurons:.0f} {found.time:.0f} {found.loss:.6f} {found.loss_exponent:.6f}")
         1695 589798 0.004435 0.230769
     """
-    compute = require_numbers("compute", compute, above=0)
-    require_positive(cost=cost)
-    real_array("floor", floor, minimum=0, dimensions=0)
+    compute = np.asarray(compute)
     if joint is not None:
         alone = time is None and parameters is None and contrast is None and floor == 0
         remedy = "give it with compute and cost alone"
@@ -222,7 +220,6 @@ def plan(
         # ln θ* of T = θ N^(n/t), and the loss over b N^−n.
         log_theta, excess = (math.log(t / n) - ratio) / t, 1 + n / t
     else:
-        require_positive(contrast=contrast)
         require(
             t < 1,
             f"time has the exponent {t}",

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 __all__ = ["CALLER", "UNLIKELY", "MisfitWarning", "OutlierWarning", "misfit_sentence", "outlier_sentence"]
 
-CALLER = 4  # frames from a public fit up to its caller, past the checks of arguments
+CALLER = 3  # frames from a public fit up to its caller, past the checks of arguments
 UNLIKELY = 0.01  # p value of the curvature below which the law does not describe the losses
 _MOST = 20  # runs that a warning names
 

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from dynascope.arguments import in_units, require, require_positive
+from dynascope.arguments import in_units, require
+from dynascope.arguments.bounded import PositiveFloat
 from dynascope.theory.scaling_laws.skill_model import skill_model
 
 __all__ = ["learning_folds", "missing_loss", "smooth_steps", "time_window"]
@@ -16,12 +17,12 @@ _GENTLE = 4.0  # ln c below which skills are learned, and losses rise, no faster
 
 @in_units("target_scale", "learning_rate", target_scale="s", initial_strength="s", learning_rate="h", gives="s^-1 h^-1")
 def time_window(
-    exponent: float,
-    skills: float,
+    exponent: PositiveFloat,
+    skills: PositiveFloat,
     *,
-    target_scale: float,
-    initial_strength: float,
-    learning_rate: float = 1.0,
+    target_scale: PositiveFloat,
+    initial_strength: PositiveFloat,
+    learning_rate: PositiveFloat = 1.0,
 ) -> tuple[float, float]:
     """The times between which a task of n_s skills follows its power law, for `fit(..., window=…)`.
 
@@ -72,7 +73,7 @@ def time_window(
 
 
 @in_units()
-def missing_loss(exponent: float, skills: float, *, target_scale: float) -> float:
+def missing_loss(exponent: PositiveFloat, skills: PositiveFloat, *, target_scale: PositiveFloat) -> float:
     """The loss L_C = S² A n_s^−α/(2α) of the rare skills that a task of n_s skills lacks.
 
     The loss is ½ E(f − y)². A task with finitely many skills falls faster than its power law; L + L_C follows it, as
@@ -93,7 +94,6 @@ def missing_loss(exponent: float, skills: float, *, target_scale: float) -> floa
         >>> print(f"{missing_loss(0.6, 50_000, target_scale=1.0):.6f}")
         0.000553
     """
-    require_positive(target_scale=target_scale)
     model = skill_model(exponent, target_scale=target_scale, initial_strength=target_scale / 2, skills=skills)
     return model.weight / exponent * skills**-exponent
 

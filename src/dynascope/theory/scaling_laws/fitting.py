@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from annotated_types import Gt
+from jaxtyping import Real
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_between, require_increasing, require_numbers
+from dynascope.arguments import checked, require, require_increasing, require_shape
+from dynascope.arguments.bounded import FiniteFloat, FiniteNumbers, NonNegativeFloat, OpenFraction, PositiveNumbers
 from dynascope.theory.scaling_laws.curve_diagnosis import diagnose_curve, nearest_power_law
 from dynascope.theory.scaling_laws.diagnosis import CALLER
 from dynascope.theory.scaling_laws.misfit import require_one_law
@@ -83,7 +86,8 @@ class PowerLawFit(NamedTuple):
         suspects = [f"  points that contradict the law of the others: {places}"] * bool(places)
         return "\n".join([head, f"with confidence intervals ({tested}):", *numbers, local, *suspects])
 
-    def loss(self, resource: ArrayLike, *, confidence: float = 0.95) -> ExpectedLoss:
+    @checked
+    def loss(self, resource: PositiveNumbers, *, confidence: OpenFraction = 0.95) -> ExpectedLoss:
         """The loss at some amounts of the resource, and where that of a further run is to be expected there.
 
         Args:
@@ -99,23 +103,22 @@ class PowerLawFit(NamedTuple):
             >>> print(f"{told.loss:.5f}")
             0.10796
         """
-        amounts = require_numbers("resource", resource, above=0)
-        require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
-        x, given = np.log(np.ravel(amounts)), self.spread.known - self.missing
+        x, given = np.log(np.ravel(resource)), self.spread.known - self.missing
         law = RaisedPowerLaw(math.log(self.prefactor), self.exponent, self.floor - self.spread.known)
         above, width = law.logarithm(x), self.spread.width(x, law, confidence)
-        losses = [np.exp(above + share * width).reshape(np.shape(amounts)) + given for share in (0, -1, 1)]
+        losses = [np.exp(above + share * width).reshape(np.shape(resource)) + given for share in (0, -1, 1)]
         return ExpectedLoss(*losses)
 
 
+@checked
 def fit(
-    losses: ArrayLike,
-    resource: ArrayLike,
+    losses: FiniteNumbers,
+    resource: Annotated[Real[ArrayLike, " points"], Gt(0)],
     *,
-    window: tuple[float, float] | None = None,
-    floor: float | None = None,
-    missing: float = 0.0,
-    confidence: float = 0.95,
+    window: tuple[FiniteFloat, FiniteFloat] | None = None,
+    floor: NonNegativeFloat | None = None,
+    missing: NonNegativeFloat = 0.0,
+    confidence: OpenFraction = 0.95,
 ) -> PowerLawFit:
     """Fit a power law above a floor to losses against time, samples, parameters or compute.
 
@@ -176,15 +179,13 @@ def fit(
         >>> print(f"{found.prefactor:.6f} {found.exponent:.6f} {found.floor:.6f} {found.points}")
         2.000000 0.400000 0.100000 31
     """
-    resource = require_numbers("resource", resource, above=0, dimensions=1)
+    resource, runs = np.asarray(resource), np.asarray(losses)
     require_increasing("resource", resource)
-    shape = (len(resource),) if count_axes(losses) <= 1 else (None, len(resource))
-    runs = np.atleast_2d(require_array("losses", losses, shape))
+    require_shape("losses", runs, (len(resource),) if runs.ndim <= 1 else (None, len(resource)))
+    runs = np.atleast_2d(runs)
     require(len(runs) > 0, "there are no runs", argument="losses", value=0, remedy="give at least one")
     require_one_law(runs)
     known = 0.0 if floor is None else floor
-    require_between(0, math.inf, floor=known, missing=missing)
-    require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
     runs = runs - known + missing
     low, high = checked_window(window, resource)
     chosen = np.flatnonzero((resource >= low) & (resource <= high))

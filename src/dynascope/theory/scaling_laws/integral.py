@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Interval
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
-from dynascope.arguments import all_finite, nan_outside, real_arrays
+from dynascope.arguments import all_finite, checked, fitting, nan_outside
+from dynascope.arguments.bounded import NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 
 __all__ = ["skill_integral"]
@@ -18,8 +22,9 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 _POWER = 2  # x = t^(2/β): also where the integrand is not smooth at 0 in x^β, the rule converges fast
 
 
+@checked
 def skill_integral(
-    exponent: Real[ArrayLike, ...], contrast: Real[ArrayLike, ...], lower: Real[ArrayLike, ...] = 0.0
+    exponent: Annotated[ArrayLike, Interval(gt=0, lt=1)], contrast: PositiveArray, lower: NonNegativeArray = 0.0
 ) -> Float[AnyArray, ...]:
     """J(x₀) = ∫_{x₀}^∞ x^(β−1)/(1 + e^x/c)² dx, the loss that skills leave, summed over their ranks.
 
@@ -48,16 +53,7 @@ def skill_integral(
         ...     print(f"{skill_integral(0.375, 99.0):.12f}")
         4.174716642224
     """
-    return _integral(
-        *real_arrays(
-            exponent=exponent,
-            contrast=contrast,
-            lower=lower,
-            minimum={"lower": 0},
-            above={"exponent": 0, "contrast": 0},
-            below={"exponent": 1},
-        )
-    )
+    return _integral(*fitting(exponent=exponent, contrast=contrast, lower=lower))
 
 
 @float64_jit

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import require_between
+from dynascope.arguments import checked
+from dynascope.arguments.bounded import OpenFraction, PositiveFloat, PositiveNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.scaling_laws.diagnosis import (
     CALLER,
@@ -113,7 +113,7 @@ class JointLawFit:
         )
         return "\n".join([f"{head};", f"intervals of {self.confidence:.0%} ({tested}):", *lines, *self.unclear])
 
-    def loss(self, parameters: ArrayLike, data: ArrayLike) -> ExpectedLoss:
+    def loss(self, parameters: PositiveNumbers, data: PositiveNumbers) -> ExpectedLoss:
         """The loss at N and D, and where that of a further run is to be expected there.
 
         Args:
@@ -134,11 +134,12 @@ class JointLawFit:
             low[k], high[k] = value * np.exp(-reach[0]), value * np.exp(reach[1])
         return ExpectedLoss(found, low.reshape(shape), high.reshape(shape))
 
-    def split(self, compute: ArrayLike, *, cost: float = 6.0) -> Split:
+    def split(self, compute: PositiveNumbers, *, cost: PositiveFloat = 6.0) -> Split:
         """The best N* and D* for the compute, as `JointLaw.split`."""
         return self.law.split(compute, cost=cost)
 
-    def split_intervals(self, compute: ArrayLike, *, cost: float = 6.0) -> SplitIntervals:
+    @checked
+    def split_intervals(self, compute: PositiveNumbers, *, cost: PositiveFloat = 6.0) -> SplitIntervals:
         """The intervals of the same.
 
         Args:
@@ -149,7 +150,7 @@ class JointLawFit:
             InputError: A number that is not positive, or a law of which a term does not fall.
         """
         self.split(compute, cost=cost)
-        amounts = np.asarray(compute, float)
+        amounts = np.asarray(compute)
         sizes, losses = np.empty((2, amounts.size, 2))
         for k, amount in enumerate(amounts.ravel()):
             total = math.log(amount) - math.log(cost) - self.centres[0] - self.centres[1]
@@ -161,7 +162,9 @@ class JointLawFit:
             data = amounts / cost / most, amounts / cost / fewest
         return SplitIntervals((fewest, most), data, (low, high), (float(exponents[0]), float(exponents[1])))
 
-    def isoflop(self, compute: float, parameters: ArrayLike | None = None, *, cost: float = 6.0) -> IsoFlop:
+    def isoflop(
+        self, compute: PositiveFloat, parameters: PositiveNumbers | None = None, *, cost: PositiveFloat = 6.0
+    ) -> IsoFlop:
         """The losses of models of different size that all spend the compute, as `JointLaw.isoflop`."""
         return self.law.isoflop(compute, parameters, cost=cost)
 
@@ -172,7 +175,10 @@ class JointLawFit:
         return np.array(self.profile.interval(quantity, self.confidence))
 
 
-def fit_joint(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike, *, confidence: float = 0.95) -> JointLawFit:
+@checked
+def fit_joint(
+    parameters: PositiveNumbers, data: PositiveNumbers, losses: PositiveNumbers, *, confidence: OpenFraction = 0.95
+) -> JointLawFit:
     """Fit L = E + A N^−a + B D^−b to the losses of runs with N parameters and D samples.
 
     Runs that contradict the law of the others are left out: those that are more than six standard deviations from a law
@@ -221,7 +227,6 @@ def fit_joint(parameters: ArrayLike, data: ArrayLike, losses: ArrayLike, *, conf
         >>> print(f"{found.split(1e21).parameters:.3e}")
         1.783e+09
     """
-    require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
     n, d, values = checked_runs(parameters, data, losses)
     scaled = Scaled.of(n, d, values)
     numbers, threshold = nearest_joint_law(scaled)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_numbers, require_positive
+from dynascope.arguments import checked, require, require_broadcast
+from dynascope.arguments.bounded import PositiveFloat, PositiveNumbers
 from dynascope.results.named_tuples import short_repr
 
 __all__ = ["IsoFlop", "JointLaw", "Split"]
@@ -76,17 +76,20 @@ class JointLaw(NamedTuple):
 
     __repr__ = short_repr
 
-    def loss(self, parameters: ArrayLike, data: ArrayLike) -> Float[np.ndarray, ...]:
+    @checked
+    def loss(self, parameters: PositiveNumbers, data: PositiveNumbers) -> Float[np.ndarray, ...]:
         """The loss at N and D, which may be arrays that fit each other.
 
         Raises:
             InputError: A number that is not positive.
         """
-        n, d = require_numbers("parameters", parameters, above=0), require_numbers("data", data, above=0)
+        n, d = np.asarray(parameters), np.asarray(data)
+        require_broadcast(parameters=n.shape, data=d.shape)
         from_parameters = self.parameters_prefactor * n**-self.parameters_exponent
         return self.floor + from_parameters + self.data_prefactor * d**-self.data_exponent
 
-    def split(self, compute: ArrayLike, *, cost: float = 6.0) -> Split:
+    @checked
+    def split(self, compute: PositiveNumbers, *, cost: PositiveFloat = 6.0) -> Split:
         """The N* and D* of least loss for the compute C = cost · N · D: N* = (aA/bB)^(1/(a+b)) (C/cost)^(b/(a+b)).
 
         Args:
@@ -96,8 +99,6 @@ class JointLaw(NamedTuple):
         Raises:
             InputError: A number that is not positive, or a law of which a term does not fall.
         """
-        amounts = require_numbers("compute", compute, above=0)
-        require_positive(cost=cost)
         a, b = self.parameters_exponent, self.data_exponent
         require(
             min(a, b, self.parameters_prefactor, self.data_prefactor) > 0,
@@ -107,12 +108,15 @@ class JointLaw(NamedTuple):
             remedy="fit losses that fall with parameters and with data",
         )
         levels = math.log(a * self.parameters_prefactor) - math.log(b * self.data_prefactor)
-        total = np.log(amounts) - math.log(cost)
+        total = np.log(compute) - math.log(cost)
         log_parameters = (levels + b * total) / (a + b)
         n, d = np.exp(log_parameters), np.exp(total - log_parameters)
         return Split(n, d, self.loss(n, d), b / (a + b))
 
-    def isoflop(self, compute: float, parameters: ArrayLike | None = None, *, cost: float = 6.0) -> IsoFlop:
+    @checked
+    def isoflop(
+        self, compute: PositiveFloat, parameters: PositiveNumbers | None = None, *, cost: PositiveFloat = 6.0
+    ) -> IsoFlop:
         """The losses of models of different size that all spend the compute C.
 
         Args:
@@ -124,7 +128,6 @@ class JointLaw(NamedTuple):
             InputError: A number that is not positive.
         """
         best = self.split(compute, cost=cost)
-        sizes = best.parameters * _AROUND if parameters is None else parameters
-        n = np.ravel(require_numbers("parameters", sizes, above=0))
-        d = float(compute) / cost / n
+        n = np.ravel(best.parameters * _AROUND if parameters is None else parameters)
+        d = compute / cost / n
         return IsoFlop(n, d, self.loss(n, d))

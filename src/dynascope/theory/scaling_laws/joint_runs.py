@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array
+from dynascope.arguments import require
 
 __all__ = ["checked_runs"]
 
@@ -25,12 +23,9 @@ def checked_runs(
         losses: Of any shape, in whose order the runs are.
 
     Raises:
-        InputError: Fewer than eight losses, fewer than three different N or D, shapes that do not fit, or numbers that
-            are not positive and finite.
+        InputError: Fewer than eight losses, fewer than three different N or D, or shapes that do not fit.
     """
-    n, d, values = (
-        _positive(name, each) for name, each in (("parameters", parameters), ("data", data), ("losses", losses))
-    )
+    n, d, values = np.asarray(parameters), np.asarray(data), np.asarray(losses)
     if values.ndim == 2 and n.ndim == d.ndim == 1 and values.shape == (n.size, d.size):
         n = n[:, None]
     for name, each in (("parameters", n), ("data", d)):
@@ -62,10 +57,3 @@ def checked_runs(
             remedy="give runs with at least three, or fit one resource alone with fit",
         )
     return n, d, values
-
-
-def _positive(name: str, values: ArrayLike) -> np.ndarray:
-    array = require_array(name, values, (None,) * count_axes(values))
-    least = float(array.min(initial=math.inf))
-    require(least > 0, f"{name} has a value of {least:.6g}", argument=name, value=least, remedy="leave out such runs")
-    return array

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from scipy.special import gamma
 
+from dynascope.arguments.bounded import PositiveFloat
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.scaling_laws.allocation import compute_optimum
@@ -42,12 +43,12 @@ class ScalingLaws(NamedTuple):
     exact=False,
 )
 def power_laws(
-    exponent: float,
+    exponent: PositiveFloat,
     *,
-    target_scale: float,
-    initial_strength: float,
-    learning_rate: float = 1.0,
-    skills: float | None = None,
+    target_scale: PositiveFloat,
+    initial_strength: PositiveFloat,
+    learning_rate: PositiveFloat = 1.0,
+    skills: PositiveFloat | None = None,
 ) -> ScalingLaws:
     """Exponents and prefactors of the loss ½ E(f − y)² against time, samples, parameters and compute.
 

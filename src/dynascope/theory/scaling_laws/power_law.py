@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import require_numbers
+from dynascope.arguments import checked
+from dynascope.arguments.bounded import PositiveNumbers
 from dynascope.results.named_tuples import short_repr
 
 __all__ = ["PowerLaw"]
@@ -27,6 +27,7 @@ class PowerLaw(NamedTuple):
 
     __repr__ = short_repr
 
-    def loss(self, resource: ArrayLike) -> Float[np.ndarray, ...]:
+    @checked
+    def loss(self, resource: PositiveNumbers) -> Float[np.ndarray, ...]:
         """The loss at some amounts of the resource."""
-        return self.prefactor * require_numbers("resource", resource, above=0) ** -self.exponent
+        return self.prefactor * np.asarray(resource) ** -self.exponent

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 from scipy.special import betaincc, gamma, poch, zeta
 
-from dynascope.arguments import require, require_array, require_number, require_numbers, require_positive
+from dynascope.arguments import require, require_number
+from dynascope.arguments.bounded import NonNegativeFloat, PositiveFloat, PositiveNumbers
 from dynascope.theory.domain import covers
 from dynascope.theory.scaling_laws.skill_model import exact_integral, skill_model
 
@@ -28,14 +28,14 @@ _DATA = "skills of frequency k^−(α+1)"
     exact=False,
 )
 def time_law(
-    times: ArrayLike,
-    exponent: float,
+    times: PositiveNumbers,
+    exponent: PositiveFloat,
     *,
-    target_scale: float,
-    initial_strength: float,
-    learning_rate: float = 1.0,
-    neurons: float | None = None,
-    skills: float | None = None,
+    target_scale: PositiveFloat,
+    initial_strength: PositiveFloat,
+    learning_rate: PositiveFloat = 1.0,
+    neurons: PositiveFloat | None = None,
+    skills: PositiveFloat | None = None,
 ) -> Float[np.ndarray, ...]:
     """The loss after T steps on fresh samples, with N neurons out of n_s skills.
 
@@ -66,7 +66,6 @@ def time_law(
         >>> print(time_law([100, 1000], 0.6, target_scale=1.0, initial_strength=0.01, neurons=300).round(6))
         [0.106945 0.045241]
     """
-    times = require_numbers("times", times, above=0)
     model = skill_model(
         exponent,
         target_scale=target_scale,
@@ -77,7 +76,6 @@ def time_law(
     if neurons is None:
         neurons = skills
     if neurons is not None:
-        require_positive(neurons=neurons)
         require(
             skills is None or neurons <= skills,
             f"neurons is {neurons} and skills is {skills}",
@@ -85,7 +83,7 @@ def time_law(
             value=neurons,
             remedy="give at most one neuron for each skill",
         )
-    steps = model.rate * times
+    steps = model.rate * np.asarray(times)
     lower = np.zeros_like(steps) if neurons is None else steps * (neurons + 0.5) ** -(exponent + 1)
     absent = 0.0
     if neurons is not None:
@@ -104,12 +102,12 @@ def time_law(
     exact=False,
 )
 def data_law(
-    samples: ArrayLike,
-    exponent: float,
+    samples: PositiveNumbers,
+    exponent: PositiveFloat,
     *,
-    target_scale: float,
-    initial_strength: float = 0.0,
-    neurons: float | None = None,
+    target_scale: PositiveFloat,
+    initial_strength: NonNegativeFloat = 0.0,
+    neurons: PositiveFloat | None = None,
 ) -> Float[np.ndarray, ...]:
     """The mean loss after long training on D samples, with N neurons out of infinitely many skills.
 
@@ -137,17 +135,21 @@ def data_law(
         >>> print(data_law([1000, 3000], 0.6, target_scale=1.0).round(6))
         [0.033126 0.021944]
     """
-    samples = require_numbers("samples", samples, above=0)
-    start = float(require_array("initial_strength", initial_strength, ()))
+    samples = np.asarray(samples)
     # Training is over, so that how long it took for a given start is of no account: any R₀ in the domain will do.
-    require_positive(target_scale=target_scale)
     model = skill_model(exponent, target_scale=target_scale, initial_strength=target_scale / 2)
-    require_number("initial_strength", start, least=0, below=target_scale, named={"below": "target_scale"})
+    require_number("initial_strength", initial_strength, below=target_scale, named={"below": "target_scale"})
     beta, power = model.beta, model.normalisation ** (1 / (exponent + 1))
-    lost = np.square(float(target_scale - start)) / 2 * power / (exponent + 1) * gamma(beta) / poch(samples + 1, beta)
+    lost = (
+        np.square(float(target_scale - initial_strength))
+        / 2
+        * power
+        / (exponent + 1)
+        * gamma(beta)
+        / poch(samples + 1, beta)
+    )
     if neurons is None:
         return lost
-    require_positive(neurons=neurons)
     last = model.normalisation * (neurons + 0.5) ** -(exponent + 1)
     return lost * betaincc(beta, samples + 1, last) + model.weight * zeta(exponent + 1, neurons + 1)
 
@@ -160,7 +162,11 @@ def data_law(
     reference=_REFERENCE,
 )
 def parameter_law(
-    neurons: ArrayLike, exponent: float, *, target_scale: float, skills: float | None = None
+    neurons: PositiveNumbers,
+    exponent: PositiveFloat,
+    *,
+    target_scale: PositiveFloat,
+    skills: PositiveFloat | None = None,
 ) -> Float[np.ndarray, ...]:
     """The loss after long training with N neurons out of n_s skills, ½ S² A [ζ(α + 1, N + 1) − ζ(α + 1, n_s + 1)].
 
@@ -185,8 +191,7 @@ def parameter_law(
         >>> print(parameter_law([10, 100], 0.6, target_scale=1.0).round(6))
         [0.088903 0.022934]
     """
-    neurons = require_numbers("neurons", neurons, above=0)
-    require_positive(target_scale=target_scale)
+    neurons = np.asarray(neurons)
     model = skill_model(exponent, target_scale=target_scale, initial_strength=target_scale / 2, skills=skills)
     unknown = 0 if skills is None else zeta(exponent + 1, skills + 1)
     return model.weight * np.maximum(zeta(exponent + 1, neurons + 1) - unknown, 0)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import zeta
 
-from dynascope.arguments import require_number, require_positive
+from dynascope.arguments import require_known, require_number
 from dynascope.theory.scaling_laws.integral import skill_integral
 
 __all__ = ["SkillModel", "exact_integral", "skill_model"]
 
 
 class SkillModel(NamedTuple):
-    """Checked numbers of a model.
+    """The numbers of a model.
 
     Attributes:
         alpha: α.
@@ -44,18 +43,21 @@ def skill_model(
     learning_rate: float = 1.0,
     skills: float | None = None,
 ) -> SkillModel:
-    """Check the numbers of a model and derive the others.
+    """Derive the numbers of a model from checked ones.
 
     Raises:
-        InputError: A number out of range.
+        InputError: A start that is not below the target, or values that JAX traces.
     """
-    require_positive(
-        exponent=exponent, target_scale=target_scale, initial_strength=initial_strength, learning_rate=learning_rate
+    require_known(
+        exponent=exponent,
+        target_scale=target_scale,
+        initial_strength=initial_strength,
+        learning_rate=learning_rate,
+        skills=skills,
     )
     require_number("initial_strength", initial_strength, below=target_scale, named={"below": "target_scale"})
     total = zeta(exponent + 1)
     if skills is not None:
-        require_positive(skills=skills)
         total = total - zeta(exponent + 1, skills + 1)
     return SkillModel(
         alpha=exponent,
@@ -68,6 +70,5 @@ def skill_model(
 
 
 def exact_integral(exponent: float, contrast: float, lower: ArrayLike) -> Float[np.ndarray, ...]:
-    """`skill_integral` in float64, whatever the caller's precision."""
-    with jax.enable_x64(True):
-        return np.asarray(skill_integral(exponent, contrast, np.asarray(lower, np.float64)))
+    """`skill_integral` in NumPy."""
+    return np.asarray(skill_integral(exponent, contrast, np.asarray(lower, np.float64)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array
+from dynascope.arguments import require
 
 __all__ = ["checked_window", "line_through", "local_slopes", "straight_stretch", "thinned"]
 
@@ -24,7 +24,7 @@ def checked_window(window: tuple[float, float] | None, resource: np.ndarray) -> 
     """
     if window is None:
         return float(resource[0]), float(resource[-1])
-    low, high = require_array("window", window, (2,))
+    low, high = window
     require(
         low < high,
         f"window is {window}",
