@@ -25,38 +25,31 @@ def _stated(low: float, *, allowed: bool) -> set[str]:
 # Further arguments by name, or by function and name, of which zero and negative numbers are refused, or negative ones
 # only.
 _POSITIVE = """
-    classifier_rate compute contrast deviation duration exponent feature_rate final first_rate fraction frequencies
-    input_power largest_curvature largest_rate learning_rate learning_rates losses multiplier output_rate power
-    prefactor product products rate resource scale schedule second_rate spectrum_exponent squared_norm strengths
-    target_power target_scale value weight_rate features.collapse_trajectory.initial_features
-    features.effective_ridge.samples features.kernel_regression_error.samples features.learnability.samples
+    deviation duration first_rate fraction
+    input_power largest_curvature learning_rate learning_rates losses multiplier output_rate power
+    prefactor product products rate scale schedule second_rate spectrum_exponent squared_norm
+    target_power weight_rate
     grokking.fitting_time.weight_decay grokking.grokking_time.weight_decay grokking.late_curve.weight_decay
-    grokking.weight_product.weight_decay margins.log_time.start margins.margin_at_time.start
-    margins.normalised_time.start scalar_networks.clean_stages.target scalar_networks.scalar.equivalent_scalings.factor
+    grokking.weight_product.weight_decay
+    scalar_networks.clean_stages.target scalar_networks.scalar.equivalent_scalings.factor
     scalar_networks.stage_threshold.target noise.noisy_student_exponent.noise_variance
     noise.quartic_stationary_law.growth noise.quartic_stationary_law.noise noise.stationary_law.noise
-    scaling_laws.data_law.samples scaling_laws.fit_joint.data scaling_laws.fit_joint.parameters
-    scaling_laws.missing_loss.skills
-    scaling_laws.parameter_law.neurons scaling_laws.time_law.neurons scaling_laws.time_law.times
-    scaling_laws.time_window.skills skills.half_strength_steps.offset staircase.overlap_time.initial
     symmetry.convergence_orders.errors symmetry.equilibration_steps.weight_decay
     symmetry.equilibrium_angular_step.weight_decay symmetry.equilibrium_squared_norm.weight_decay
     symmetry.equilibrium_squared_norm_from_steps.weight_decay symmetry.implicit_rmsprop.weight_decay
     symmetry.squared_norm_path.initial
 """
 _NOT_NEGATIVE = """
-    counts curvature_deviation curvature_variance dampening damping floor growing initial_classifier
-    initial_features intensity lower margin missing momentum multiplicity noise_variance rates ridge samples
+    curvature_deviation curvature_variance dampening damping growing
+    momentum noise_variance rates samples
     shrinking singular_value sizes squared_displacement squared_gradient squared_gradients squares steepness times
-    unreachable_power weight_decay noise.discrete_moments.noise noise.discrete_moments.steps
+    weight_decay noise.discrete_moments.noise noise.discrete_moments.steps
     noise.discrete_stationary_moments.noise noise.displacement_exponent.noise noise.finite_data_moments.steps
     noise.gaussian_input_moments.label_noise noise.gaussian_input_moments.steps noise.langevin_displacement.noise
     noise.langevin_moments.noise noise.langevin_stationary_moments.noise noise.oscillation.curvature
     noise.quartic_collapse_exponent.noise noise.quartic_path.noise noise.stationary_displacement.noise
     noise.stationary_displacement.steps noise.step_powers.steps noise.thermometer.noise
-    noise.velocity_correlation.noise noise.velocity_correlation.steps skills.calibrate.steps
-    skills.calibrate_parameters.neurons skills.multilinear.skill_strengths.neurons
-    skills.multilinear.training_loss.neurons skills.parameter_emergence.neurons skills.time_emergence.steps
+    noise.velocity_correlation.noise noise.velocity_correlation.steps
     symmetry.damped_kernels.frequency symmetry.modified_flow_ratio.curvature symmetry.rounding_level.displacements
     symmetry.translation_charge.steps
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,7 +22,7 @@ class AlignmentPaths:
     def of(cls, inputs: np.ndarray, targets: np.ndarray, first: np.ndarray, signs: np.ndarray) -> AlignmentPaths:
         """The paths of neurons with input weights `first`, shape (d, neurons), and these signs of the output."""
         neurons = zip(first.T, signs, strict=True)
-        return cls(tuple(alignment_path(inputs, targets, start, sign=int(sign)) for start, sign in neurons))
+        return cls(tuple(alignment_path(inputs, targets, start, sign=cast(Any, int(sign))) for start, sign in neurons))
 
     def chosen(self, neurons: np.ndarray) -> AlignmentPaths:
         """The paths of the neurons with these indices."""
