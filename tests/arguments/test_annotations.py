@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import jax
 import numpy as np
@@ -95,6 +95,32 @@ def test_numbers_beside_arrays_of_numpy_are_not_traced():
     assert power(2, 3) == 8
     with pytest.raises(InputError, match="exponent is traced by JAX"):
         jax.grad(lambda exponent: power(2.0, exponent))(1.0)
+
+
+class Rates(NamedTuple):
+    first: Annotated[ArrayLike, Gt(0)] = 1.0
+    second: Annotated[ArrayLike, Gt(0)] = 1.0
+
+
+class Network(NamedTuple):
+    weights: IsFinite[ArrayLike]
+    rates: Rates = Rates()
+
+
+def test_the_fields_of_a_named_tuple_are_checked_and_those_of_one_within_it():
+    check = check_of(Network)
+    assert check is not None
+    network = check("network", Network([1.0, 2.0], Rates(second=[3, 4])))
+    assert network.rates.second.tolist() == [3.0, 4.0]
+    assert network.rates.first == 1.0
+    for wrong, place in (
+        (Network([np.nan]), "network.weights"),
+        (Network([1.0], Rates(first=0.0)), "network.rates.first"),
+        (Network([1.0], None), "network.rates"),
+    ):
+        with pytest.raises(InputError) as caught:
+            check("network", wrong)
+        assert caught.value.argument == place
 
 
 def test_the_values_that_a_masked_array_hides_are_not_used():

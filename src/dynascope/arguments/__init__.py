@@ -23,6 +23,7 @@ from dynascope.arguments.arrays import (
     require_covariance,
     require_known,
     require_numbers,
+    require_row_of_times,
     require_shape,
     require_times,
 )
@@ -35,6 +36,7 @@ from dynascope.arguments.compiled import (
     real_arrays,
     real_times,
     real_value,
+    require_last_axes,
 )
 from dynascope.arguments.known import require_bounds, require_increasing, require_whole_numbers
 from dynascope.arguments.memory import machine_memory, require_memory, require_room, require_unpacked, said_bytes
@@ -97,12 +99,14 @@ __all__ = [
     "require_integer",
     "require_known",
     "require_labels",
+    "require_last_axes",
     "require_memory",
     "require_number",
     "require_numbers",
     "require_positive",
     "require_real_values",
     "require_room",
+    "require_row_of_times",
     "require_seed",
     "require_shape",
     "require_sizes",

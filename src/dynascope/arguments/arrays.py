@@ -24,6 +24,7 @@ __all__ = [
     "require_covariance",
     "require_known",
     "require_numbers",
+    "require_row_of_times",
     "require_shape",
     "require_times",
     "require_unmasked",
@@ -329,16 +330,22 @@ def require_times(
     import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
     known = real_array(name, times, minimum=0)
-    require(
-        known.ndim == 1 or (single and known.ndim == 0),
-        f"{name} has shape {known.shape}",
-        argument=name,
-        value=known.shape,
-        remedy="give a row of times",
-    )
+    require_row_of_times(known, name=name, single=single)
     if increasing and not is_traced(known):
         require_increasing(name, np.atleast_1d(np.asarray(known)))
     return known
+
+
+def require_row_of_times(times: Any, *, name: str = "times", single: bool = True) -> None:
+    """Raise `InputError` unless there is one axis, or none where a single time may be given.
+
+    Example:
+        >>> import numpy as np
+        >>> require_row_of_times(np.arange(3.0))
+    """
+    shape = getattr(times, "shape", ())
+    fits = len(shape) == 1 or (single and not shape)
+    require(fits, f"{name} has shape {shape}", argument=name, value=shape, remedy="give a row of times")
 
 
 def known_times(times: Any, *, name: str = "times", **options: Any) -> np.ndarray:

@@ -9,13 +9,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dynascope.arguments.arrays import real_array, require_broadcast, require_times
-from dynascope.arguments.numbers import require
+from dynascope.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
     from jax import Array
 
-__all__ = ["all_finite", "fitting", "in_one_shape", "nan_outside", "real_arrays", "real_times", "real_value"]
+__all__ = [
+    "all_finite",
+    "fitting",
+    "in_one_shape",
+    "nan_outside",
+    "real_arrays",
+    "real_times",
+    "real_value",
+    "require_last_axes",
+]
 
 _Values = TypeVar("_Values")
 _NONE: Mapping[str, float] = MappingProxyType({})
@@ -143,15 +152,30 @@ def real_value(name: str, value: Any, *, last: tuple[int | None, ...] = (), **li
         (0.5, (1, 2))
     """
     array = real_array(name, value, **limits)
-    shape = array.shape
+    require_last_axes(name, array, *last)
+    return float(value) if type(value) in (int, float) else array
+
+
+def require_last_axes(name: str, value: Any, *last: int | None) -> None:
+    """Raise `InputError` unless the last axes of an array have these lengths.
+
+    Args:
+        name: Name of the argument, for the message.
+        value: An array, or a number, which has no axes.
+        *last: Length of each of the last axes; None accepts any but zero.
+
+    Example:
+        >>> import numpy as np
+        >>> require_last_axes("weights", np.ones((5, 2, 3)), None, 3)
+    """
+    shape = getattr(value, "shape", ())
     fits = len(shape) >= len(last) and all(
         got > 0 and want in (None, got) for want, got in zip(last, shape[len(shape) - len(last) :], strict=True)
     )
-    wanted = ", ".join(["...", *("any" if length is None else str(length) for length in last)])
-    require(
-        fits, f"{name} has shape {shape}", argument=name, value=shape, remedy=f"give numbers of the shape ({wanted})"
-    )
-    return float(value) if type(value) in (int, float) else array
+    if not fits:
+        wanted = ", ".join(["...", *("any" if length is None else str(length) for length in last)])
+        remedy = f"give numbers of the shape ({wanted})"
+        raise InputError(f"{name} has shape {shape}", argument=name, value=shape, remedy=remedy)
 
 
 def real_times(times: Any, **options: Any) -> Any:
