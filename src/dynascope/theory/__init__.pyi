@@ -20,4 +20,5 @@ from . import skills as skills
 from . import staircase as staircase
 from . import symmetry as symmetry
 from . import transfer as transfer
+from .layer_rates import LayerRates as LayerRates
 from .sgd import SGD as SGD

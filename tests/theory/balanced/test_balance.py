@@ -6,6 +6,7 @@ import pytest
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.theory import LayerRates
 from dynascope.theory.balanced import layer_balance
 
 
@@ -17,26 +18,27 @@ def _double_precision():
 
 def test_rates_are_absorbed_by_the_sizes_of_the_layers():
     first, second = np.random.default_rng(0).normal(size=(2, 3, 3))
-    slow = layer_balance(first, second, first_rate=0.5, second_rate=2.0)
+    slow = layer_balance(first, second, rates=LayerRates(0.5, 2.0))
     unit = layer_balance(first * 2**0.5, second / 2**0.5)
     np.testing.assert_allclose(slow, unit, rtol=1e-13)
 
 
 def test_members_have_balances_of_their_own():
     first, second = np.random.default_rng(1).normal(size=(2, 4, 2, 2))
-    together = layer_balance(first, second, first_rate=[1.0, 2.0, 1.0, 2.0])
-    alone = layer_balance(first[1], second[1], first_rate=2.0)
+    together = layer_balance(first, second, rates=LayerRates([1.0, 2.0, 1.0, 2.0]))
+    alone = layer_balance(first[1], second[1], rates=LayerRates(first=2.0))
     np.testing.assert_allclose([each[1] for each in together], alone, rtol=1e-13)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("change", "argument"),
     [
         ({"first": np.ones(2)}, "first"),
         ({"second": np.ones((3, 2))}, "second"),
         ({"second": np.full((2, 2), np.inf)}, "second"),
-        ({"first_rate": 0.0}, "first_rate"),
-        ({"second_rate": np.ones(3), "first": np.ones((2, 2, 2))}, "second_rate"),
+        ({"rates": LayerRates(first=0.0)}, "rates.first"),
+        ({"rates": LayerRates(second=np.ones(3)), "first": np.ones((2, 2, 2))}, "rates.second"),
     ],
 )
 def test_bad_input_is_named(change, argument):
@@ -46,7 +48,7 @@ def test_bad_input_is_named(change, argument):
 
 
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
-    traced = jit(lambda first, rate: layer_balance(first, np.eye(2), first_rate=rate))
+    traced = jit(lambda first, rate: layer_balance(first, np.eye(2), rates=LayerRates(first=rate)))
     assert np.isfinite(traced(np.eye(2), 1.0)).all()
     assert np.isnan(traced(np.eye(2) * np.inf, 1.0)).all()
     assert np.isnan(traced(np.eye(2), -1.0)).all()

@@ -8,6 +8,7 @@ import pytest
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks.balanced_linear import balanced_linear
+from dynascope.theory import LayerRates
 from dynascope.theory.balanced import balanced_limit, gram, product
 from dynascope.theory.balanced.convergence import slowest_rate
 
@@ -64,7 +65,7 @@ def test_descent_is_stable_up_to_the_largest_step(rates):
     network = balanced_linear(3, 2, 2, balance=0.9, scale=0.8, seed=7)
     layers = [network.first * ratio, network.second / ratio]
     target = np.random.default_rng(2).normal(size=(3, 2))
-    end = balanced_limit(*layers, target, first_rate=rates[0], second_rate=rates[1])
+    end = balanced_limit(*layers, target, rates=LayerRates(*rates))
 
     def distance(step):
         factor = np.linalg.svd(np.block([[end.first, end.product], [end.product.T, end.second]]))

@@ -7,6 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from dynascope.networks.balanced_linear import balanced_linear
+from dynascope.theory import LayerRates
 from dynascope.theory.balanced import balanced_limit, gram, loss, product
 from dynascope.theory.balanced.determinants import distance_kept
 
@@ -88,5 +89,5 @@ def test_with_other_rates_the_flow_stops_at_the_same_saddle():
     with pytest.warns(UserWarning, match="stops at a saddle"):
         expected = product(first, second, TARGET, 2 * TIMES)
     with pytest.warns(UserWarning, match="stops at a saddle"):
-        found = product(first * ratio, second / ratio, TARGET, TIMES, first_rate=4.0)
+        found = product(first * ratio, second / ratio, TARGET, TIMES, rates=LayerRates(first=4.0))
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)

@@ -6,6 +6,7 @@ import pytest
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.theory import LayerRates
 from dynascope.theory.balanced import loss, ntk
 
 TURN = np.array([[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]])
@@ -26,7 +27,7 @@ def test_the_kernel_is_that_of_the_layers(rates):
     x = np.random.default_rng(5).normal(size=(4, 3))
     ratio = (rates[0] / rates[1]) ** 0.25
     first, second = FIRST * ratio, SECOND / ratio
-    kernel = ntk(first, second, MAP, np.array([0.0]), x, first_rate=rates[0], second_rate=rates[1])[0]
+    kernel = ntk(first, second, MAP, np.array([0.0]), x, rates=LayerRates(*rates))[0]
 
     def outputs(layers):
         return (x @ layers[0] @ layers[1]).T.ravel()

@@ -14,6 +14,7 @@ from scipy.linalg import qr
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks.balanced_linear import balanced_linear
+from dynascope.theory import LayerRates
 from dynascope.theory.balanced import gram, loss, ntk, product
 
 TURN = np.array([[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]])
@@ -75,7 +76,7 @@ def test_agrees_with_direct_integration(shape, balance, rank, rates):
     first, second = network.first * ratio, network.second / ratio
     target = draw.normal(size=(shape[0], rank)) @ draw.normal(size=(rank, shape[2]))
     times = np.array([0.0, 0.3, 1.0, 2.5, 4.0])
-    found = gram(first, second, target, times, first_rate=rates[0], second_rate=rates[1])
+    found = gram(first, second, target, times, rates=LayerRates(*rates))
     w1, w2 = trained(first, second, target, times, rates)
     for mine, theirs in zip(found, (w1 @ np.swapaxes(w1, 1, 2), w1 @ w2, np.swapaxes(w2, 1, 2) @ w2), strict=False):
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-9)
@@ -208,10 +209,11 @@ def test_weights_of_32_bits_are_followed_at_times_of_64():
 
 
 def test_rates_whose_product_is_no_number_change_the_unit_of_time_only():
-    found = product(FIRST, SECOND, MAP, np.array([0.5e200]), first_rate=1e-200, second_rate=1e-200)
+    found = product(FIRST, SECOND, MAP, np.array([0.5e200]), rates=LayerRates(1e-200, 1e-200))
     np.testing.assert_allclose(found, product(FIRST, SECOND, MAP, np.array([0.5])), rtol=1e-12)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("change", "argument"),
     [
@@ -225,7 +227,7 @@ def test_rates_whose_product_is_no_number_change_the_unit_of_time_only():
         # λ > 0 needs as many outputs as hidden neurons: here three, and two.
         ({"first": np.zeros((3, 3)), "second": np.eye(3, 2)}, "second"),
         ({"second": SECOND * np.nan}, "second"),
-        ({"first_rate": 0.0}, "first_rate"),
+        ({"rates": LayerRates(first=0.0)}, "rates.first"),
         ({"target_power": 0.1}, "target_power"),
     ],
 )
@@ -250,7 +252,7 @@ def test_unbalanced_weights_are_taken_only_when_asked_for():
 
 @jit
 def kernel(first, target_map, times, rate):
-    options = {"first_rate": rate, "second_rate": rate, "steps": 2}
+    options = {"rates": LayerRates(rate, rate), "steps": 2}
     return gram(first, SECOND, target_map, times, **options), ntk(
         first, SECOND, target_map, times, np.eye(3), **options
     )
@@ -284,7 +286,7 @@ def test_steps_that_are_given_ask_for_times_that_increase():
         {"second": 1e4 * np.eye(2), "approximate": True, "steps": 500},
         {"target_map": 1e4 * np.eye(2), "steps": 500},
         {"times": np.array([0.5, 1e3]), "steps": 10},
-        {"first_rate": 1e3, "second_rate": 1e3, "steps": 7},
+        {"rates": LayerRates(1e3, 1e3), "steps": 7},
     ],
 )
 def test_too_few_steps_are_rejected_with_a_number_that_suffices(arguments):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.theory import LayerRates
 from dynascope.theory.function_space import (
     conserved_matrices,
     conserved_matrix,
@@ -15,7 +16,7 @@ from dynascope.theory.function_space import (
     single_output_preconditioner,
 )
 
-RATES = {"first_rate": 0.6, "second_rate": 1.7}
+RATES = LayerRates(0.6, 1.7)
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +34,7 @@ def test_the_conserved_matrix_does_not_move_along_any_gradient(seed):
 
     def after(size):
         moved = first - size * 0.6 * gradient @ second.T, second - size * 1.7 * first.T @ gradient
-        return np.asarray(conserved_matrix(*moved, **RATES))
+        return np.asarray(conserved_matrix(*moved, rates=RATES))
 
     # A central difference drops the second order, which is all there is besides rounding.
     slope = (after(step) - after(-step)) / (2 * step)
@@ -47,7 +48,7 @@ def test_the_preconditioner_turns_the_gradient_into_the_motion_of_the_map(seed):
     draw = np.random.default_rng(seed)
     first, second, gradient = draw.normal(size=(3, 4)), draw.normal(size=(4, 2)), draw.normal(size=(3, 2))
     motion = -0.6 * gradient @ second.T @ second - 1.7 * first @ first.T @ gradient
-    matrix = preconditioner_matrix(first, second, **RATES)
+    matrix = preconditioner_matrix(first, second, rates=RATES)
     np.testing.assert_allclose(-matrix @ gradient.T.ravel(), motion.T.ravel(), rtol=1e-12, atol=1e-12)
 
 
@@ -66,16 +67,17 @@ def test_a_deep_network_conserves_one_matrix_for_each_pair_of_layers():
 def test_the_neurons_of_one_output_add_up_to_the_preconditioner_of_the_network(seed):
     draw = np.random.default_rng(seed)
     first, second = draw.normal(size=(3, 4)), draw.normal(size=(4, 1))
-    imbalances = np.diagonal(conserved_matrix(first, second, **RATES))
-    found = single_output_preconditioner((first * second[:, 0]).T, imbalances, **RATES)
-    np.testing.assert_allclose(found, preconditioner_matrix(first, second, **RATES), rtol=1e-9, atol=1e-9)
+    imbalances = np.diagonal(conserved_matrix(first, second, rates=RATES))
+    found = single_output_preconditioner((first * second[:, 0]).T, imbalances, rates=RATES)
+    np.testing.assert_allclose(found, preconditioner_matrix(first, second, rates=RATES), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("call", "argument"),
     [
         (lambda: conserved_matrix(np.ones((2, 3)), np.ones((2, 3))), "second"),
-        (lambda: conserved_matrix(np.ones((2, 3)), np.ones((3, 1)), first_rate=0.0), "first_rate"),
+        (lambda: conserved_matrix(np.ones((2, 3)), np.ones((3, 1)), rates=LayerRates(first=0.0)), "rates.first"),
         (lambda: preconditioner_matrix(np.full((2, 3), np.nan), np.ones((3, 1))), "first"),
         (lambda: conserved_matrices([np.eye(2)]), "weights"),
         (lambda: conserved_matrices([np.eye(2)] * 2, [1.0]), "rates"),
@@ -93,6 +95,7 @@ def test_dead_neurons_add_nothing():
     np.testing.assert_array_equal(single_output_preconditioner([[1.0, 2.0], [0.0, 0.0]], [0.5, 0.0]), alone)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 def test_neighbouring_layers_and_rates_are_refused_by_the_names_of_their_lists():
     with pytest.raises(InputError) as caught:
         conserved_matrices([np.eye(2), np.eye(3)])
@@ -106,7 +109,7 @@ def test_neighbouring_layers_and_rates_are_refused_by_the_names_of_their_lists()
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
     first, second = np.ones((2, 3)), np.ones((3, 1))
     for function in (conserved_matrix, preconditioner_matrix):
-        traced = jit(lambda first, rate, function=function: function(first, second, first_rate=rate))
+        traced = jit(lambda first, rate, function=function: function(first, second, rates=LayerRates(first=rate)))
         assert np.isfinite(traced(first, 1.0)).all()
         assert np.isnan(traced(first * np.nan, 1.0)).all()
         assert np.isnan(traced(first, 0.0)).all()

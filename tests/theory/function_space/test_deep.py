@@ -98,6 +98,7 @@ def test_two_layers_are_the_isotropic_network():
     np.testing.assert_allclose(deep, isotropic_flow(TIMES, x, y, START, -0.7, 3).coefficients, rtol=0, atol=1e-8)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("call", "argument"),
     [

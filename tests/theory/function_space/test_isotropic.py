@@ -7,6 +7,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.theory import LayerRates
 from dynascope.theory.function_space import isotropic_flow, isotropic_preconditioner, preconditioner_matrix
 from dynascope.theory.function_space.isotropic import trace_drift
 
@@ -71,7 +72,7 @@ def test_the_function_moves_as_that_of_the_trained_weights(imbalance, width, whi
     x = np.linalg.qr(draw.normal(size=(6, 3)))[0] * np.sqrt(6) * (1.0 if white else np.array([1.0, 0.7, 0.0]))
     y, beta = draw.normal(size=(6, 2)), 0.4 * draw.normal(size=(3, 2))
     first, second = isotropic_layers(beta, imbalance, width)
-    matrix = preconditioner_matrix(first, second, first_rate=FIRST_RATE, second_rate=SECOND_RATE)
+    matrix = preconditioner_matrix(first, second, rates=LayerRates(FIRST_RATE, SECOND_RATE))
     # Inverting the square layer costs a few digits.
     np.testing.assert_allclose(isotropic_preconditioner(beta, imbalance, width, rate=KAPPA), matrix, atol=1e-12)
     found = isotropic_flow(TIMES, x, y, beta, imbalance, width, rate=KAPPA)
@@ -95,6 +96,7 @@ def test_widths_for_which_the_function_does_not_tell_its_motion_are_refused(imba
         isotropic_flow(TIMES, np.eye(3), np.ones((3, 2)), GOLDEN, imbalance, width)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("change", "argument"),
     [

@@ -9,6 +9,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.theory import LayerRates
 from dynascope.theory.neuron.function_space import function_space_flow, preconditioner
 
 # The start and the data of the ledger's golden numbers.
@@ -21,11 +22,10 @@ TIMES = np.linspace(0.0, 12.0, 25)
 COMPILED = jit(function_space_flow)
 
 
-def followed(times, inputs, targets, start, imbalance, output_rate=1.0, weight_rate=1.0):
+def followed(times, inputs, targets, start, imbalance, rates=LayerRates()):
     """The flow by one program, in which JAX sees no value."""
     arguments = [np.asarray(each, float) for each in (times, inputs, targets, start, imbalance)]
-    rates = {"output_rate": np.asarray(output_rate, float), "weight_rate": np.asarray(weight_rate, float)}
-    return jax.device_get(COMPILED(*arguments, **rates))
+    return jax.device_get(COMPILED(*arguments, rates=LayerRates(*(np.asarray(each, float) for each in rates))))
 
 
 @pytest.fixture(autouse=True)
@@ -34,12 +34,12 @@ def _double_precision():
         yield
 
 
-def trained(x, y, a, w, output_rate, weight_rate, times=TIMES):
+def trained(x, y, a, w, rates, times=TIMES):
     """The path of the weights themselves."""
 
     def velocity(_, theta):
         gradient = x.T @ (x @ (theta[0] * theta[1:]) - y) / len(x)
-        return np.append(-output_rate * theta[1:] @ gradient, -weight_rate * theta[0] * gradient)
+        return np.append(-rates.second * theta[1:] @ gradient, -rates.first * theta[0] * gradient)
 
     start = np.append(a, w)
     # The error allowed besides is below the smallest start.
@@ -60,7 +60,7 @@ def drawn(seed, kind):
     size = {"upstream": 1.5, "balanced": np.sqrt(output_rate / weight_rate) * np.linalg.norm(w), "downstream": 0.2}
     a = draw.choice([-1, 1]) * size[kind]
     imbalance = 0.0 if kind == "balanced" else weight_rate * a**2 - output_rate * w @ w
-    return x, y, a, w, imbalance, {"output_rate": output_rate, "weight_rate": weight_rate}
+    return x, y, a, w, imbalance, LayerRates(first=weight_rate, second=output_rate)
 
 
 @pytest.mark.slow
@@ -69,8 +69,8 @@ def drawn(seed, kind):
 @given(seed=st.integers(0, 10**6))
 def test_the_map_follows_that_of_the_trained_weights(kind, seed):
     x, y, a, w, imbalance, rates = drawn(seed, kind)
-    outputs, weights = trained(x, y, a, w, **rates)
-    path = followed(TIMES, x, y, a * w, imbalance, **rates)
+    outputs, weights = trained(x, y, a, w, rates=rates)
+    path = followed(TIMES, x, y, a * w, imbalance, rates=rates)
     size = np.abs(outputs[:, None] * weights).max()
     # Steps of 1e-11, interpolated between them.
     np.testing.assert_allclose(path.coefficients, outputs[:, None] * weights, rtol=0, atol=1e-7 * size)
@@ -84,7 +84,7 @@ def test_it_passes_through_zero_when_the_output_weight_changes_its_sign():
     y, w = np.array([2.0, -1.0, 1.5]), np.array([-1.0, 0.5, -0.6, 0.2])
     x, a = np.eye(3, 4), 0.3
     outputs, weights = trained(x, y, a, w, 0.5, 2.0)
-    path = followed(TIMES, x, y, a * w, 2 * a**2 - 0.5 * w @ w, output_rate=0.5, weight_rate=2.0)
+    path = followed(TIMES, x, y, a * w, 2 * a**2 - 0.5 * w @ w, rates=LayerRates(first=2.0, second=0.5))
     assert outputs[-1] < 0 < outputs[0]
     np.testing.assert_array_equal(path.reversed, outputs < 0)
     np.testing.assert_allclose(path.coefficients, outputs[:, None] * weights, atol=1e-8)
@@ -158,7 +158,8 @@ def test_golden_preconditioner():
 )
 def test_the_preconditioner_is_that_of_the_weights(a, w, rates):
     w = np.array(w)
-    matrix = preconditioner(a * w, rates[1] * a**2 - rates[0] * w @ w, output_rate=rates[0], weight_rate=rates[1])
+    imbalance = rates[1] * a**2 - rates[0] * w @ w
+    matrix = preconditioner(a * w, imbalance, rates=LayerRates(first=rates[1], second=rates[0]))
     expected = rates[1] * a**2 * np.eye(3) + rates[0] * np.outer(w, w)
     # The imbalance itself is a difference, rounded to 1e-16 of the larger part.
     np.testing.assert_allclose(matrix, expected, rtol=0, atol=1e-12 * np.linalg.norm(expected))
@@ -202,8 +203,8 @@ def test_the_preconditioner_of_the_zero_map():
         ({"coefficients": 1.0}, "coefficients"),
         ({"coefficients": np.zeros(4)}, "coefficients"),
         ({"imbalance": np.inf}, "imbalance"),
-        ({"output_rate": 0.0}, "output_rate"),
-        ({"weight_rate": -1.0}, "weight_rate"),
+        ({"rates": LayerRates(second=0.0)}, "rates.second"),
+        ({"rates": LayerRates(first=-1.0)}, "rates.first"),
     ],
 )
 @pytest.mark.usefixtures("unchecked_types")
@@ -220,10 +221,10 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced():
     np.testing.assert_array_equal(np.isfinite(inside.loss), times >= 0)
     np.testing.assert_array_equal(np.isfinite(inside.coefficients), np.tile(times[:, None] >= 0, 4))
     for start, rate in ((np.zeros(4), 1.0), (START, 0.0)):
-        path = followed(TIMES, INPUTS, TARGETS, start, -0.1, output_rate=rate)
+        path = followed(TIMES, INPUTS, TARGETS, start, -0.1, rates=LayerRates(second=rate))
         assert np.isnan(path.loss).all()
         assert np.isnan(path.coefficients).all()
-    matrix = jit(lambda delta, rate: preconditioner(START, delta, weight_rate=rate))
+    matrix = jit(lambda delta, rate: preconditioner(START, delta, rates=LayerRates(first=rate)))
     assert np.isfinite(matrix(-0.1, 1.0)).all()
     assert np.isnan(matrix(np.inf, 1.0)).all()
     assert np.isnan(matrix(-0.1, -1.0)).all()

@@ -11,6 +11,7 @@ from scipy.linalg import null_space
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.theory import LayerRates
 from dynascope.theory.neuron.function_space import preconditioner
 from dynascope.theory.neuron.interpolation import implicit_bias_objective, interpolator
 
@@ -27,7 +28,7 @@ def several_ends(x, y, outputs, starts, rate):
     """Where neurons end, and the slope of the squared length of each end in its output weight, as one program."""
 
     def power(outputs):
-        end = interpolator(x, y[:, None], outputs, starts, output_rate=rate)
+        end = interpolator(x, y[:, None], outputs, starts, rates=LayerRates(second=rate))
         return jnp.sum(end.coefficients**2), end
 
     slope, end = jax.grad(power, has_aux=True)(outputs)
@@ -40,12 +41,12 @@ def _double_precision():
         yield
 
 
-def trained(x, y, a, w, output_rate=1.0, weight_rate=1.0, time=1000.0):
+def trained(x, y, a, w, rates=LayerRates(), time=1000.0):
     """The weights after training, a and w."""
 
     def velocity(_, theta):
         gradient = x.T @ (x @ (theta[0] * theta[1:]) - y)
-        return np.append(-output_rate * theta[1:] @ gradient, -weight_rate * theta[0] * gradient)
+        return np.append(-rates.second * theta[1:] @ gradient, -rates.first * theta[0] * gradient)
 
     end = solve_ivp(velocity, (0, time), np.append(a, w), method="LSODA", rtol=1e-12, atol=1e-14).y[:, -1]
     return end[0], end[1:]
@@ -60,8 +61,8 @@ def drawn(seed, *, rank=2, samples=3, dimension=4):
     y = x @ draw.normal(size=dimension)
     w = draw.normal(size=dimension)
     # Numbers of Python, for which there is one program.
-    rates = dict(zip(("output_rate", "weight_rate"), np.exp(0.5 * draw.normal(size=2)).tolist(), strict=True))
-    return x, y, float(draw.normal() * draw.choice([0.1, 1.0])), w, rates
+    second, first = np.exp(0.5 * draw.normal(size=2)).tolist()
+    return x, y, float(draw.normal() * draw.choice([0.1, 1.0])), w, LayerRates(first, second)
 
 
 @pytest.mark.slow
@@ -85,8 +86,8 @@ def test_golden_objective():
 @given(seed=st.integers(0, 10**6))
 def test_it_is_where_training_ends(seed):
     x, y, a, w, rates = drawn(seed)
-    end = interpolator(x, y, a, w, **rates)
-    output, weights = trained(x, y, a, w, **rates)
+    end = interpolator(x, y, a, w, rates=rates)
+    output, weights = trained(x, y, a, w, rates=rates)
     # A start close to the stable manifold of the saddle takes longer than the training here.
     if np.linalg.norm(x @ (output * weights) - y) < 1e-8:
         np.testing.assert_allclose(end.coefficients, output * weights, rtol=0, atol=1e-7)
@@ -115,18 +116,18 @@ def test_the_output_weight_ends_with_the_sign_that_training_gives_it(a, singular
 @given(seed=st.integers(0, 10**6))
 def test_it_minimises_the_objective_among_the_maps_that_fit(seed):
     x, y, a, w, rates = drawn(seed)
-    end = interpolator(x, y, a, w, **rates)
-    imbalance = rates["weight_rate"] * a**2 - rates["output_rate"] * w @ w
+    end = interpolator(x, y, a, w, rates=rates)
+    imbalance = rates.first * a**2 - rates.second * w @ w
     start = a * w * (-1 if end.sign_changed else 1)
 
     def objective(beta):
-        return implicit_bias_objective(beta, start, imbalance, **rates)
+        return implicit_bias_objective(beta, start, imbalance, rates=rates)
 
     beta = np.asarray(end.coefficients)
     unseen = null_space(x)
     np.testing.assert_allclose(x @ beta, y, atol=1e-12)
     # The gradient along the unseen directions vanishes up to the rounding of its parts.
-    slope = SLOPE(beta, start, imbalance, **rates)
+    slope = SLOPE(beta, start, imbalance, rates=rates)
     np.testing.assert_allclose(slope @ unseen, 0, atol=1e-10 * float(np.linalg.norm(slope)))
     for step in np.random.default_rng(seed).normal(size=(3, unseen.shape[1])):
         assert objective(beta + unseen @ step) > objective(beta)
@@ -141,12 +142,12 @@ def test_it_minimises_the_objective_among_the_maps_that_fit(seed):
 )
 def test_training_is_mirror_descent_on_the_potential_in_another_time(beta, imbalance, rates):
     """∇²Ψ M = κ² √(R + δ) I; a linear term leaves the second derivatives as they are."""
-    beta, rates = np.array(beta), {"output_rate": rates[0], "weight_rate": rates[1]}
-    kappa_square = rates["output_rate"] * rates["weight_rate"]
-    curvature = CURVATURE(beta, np.ones(3), imbalance, **rates)
+    beta, rates = np.array(beta), LayerRates(first=rates[1], second=rates[0])
+    kappa_square = rates.second * rates.first
+    curvature = CURVATURE(beta, np.ones(3), imbalance, rates=rates)
     radius = np.sqrt(imbalance**2 + 4 * kappa_square * beta @ beta)
     clock = kappa_square * np.sqrt(radius + imbalance)
-    product = np.asarray(curvature) @ np.asarray(preconditioner(beta, imbalance, **rates))
+    product = np.asarray(curvature) @ np.asarray(preconditioner(beta, imbalance, rates=rates))
     # The second derivatives of √(R + δ) lose digits where R is close to |δ|.
     np.testing.assert_allclose(product / clock, np.eye(3), rtol=0, atol=1e-7)
 
@@ -200,12 +201,12 @@ def test_the_extremes_keep_the_start_and_forget_it():
 def test_targets_out_of_reach_are_fitted_in_least_squares_with_a_warning():
     x, y, a, w, rates = drawn(3)
     noisy = y + 0.5 * null_space(x.T)[:, 0]
-    end = interpolator(x, noisy, a, w, **rates)
+    end = interpolator(x, noisy, a, w, rates=rates)
     assert "least-squares" in end.warnings[0]
     np.testing.assert_allclose(end.unexplained, 0.25 / 3, rtol=1e-12)
-    output, weights = trained(x, noisy, a, w, **rates)
+    output, weights = trained(x, noisy, a, w, rates=rates)
     np.testing.assert_allclose(end.coefficients, output * weights, atol=1e-7)
-    np.testing.assert_allclose(end.coefficients, interpolator(x, y, a, w, **rates).coefficients, atol=1e-12)
+    np.testing.assert_allclose(end.coefficients, interpolator(x, y, a, w, rates=rates).coefficients, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -260,8 +261,8 @@ def test_it_is_differentiable():
         ({"targets": np.ones(3)}, "targets"),
         ({"initial_output": np.inf}, "initial_output"),
         ({"initial_weights": np.ones(3)}, "initial_weights"),
-        ({"output_rate": 0.0}, "output_rate"),
-        ({"weight_rate": [1.0, -1.0]}, "weight_rate"),
+        ({"rates": LayerRates(second=0.0)}, "rates.second"),
+        ({"rates": LayerRates(first=[1.0, -1.0])}, "rates.first"),
     ],
 )
 @pytest.mark.usefixtures("unchecked_types")
@@ -298,7 +299,7 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced():
         assert np.isfinite(found.fitted_power).all()
     assert np.isnan(end(y * np.inf, 0.5, 1.0).fitted_power).all()
     w = w[:2]
-    objective = jit(lambda delta, rate: implicit_bias_objective(w, w, delta, output_rate=rate))
+    objective = jit(lambda delta, rate: implicit_bias_objective(w, w, delta, rates=LayerRates(second=rate)))
     assert np.isfinite(objective(-0.1, 1.0))
     assert np.isnan(objective(-0.1, 0.0))
     assert np.isnan(objective(np.inf, 1.0))

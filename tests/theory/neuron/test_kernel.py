@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.theory import LayerRates
 from dynascope.theory.neuron.kernel import kernel_change
 from dynascope.theory.neuron.whitened import neuron_limit, neuron_trajectory
 
@@ -39,7 +40,7 @@ def test_both_measures_agree_with_the_kernel_on_whitened_samples(seed, output_ra
     x = np.linalg.qr(draw.normal(size=(6, 3)))[0] * np.sqrt(6)
     states = [(draw.normal(), draw.normal(size=3)) for _ in range(2)]
     first, second = (x @ (weight_rate * a**2 * np.eye(3) + output_rate * np.outer(w, w)) @ x.T for a, w in states)
-    change = kernel_change(*states[0], *states[1], output_rate=output_rate, weight_rate=weight_rate)
+    change = kernel_change(*states[0], *states[1], rates=LayerRates(first=weight_rate, second=output_rate))
     norms = np.linalg.norm(first), np.linalg.norm(second)
     # Roundings of order-one numbers; the direct distance cancels.
     np.testing.assert_allclose(change.distance, 1 - np.sum(first * second) / np.prod(norms), rtol=0, atol=1e-13)
@@ -91,7 +92,7 @@ def test_times_are_compared_in_one_call():
         ((1.0, [1.0, 0.0], 0.0, [0.0, 0.0, 1.0]), {}, "weights"),
         ((1.0, [1.0, 0.0], [1.0, 2.0], np.ones((3, 2))), {}, "output"),
         ((1.0, [np.nan, 0.0], 1.0, [0.0, 1.0]), {}, "initial_weights"),
-        ((1.0, [1.0, 0.0], 1.0, [0.0, 1.0]), {"weight_rate": 0.0}, "weight_rate"),
+        ((1.0, [1.0, 0.0], 1.0, [0.0, 1.0]), {"rates": LayerRates(first=0.0)}, "rates.first"),
     ],
 )
 @pytest.mark.usefixtures("unchecked_types")
@@ -103,7 +104,7 @@ def test_bad_input_is_refused_by_name(arguments, rates, name):
 
 @jit
 def traced(a, w, b, v, rate):
-    return kernel_change(a, w, b, v, weight_rate=rate)
+    return kernel_change(a, w, b, v, rates=LayerRates(first=rate))
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.theory import LayerRates
 from dynascope.theory.neuron.kernel import kernel_change
 from dynascope.theory.neuron.regimes import regime, regime_along, rich_delay
 from dynascope.theory.neuron.state import weights_of
@@ -24,7 +25,7 @@ def _double_precision():
 
 
 def test_escape_time_golden():
-    time = rich_delay(0.1, np.array([0.5, 1.5, -1.0]), TARGET, output_rate=0.5, weight_rate=2.0)
+    time = rich_delay(0.1, np.array([0.5, 1.5, -1.0]), TARGET, rates=LayerRates(first=2.0, second=0.5))
     # Stored with eleven digits.
     np.testing.assert_allclose(time, 3.5942575174, rtol=0, atol=1e-10)
 
@@ -39,10 +40,10 @@ def test_escape_time_golden():
     weight_rate=st.floats(0.3, 3),
 )
 def test_half_of_the_target_is_learned_at_the_escape_time(size, output, angle, output_rate, weight_rate):
-    rates = {"output_rate": output_rate, "weight_rate": weight_rate}
+    rates = LayerRates(first=weight_rate, second=output_rate)
     start = output, size * np.array([np.sin(angle), np.cos(angle)])
-    told = regime(*start, EAST, **rates)
-    at_escape = neuron_trajectory(*start, EAST, told.rich_delay, **rates)
+    told = regime(*start, EAST, rates=rates)
+    at_escape = neuron_trajectory(*start, EAST, told.rich_delay, rates=rates)
     # What the formula leaves out is exponentially small in the delay.
     missed = 10 * np.exp(-told.rich_delay / told.fit_time) + 1e-10
     if told.rich_delay > told.fit_time:
@@ -122,7 +123,7 @@ def test_escape_time_compiles_and_has_finite_derivatives():
         ((1.0, [1.0, 0.0], [0.0, 0.0]), {}, "target"),
         ((1.0, [1.0, 0.0], [1.0]), {}, "target"),
         ((1.0, [np.inf, 0.0], EAST), {}, "initial_weights"),
-        ((1.0, [1.0, 0.0], EAST), {"output_rate": 0.0}, "output_rate"),
+        ((1.0, [1.0, 0.0], EAST), {"rates": LayerRates(second=0.0)}, "rates.second"),
         ((1.0, [1.0, 0.0], EAST), {"change_threshold": 0.0}, "change_threshold"),
         ((1.0, [1.0, 0.0], EAST), {"delay_threshold": np.nan}, "delay_threshold"),
         ((1.0, [1.0, 0.0], EAST), {"imbalance_threshold": -1.0}, "imbalance_threshold"),
@@ -137,7 +138,7 @@ def test_bad_input_is_refused_by_name(arguments, options, name):
 
 @pytest.mark.slow
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
-    time = jit(lambda a, w, target, rate: rich_delay(a, w, target, output_rate=rate))
+    time = jit(lambda a, w, target, rate: rich_delay(a, w, target, rates=LayerRates(second=rate)))
     w, target = np.array([0.5, 1.5, -1.0]), np.array([1.0, -0.5, 0.25])
     assert np.isfinite(time(0.1, w, target, 1.0))
     for outside in ((np.nan, w, target, 1.0), (0.1, w, 0 * target, 1.0), (0.1, w, target, -1.0)):
@@ -166,6 +167,6 @@ def test_rounding_does_not_decide_the_regime_of_a_start_on_the_threshold():
 
 def test_weights_have_the_map_and_the_imbalances_that_are_asked_for():
     beta, imbalances = np.array([0.3, -0.2]), np.array([2.0, 0.0, -5.0])
-    a, w = weights_of(beta, imbalances, output_rate=0.5, weight_rate=3.0)
+    a, w = weights_of(beta, imbalances, rates=LayerRates(first=3.0, second=0.5))
     np.testing.assert_allclose(a[:, None] * w, np.broadcast_to(beta, (3, 2)), rtol=1e-14)
     np.testing.assert_allclose(3.0 * a**2 - 0.5 * np.sum(w**2, axis=1), imbalances, atol=1e-14)

@@ -10,6 +10,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.theory import LayerRates
 from dynascope.theory.neuron.whitened import neuron_imbalance, neuron_limit, neuron_trajectory
 
 # Golden numbers are stored with about twelve digits.
@@ -18,10 +19,10 @@ TARGET = np.array([1.0, -0.5, 0.25])
 START = (0.3, np.array([0.2, -0.1, 0.4]))
 FLIPPING = (0.1, np.array([0.5, 1.5, -1.0]))
 EAST = np.array([1.0, 0.0, 0.0])
-RATES = {"output_rate": 0.5, "weight_rate": 2.0}
+RATES = LayerRates(first=2.0, second=0.5)
 TIMES = np.array([0.0, 0.1, 0.5, 1.5, 4.0])
 # √(η_w/η_a) ‖w‖ for w = β* or −β*, with which a neuron is balanced.
-BALANCED = float(np.sqrt(RATES["output_rate"] / RATES["weight_rate"]) * np.linalg.norm(TARGET))
+BALANCED = float(np.sqrt(RATES.second / RATES.first) * np.linalg.norm(TARGET))
 
 # Output weight, weights, target: every special case of the formula.
 CASES = {
@@ -65,10 +66,10 @@ def padded(times):
     return np.pad(times, (0, len(TIMES) - len(times)), mode="edge")
 
 
-def trained(a, w, target, times=TIMES, *, output_rate=1.0, weight_rate=1.0):
+def trained(a, w, target, times=TIMES, *, rates=LayerRates()):
     def velocity(_, theta):
         missing = theta[0] * theta[1:] - target
-        return np.append(-output_rate * theta[1:] @ missing, -weight_rate * theta[0] * missing)
+        return np.append(-rates.second * theta[1:] @ missing, -rates.first * theta[0] * missing)
 
     path = solve_ivp(
         velocity, (0, times[-1]), np.append(a, w), method="DOP853", t_eval=times, rtol=1e-12, atol=1e-14
@@ -80,8 +81,8 @@ def drawn(seed, kind, dimension=3):
     draw = np.random.default_rng(seed)
     target, w = draw.normal(size=(2, dimension))
     # Numbers of Python, for which there is one program.
-    rates = dict(zip(RATES, np.exp(0.5 * draw.normal(size=2)).tolist(), strict=True))
-    even = np.sqrt(rates["output_rate"] / rates["weight_rate"]) * np.linalg.norm(w)
+    rates = LayerRates(*np.exp(0.5 * draw.normal(size=2)).tolist()[::-1])
+    even = np.sqrt(rates.second / rates.first) * np.linalg.norm(w)
     a = draw.choice([-1, 1]) * {"upstream": 2 * even, "balanced": even, "downstream": 0.3 * even, "zero": 0.0}[kind]
     return float(a), w, target, rates
 
@@ -99,12 +100,12 @@ def test_upstream_and_downstream_golden():
 
 @pytest.mark.slow
 def test_sign_flip_golden():
-    run = jax.device_get(neuron_trajectory(*FLIPPING, TARGET, padded([1.0, 10.0]), **RATES))
+    run = jax.device_get(neuron_trajectory(*FLIPPING, TARGET, padded([1.0, 10.0]), rates=RATES))
     np.testing.assert_allclose(run.output_weight[:2], [-0.101383680291, -0.533919911346], **GOLDEN)
     np.testing.assert_allclose(run.weights[0], [0.446240232388, 1.513870745369, -1.005076924336], **GOLDEN)
     np.testing.assert_allclose(run.weights[1], [-1.848391335351, 0.970472807502, -0.491847423726], **GOLDEN)
     np.testing.assert_allclose(run.excess_loss[:2], [0.617269350743, 3.30165008854e-4], **GOLDEN)
-    np.testing.assert_allclose(neuron_imbalance(*FLIPPING, **RATES), -1.73, **GOLDEN)
+    np.testing.assert_allclose(neuron_imbalance(*FLIPPING, rates=RATES), -1.73, **GOLDEN)
 
 
 @pytest.mark.slow
@@ -113,8 +114,8 @@ def test_sign_flip_golden():
 @given(seed=seeds)
 def test_any_start_agrees_with_direct_integration(kind, seed):
     a, w, target, rates = drawn(seed, kind)
-    run = neuron_trajectory(a, w, target, TIMES, **rates)
-    outputs, weights = trained(a, w, target, **rates)
+    run = neuron_trajectory(a, w, target, TIMES, rates=rates)
+    outputs, weights = trained(a, w, target, rates=rates)
     # The integrator is good to about 1e-10 after four units of time.
     np.testing.assert_allclose(run.output_weight, outputs, rtol=0, atol=1e-7)
     np.testing.assert_allclose(run.weights, weights, rtol=0, atol=1e-7)
@@ -127,14 +128,14 @@ def test_any_start_agrees_with_direct_integration(kind, seed):
 @pytest.mark.parametrize("case", CASES)
 def test_special_starts_agree_with_direct_integration_and_their_limit(case):
     start = CASES[case]
-    run, limit = neuron_trajectory(*start, TIMES, **RATES), neuron_limit(*start, **RATES)
-    outputs, weights = trained(*start, **RATES)
+    run, limit = neuron_trajectory(*start, TIMES, rates=RATES), neuron_limit(*start, rates=RATES)
+    outputs, weights = trained(*start, rates=RATES)
     # The integrator is good to about 1e-10 after four units of time.
     np.testing.assert_allclose(run.output_weight, outputs, rtol=0, atol=1e-9)
     np.testing.assert_allclose(run.weights, weights, rtol=0, atol=1e-9)
     assert limit.status == STATUS[case]
     # At 1e300 also the power law 1/√t is below rounding.
-    late = jax.device_get(neuron_trajectory(*start, np.full(5, 1e300), **RATES))
+    late = jax.device_get(neuron_trajectory(*start, np.full(5, 1e300), rates=RATES))
     np.testing.assert_allclose(late.output_weight[0], limit.output_weight, rtol=0, atol=1e-14)
     np.testing.assert_allclose(late.weights[0], limit.weights, rtol=0, atol=1e-14)
     np.testing.assert_allclose(late.excess_loss[0], limit.excess_loss, rtol=0, atol=1e-14)
@@ -147,7 +148,7 @@ def derivatives(*arguments):
     times = np.array([0.5, 4.0, 0.0, 1e-300, 40.0, 1e3, 1e12])
 
     def run(a, w, target, output_rate, weight_rate):
-        return neuron_trajectory(a, w, target, times, output_rate=output_rate, weight_rate=weight_rate)
+        return neuron_trajectory(a, w, target, times, rates=LayerRates(first=weight_rate, second=output_rate))
 
     return jax.jacrev(run, range(5))(*arguments)
 
@@ -161,7 +162,7 @@ def test_derivatives_are_those_of_the_integrated_flow_and_finite_at_all_scales_o
     step = 1e-5
 
     def moved(direction):
-        outputs, weights = trained(a + direction[0], w + direction[1:], target, **RATES)
+        outputs, weights = trained(a + direction[0], w + direction[1:], target, rates=RATES)
         return np.column_stack([outputs, weights])[[2, 4]]
 
     numerical = np.stack([(moved(step * e) - moved(-step * e)) / (2 * step) for e in np.eye(4)], axis=-1)
@@ -192,11 +193,11 @@ def test_tiny_starts_grow_as_their_linearisation_and_then_learn(seed, size):
 @given(seed=seeds, kind=st.sampled_from(["upstream", "balanced", "downstream", "zero"]))
 def test_imbalance_is_conserved_and_loss_never_increases(seed, kind):
     a, w, target, rates = drawn(seed, kind)
-    run = jax.device_get(neuron_trajectory(a, w, target, TIMES, **rates))
+    run = jax.device_get(neuron_trajectory(a, w, target, TIMES, rates=rates))
     scale = (a**2 + w @ w) * 10
     np.testing.assert_allclose(
-        neuron_imbalance(run.output_weight, run.weights, **rates),
-        neuron_imbalance(a, w, **rates),
+        neuron_imbalance(run.output_weight, run.weights, rates=rates),
+        neuron_imbalance(a, w, rates=rates),
         rtol=0,
         atol=1e-13 * scale,
     )
@@ -209,11 +210,13 @@ def test_imbalance_is_conserved_and_loss_never_increases(seed, kind):
 def test_rotations_reflections_and_restarts_change_nothing(seed, kind):
     a, w, target, rates = drawn(seed, kind)
     rotation, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))
-    run = jax.device_get(neuron_trajectory(a, w, target, TIMES, **rates))
-    turned = neuron_trajectory(a, rotation @ w, rotation @ target, TIMES, **rates)
-    mirrored = neuron_trajectory(-a, -w, target, TIMES, **rates)
+    run = jax.device_get(neuron_trajectory(a, w, target, TIMES, rates=rates))
+    turned = neuron_trajectory(a, rotation @ w, rotation @ target, TIMES, rates=rates)
+    mirrored = neuron_trajectory(-a, -w, target, TIMES, rates=rates)
     later = padded(TIMES[2:] - TIMES[2])
-    restarted = jax.device_get(neuron_trajectory(float(run.output_weight[2]), run.weights[2], target, later, **rates))
+    restarted = jax.device_get(
+        neuron_trajectory(float(run.output_weight[2]), run.weights[2], target, later, rates=rates)
+    )
     # Roundings amplified by escape from near the saddle, at worst by a few thousand within four units of time.
     near = {"rtol": 0, "atol": 1e-9}
     np.testing.assert_allclose(turned.weights, run.weights @ rotation.T, **near)
@@ -256,14 +259,14 @@ def test_batches_agree_with_single_neurons_whatever_their_shape(dimension, batch
     draw = np.random.default_rng(0)
     a, w = draw.normal(size=batch), draw.normal(size=(*batch, dimension))
     target, rate = draw.normal(size=dimension), np.exp(draw.normal(size=batch[-1:]))
-    run = jax.device_get(neuron_trajectory(a, w, target, TIMES, weight_rate=rate))
+    run = jax.device_get(neuron_trajectory(a, w, target, TIMES, rates=LayerRates(first=rate)))
     assert run.output_weight.shape == run.excess_loss.shape == (*batch, 5)
     assert run.weights.shape == run.coefficients.shape == (*batch, 5, dimension)
     last = (-1,) * len(batch)
-    outputs, weights = trained(a[last], w[last], target, weight_rate=rate[last[-1:]])
+    outputs, weights = trained(a[last], w[last], target, rates=LayerRates(first=rate[last[-1:]]))
     np.testing.assert_allclose(run.output_weight[last], outputs, rtol=0, atol=1e-9)
     np.testing.assert_allclose(run.weights[last], weights, rtol=0, atol=1e-9)
-    single = neuron_trajectory(a, w, target, TIMES[3], weight_rate=rate)
+    single = neuron_trajectory(a, w, target, TIMES[3], rates=LayerRates(first=rate))
     np.testing.assert_allclose(single.weights, run.weights[..., 3, :], rtol=0, atol=1e-14)
     assert single.output_weight.shape == batch
 
@@ -322,8 +325,8 @@ def test_a_neuron_caught_by_the_saddle_keeps_the_norm_that_imbalance_asks_for():
         ((1.0, np.ones(3), TARGET, TIMES[None]), {}, "times"),
         ((1.0, np.ones(3), TARGET, np.array([np.inf])), {}, "times"),
         ((np.ones(2), np.ones((3, 3)), TARGET, TIMES), {}, "initial_output"),
-        ((1.0, np.ones(3), TARGET, TIMES), {"output_rate": 0.0}, "output_rate"),
-        ((1.0, np.ones(3), TARGET, TIMES), {"weight_rate": -1.0}, "weight_rate"),
+        ((1.0, np.ones(3), TARGET, TIMES), {"rates": LayerRates(second=0.0)}, "rates.second"),
+        ((1.0, np.ones(3), TARGET, TIMES), {"rates": LayerRates(first=-1.0)}, "rates.first"),
     ],
 )
 @pytest.mark.usefixtures("unchecked_types")
@@ -337,25 +340,25 @@ def test_bad_input_is_refused_by_name(arguments, rates, name):
 @pytest.mark.usefixtures("unchecked_types")
 def test_imbalance_is_accurate_where_it_is_small_and_refuses_bad_input():
     np.testing.assert_allclose(neuron_imbalance(1.0 + 1e-12, EAST), 2e-12, rtol=1e-3)
-    assert neuron_imbalance(np.ones(4), np.ones((4, 3)), weight_rate=np.full(4, 4.0)).tolist() == pytest.approx(
-        [1.0] * 4
-    )
+    assert neuron_imbalance(
+        np.ones(4), np.ones((4, 3)), rates=LayerRates(first=np.full(4, 4.0))
+    ).tolist() == pytest.approx([1.0] * 4)
     with pytest.raises(InputError, match="weights"):
         neuron_imbalance(1.0, 2.0)
-    with pytest.raises(InputError, match="output_rate"):
-        neuron_imbalance(1.0, np.ones(1), output_rate=-2.0)
+    with pytest.raises(InputError, match=r"rates\.second"):
+        neuron_imbalance(1.0, np.ones(1), rates=LayerRates(second=-2.0))
     with pytest.raises(InputError, match="output"):
         neuron_imbalance(np.ones(2), np.ones((3, 2)))
 
 
 @jit
 def compiled(a, w, time, rate):
-    return neuron_trajectory(a, w, TARGET, time, output_rate=rate)
+    return neuron_trajectory(a, w, TARGET, time, rates=LayerRates(second=rate))
 
 
 @jit
 def compiled_imbalance(a, w, rate):
-    return neuron_imbalance(a, w, output_rate=rate)
+    return neuron_imbalance(a, w, rates=LayerRates(second=rate))
 
 
 @pytest.mark.slow
@@ -386,6 +389,6 @@ def test_a_python_number_takes_the_precision_of_the_arrays_it_meets():
         # What a call would give, of which nothing is computed.
         return jax.eval_shape(lambda: neuron_trajectory(*arrays, *times, **rates)).weights.dtype
 
-    assert dtype(2.0, output_rate=0.5) == np.float32
+    assert dtype(2.0, rates=LayerRates(second=0.5)) == np.float32
     assert dtype(np.float64(2.0)) == np.float64
     assert dtype(TIMES) == np.float64

@@ -9,6 +9,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.theory import LayerRates
 from dynascope.theory.transfer import converged_layers, forgetting, lazy_forgetting, reversal_trajectory
 
 times = np.linspace(0, 2, 6)
@@ -22,7 +23,7 @@ def _float64():
         yield
 
 
-def integrated_products(first, second, target_map, times, *, first_rate=1.0, second_rate=1.0):
+def integrated_products(first, second, target_map, times, *, rates=LayerRates()):
     """W₁W₂ by gradient flow on the weights."""
     cut = first.size
 
@@ -32,7 +33,7 @@ def integrated_products(first, second, target_map, times, *, first_rate=1.0, sec
     def velocity(_, state):
         one, two = layers(state)
         error = one @ two - target_map
-        return -np.concatenate([(first_rate * error @ two.T).ravel(), (second_rate * one.T @ error).ravel()])
+        return -np.concatenate([(rates.first * error @ two.T).ravel(), (rates.second * one.T @ error).ravel()])
 
     start = np.concatenate([np.ravel(first), np.ravel(second)])
     states = solve_ivp(velocity, (0, times[-1]), start, "DOP853", times, rtol=1e-12, atol=1e-14).y.T
@@ -52,11 +53,11 @@ def test_forgetting_agrees_with_direct_integration_on_both_tasks(shape, balance,
     start, old, new = draw.normal(size=(3, inputs, outputs))
     first, second = map(np.asarray, converged_layers(start, balance, width))
     # Layers with unequal rates are balanced after they are rescaled.
-    rates = {"first_rate": 0.8, "second_rate": 1.3}
+    rates = LayerRates(0.8, 1.3)
     scaled = (first * (0.8 / 1.3) ** 0.25, second * (1.3 / 0.8) ** 0.25)
-    expected = integrated_products(*scaled, new, times, **rates)
+    expected = integrated_products(*scaled, new, times, rates=rates)
     # Steps that suit every draw, so that there is one program for each shape.
-    solution = forgetting(*scaled, old, new, times, **rates, steps=4)
+    solution = forgetting(*scaled, old, new, times, rates=rates, steps=4)
     # The integrator keeps 12 digits a step, and directions that grow amplify them by e⁹ or less.
     np.testing.assert_allclose(solution.old_error, half_square(expected - old), atol=1e-7)
     np.testing.assert_allclose(solution.new_error, half_square(expected - new), atol=1e-7)

@@ -9,6 +9,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.theory import LayerRates
 from dynascope.theory.scalar_networks.growth import growth_factor
 from dynascope.theory.scalar_networks.passage_time import time_to_reach
 from dynascope.theory.transfer import reversal_time, reversal_trajectory
@@ -27,15 +28,15 @@ def _float64():
         yield
 
 
-def integrated(strength, balance, *, first_rate=1.0, second_rate=1.0):
+def integrated(strength, balance, *, rates=LayerRates()):
     """The layers a, b of one mode, from convergence at the strength, trained on its negative."""
     omega = np.hypot(strength, balance / 2)
-    rescale = (second_rate / first_rate) ** 0.25
+    rescale = (rates.second / rates.first) ** 0.25
     start = [np.sqrt(omega - balance / 2) / rescale, np.sqrt(omega + balance / 2) * rescale]
 
     def velocity(_, layers):
         a, b = layers
-        return [-first_rate * b * (a * b + strength), -second_rate * a * (a * b + strength)]
+        return [-rates.first * b * (a * b + strength), -rates.second * a * (a * b + strength)]
 
     a, b = solve_ivp(velocity, (0, times[-1]), start, "DOP853", times, rtol=1e-12, atol=1e-14).y
     return a * b
@@ -49,10 +50,10 @@ def test_reversal_golden():
 @settings(max_examples=12, deadline=None)
 @given(strengths, balances, st.floats(0.3, 2), st.floats(0.3, 2))
 def test_trajectory_agrees_with_direct_integration(strength, balance, first_rate, second_rate):
-    rates = {"first_rate": first_rate, "second_rate": second_rate}
-    expected = integrated(strength, balance, **rates)
+    rates = LayerRates(first_rate, second_rate)
+    expected = integrated(strength, balance, rates=rates)
     # The saddle amplifies the integrator's error in the balance by up to exp(2 s √(η₁η₂) t).
-    np.testing.assert_allclose(reversal_trajectory(times, strength, balance, **rates).strength, expected, atol=1e-7)
+    np.testing.assert_allclose(reversal_trajectory(times, strength, balance, rates=rates).strength, expected, atol=1e-7)
 
 
 @pytest.mark.slow
@@ -73,10 +74,10 @@ def test_is_the_growth_factor_of_the_converged_mode(strength, balance):
 @settings(max_examples=12, deadline=None)
 @given(strengths, balances.filter(bool), st.floats(0.3, 2), st.floats(0.3, 2))
 def test_the_mode_is_zero_at_the_reversal_time(strength, balance, first_rate, second_rate):
-    rates = {"first_rate": first_rate, "second_rate": second_rate}
-    time = reversal_time(strength, balance, **rates)
+    rates = LayerRates(first_rate, second_rate)
+    time = reversal_time(strength, balance, rates=rates)
     # The crossing is as steep as 2 s |λ|/2 or more, so rounding in the time hardly shows.
-    np.testing.assert_allclose(reversal_trajectory(time, strength, balance, **rates).strength, 0, atol=1e-12)
+    np.testing.assert_allclose(reversal_trajectory(time, strength, balance, rates=rates).strength, 0, atol=1e-12)
 
 
 @settings(max_examples=12, deadline=None)
@@ -173,8 +174,8 @@ def test_arguments_broadcast_and_compile():
         ({"times": np.nan}, "times"),
         ({"strength": np.inf}, "strength"),
         ({"balance": np.nan}, "balance"),
-        ({"first_rate": 0.0}, "first_rate"),
-        ({"second_rate": -1.0}, "second_rate"),
+        ({"rates": LayerRates(first=0.0)}, "rates.first"),
+        ({"rates": LayerRates(second=-1.0)}, "rates.second"),
     ],
 )
 def test_bad_input_is_refused_by_name(arguments, name):
@@ -188,8 +189,8 @@ def test_bad_input_is_refused_by_name(arguments, name):
 
 
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
-    path = jit(lambda *arguments: reversal_trajectory(*arguments[:3], first_rate=arguments[3]))
-    time = jit(lambda *arguments: reversal_time(*arguments[:2], first_rate=arguments[2]))
+    path = jit(lambda *arguments: reversal_trajectory(*arguments[:3], rates=LayerRates(first=arguments[3])))
+    time = jit(lambda *arguments: reversal_time(*arguments[:2], rates=LayerRates(first=arguments[2])))
     assert np.isfinite(path(1.0, 1.5, 0.2, 1.0)).all()
     for outside in ((-1.0, 1.5, 0.2, 1.0), (1.0, np.inf, 0.2, 1.0), (1.0, 1.5, 0.2, 0.0)):
         assert np.isnan(path(*outside)).all()

@@ -19,7 +19,7 @@ from dynascope.studies.fields import count, positive, seed, weakest
 from dynascope.studies.linear_networks.balanced_study import BalancedStudy
 from dynascope.tasks import Task
 from dynascope.tasks.random_maps import random_map, whitened
-from dynascope.theory import papers
+from dynascope.theory import LayerRates, papers
 from dynascope.theory.balanced import gram
 
 
@@ -70,7 +70,7 @@ class LambdaBalanced(BalancedStudy):
         """Solve the training exactly from the initial weights."""
         first, second = (np.stack([getattr(each, name) for each in self._networks]) for name in ("first", "second"))
         target = self._task.cross_moment.T
-        found = gram(first, second, target, self._times, first_rate=self.first_rate, second_rate=self.second_rate)
+        found = gram(first, second, target, self._times, rates=LayerRates(self.first_rate, self.second_rate))
         missed = np.asarray(found.product) - target
         return {
             **self._measured(np.asarray(found.first), np.asarray(found.second)),

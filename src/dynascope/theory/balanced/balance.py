@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge, IsFinite
 from jax import Array
-from jaxtyping import Bool, Float
-from numpy.typing import ArrayLike
+from jax.typing import ArrayLike
+from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import in_one_shape, in_units, nan_outside, real_value, require, require_broadcast
+from dynascope.arguments import in_one_shape, in_units, nan_outside, require, require_broadcast, require_last_axes
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory.assumptions import BALANCED_LAYERS
-from dynascope.theory.balanced.rates import LayerRates
+from dynascope.theory.layer_rates import LayerRates, positive_rates
 
 __all__ = [
     "LAYER_UNITS",
     "STANDARDS",
     "UNITS",
     "Balance",
+    "FirstLayer",
+    "MapTimes",
+    "SecondLayer",
+    "TargetMap",
     "TwoLayers",
     "balance_of",
     "balance_rounding",
@@ -32,9 +37,15 @@ __all__ = [
 ]
 
 # The units of two layers, and of a map that they learn; those that come first are brought to order one.
-LAYER_UNITS: dict[str, Any] = {"first": "w", "second": "a", "first_rate": "a^-2 t^-1", "second_rate": "w^-2 t^-1"}
+RATE_UNITS = {"first": "a^-2 t^-1", "second": "w^-2 t^-1"}
+LAYER_UNITS: dict[str, Any] = {"first": "w", "second": "a", "rates": RATE_UNITS}
 UNITS: dict[str, Any] = LAYER_UNITS | {"target_map": "w a"}
-STANDARDS = ("first_rate", "second_rate", "target_map|first|second")
+STANDARDS = ("rates.first", "rates.second", "target_map|first|second")
+
+FirstLayer: TypeAlias = IsFinite[Real[ArrayLike, "... inputs width"]]
+SecondLayer: TypeAlias = IsFinite[Real[ArrayLike, "... width outputs"]]
+TargetMap: TypeAlias = IsFinite[Real[ArrayLike, "... inputs outputs"]]
+MapTimes: TypeAlias = Annotated[Real[ArrayLike, " times"], Ge(0)]
 
 
 class TwoLayers(NamedTuple):
@@ -53,11 +64,10 @@ class TwoLayers(NamedTuple):
     __repr__ = short_repr
 
     @classmethod
-    def checked(cls, first: Any, second: Any, first_rate: Any, second_rate: Any) -> TwoLayers:
-        """Two layers that can be multiplied, by the names of the arguments."""
-        first, second = (
-            real_value(name, layer, last=(None, None)) for name, layer in (("first", first), ("second", second))
-        )
+    def checked(cls, first: Any, second: Any, rates: LayerRates, **further: Any) -> TwoLayers:
+        """Two layers that can be multiplied; their leading axes, and those of other arrays, fit together."""
+        for name, layer in (("first", first), ("second", second)):
+            require_last_axes(name, layer, None, None)
         require(
             first.shape[-1] == second.shape[-2],
             f"the layers have shapes {first.shape} and {second.shape}",
@@ -65,12 +75,11 @@ class TwoLayers(NamedTuple):
             value=second.shape,
             remedy="give it as many rows as the first layer has columns",
         )
-        rates = LayerRates.checked(first_rate=first_rate, second_rate=second_rate)
         require_broadcast(
             first=first.shape[:-2],
             second=second.shape[:-2],
-            first_rate=np.shape(rates.first),
-            second_rate=np.shape(rates.second),
+            **{f"rates.{name}": np.shape(each) for name, each in rates._asdict().items()},
+            **{name: each.shape[:-2] for name, each in further.items()},
         )
         return cls(first, second, LayerRates._make(in_one_shape(*rates)))
 
@@ -78,7 +87,7 @@ class TwoLayers(NamedTuple):
     def valid(self) -> Bool[Array, "*members"]:
         """Whether the layers are finite and the rates positive."""
         finite = (jnp.all(jnp.isfinite(layer), axis=(-2, -1)) for layer in (self.first, self.second))
-        return next(finite) & next(finite) & self.rates.valid
+        return next(finite) & next(finite) & positive_rates(self.rates)
 
 
 class Balance(NamedTuple):
@@ -96,13 +105,7 @@ class Balance(NamedTuple):
 
 
 @in_units(*STANDARDS, **LAYER_UNITS, gives={"value": "w a"})
-def layer_balance(
-    first: ArrayLike,
-    second: ArrayLike,
-    *,
-    first_rate: ArrayLike = 1.0,
-    second_rate: ArrayLike = 1.0,
-) -> Balance:
+def layer_balance(first: FirstLayer, second: SecondLayer, *, rates: LayerRates = LayerRates()) -> Balance:
     """λ of the matrix Δ = U₂ U₂ᵀ − U₁ᵀ U₁ that gradient flow conserves, and how far Δ is from λ I.
 
     For equal rates U₁, U₂ are the layers W₁, W₂; in general U₁ = (η₂/η₁)^¼ W₁, U₂ = (η₁/η₂)^¼ W₂, which follow the flow
@@ -112,8 +115,7 @@ def layer_balance(
     Args:
         first: W₁, shape (..., d, h), for f(x) = x W₁ W₂.
         second: W₂, shape (..., h, c).
-        first_rate: η₁ > 0, or one for each member.
-        second_rate: η₂ > 0, or one for each member.
+        rates: η₁ and η₂, each a number or one for each member.
 
     Raises:
         InputError: Layers that do not fit together, values that are not finite, or a rate that is not positive. Where
@@ -127,7 +129,7 @@ def layer_balance(
         >>> print(f"{balance.value:.3f} {balance.error:.3f}")
         4.000 0.079
     """
-    return _balance(TwoLayers.checked(first, second, first_rate, second_rate))
+    return _balance(TwoLayers.checked(first, second, rates))
 
 
 @float64_jit
@@ -138,7 +140,7 @@ def _balance(network: TwoLayers) -> Balance:
 def balance_of(network: TwoLayers, numbers: Any = jnp) -> Balance:
     """The balance of checked layers, in the arrays of jax.numpy or of NumPy."""
     first, second, rates = network
-    ratio = numbers.sqrt(rates.first / rates.second)
+    ratio = numbers.sqrt(numbers.divide(*rates))
     charges, width = layer_charges(first, second, (1 / ratio, ratio)), first.shape[-1]
     value, size = charges.total / width, charges.size
     rest = charges.matrix - value[..., None, None] * numbers.eye(width, dtype=first.dtype)

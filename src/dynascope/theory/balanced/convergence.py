@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
-from numpy.typing import ArrayLike
+from annotated_types import IsFinite
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
 
-from dynascope.arguments import in_units, require_array, require_positive
+from dynascope.arguments import in_units, require_array
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced.balance import STANDARDS, UNITS, Balance, TwoLayers, require_balanced
 from dynascope.theory.balanced.propagation import drift_matrix
-from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
+from dynascope.theory.layer_rates import LayerRates
 
 __all__ = ["BalancedLimit", "balanced_limit", "slowest_rate"]
 
@@ -75,12 +76,11 @@ class BalancedLimit(NamedTuple):
 )
 @in_units(*STANDARDS, **UNITS, gives=_GIVES, infinite=True)
 def balanced_limit(
-    first: ArrayLike,
-    second: ArrayLike,
-    target_map: ArrayLike,
+    first: IsFinite[Real[ArrayLike, "inputs width"]],
+    second: IsFinite[Real[ArrayLike, "width outputs"]],
+    target_map: IsFinite[Real[ArrayLike, "inputs outputs"]],
     *,
-    first_rate: float = 1.0,
-    second_rate: float = 1.0,
+    rates: LayerRates = LayerRates(),
     approximate: bool = False,
 ) -> BalancedLimit:
     """The limit of `gram` as t → ∞, from any start.
@@ -94,8 +94,7 @@ def balanced_limit(
         first: W₁ at the start, shape (d, h).
         second: W₂ at the start, shape (h, c).
         target_map: Σ = E[x yᵀ], shape (d, c); inputs have E[x xᵀ] = I.
-        first_rate: η₁ > 0.
-        second_rate: η₂ > 0.
+        rates: η₁ and η₂, two numbers.
         approximate: As in `gram`.
 
     Raises:
@@ -114,10 +113,9 @@ def balanced_limit(
     first = require_array("first", first, (None, None))
     second = require_array("second", second, (first.shape[1], None))
     target = require_array("target_map", target_map, (first.shape[0], second.shape[1]))
-    require_positive(first_rate=first_rate, second_rate=second_rate)
-    rates: Any = np.asarray((first_rate, second_rate), np.float64)
+    first_rate, second_rate = (require_array(f"rates.{name}", each, ()) for name, each in rates._asdict().items())
     layers: tuple[Any, Any] = (first, second)
-    balance = require_balanced(TwoLayers(*layers, LayerRates(*rates)), approximate)
+    balance = require_balanced(TwoLayers(*layers, LayerRates(first_rate, second_rate)), approximate)
     drift = drift_matrix(target, balance.value, np)
     ratio = float(np.sqrt(first_rate / second_rate))
     inner, outer = first / np.sqrt(ratio), second * np.sqrt(ratio)

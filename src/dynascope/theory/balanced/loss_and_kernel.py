@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import IsFinite
 from jax import Array
-from jaxtyping import Float
-from numpy.typing import ArrayLike
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
 
-from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_broadcast
+from dynascope.arguments import in_units, is_traced, nan_outside, require, require_broadcast, require_last_axes
+from dynascope.arguments.bounded import NonNegativeArray, PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
-from dynascope.theory.balanced.balance import STANDARDS, UNITS, TwoLayers
-from dynascope.theory.balanced.solution import BalancedGram, covers_balanced, gram, product
+from dynascope.theory.balanced.balance import (
+    STANDARDS,
+    UNITS,
+    FirstLayer,
+    MapTimes,
+    SecondLayer,
+    TargetMap,
+)
+from dynascope.theory.balanced.solution import BalancedGram, covers_balanced, layers_and_map, solved
+from dynascope.theory.layer_rates import LayerRates
 
 __all__ = ["loss", "ntk"]
 
@@ -23,13 +31,15 @@ _SHARE = 1e-6  # of the power that the map explains, by which the power of the t
 @covers_balanced(gives="the loss at any time")
 @in_units(*STANDARDS, **UNITS, times="t", target_power="w^2 a^2", gives="w^2 a^2")
 def loss(
-    first: ArrayLike,
-    second: ArrayLike,
-    target_map: ArrayLike,
-    times: ArrayLike,
+    first: FirstLayer,
+    second: SecondLayer,
+    target_map: TargetMap,
+    times: MapTimes,
     *,
-    target_power: ArrayLike | None = None,
-    **options: Any,
+    target_power: NonNegativeArray | None = None,
+    rates: LayerRates = LayerRates(),
+    approximate: bool = False,
+    steps: PositiveInt | None = None,
 ) -> Float[AnyArray, "*members times"]:
     """L = ½‖W₁W₂ − Σ‖² + ½(E‖y‖² − ‖Σ‖²) over time.
 
@@ -43,7 +53,9 @@ def loss(
         times: As in `gram`.
         target_power: E‖y‖² ≥ ‖Σ‖², or one for each member; without it the second term, the loss that no linear map
             avoids, is left out.
-        options: Further arguments of `gram`.
+        rates: As in `gram`.
+        approximate: As in `gram`.
+        steps: As in `gram`.
 
     Returns:
         L, shape (..., times).
@@ -55,12 +67,11 @@ def loss(
         >>> print(loss([[0.1]], [[0.1]], [[2.0]], np.array([0.0, 3.0]), target_power=4.5).round(4))
         [2.2301 0.25  ]
     """
-    target = real_value("target_map", target_map, last=(None, None))
-    power = None if target_power is None else real_value("target_power", target_power)
-    if not is_traced(target) and power is not None and not is_traced(power):
+    network, target = layers_and_map(first, second, target_map, rates)
+    if not is_traced(target) and target_power is not None and not is_traced(target_power):
         explained = np.sum(np.asarray(target) ** 2, axis=(-2, -1))
-        require_broadcast(target_map=explained.shape, target_power=np.shape(power))
-        given, least = (np.ravel(each) for each in np.broadcast_arrays(power, explained))
+        require_broadcast(target_map=explained.shape, target_power=np.shape(target_power))
+        given, least = (np.ravel(each) for each in np.broadcast_arrays(target_power, explained))
         worst = np.argmin(given - least * (1 - _SHARE))
         require(
             bool(np.all(given >= least * (1 - _SHARE))),
@@ -69,21 +80,21 @@ def loss(
             value=float(given[worst]),
             remedy="give the mean of ‖y‖² of targets whose whitened inputs have that map",
         )
-    return _losses(product(first, second, target, times, **options), target, power)
+    return _losses(solved(network, target, times, approximate, steps).product, target, target_power)
 
 
 @covers_balanced(gives="the neural tangent kernel at any time")
 @in_units(*STANDARDS, **UNITS, times="t", inputs="x", gives="x^2 t^-1")
 def ntk(
-    first: ArrayLike,
-    second: ArrayLike,
-    target_map: ArrayLike,
-    times: ArrayLike,
-    inputs: ArrayLike,
+    first: FirstLayer,
+    second: SecondLayer,
+    target_map: TargetMap,
+    times: MapTimes,
+    inputs: IsFinite[Real[ArrayLike, "samples inputs"]],
     *,
-    first_rate: ArrayLike = 1.0,
-    second_rate: ArrayLike = 1.0,
-    **options: Any,
+    rates: LayerRates = LayerRates(),
+    approximate: bool = False,
+    steps: PositiveInt | None = None,
 ) -> Float[AnyArray, "*members times nc nc"]:
     """The neural tangent kernel K = η₂ I ⊗ X W₁W₁ᵀ Xᵀ + η₁ W₂ᵀW₂ ⊗ X Xᵀ over time.
 
@@ -93,9 +104,9 @@ def ntk(
         target_map: As in `gram`.
         times: As in `gram`.
         inputs: X, shape (n, d), of any points.
-        first_rate: As in `gram`.
-        second_rate: As in `gram`.
-        options: Further arguments of `gram`.
+        rates: As in `gram`.
+        approximate: As in `gram`.
+        steps: As in `gram`.
 
     Returns:
         K between all outputs at all points, shape (..., times, n c, n c); row o·n + i is output o at point i.
@@ -107,10 +118,9 @@ def ntk(
         >>> print(ntk([[0.1]], [[0.1]], [[2.0]], np.array([0.0, 9.0]), [[1.0]]).ravel().round(4))
         [0.02 4.  ]
     """
-    network = TwoLayers.checked(first, second, first_rate, second_rate)
-    x = real_value("inputs", inputs, dimensions=2, last=(None, network.first.shape[-2]))
-    found = gram(first, second, target_map, times, first_rate=first_rate, second_rate=second_rate, **options)
-    return _kernel(found, network, x)
+    network, target = layers_and_map(first, second, target_map, rates)
+    require_last_axes("inputs", inputs, None, network.first.shape[-2])
+    return _kernel(solved(network, target, times, approximate, steps), network.rates, inputs)
 
 
 @float64_jit
@@ -124,8 +134,8 @@ def _losses(found: Array, target: Array, power: Array | None) -> Array:
 
 
 @float64_jit
-def _kernel(found: BalancedGram, network: TwoLayers, x: Array) -> Array:
-    first_rate, second_rate = (jnp.asarray(rate)[..., None, None, None] for rate in network.rates)
+def _kernel(found: BalancedGram, rates: LayerRates, x: Array) -> Array:
+    first_rate, second_rate = (jnp.asarray(rate)[..., None, None, None] for rate in rates)
     inner = second_rate * (x @ found.first @ x.T)
     outer = first_rate * found.second
     points, outputs = len(x), outer.shape[-1]

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_broadcast
+from dynascope.arguments import in_units, is_traced, nan_outside, require, require_last_axes
+from dynascope.arguments.bounded import PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
@@ -20,6 +20,10 @@ from dynascope.theory.balanced.balance import (
     STANDARDS,
     UNITS,
     Balance,
+    FirstLayer,
+    MapTimes,
+    SecondLayer,
+    TargetMap,
     TwoLayers,
     balance_of,
     balance_rounding,
@@ -28,8 +32,9 @@ from dynascope.theory.balanced.balance import (
 from dynascope.theory.balanced.determinants import warn_of_opposite_determinants
 from dynascope.theory.balanced.propagation import Steps, drift_matrix, given_steps, plan_steps, propagate
 from dynascope.theory.domain import covers
+from dynascope.theory.layer_rates import LayerRates, clock_of
 
-__all__ = ["BalancedGram", "covers_balanced", "gram", "product", "unit_rate_layers"]
+__all__ = ["BalancedGram", "covers_balanced", "gram", "product", "solved", "unit_rate_layers"]
 
 covers_balanced = functools.partial(
     covers,
@@ -67,15 +72,14 @@ class BalancedGram(NamedTuple):
     gives={"first": "w^2", "product": "w a", "second": "a^2", "balance": {"value": "w a"}},
 )
 def gram(
-    first: ArrayLike,
-    second: ArrayLike,
-    target_map: ArrayLike,
-    times: ArrayLike,
+    first: FirstLayer,
+    second: SecondLayer,
+    target_map: TargetMap,
+    times: MapTimes,
     *,
-    first_rate: ArrayLike = 1.0,
-    second_rate: ArrayLike = 1.0,
+    rates: LayerRates = LayerRates(),
     approximate: bool = False,
-    steps: int | None = None,
+    steps: PositiveInt | None = None,
 ) -> BalancedGram:
     """W₁ W₁ᵀ, W₁ W₂ and W₂ᵀ W₂ of f(x) = x W₁ W₂ under gradient flow, for whitened inputs, E[x xᵀ] = I.
 
@@ -99,8 +103,7 @@ def gram(
         second: W₂ at the start, shape (..., h, c).
         target_map: Σ, shape (d, c), or one for each member.
         times: Gradient-flow times t ≥ 0, shape (times,), common to all members.
-        first_rate: η₁ > 0, or one for each member.
-        second_rate: η₂ > 0, or one for each member.
+        rates: η₁ and η₂, each a number or one for each member.
         approximate: Whether to take weights that are not λ-balanced as if they were, with the mean λ; `balance.error`
             of the result says how far they are, and so does a warning.
         steps: Number of steps from each time to the next; times must then increase. In each step max|f|·√(η₁η₂)·Δ
@@ -128,16 +131,65 @@ def gram(
         ...     print(f"{end(y):.4f} {jax.jit(jax.grad(end))(y).item():.4f}")
         0.7669 1.0899
     """
-    network = TwoLayers.checked(first, second, first_rate, second_rate)
-    target_map = _map(target_map, network)
-    times = real_value("times", times, minimum=0, dimensions=1, last=(None,))
+    return solved(*layers_and_map(first, second, target_map, rates), times, approximate, steps)
+
+
+@covers_balanced(gives="the function at any time")
+@in_units(*STANDARDS, **UNITS, times="t", gives="w a")
+def product(
+    first: FirstLayer,
+    second: SecondLayer,
+    target_map: TargetMap,
+    times: MapTimes,
+    *,
+    rates: LayerRates = LayerRates(),
+    approximate: bool = False,
+    steps: PositiveInt | None = None,
+) -> Float[AnyArray, "*members times inputs outputs"]:
+    """W₁ W₂(t) = `gram(...).product`, with its arguments.
+
+    It stops at a saddle where det W₁W₂ and det Σ differ in sign and λ = 0, as `gram` explains; a warning says so.
+
+    Args:
+        first: As in `gram`.
+        second: As in `gram`.
+        target_map: As in `gram`.
+        times: As in `gram`.
+        rates: As in `gram`.
+        approximate: As in `gram`.
+        steps: As in `gram`.
+
+    Returns:
+        W₁ W₂, shape (..., times, d, c).
+
+    Raises:
+        InputError: As `gram`. Where JAX traces them, such values give NaN.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     print(product([[0.1]], [[0.1]], [[2.0]], np.array([1.0, 3.0])).ravel().round(4))
+        [0.4306 1.9976]
+    """
+    return solved(*layers_and_map(first, second, target_map, rates), times, approximate, steps).product
+
+
+def layers_and_map(first: Any, second: Any, target_map: Any, rates: LayerRates) -> tuple[TwoLayers, Any]:
+    """Layers and a map that fit together."""
+    network = TwoLayers.checked(first, second, rates, target_map=target_map)
+    require_last_axes("target_map", target_map, first.shape[-2], second.shape[-1])
+    return network, target_map
+
+
+def solved(network: TwoLayers, target_map: Any, times: Any, approximate: bool, steps: int | None) -> BalancedGram:
+    """The solution of `gram`, for layers and a map that fit together."""
+    require_last_axes("times", times, None)
     known = not any(map(is_traced, jax.tree.leaves(network)))
     balance = require_balanced(network, approximate) if known else None
     speed, stuck = None, np.asarray(False)
     if balance is not None and not is_traced(target_map):
         stuck = warn_of_opposite_determinants(network, target_map, balance)
-        drift, rates = drift_matrix(np.asarray(target_map), balance.value, np), network.rates
-        speeds = np.abs(np.linalg.eigvalsh(drift)).max(axis=-1) * np.sqrt(rates.first) * np.sqrt(rates.second)
+        drift, (one, other) = drift_matrix(np.asarray(target_map), balance.value, np), map(np.sqrt, network.rates)
+        speeds = np.abs(np.linalg.eigvalsh(drift)).max(axis=-1) * one * other
         speed = float(np.max(speeds))
     if steps is None:
         require(
@@ -155,44 +207,9 @@ def gram(
     return _solve(network, target_map, times, plan, rounding, stuck, same=steps)
 
 
-@covers_balanced(gives="the function at any time")
-@in_units(*STANDARDS, **UNITS, times="t", gives="w a")
-def product(
-    first: ArrayLike,
-    second: ArrayLike,
-    target_map: ArrayLike,
-    times: ArrayLike,
-    **options: Any,
-) -> Float[AnyArray, "*members times inputs outputs"]:
-    """W₁ W₂(t) = `gram(...).product`, with its arguments.
-
-    It stops at a saddle where det W₁W₂ and det Σ differ in sign and λ = 0, as `gram` explains; a warning says so.
-
-    Args:
-        first: As in `gram`.
-        second: As in `gram`.
-        target_map: As in `gram`.
-        times: As in `gram`.
-        options: Further arguments of `gram`.
-
-    Returns:
-        W₁ W₂, shape (..., times, d, c).
-
-    Raises:
-        InputError: As `gram`. Where JAX traces them, such values give NaN.
-
-    Example:
-        >>> with jax.enable_x64(True):
-        ...     print(product([[0.1]], [[0.1]], [[2.0]], np.array([1.0, 3.0])).ravel().round(4))
-        [0.4306 1.9976]
-    """
-    return gram(first, second, target_map, times, **options).product
-
-
 def unit_rate_layers(network: TwoLayers) -> tuple[Array, Array]:
     """U₁ = (η₂/η₁)^¼ W₁ and U₂ = (η₁/η₂)^¼ W₂, which follow the flow of unit rates in the time √(η₁η₂) t."""
-    rates = network.rates
-    ratio = ((rates.second / rates.first) ** 0.25)[..., None, None]
+    ratio = (jnp.divide(network.rates.second, network.rates.first) ** 0.25)[..., None, None]
     return ratio * network.first, network.second / ratio
 
 
@@ -215,8 +232,8 @@ def _solve(
     balance, rates = balance_of(network), network.rates
     found = jnp.vectorize(solve, signature="(d,h),(h,c),(),(),(d,c),(),()->(t,d,d),(t,d,c),(t,c,c)")(
         *unit_rate_layers(network),
-        rates.clock,
-        jnp.sqrt(rates.first / rates.second),
+        clock_of(rates),
+        jnp.sqrt(jnp.divide(*rates)),
         target_map,
         balance.value,
         stuck,
@@ -226,16 +243,3 @@ def _solve(
     inside = valid[..., None] & jnp.isfinite(times) & (times >= 0) & ordered
     first, product, second = nan_outside(inside, found, leading=True)
     return BalancedGram(first, product, second, balance)
-
-
-def _map(target_map: ArrayLike, network: TwoLayers) -> Any:
-    """Σ, checked against the layers."""
-    known = real_value("target_map", target_map, last=(network.first.shape[-2], network.second.shape[-1]))
-    require_broadcast(
-        first=network.first.shape[:-2],
-        second=network.second.shape[:-2],
-        first_rate=np.shape(network.rates.first),
-        second_rate=np.shape(network.rates.second),
-        target_map=known.shape[:-2],
-    )
-    return known

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import IsFinite
 from jax import Array
-from jaxtyping import Float
-from numpy.typing import ArrayLike
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
 
-from dynascope.arguments import in_one_shape, in_units, is_traced, nan_outside, real_value, require, require_broadcast
+from dynascope.arguments import (
+    in_one_shape,
+    in_units,
+    is_traced,
+    nan_outside,
+    require,
+    require_broadcast,
+    require_last_axes,
+)
+from dynascope.arguments.bounded import FiniteArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory.assumptions import ONE_OUTPUT
-from dynascope.theory.balanced.balance import LAYER_UNITS, TwoLayers
-from dynascope.theory.balanced.rates import LayerRates
+from dynascope.theory.balanced.balance import LAYER_UNITS, FirstLayer, SecondLayer, TwoLayers
 from dynascope.theory.domain import covers
+from dynascope.theory.layer_rates import LayerRates, clock_of
 from dynascope.theory.neuron.function_space import MapStart, preconditioner_of
+from dynascope.theory.neuron.state import rate_shapes
 
 __all__ = ["conserved_matrices", "conserved_matrix", "preconditioner_matrix", "single_output_preconditioner"]
 
@@ -31,9 +43,9 @@ _REFERENCE = "arXiv:2406.06158"
     gives="the matrix that gradient flow conserves",
     reference=_REFERENCE,
 )
-@in_units("first_rate", "second_rate", "first|second", **LAYER_UNITS, gives="t^-1")
+@in_units("rates.first", "rates.second", "first|second", **LAYER_UNITS, gives="t^-1")
 def conserved_matrix(
-    first: ArrayLike, second: ArrayLike, *, first_rate: ArrayLike = 1.0, second_rate: ArrayLike = 1.0
+    first: FirstLayer, second: SecondLayer, *, rates: LayerRates = LayerRates()
 ) -> Float[AnyArray, "*members width width"]:
     """Δ = η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁ of f(x) = x W₁ W₂, which gradient flow on any loss of f conserves.
 
@@ -44,8 +56,7 @@ def conserved_matrix(
     Args:
         first: W₁, shape (..., d, h).
         second: W₂, shape (..., h, c).
-        first_rate: η₁ > 0, or one for each member.
-        second_rate: η₂ > 0, or one for each member.
+        rates: η₁ and η₂, each a number or one for each member.
 
     Returns:
         Δ, shape (..., h, h).
@@ -61,7 +72,7 @@ def conserved_matrix(
         >>> conserved_matrix([[1.0, 0.0]], [[2.0], [1.0]]).tolist()
         [[3.0, 2.0], [2.0, 1.0]]
     """
-    return _conserved([TwoLayers.checked(first, second, first_rate, second_rate)])[0]
+    return _conserved([TwoLayers.checked(first, second, rates)])[0]
 
 
 @covers(
@@ -73,7 +84,8 @@ def conserved_matrix(
 )
 @in_units("weights", "rates", weights="w", rates="r", gives="w^2 r")
 def conserved_matrices(
-    weights: Sequence[ArrayLike] | AnyArray, rates: Sequence[float] | None = None
+    weights: Sequence[IsFinite[Real[ArrayLike, "_ _"]]] | IsFinite[Real[ArrayLike, "layers _ _"]],
+    rates: Sequence[PositiveArray] | None = None,
 ) -> list[Float[AnyArray, "_ _"]]:
     """Δ_ℓ = η_ℓ W_ℓ₊₁ W_ℓ₊₁ᵀ − η_ℓ₊₁ W_ℓᵀ W_ℓ of f(x) = x W₁ ⋯ W_L, for ℓ = 1 … L − 1.
 
@@ -94,26 +106,21 @@ def conserved_matrices(
         >>> [matrix.tolist() for matrix in conserved_matrices([[[1.0]], [[2.0]], [[2.0]]])]
         [[[3.0]], [[0.0]]]
     """
-    count = len(weights) if hasattr(weights, "__len__") else 0
+    layers: list[Any] = list(weights)  # pyright: ignore[reportArgumentType]
+    count = len(layers)
+    require(count >= 2, f"there are {count} layers", argument="weights", value=count, remedy="give two or more")
+    chosen = [1.0] * count if rates is None else list(rates)
     require(
-        count >= 2,
-        f"there are {count} layers",
-        argument="weights",
-        value=count,
-        remedy="give two or more",
-    )
-    chosen = [1.0] * len(weights) if rates is None else list(rates)
-    require(
-        len(chosen) == len(weights),
-        f"there are {len(chosen)} rates for {len(weights)} layers",
+        len(chosen) == count,
+        f"there are {len(chosen)} rates for {count} layers",
         argument="rates",
         value=len(chosen),
         remedy="give one for each layer",
     )
-    layers = [real_value("weights", layer, dimensions=2, last=(None, None)) for layer in weights]
-    steps = [real_value("rates", rate, above=0) for rate in chosen]
+    for layer in layers:
+        require_last_axes("weights", layer, None, None)
     pairs = []
-    for first, second, *rates in zip(layers, layers[1:], steps, steps[1:], strict=False):
+    for first, second, *each in zip(layers, layers[1:], chosen, chosen[1:], strict=False):
         require(
             first.shape[1] == second.shape[0],
             f"neighbouring weights have shapes {first.shape} and {second.shape}",
@@ -121,7 +128,7 @@ def conserved_matrices(
             value=second.shape,
             remedy="give each as many rows as the one before has columns",
         )
-        pairs.append(TwoLayers(first, second, LayerRates(*rates)))
+        pairs.append(TwoLayers(first, second, LayerRates(*each)))
     return _conserved(pairs)
 
 
@@ -132,9 +139,9 @@ def conserved_matrices(
     gives="the matrix of the flow in function space, at given weights",
     reference=_REFERENCE,
 )
-@in_units("first_rate", "second_rate", "first|second", **LAYER_UNITS, gives="t^-1")
+@in_units("rates.first", "rates.second", "first|second", **LAYER_UNITS, gives="t^-1")
 def preconditioner_matrix(
-    first: ArrayLike, second: ArrayLike, *, first_rate: ArrayLike = 1.0, second_rate: ArrayLike = 1.0
+    first: FirstLayer, second: SecondLayer, *, rates: LayerRates = LayerRates()
 ) -> Float[AnyArray, "*members dc dc"]:
     """M of the flow vec(β)' = −M vec(∂L/∂β) of the map β = W₁ W₂: M = η₁ W₂ᵀW₂ ⊗ I + η₂ I ⊗ W₁W₁ᵀ.
 
@@ -143,8 +150,7 @@ def preconditioner_matrix(
     Args:
         first: W₁, shape (..., d, h).
         second: W₂, shape (..., h, c).
-        first_rate: η₁ > 0.
-        second_rate: η₂ > 0.
+        rates: η₁ and η₂.
 
     Returns:
         M, shape (..., d c, d c); row o·d + i belongs to β[i, o], so that vec stacks the columns of β.
@@ -159,7 +165,7 @@ def preconditioner_matrix(
         >>> preconditioner_matrix([[1.0], [2.0]], [[3.0]]).tolist()
         [[10.0, 2.0], [2.0, 13.0]]
     """
-    return _preconditioner(TwoLayers.checked(first, second, first_rate, second_rate))
+    return _preconditioner(TwoLayers.checked(first, second, rates))
 
 
 @covers(
@@ -173,15 +179,17 @@ def preconditioner_matrix(
 @in_units(
     "coefficients",
     "imbalances",
-    "first_rate",
+    "rates.first",
     coefficients="b",
     imbalances="t^-1",
-    first_rate="b^-1 t^-1",
-    second_rate="b^-1 t^-1",
+    rates={"first": "b^-1 t^-1", "second": "b^-1 t^-1"},
     gives="t^-1",
 )
 def single_output_preconditioner(
-    coefficients: ArrayLike, imbalances: ArrayLike, *, first_rate: float = 1.0, second_rate: float = 1.0
+    coefficients: IsFinite[Real[ArrayLike, "... neurons inputs"]],
+    imbalances: FiniteArray,
+    *,
+    rates: LayerRates = LayerRates(),
 ) -> Float[AnyArray, "*members d d"]:
     """M = Σ_i M_{δ_i}(β_i) of a network with one output, whose flow closes on the maps β_i = w_i a_i of its neurons.
 
@@ -191,8 +199,7 @@ def single_output_preconditioner(
     Args:
         coefficients: β_i, shape (..., h, d).
         imbalances: δ_i, shape (..., h).
-        first_rate: η₁ > 0, of the weights w_i.
-        second_rate: η₂ > 0, of the output weights a_i.
+        rates: η₁ of the weights w_i and η₂ of the output weights a_i.
 
     Returns:
         M, shape (..., d, d).
@@ -207,7 +214,9 @@ def single_output_preconditioner(
         >>> single_output_preconditioner([[1.0, 0.0], [0.0, 1.0]], [1.5, -1.5]).round().tolist()
         [[3.0, 0.0], [0.0, 4.0]]
     """
-    beta, delta = real_value("coefficients", coefficients, last=(None, None)), real_value("imbalances", imbalances)
+    beta: Any = coefficients
+    delta: Any = imbalances
+    require_last_axes("coefficients", beta, None, None)
     require(
         np.shape(delta) == beta.shape[:-1],
         f"coefficients has shape {beta.shape} and imbalances {np.shape(delta)}",
@@ -223,9 +232,7 @@ def single_output_preconditioner(
             value=0.0,
             remedy="give it a nonzero map, whose direction is that of the weights",
         )
-    rates = LayerRates.checked(first_rate=first_rate, second_rate=second_rate)
-    leading = {"first_rate": np.shape(rates.first), "second_rate": np.shape(rates.second)}
-    require_broadcast(coefficients=beta.shape[:-1], **leading)
+    require_broadcast(coefficients=beta.shape[:-1], **rate_shapes(rates))
     return _single_output(MapStart(beta, delta, LayerRates._make(in_one_shape(*rates))))
 
 
@@ -253,7 +260,7 @@ def _single_output(neurons: MapStart) -> Array:
     beta, delta, rates = neurons
     dead = jnp.all(beta == 0, axis=-1) & (delta == 0)
     alive = MapStart(beta, jnp.where(dead, 1, delta), rates)
-    each = preconditioner_of(beta, alive.imbalance, rates.clock)
+    each = preconditioner_of(beta, alive.imbalance, clock_of(rates))
     total = jnp.sum(jnp.where(dead[..., None, None], 0, each), axis=-3)
     return nan_outside(jnp.all(alive.valid, axis=-1), total, leading=True)
 

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from annotated_types import Ge, IsFinite
 from jax import Array
-from jaxtyping import Float
-from numpy.typing import ArrayLike
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
 
-from dynascope.arguments import nan_outside, real_value, require
+from dynascope.arguments import nan_outside, require, require_last_axes
+from dynascope.arguments.bounded import NonNegativeArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS, EQUAL_WIDTHS
 from dynascope.theory.domain import covers
-from dynascope.theory.function_space.map_flow import MapPath, Samples, finished, integrate, rank
+from dynascope.theory.function_space.map_flow import (
+    Inputs,
+    MapPath,
+    Samples,
+    Targets,
+    finished,
+    integrate,
+    rank,
+)
 
 __all__ = ["deep_isotropic_flow", "deep_isotropic_rate", "layer_spectra"]
 
@@ -26,9 +36,11 @@ _COVERED: dict[str, Any] = {
     "assumes": (EQUAL_WIDTHS, BALANCED_LAYERS),
 }
 
+_Gaps: TypeAlias = IsFinite[Real[ArrayLike, " gaps"]]
+
 
 @covers(data="any", gives="the singular values of all layers, from those of the map", **_COVERED)
-def layer_spectra(singular_value: ArrayLike, gaps: ArrayLike) -> Float[AnyArray, "*values layers"]:
+def layer_spectra(singular_value: NonNegativeArray, gaps: _Gaps) -> Float[AnyArray, "*values layers"]:
     """x_ℓ, the squares of the singular values of the layers W_ℓ for one singular value s of W₁ ⋯ W_L.
 
     With gaps W_ℓ₊₁ W_ℓ₊₁ᵀ − W_ℓᵀ W_ℓ = γ_ℓ I the singular vectors of neighbouring layers are aligned, and
@@ -54,11 +66,12 @@ def layer_spectra(singular_value: ArrayLike, gaps: ArrayLike) -> Float[AnyArray,
         >>> [f"{x:.3f}" for x in layer_spectra(0.8, [0.5, -0.2])]
         ['0.621', '1.121', '0.921']
     """
-    return _layer_spectra(real_value("singular_value", singular_value, minimum=0), _gaps(gaps))
+    require_last_axes("gaps", gaps, None)
+    return _layer_spectra(singular_value, gaps)
 
 
 @covers(data="any", gives="how fast one aligned mode moves", **_COVERED)
-def deep_isotropic_rate(singular_value: ArrayLike, gaps: ArrayLike) -> Float[AnyArray, ...]:
+def deep_isotropic_rate(singular_value: NonNegativeArray, gaps: _Gaps) -> Float[AnyArray, ...]:
     """Σ_ℓ Π_{k≠ℓ} x_k, the rate of an aligned mode: gradient flow has ds/dt = (σ − s) Σ_ℓ Π_{k≠ℓ} x_k on white inputs.
 
     It can be compiled and differentiated.
@@ -80,12 +93,17 @@ def deep_isotropic_rate(singular_value: ArrayLike, gaps: ArrayLike) -> Float[Any
         >>> f"{deep_isotropic_rate(0.8, [0.5, -0.2]):.4f}"
         '2.2979'
     """
-    return _rate(real_value("singular_value", singular_value, minimum=0), _gaps(gaps))
+    require_last_axes("gaps", gaps, None)
+    return _rate(singular_value, gaps)
 
 
 @covers(data="any inputs and targets", gives="the function over time", **_COVERED)
 def deep_isotropic_flow(
-    times: ArrayLike, inputs: ArrayLike, targets: ArrayLike, coefficients: ArrayLike, gaps: ArrayLike
+    times: Annotated[Real[ArrayLike, " times"], Ge(0)],
+    inputs: Inputs,
+    targets: Targets,
+    coefficients: IsFinite[Real[ArrayLike, "width width"]],
+    gaps: _Gaps,
 ) -> MapPath:
     """Follow W = W₁ ⋯ W_L = P diag(s) Qᵀ at unit rates, integrated to 1e-10.
 
@@ -119,7 +137,8 @@ def deep_isotropic_flow(
         ...     print(path.coefficients.ravel().round(4))
         [0.5 1. ]
     """
-    start = real_value("coefficients", coefficients, dimensions=2, last=(None, None))
+    start: Any = coefficients
+    require_last_axes("coefficients", start, None, None)
     require(
         start.shape[0] == start.shape[1],
         f"coefficients has shape {start.shape}",
@@ -127,7 +146,7 @@ def deep_isotropic_flow(
         value=start.shape,
         remedy="give a square matrix: all widths must be equal",
     )
-    gaps = _gaps(gaps)
+    require_last_axes("gaps", gaps, None)
     samples, t = Samples.checked(inputs, targets, times, start.shape)
     return finished(_flow(start, gaps, samples, t), t)
 
@@ -254,8 +273,3 @@ def _offsets(gaps: Array) -> Array:
     """x_ℓ − min x."""
     offsets = jnp.concatenate([jnp.zeros(1, gaps.dtype), jnp.cumsum(gaps)])
     return offsets - jnp.min(offsets)
-
-
-def _gaps(gaps: ArrayLike) -> Any:
-    """One gap for each pair of neighbouring layers."""
-    return real_value("gaps", gaps, dimensions=1, last=(None,))

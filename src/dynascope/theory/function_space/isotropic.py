@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy
+from annotated_types import Ge, Gt, IsFinite
 from jax import Array
-from jaxtyping import Bool, Float
-from numpy.typing import ArrayLike
+from jax.typing import ArrayLike
+from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_count
+from dynascope.arguments import in_units, is_traced, nan_outside, require, require_last_axes
+from dynascope.arguments.bounded import PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS
-from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
 from dynascope.theory.function_space.conserved import kronecker_sum
-from dynascope.theory.function_space.map_flow import MapPath, Samples, finished, integrate, rank
+from dynascope.theory.function_space.map_flow import (
+    Inputs,
+    MapPath,
+    Samples,
+    Targets,
+    finished,
+    integrate,
+    rank,
+)
+from dynascope.theory.layer_rates import positive
 
 __all__ = ["isotropic_flow", "isotropic_preconditioner", "trace_drift"]
 
@@ -28,6 +38,9 @@ _COVERED: dict[str, Any] = {
     "reference": "arXiv:2406.06158",
     "assumes": (BALANCED_LAYERS,),
 }
+
+_Number: TypeAlias = IsFinite[Real[ArrayLike, ""]]
+_Rate: TypeAlias = Annotated[Real[ArrayLike, ""], Gt(0)]
 
 
 class _IsotropicMap(NamedTuple):
@@ -46,12 +59,9 @@ class _IsotropicMap(NamedTuple):
     width: int
 
     @classmethod
-    def checked(cls, coefficients: Any, imbalance: Any, width: int, rate: Any, **limits: Any) -> _IsotropicMap:
+    def checked(cls, beta: Any, delta: Any, width: int, kappa: Any) -> _IsotropicMap:
         """A map whose function tells its own motion."""
-        beta = real_value("coefficients", coefficients, last=(None, None), **limits)
-        delta: Any = real_value("imbalance", imbalance, dimensions=0)
-        kappa = real_value("rate", rate, above=0, dimensions=0)
-        require_count(width=width)
+        require_last_axes("coefficients", beta, None, None)
         if not is_traced(delta) and delta != 0:
             wanted = beta.shape[-1] if delta > 0 else beta.shape[-2]
             require(
@@ -96,7 +106,11 @@ class _IsotropicMap(NamedTuple):
 @covers(data="any", gives="the matrix of the flow in function space, from the map alone", **_COVERED)
 @in_units("coefficients", "imbalance|rate", coefficients="b", imbalance="t^-1", rate="b^-1 t^-1", gives="t^-1")
 def isotropic_preconditioner(
-    coefficients: ArrayLike, imbalance: ArrayLike, width: int, *, rate: ArrayLike = 1.0
+    coefficients: IsFinite[Real[ArrayLike, "... inputs outputs"]],
+    imbalance: _Number,
+    width: PositiveInt,
+    *,
+    rate: _Rate = 1.0,
 ) -> Float[AnyArray, "*members dc dc"]:
     """M(β) = √(κ² βᵀβ + δ²/4) ⊗ I + I ⊗ √(κ² ββᵀ + δ²/4) of the flow vec(β)' = −M vec(∂L/∂β), β = W₁ W₂.
 
@@ -142,14 +156,14 @@ def isotropic_preconditioner(
     gives={"coefficients": "y x^-1", "loss": "y^2"},
 )
 def isotropic_flow(
-    times: ArrayLike,
-    inputs: ArrayLike,
-    targets: ArrayLike,
-    coefficients: ArrayLike,
-    imbalance: ArrayLike,
-    width: int,
+    times: Annotated[Real[ArrayLike, " times"], Ge(0)],
+    inputs: Inputs,
+    targets: Targets,
+    coefficients: IsFinite[Real[ArrayLike, "inputs outputs"]],
+    imbalance: _Number,
+    width: PositiveInt,
     *,
-    rate: ArrayLike = 1.0,
+    rate: _Rate = 1.0,
 ) -> MapPath:
     """Follow β' = −(G √(κ² βᵀβ + δ²/4) + √(κ² ββᵀ + δ²/4) G), G = E[x xᵀ] β − E[x yᵀ], integrated to 1e-10.
 
@@ -181,7 +195,7 @@ def isotropic_flow(
         ...     print(path.coefficients.ravel().round(4))
         [0.5    0.9624 1.    ]
     """
-    start = _IsotropicMap.checked(coefficients, imbalance, width, rate, dimensions=2)
+    start = _IsotropicMap.checked(coefficients, imbalance, width, rate)
     samples, t = Samples.checked(inputs, targets, times, start.coefficients.shape)
     moves = [start.coefficients, start.imbalance]
     require(

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import IsFinite
 from jax import Array
-from jaxtyping import Bool, Float
+from jax.typing import ArrayLike
+from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import is_traced, nan_outside, real_value, require, require_times
+from dynascope.arguments import is_traced, nan_outside, require, require_increasing, require_last_axes
 from dynascope.compilation import AnyArray, without_callbacks
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.integration_steps import MOST_STEPS, step_control
 
-__all__ = ["MapPath", "Samples", "finished", "integrate", "rank"]
+__all__ = ["Inputs", "MapPath", "Samples", "Targets", "finished", "integrate", "rank"]
+
+Inputs: TypeAlias = IsFinite[Real[ArrayLike, "samples inputs"]]
+Targets: TypeAlias = IsFinite[Real[ArrayLike, "samples outputs"]]
 
 
 class MapPath(NamedTuple):
@@ -47,9 +52,11 @@ class Samples(NamedTuple):
     @classmethod
     def checked(cls, inputs: Any, targets: Any, times: Any, shape: tuple[int, ...]) -> tuple[Samples, Any]:
         """Samples for a map of a shape, and increasing times."""
-        x = real_value("inputs", inputs, dimensions=2, last=(None, shape[0]))
-        y = real_value("targets", targets, dimensions=2, last=(len(x), shape[1]))
-        return cls(x, y), require_times(times, increasing=True, single=False)
+        require_last_axes("inputs", inputs, None, shape[0])
+        require_last_axes("targets", targets, len(inputs), shape[1])
+        if not is_traced(times):
+            require_increasing("times", np.asarray(times))
+        return cls(inputs, targets), times
 
     @property
     def valid(self) -> Bool[Array, ""]:

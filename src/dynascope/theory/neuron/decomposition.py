@@ -60,7 +60,7 @@ def decompose(start: TargetedNeuron) -> Decomposition:
     neuron = start.neuron
     (eta_w, eta_a), batch = neuron.rates, start.valid.shape
     dtype = jnp.result_type(*jax.tree.leaves(start))
-    a, eta_a, eta_w = (jnp.broadcast_to(value.astype(dtype), batch) for value in (neuron.output, eta_a, eta_w))
+    a, eta_a, eta_w = (jnp.broadcast_to(jnp.asarray(value, dtype), batch) for value in (neuron.output, eta_a, eta_w))
     w, beta = (
         jnp.broadcast_to(value.astype(dtype), (*batch, value.shape[-1])) for value in (neuron.weights, start.target)
     )

@@ -6,12 +6,13 @@ gradient is taken.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import IsFinite
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
@@ -21,22 +22,34 @@ from dynascope.arguments import (
     in_units,
     is_traced,
     nan_outside,
-    real_times,
-    real_value,
     require,
     require_broadcast,
+    require_last_axes,
+    require_row_of_times,
 )
+from dynascope.arguments.bounded import FiniteArray, NonNegativeArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ONE_OUTPUT
-from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
 from dynascope.theory.integration_steps import MOST_STEPS
+from dynascope.theory.layer_rates import LayerRates, clock_of, positive_rates
 from dynascope.theory.neuron.coordinates import chart_at, integrate, of_each, parts, polar
+from dynascope.theory.neuron.state import Vector, rate_shapes
 
-__all__ = ["FunctionSpacePath", "MapStart", "function_space_flow", "preconditioner", "preconditioner_of", "samples"]
+__all__ = [
+    "FunctionSpacePath",
+    "Inputs",
+    "MapStart",
+    "function_space_flow",
+    "preconditioner",
+    "preconditioner_of",
+    "samples",
+]
 
 _REFERENCE = "arXiv:2406.06158"
+
+Inputs: TypeAlias = IsFinite[Real[ArrayLike, "n d"]]
 
 
 class FunctionSpacePath(NamedTuple):
@@ -65,19 +78,17 @@ class FunctionSpacePath(NamedTuple):
 )
 @in_units(
     "coefficients",
-    "imbalance|output_rate|weight_rate",
+    "imbalance|rates.second|rates.first",
     coefficients="b",
     imbalance="t^-1",
-    output_rate="b^-1 t^-1",
-    weight_rate="b^-1 t^-1",
+    rates={"first": "b^-1 t^-1", "second": "b^-1 t^-1"},
     gives="t^-1",
 )
 def preconditioner(
-    coefficients: Real[ArrayLike, "... d"],
-    imbalance: Real[ArrayLike, ...],
+    coefficients: Vector,
+    imbalance: FiniteArray,
     *,
-    output_rate: Real[ArrayLike, ...] = 1.0,
-    weight_rate: Real[ArrayLike, ...] = 1.0,
+    rates: LayerRates = LayerRates(),
 ) -> Float[AnyArray, "... d d"]:
     """The matrix M(β) of the flow in function space, dβ/dt = −M ∂L/∂β, of a single linear neuron f(x) = a wᵀx, β = a w.
 
@@ -90,8 +101,7 @@ def preconditioner(
     Args:
         coefficients: β, shape (..., d).
         imbalance: δ; it and the rates broadcast with the leading dimensions of β.
-        output_rate: η_a > 0, learning rate of the output weight a.
-        weight_rate: η_w > 0, learning rate of the weights w.
+        rates: η_w of the weights w and η_a of the output weight a.
 
     Returns:
         M, shape (..., d, d), symmetric and positive semi-definite. Differentiable.
@@ -109,7 +119,7 @@ def preconditioner(
         >>> preconditioner(np.array([1.0, 0.0]), -1.5).round(3).tolist()
         [[2.5, 0.0], [0.0, 0.5]]
     """
-    return _preconditioner(MapStart.checked("coefficients", coefficients, imbalance, output_rate, weight_rate))
+    return _preconditioner(MapStart.checked("coefficients", coefficients, imbalance, rates))
 
 
 @covers(
@@ -123,25 +133,23 @@ def preconditioner(
 @in_units(
     "inputs",
     "targets|coefficients",
-    "output_rate",
+    "rates.second",
     times="t",
     inputs="x",
     targets="y",
     coefficients="y x^-1",
     imbalance="x^-2 t^-1",
-    output_rate="x^-1 y^-1 t^-1",
-    weight_rate="x^-1 y^-1 t^-1",
+    rates={"first": "x^-1 y^-1 t^-1", "second": "x^-1 y^-1 t^-1"},
     gives={"coefficients": "y x^-1", "loss": "y^2"},
 )
 def function_space_flow(
-    times: Real[ArrayLike, ...],
-    inputs: Real[ArrayLike, "n d"],
-    targets: Real[ArrayLike, ...],
-    coefficients: Real[ArrayLike, "... d"],
-    imbalance: Real[ArrayLike, ...],
+    times: NonNegativeArray,
+    inputs: Inputs,
+    targets: FiniteArray,
+    coefficients: Vector,
+    imbalance: FiniteArray,
     *,
-    output_rate: Real[ArrayLike, ...] = 1.0,
-    weight_rate: Real[ArrayLike, ...] = 1.0,
+    rates: LayerRates = LayerRates(),
 ) -> FunctionSpacePath:
     """The linear map β(t) of a single linear neuron f(x) = a wᵀx, from dβ/dt = −M(β) Xᵀ(Xβ − y)/n alone.
 
@@ -159,8 +167,7 @@ def function_space_flow(
         targets: y, shape (n,) or (n, 1).
         coefficients: β(0), shape (..., d).
         imbalance: δ = η_w a² − η_a ‖w‖²; it and the rates broadcast with the leading dimensions of β(0).
-        output_rate: η_a > 0.
-        weight_rate: η_w > 0.
+        rates: η_w of the weights and η_a of the output weight.
 
     Returns:
         `FunctionSpacePath` with β of shape (..., times, d). Compiled; differentiable in reverse mode.
@@ -182,10 +189,10 @@ def function_space_flow(
         ([-0.179373, 0.102393, -0.92302, 0.974587], True)
     """
     x, y = samples(inputs, targets)
-    start = MapStart.checked("coefficients", coefficients, imbalance, output_rate, weight_rate, length=x.shape[1])
-    when = real_times(times)
-    require(np.size(when) > 0, "there are no times", argument="times", value=0, remedy="give at least one")
-    path = _flow(when, x, y, start)
+    start = MapStart.checked("coefficients", coefficients, imbalance, rates, length=x.shape[1])
+    require_row_of_times(times)
+    require(np.size(times) > 0, "there are no times", argument="times", value=0, remedy="give at least one")
+    path = _flow(times, x, y, start)
     if not is_traced(path.loss):
         last = float(np.max(times, initial=0.0))
         require(
@@ -213,17 +220,12 @@ class MapStart(NamedTuple):
 
     @classmethod
     def checked(
-        cls, name: str, coefficients: Any, imbalance: Any, output_rate: Any, weight_rate: Any, *, length: Any = None
+        cls, name: str, beta: Any, delta: Any, rates: LayerRates, *, length: Any = None, **before: tuple[int, ...]
     ) -> MapStart:
         """A map of which the direction of the weights is known, by the name of its argument."""
-        beta, delta = real_value(name, coefficients, last=(length,)), real_value("imbalance", imbalance)
-        rates = LayerRates.checked(weight_rate=weight_rate, output_rate=output_rate)
-        require_broadcast(
-            **{name: beta.shape[:-1]},
-            imbalance=np.shape(delta),
-            weight_rate=np.shape(rates.first),
-            output_rate=np.shape(rates.second),
-        )
+        require_last_axes(name, beta, length)
+        shapes = {**before, name: beta.shape[:-1], "imbalance": np.shape(delta)}
+        require_broadcast(**shapes, **rate_shapes(rates))
         if not is_traced(beta) and not is_traced(delta):
             require(
                 not np.any((np.asarray(beta) == 0).all(axis=-1) & (np.asarray(delta) <= 0)),
@@ -239,20 +241,20 @@ class MapStart(NamedTuple):
     def valid(self) -> Bool[Array, ...]:
         """Whether all is finite, the rates positive and the direction of the weights known."""
         finite = jnp.all(jnp.isfinite(self.coefficients), axis=-1) & jnp.isfinite(self.imbalance)
-        return finite & self.rates.valid & (jnp.any(self.coefficients != 0, axis=-1) | (self.imbalance > 0))
+        return finite & positive_rates(self.rates) & (jnp.any(self.coefficients != 0, axis=-1) | (self.imbalance > 0))
 
 
 def samples(inputs: Any, targets: Any) -> tuple[Any, Any]:
     """X of shape (n, d) and y of shape (n,), checked; one program serves for targets in a row and in a column."""
-    x, y = real_value("inputs", inputs, dimensions=2, last=(None, None)), real_value("targets", targets)
+    require_last_axes("inputs", inputs, None, None)
     require(
-        np.shape(y) in ((len(x),), (len(x), 1)),
-        f"targets has shape {np.shape(y)} for {len(x)} samples",
+        np.shape(targets) in ((len(inputs),), (len(inputs), 1)),
+        f"targets has shape {np.shape(targets)} for {len(inputs)} samples",
         argument="targets",
-        value=np.shape(y),
+        value=np.shape(targets),
         remedy="give one number for each sample",
     )
-    return x, y.reshape(-1)
+    return inputs, targets.reshape(-1)
 
 
 def preconditioner_of(beta: Array, delta: Array, kappa: Array) -> Array:
@@ -267,7 +269,7 @@ def preconditioner_of(beta: Array, delta: Array, kappa: Array) -> Array:
 
 @float64_jit
 def _preconditioner(start: MapStart) -> Array:
-    matrix = preconditioner_of(start.coefficients, start.imbalance, start.rates.clock)
+    matrix = preconditioner_of(start.coefficients, start.imbalance, clock_of(start.rates))
     return nan_outside(start.valid, matrix, leading=True)
 
 
@@ -278,7 +280,7 @@ def _flow(times: Array, x: Array, y: Array, start: MapStart) -> FunctionSpacePat
     dtype = jnp.result_type(times, x, y, *jax.tree.leaves(start))
     t = jnp.where(timely, times, 0).astype(dtype).reshape(-1)
     x, y, beta, delta, kappa = (
-        value.astype(dtype) for value in (x, y, start.coefficients, start.imbalance, start.rates.clock)
+        value.astype(dtype) for value in (x, y, start.coefficients, start.imbalance, clock_of(start.rates))
     )
     batch = valid.shape
     order = jnp.argsort(t)

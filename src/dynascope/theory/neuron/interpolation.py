@@ -8,18 +8,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Bool, Float, Real
+from jaxtyping import Bool, Float
 
-from dynascope.arguments import in_units, nan_outside, real_value, require_broadcast
+from dynascope.arguments import in_units, nan_outside, require_last_axes
+from dynascope.arguments.bounded import FiniteArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
+from dynascope.theory.layer_rates import LayerRates, clock_of
 from dynascope.theory.neuron.coordinates import parts, polar
 from dynascope.theory.neuron.final_sign import ROUNDING, followed_sign, whitened_sign
-from dynascope.theory.neuron.function_space import MapStart, samples
-from dynascope.theory.neuron.state import Neuron
+from dynascope.theory.neuron.function_space import Inputs, MapStart, samples
+from dynascope.theory.neuron.state import Neuron, Vector
 
 __all__ = ["Interpolator", "implicit_bias_objective", "interpolator"]
 
@@ -89,25 +90,23 @@ class Interpolator(NamedTuple):
 )
 @in_units(
     "inputs",
-    "output_rate",
-    "weight_rate",
+    "rates.second",
+    "rates.first",
     "targets|initial_output|initial_weights",
     inputs="x",
     targets="a w x",
     initial_output="a",
     initial_weights="w",
-    output_rate="w^-2 x^-2 t^-1",
-    weight_rate="a^-2 x^-2 t^-1",
+    rates={"first": "a^-2 x^-2 t^-1", "second": "w^-2 x^-2 t^-1"},
     gives=("a w", "a", "", "", "", "x^-2 t^-1", "a^2 w^2 x^2", "a^2 w^2 x^2"),
 )
 def interpolator(
-    inputs: Real[ArrayLike, "n d"],
-    targets: Real[ArrayLike, ...],
-    initial_output: Real[ArrayLike, ...],
-    initial_weights: Real[ArrayLike, "... d"],
+    inputs: Inputs,
+    targets: FiniteArray,
+    initial_output: FiniteArray,
+    initial_weights: Vector,
     *,
-    output_rate: Real[ArrayLike, ...] = 1.0,
-    weight_rate: Real[ArrayLike, ...] = 1.0,
+    rates: LayerRates = LayerRates(),
 ) -> Interpolator:
     """The linear map β∞ at which gradient flow on a single linear neuron f(x) = a wᵀx ends.
 
@@ -128,8 +127,7 @@ def interpolator(
         targets: y, shape (n,) or (n, 1).
         initial_output: a₀; it and the rates broadcast with the leading dimensions of w₀.
         initial_weights: w₀, shape (..., d).
-        output_rate: η_a > 0.
-        weight_rate: η_w > 0.
+        rates: η_w of the weights and η_a of the output weight.
 
     Returns:
         `Interpolator`. It does not depend on whether the loss is a mean or a sum. Can be compiled; differentiable with
@@ -152,7 +150,7 @@ def interpolator(
     """
     x, y = samples(inputs, targets)
     state = {"initial_output": initial_output, "initial_weights": initial_weights}
-    return _interpolator(x, y, Neuron.checked(output_rate, weight_rate, inputs=x.shape[1], **state))
+    return _interpolator(x, y, Neuron.checked(rates, inputs=x.shape[1], **state))
 
 
 @covers(
@@ -165,22 +163,20 @@ def interpolator(
 )
 @in_units(
     "coefficients|initial_coefficients",
-    "output_rate",
-    "weight_rate",
+    "rates.second",
+    "rates.first",
     coefficients="b",
     initial_coefficients="b",
     imbalance="s^2",
-    output_rate="b^-1 s^2",
-    weight_rate="b^-1 s^2",
+    rates={"first": "b^-1 s^2", "second": "b^-1 s^2"},
     gives="s^3",
 )
 def implicit_bias_objective(
-    coefficients: Real[ArrayLike, "... d"],
-    initial_coefficients: Real[ArrayLike, "... d"],
-    imbalance: Real[ArrayLike, ...],
+    coefficients: Vector,
+    initial_coefficients: Vector,
+    imbalance: FiniteArray,
     *,
-    output_rate: Real[ArrayLike, ...] = 1.0,
-    weight_rate: Real[ArrayLike, ...] = 1.0,
+    rates: LayerRates = LayerRates(),
 ) -> Float[AnyArray, ...]:
     """What gradient flow on a single linear neuron minimises among the maps with Xβ = y: Ψ(β) − κ ψ β̂₀ᵀβ.
 
@@ -195,8 +191,7 @@ def implicit_bias_objective(
         coefficients: β, shape (..., d).
         initial_coefficients: β₀, shape (..., d).
         imbalance: δ = η_w a² − η_a ‖w‖²; it and the rates broadcast with the leading dimensions of β.
-        output_rate: η_a > 0.
-        weight_rate: η_w > 0.
+        rates: η_w of the weights and η_a of the output weight.
 
     Returns:
         The objective, shape (...). Differentiable except at the tip.
@@ -213,23 +208,15 @@ def implicit_bias_objective(
         >>> print(f"{implicit_bias_objective(start, start, -0.05):.6f}")
         -0.058926
     """
-    beta = real_value("coefficients", coefficients, last=(None,))
-    start = MapStart.checked(
-        "initial_coefficients", initial_coefficients, imbalance, output_rate, weight_rate, length=beta.shape[-1]
-    )
-    require_broadcast(
-        coefficients=beta.shape[:-1],
-        initial_coefficients=start.coefficients.shape[:-1],
-        imbalance=np.shape(imbalance),
-        output_rate=np.shape(output_rate),
-        weight_rate=np.shape(weight_rate),
-    )
-    return _objective(beta, start)
+    require_last_axes("coefficients", coefficients, None)
+    *leading, length = np.shape(coefficients)
+    begun = ("initial_coefficients", initial_coefficients, imbalance, rates)
+    return _objective(coefficients, MapStart.checked(*begun, length=length, coefficients=tuple(leading)))
 
 
 @float64_jit
 def _objective(beta: Array, start: MapStart) -> Array:
-    delta, kappa = start.imbalance, start.rates.clock
+    delta, kappa = start.imbalance, clock_of(start.rates)
     (size, _), (first_size, direction) = polar(beta), polar(start.coefficients)
     root, _ = _root_parts(size, delta, kappa)
     _, weight_root = _root_parts(first_size, delta, kappa)
@@ -276,7 +263,7 @@ def _interpolator(x: Array, y: Array, neuron: Neuron) -> Interpolator:
     valid = known & neuron.valid
     dtype, batch = jnp.result_type(x, y, a, w, *rates), valid.shape
     x, y = x.astype(dtype), y.astype(dtype)
-    a, eta_w, eta_a = (jnp.broadcast_to(value.astype(dtype), batch) for value in (a, *rates))
+    a, eta_w, eta_a = (jnp.broadcast_to(jnp.asarray(value, dtype), batch) for value in (a, *rates))
     w = jnp.broadcast_to(w.astype(dtype), (*batch, w.shape[-1]))
 
     outset = _outset(x, y, a, w, eta_a, eta_w)

@@ -8,16 +8,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
 from dynascope.arguments import in_units, is_traced, nan_outside, require, require_broadcast
+from dynascope.arguments.bounded import FiniteArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
+from dynascope.theory.layer_rates import LayerRates
 from dynascope.theory.neuron.coordinates import polar
-from dynascope.theory.neuron.state import RATE_UNITS, Neuron
+from dynascope.theory.neuron.state import RATE_UNITS, Neuron, Vector
 
 __all__ = ["KernelChange", "kernel_change"]
 
@@ -46,8 +47,8 @@ class KernelChange(NamedTuple):
     assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
 )
 @in_units(
-    "output_rate",
-    "weight_rate",
+    "rates.second",
+    "rates.first",
     "initial_output|initial_weights|output|weights",
     **RATE_UNITS,
     initial_output="a",
@@ -56,13 +57,12 @@ class KernelChange(NamedTuple):
     weights="w",
 )
 def kernel_change(
-    initial_output: Real[ArrayLike, ...],
-    initial_weights: Real[ArrayLike, "... d"],
-    output: Real[ArrayLike, ...],
-    weights: Real[ArrayLike, "... d"],
+    initial_output: FiniteArray,
+    initial_weights: Vector,
+    output: FiniteArray,
+    weights: Vector,
     *,
-    output_rate: Real[ArrayLike, ...] = 1.0,
-    weight_rate: Real[ArrayLike, ...] = 1.0,
+    rates: LayerRates = LayerRates(),
 ) -> KernelChange:
     """The change of the tangent kernel K = X (η_w a² I + η_a w wᵀ) Xᵀ from one state to another, on whitened inputs.
 
@@ -76,8 +76,7 @@ def kernel_change(
             times, such as `initial_weights[..., None, :]` with `initial_output[..., None]`.
         output: a of the second state, shape (...).
         weights: w of the second state, shape (..., d).
-        output_rate: η_a > 0; the rates broadcast with both states.
-        weight_rate: η_w > 0.
+        rates: η_w of the weights and η_a of the output weight; they broadcast with both states.
 
     Returns:
         `KernelChange`. Can be compiled and differentiated.
@@ -95,9 +94,9 @@ def kernel_change(
         ...     print(f"{change.distance:.6f} {change.relative_change:.6f}")
         0.200000 3.255764
     """
-    first = Neuron.checked(output_rate, weight_rate, initial_output=initial_output, initial_weights=initial_weights)
+    first = Neuron.checked(rates, initial_output=initial_output, initial_weights=initial_weights)
     inputs = first.weights.shape[-1]
-    second = Neuron.checked(output_rate, weight_rate, inputs=inputs, output=output, weights=weights)
+    second = Neuron.checked(rates, inputs=inputs, output=output, weights=weights)
     require_broadcast(initial_weights=first.batch, weights=second.batch)
     for state, names in ((first, ("initial_output", "initial_weights")), (second, ("output", "weights"))):
         if not (is_traced(state.output) or is_traced(state.weights)):

@@ -8,17 +8,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
-from dynascope.arguments import in_units, is_traced, nan_outside, require, require_positive
+from dynascope.arguments import in_units, is_traced, nan_outside, require
+from dynascope.arguments.bounded import FiniteArray, PositiveFloat
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
+from dynascope.theory.layer_rates import LayerRates
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.kernel import kernel_change
-from dynascope.theory.neuron.state import STANDARDS, UNITS, TargetedNeuron
+from dynascope.theory.neuron.state import STANDARDS, UNITS, TargetedNeuron, Vector
 from dynascope.theory.neuron.whitened import limit_of
 
 __all__ = ["Regime", "regime", "regime_along", "rich_delay"]
@@ -63,12 +64,11 @@ class Regime(NamedTuple):
 )
 @in_units(*STANDARDS, **UNITS, gives="t", infinite=True)
 def rich_delay(
-    initial_output: Real[ArrayLike, ...],
-    initial_weights: Real[ArrayLike, "... d"],
-    target: Real[ArrayLike, "... d"],
+    initial_output: FiniteArray,
+    initial_weights: Vector,
+    target: Vector,
     *,
-    output_rate: Real[ArrayLike, ...] = 1.0,
-    weight_rate: Real[ArrayLike, ...] = 1.0,
+    rates: LayerRates = LayerRates(),
 ) -> Float[AnyArray, ...]:
     """The time at which a downstream neuron (δ < 0) has learned half of β*, along β*.
 
@@ -80,8 +80,7 @@ def rich_delay(
         initial_output: a(0), shape (...).
         initial_weights: w(0), shape (..., d).
         target: β*, shape (d,) or (..., d).
-        output_rate: η_a > 0.
-        weight_rate: η_w > 0.
+        rates: η_w of the weights and η_a of the output weight.
 
     Returns:
         Gradient-flow times of the broadcast shape. 0 marks a start without delay: upstream, balanced, or already
@@ -96,11 +95,11 @@ def rich_delay(
     Example:
         >>> start, target = (0.1, np.array([0.5, 1.5, -1.0])), np.array([1.0, -0.5, 0.25])
         >>> with jax.enable_x64(True):
-        ...     time = rich_delay(*start, target, output_rate=0.5, weight_rate=2.0)
+        ...     time = rich_delay(*start, target, rates=LayerRates(first=2.0, second=0.5))
         ...     print(f"{time:.6f}")
         3.594258
     """
-    start = TargetedNeuron.checked(initial_output, initial_weights, target, output_rate, weight_rate)
+    start = TargetedNeuron.checked(initial_output, initial_weights, target, rates)
     _require_target(start)
     return _escape_time(start)
 
@@ -116,15 +115,14 @@ def rich_delay(
 )
 @in_units(*STANDARDS, **UNITS, gives={"fit_time": "t", "rich_delay": "t"}, infinite=True)
 def regime(
-    initial_output: Real[ArrayLike, ...],
-    initial_weights: Real[ArrayLike, "... d"],
-    target: Real[ArrayLike, "... d"],
+    initial_output: FiniteArray,
+    initial_weights: Vector,
+    target: Vector,
     *,
-    output_rate: Real[ArrayLike, ...] = 1.0,
-    weight_rate: Real[ArrayLike, ...] = 1.0,
-    change_threshold: float = 0.1,
-    delay_threshold: float = 0.1,
-    imbalance_threshold: float = 4.0,
+    rates: LayerRates = LayerRates(),
+    change_threshold: PositiveFloat = 0.1,
+    delay_threshold: PositiveFloat = 0.1,
+    imbalance_threshold: PositiveFloat = 4.0,
 ) -> Regime:
     """Tell from the start whether the neuron learns lazily, richly or richly after a delay.
 
@@ -137,8 +135,7 @@ def regime(
         initial_output: a(0), shape (...).
         initial_weights: w(0), shape (..., d).
         target: β*, shape (d,) or (..., d).
-        output_rate: η_a > 0.
-        weight_rate: η_w > 0.
+        rates: η_w of the weights and η_a of the output weight.
         change_threshold: Largest relative change of the kernel that still counts as lazy, positive.
         delay_threshold: Largest ratio of the fit time to the escape time that counts as a delay, positive.
         imbalance_threshold: Smallest −λ/‖β*‖ that counts as far downstream, positive.
@@ -157,10 +154,7 @@ def regime(
         >>> regime(outputs, weights, np.array([1.0, 0.1])).regime.tolist()
         ['lazy', 'rich', 'delayed rich']
     """
-    require_positive(
-        change_threshold=change_threshold, delay_threshold=delay_threshold, imbalance_threshold=imbalance_threshold
-    )
-    given = TargetedNeuron.known(initial_output, initial_weights, target, output_rate, weight_rate)
+    given = TargetedNeuron.known(initial_output, initial_weights, target, rates)
     _require_target(given)
     start, escape = jax.device_get(_outlook(given))
     limit = limit_of(start)
@@ -174,8 +168,7 @@ def regime(
         remedy="give it a nonzero output or input weight",
     )
     output = np.where(vanished, 1, limit.output_weight)
-    first, rates = (given.neuron.output, given.neuron.weights), {"output_rate": output_rate, "weight_rate": weight_rate}
-    change = kernel_change(*first, output, limit.weights, **rates)
+    change = kernel_change(given.neuron.output, given.neuron.weights, output, limit.weights, rates=rates)
     change = np.where(vanished, 1, change.relative_change)
 
     delta = start.rate * start.imbalance

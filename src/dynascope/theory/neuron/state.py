@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import IsFinite
 from jax import Array
-from jaxtyping import Bool, Float
+from jax.typing import ArrayLike
+from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import in_one_shape, real_value, require_broadcast, require_known
+from dynascope.arguments import in_one_shape, require_broadcast, require_known, require_last_axes
 from dynascope.results.named_tuples import short_repr
-from dynascope.theory.balanced.rates import LayerRates
+from dynascope.theory.layer_rates import LayerRates, positive_rates
 
-__all__ = ["RATE_UNITS", "STANDARDS", "UNITS", "Neuron", "TargetedNeuron"]
+__all__ = ["RATE_UNITS", "STANDARDS", "UNITS", "Neuron", "TargetedNeuron", "Vector", "rate_shapes"]
+
+Vector: TypeAlias = IsFinite[Real[ArrayLike, "... d"]]
 
 # The units of a neuron before training, of which those that come first are brought to order one.
-RATE_UNITS: dict[str, Any] = {"output_rate": "w^-2 t^-1", "weight_rate": "a^-2 t^-1"}
+RATE_UNITS: dict[str, Any] = {"rates": {"first": "a^-2 t^-1", "second": "w^-2 t^-1"}}
 UNITS: dict[str, Any] = RATE_UNITS | {"initial_output": "a", "initial_weights": "w", "target": "a w"}
-STANDARDS = ("output_rate", "weight_rate", "target|initial_output|initial_weights")
+STANDARDS = ("rates.second", "rates.first", "target|initial_output|initial_weights")
 
 
 class Neuron(NamedTuple):
@@ -37,16 +41,11 @@ class Neuron(NamedTuple):
     __repr__ = short_repr
 
     @classmethod
-    def checked(cls, output_rate: Any, weight_rate: Any, *, inputs: int | None = None, **state: Any) -> Neuron:
+    def checked(cls, rates: LayerRates, *, inputs: int | None = None, **state: Any) -> Neuron:
         """The output weight and the weights, by the names of the arguments, for so many inputs if they are given."""
         (output, a), (weights, w) = state.items()
-        a, w = real_value(output, a), real_value(weights, w, last=(inputs,))
-        rates = LayerRates.checked(weight_rate=weight_rate, output_rate=output_rate)
-        require_broadcast(
-            **{weights: w.shape[:-1], output: np.shape(a)},
-            output_rate=np.shape(rates.second),
-            weight_rate=np.shape(rates.first),
-        )
+        require_last_axes(weights, w, inputs)
+        require_broadcast(**{weights: w.shape[:-1], output: np.shape(a)}, **rate_shapes(rates))
         a, *known = in_one_shape(a, *rates)
         return cls(a, w, LayerRates._make(known))
 
@@ -58,7 +57,7 @@ class Neuron(NamedTuple):
     @property
     def valid(self) -> Bool[Array, ...]:
         """Whether all is finite and the rates positive."""
-        return jnp.isfinite(self.output) & jnp.all(jnp.isfinite(self.weights), axis=-1) & self.rates.valid
+        return jnp.isfinite(self.output) & jnp.all(jnp.isfinite(self.weights), axis=-1) & positive_rates(self.rates)
 
 
 class TargetedNeuron(NamedTuple):
@@ -73,24 +72,20 @@ class TargetedNeuron(NamedTuple):
     target: Float[Array, "... d"]
 
     @classmethod
-    def checked(
-        cls, initial_output: Any, initial_weights: Any, target: Any, output_rate: Any, weight_rate: Any
-    ) -> TargetedNeuron:
+    def checked(cls, initial_output: Any, initial_weights: Any, target: Any, rates: LayerRates) -> TargetedNeuron:
         """The start, by the names of the arguments."""
         state = {"initial_output": initial_output, "initial_weights": initial_weights}
-        neuron = Neuron.checked(output_rate, weight_rate, **state)
-        beta = real_value("target", target, last=neuron.weights.shape[-1:])
-        require_broadcast(initial_output=neuron.batch, target=beta.shape[:-1])
-        return cls(neuron, beta)
+        neuron = Neuron.checked(rates, **state)
+        require_last_axes("target", target, neuron.weights.shape[-1])
+        require_broadcast(initial_output=neuron.batch, target=target.shape[:-1])
+        return cls(neuron, target)
 
     @classmethod
-    def known(
-        cls, initial_output: Any, initial_weights: Any, target: Any, output_rate: Any, weight_rate: Any
-    ) -> TargetedNeuron:
+    def known(cls, initial_output: Any, initial_weights: Any, target: Any, rates: LayerRates) -> TargetedNeuron:
         """The start, by the names of the arguments, for what has to read its values."""
         state = {"initial_output": initial_output, "initial_weights": initial_weights, "target": target}
-        require_known(**state, output_rate=output_rate, weight_rate=weight_rate)
-        return cls.checked(**state, output_rate=output_rate, weight_rate=weight_rate)
+        require_known(**state, **{f"rates.{name}": each for name, each in rates._asdict().items()})
+        return cls.checked(**state, rates=rates)
 
     @property
     def valid(self) -> Bool[Array, ...]:
@@ -98,10 +93,16 @@ class TargetedNeuron(NamedTuple):
         return self.neuron.valid & jnp.all(jnp.isfinite(self.target), axis=-1)
 
 
+def rate_shapes(rates: LayerRates) -> dict[str, tuple[int, ...]]:
+    """The shapes of the rates, by the names under which errors report them."""
+    return {"rates.second": np.shape(rates.second), "rates.first": np.shape(rates.first)}
+
+
 def weights_of(
-    coefficients: np.ndarray, imbalances: np.ndarray, *, output_rate: float = 1.0, weight_rate: float = 1.0
+    coefficients: np.ndarray, imbalances: np.ndarray, rates: LayerRates = LayerRates()
 ) -> tuple[np.ndarray, np.ndarray]:
     """The weights a > 0, shape (...), and w, (..., d), of maps β = a w, (..., d), with these imbalances δ, (...)."""
+    weight_rate, output_rate = map(np.asarray, rates)
     product = output_rate * weight_rate * np.sum(coefficients**2, axis=-1)
     large = (np.hypot(imbalances, 2 * np.sqrt(product)) + np.abs(imbalances)) / 2
     a = np.sqrt(np.where(imbalances >= 0, large, product / large) / weight_rate)

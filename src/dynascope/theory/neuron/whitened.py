@@ -8,17 +8,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
-from dynascope.arguments import in_units, nan_outside, real_times
+from dynascope.arguments import in_units, nan_outside, require_row_of_times
+from dynascope.arguments.bounded import FiniteArray, NonNegativeArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
+from dynascope.theory.layer_rates import LayerRates
 from dynascope.theory.neuron.coordinates import polar
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
-from dynascope.theory.neuron.state import RATE_UNITS, STANDARDS, UNITS, Neuron, TargetedNeuron
+from dynascope.theory.neuron.state import RATE_UNITS, STANDARDS, UNITS, Neuron, TargetedNeuron, Vector
 
 __all__ = ["NeuronLimit", "NeuronTrajectory", "limit_of", "neuron_imbalance", "neuron_limit", "neuron_trajectory"]
 
@@ -80,13 +81,12 @@ class NeuronLimit(NamedTuple):
     reference=_REFERENCE,
     assumes=(ONE_OUTPUT,),
 )
-@in_units("output_rate", "weight_rate", "output|weights", **RATE_UNITS, output="a", weights="w", gives="t^-1")
+@in_units("rates.second", "rates.first", "output|weights", **RATE_UNITS, output="a", weights="w", gives="t^-1")
 def neuron_imbalance(
-    output: Real[ArrayLike, ...],
-    weights: Real[ArrayLike, "... d"],
+    output: FiniteArray,
+    weights: Vector,
     *,
-    output_rate: Real[ArrayLike, ...] = 1.0,
-    weight_rate: Real[ArrayLike, ...] = 1.0,
+    rates: LayerRates = LayerRates(),
 ) -> Float[AnyArray, ...]:
     """The imbalance δ = η_w a² − η_a ‖w‖² of a neuron f(x) = a wᵀx, which gradient flow conserves.
 
@@ -95,8 +95,7 @@ def neuron_imbalance(
     Args:
         output: a, shape (...).
         weights: w, shape (..., d).
-        output_rate: η_a > 0, learning rate of a.
-        weight_rate: η_w > 0, learning rate of w.
+        rates: η_w of w and η_a of a.
 
     Returns:
         δ of the broadcast shape, accurate to the rounding of the weights also where it is small.
@@ -112,7 +111,7 @@ def neuron_imbalance(
         >>> print(f"{neuron_imbalance(0.3, np.array([0.2, -0.1, 0.4])):.2f}")
         -0.12
     """
-    return _imbalance(Neuron.checked(output_rate, weight_rate, output=output, weights=weights))
+    return _imbalance(Neuron.checked(rates, output=output, weights=weights))
 
 
 @covers(
@@ -125,13 +124,12 @@ def neuron_imbalance(
 )
 @in_units(*STANDARDS, **UNITS, times="t", gives=("a", "w", "a^2 w^2"))
 def neuron_trajectory(
-    initial_output: Real[ArrayLike, ...],
-    initial_weights: Real[ArrayLike, "... d"],
-    target: Real[ArrayLike, "... d"],
-    times: Real[ArrayLike, ...],
+    initial_output: FiniteArray,
+    initial_weights: Vector,
+    target: Vector,
+    times: NonNegativeArray,
     *,
-    output_rate: Real[ArrayLike, ...] = 1.0,
-    weight_rate: Real[ArrayLike, ...] = 1.0,
+    rates: LayerRates = LayerRates(),
 ) -> NeuronTrajectory:
     """The neuron f(x) = a wᵀx under gradient flow on whitened inputs, E[x xᵀ] = I, from any start.
 
@@ -156,8 +154,7 @@ def neuron_trajectory(
         initial_weights: w(0), shape (..., d).
         target: β* = E[x y], shape (d,) or (..., d), also zero.
         times: Gradient-flow times t ≥ 0, shape (times,), in any order, or a single one.
-        output_rate: η_a > 0, learning rate of a; the rates broadcast with the leading dimensions.
-        weight_rate: η_w > 0, learning rate of w.
+        rates: η_w of w and η_a of a, which broadcast with the leading dimensions.
 
     Returns:
         `NeuronTrajectory`; the dimension of times follows those of the batch, and is missing for a single time. It has
@@ -180,8 +177,9 @@ def neuron_trajectory(
         >>> run.coefficients[1].round(6).tolist()
         [0.973817, -0.486909, 0.292105]
     """
-    start = TargetedNeuron.checked(initial_output, initial_weights, target, output_rate, weight_rate)
-    return _trajectory(start, real_times(times))
+    start = TargetedNeuron.checked(initial_output, initial_weights, target, rates)
+    require_row_of_times(times)
+    return _trajectory(start, times)
 
 
 @covers(
@@ -194,12 +192,11 @@ def neuron_trajectory(
 )
 @in_units(*STANDARDS, **UNITS, gives=("a", "w", "a w", "a^2 w^2", ""))
 def neuron_limit(
-    initial_output: Real[ArrayLike, ...],
-    initial_weights: Real[ArrayLike, "... d"],
-    target: Real[ArrayLike, "... d"],
+    initial_output: FiniteArray,
+    initial_weights: Vector,
+    target: Vector,
     *,
-    output_rate: Real[ArrayLike, ...] = 1.0,
-    weight_rate: Real[ArrayLike, ...] = 1.0,
+    rates: LayerRates = LayerRates(),
 ) -> NeuronLimit:
     """The limit of `neuron_trajectory` as t → ∞, and how it is approached.
 
@@ -210,8 +207,7 @@ def neuron_limit(
         initial_output: a(0), shape (...).
         initial_weights: w(0), shape (..., d).
         target: β*, shape (d,) or (..., d).
-        output_rate: η_a > 0.
-        weight_rate: η_w > 0.
+        rates: η_w of the weights and η_a of the output weight.
 
     Returns:
         `NeuronLimit`.
@@ -225,7 +221,7 @@ def neuron_limit(
         >>> limit.status.tolist(), limit.excess_loss.round(3).tolist()
         (['converges', 'static'], [0.0, 0.125])
     """
-    start = TargetedNeuron.known(initial_output, initial_weights, target, output_rate, weight_rate)
+    start = TargetedNeuron.known(initial_output, initial_weights, target, rates)
     return limit_of(jax.device_get(_decomposed(start)))
 
 
@@ -272,8 +268,8 @@ _decomposed = float64_jit(decompose)
 
 @float64_jit
 def _imbalance(neuron: Neuron) -> Array:
-    a, w, rates = neuron
-    above, below = jnp.sqrt(rates.first) * a, jnp.sqrt(rates.second) * polar(w)[0]
+    a, w, (weight_rate, output_rate) = neuron
+    above, below = jnp.sqrt(weight_rate) * a, jnp.sqrt(output_rate) * polar(w)[0]
     return nan_outside(neuron.valid, (above - below) * (above + below), leading=True)
 
 

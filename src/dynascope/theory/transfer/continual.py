@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
+from annotated_types import IsFinite
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_units, nan_outside, real_times, real_value, require
+from dynascope.arguments import in_units, nan_outside, require, require_last_axes, require_row_of_times
+from dynascope.arguments.bounded import NonNegativeArray, PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
-from dynascope.theory.balanced import product
-from dynascope.theory.balanced.balance import LAYER_UNITS
+from dynascope.theory.balanced.balance import LAYER_UNITS, FirstLayer, MapTimes, SecondLayer
+from dynascope.theory.balanced.solution import layers_and_map, solved
 from dynascope.theory.domain import covers
+from dynascope.theory.layer_rates import LayerRates
 
 __all__ = ["Forgetting", "forgetting", "lazy_forgetting"]
 
 _DATA = "whitened inputs, any old and new targets"
+
+_Map: TypeAlias = IsFinite[Real[ArrayLike, "inputs outputs"]]
 
 
 class Forgetting(NamedTuple):
@@ -47,8 +52,8 @@ class Forgetting(NamedTuple):
     assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
 @in_units(
-    "first_rate",
-    "second_rate",
+    "rates.first",
+    "rates.second",
     "old_map|new_map|first|second",
     **LAYER_UNITS,
     old_map="w a",
@@ -57,12 +62,15 @@ class Forgetting(NamedTuple):
     gives="w^2 a^2",
 )
 def forgetting(
-    first: Real[ArrayLike, "*members inputs width"],
-    second: Real[ArrayLike, "*members width outputs"],
-    old_map: Real[ArrayLike, "inputs outputs"],
-    new_map: Real[ArrayLike, "inputs outputs"],
-    times: Real[ArrayLike, " times"],
-    **options: Any,
+    first: FirstLayer,
+    second: SecondLayer,
+    old_map: _Map,
+    new_map: _Map,
+    times: MapTimes,
+    *,
+    rates: LayerRates = LayerRates(),
+    approximate: bool = False,
+    steps: PositiveInt | None = None,
 ) -> Forgetting:
     """What a λ-balanced network forgets of the map A while it trains on the map B: F(t) = ½‖W₁W₂(t) − A‖².
 
@@ -77,7 +85,9 @@ def forgetting(
         old_map: A = E[x yᵀ] of the old task, shape (d, c); inputs have E[x xᵀ] = I.
         new_map: B of the new task, shape (d, c).
         times: Gradient-flow times t ≥ 0 since the switch, shape (times,).
-        options: Further arguments of `balanced.gram`: rates of the layers, `approximate`, `steps`.
+        rates: η₁ and η₂, each a number or one for each member.
+        approximate: As in `balanced.gram`.
+        steps: As in `balanced.gram`.
 
     Raises:
         InputError: Maps of different shapes, or as `balanced.product`. Where JAX traces them, such values give NaN.
@@ -94,8 +104,9 @@ def forgetting(
         ...     print(solution.old_error.round(6), solution.end)
         [0. 1.] 1.0
     """
-    old, new = _alike(old_map, new_map)
-    return _errors(product(first, second, new, times, **options), old, new)
+    _require_one_shape(old_map, new_map)
+    network, target_map = layers_and_map(first, second, new_map, rates)
+    return _errors(solved(network, target_map, times, approximate, steps).product, old_map, new_map)
 
 
 @covers(
@@ -109,10 +120,10 @@ def forgetting(
 )
 @in_units("balance", "old_map|new_map", old_map="m", new_map="m", times="t", balance="t^-1", gives="m^2")
 def lazy_forgetting(
-    old_map: Real[ArrayLike, "inputs outputs"],
-    new_map: Real[ArrayLike, "inputs outputs"],
-    times: Real[ArrayLike, " times"],
-    balance: Real[ArrayLike, ""],
+    old_map: _Map,
+    new_map: _Map,
+    times: NonNegativeArray,
+    balance: IsFinite[Real[ArrayLike, ""]],
 ) -> Float[AnyArray, " times"]:
     """The lazy limit of `forgetting`, ½‖B − A‖² (1 − e^(−|λ|t))², for |λ| far above the singular values of both maps.
 
@@ -137,8 +148,9 @@ def lazy_forgetting(
         >>> lazy_forgetting(np.eye(2), -np.eye(2), np.array([0.0, 9.0]), balance=-40.0).tolist()
         [0.0, 4.0]
     """
-    old, new = _alike(old_map, new_map)
-    return _lazy(old, new, real_times(times), real_value("balance", balance, dimensions=0))
+    _require_one_shape(old_map, new_map)
+    require_row_of_times(times)
+    return _lazy(old_map, new_map, times, balance)
 
 
 @float64_jit
@@ -154,20 +166,15 @@ def _lazy(old: Array, new: Array, times: Array, balance: Array) -> Array:
     return nan_outside(valid & jnp.isfinite(times) & (times >= 0), _half_square(new - old) * learned**2, leading=True)
 
 
-def _alike(old_map: Any, new_map: Any) -> tuple[Any, Any]:
-    """Two maps of one shape."""
-    old, new = (
-        real_value(name, each, dimensions=2, last=(None, None))
-        for name, each in (("old_map", old_map), ("new_map", new_map))
-    )
+def _require_one_shape(old_map: Any, new_map: Any) -> None:
+    require_last_axes("old_map", old_map, None, None)
     require(
-        old.shape == new.shape,
-        f"new_map has shape {new.shape} and old_map {old.shape}",
+        old_map.shape == new_map.shape,
+        f"new_map has shape {new_map.shape} and old_map {old_map.shape}",
         argument="new_map",
-        value=new.shape,
+        value=new_map.shape,
         remedy="give two matrices of the same shape",
     )
-    return old, new
 
 
 def _half_square(matrices: Array) -> Array:

@@ -8,12 +8,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import IsFinite
 from jax import Array
 from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_units, is_traced, nan_outside, real_value, require, require_count
+from dynascope.arguments import in_units, is_traced, nan_outside, require, require_last_axes
+from dynascope.arguments.bounded import PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.domain import covers
@@ -38,7 +40,9 @@ _EQUAL = 1e-6  # relative difference of two ω up to which the modes count as de
 )
 @in_units("target_map|balance", target_map="w^2", balance="w^2", gives="w")
 def converged_layers(
-    target_map: Real[ArrayLike, "inputs outputs"], balance: Real[ArrayLike, ""], width: int
+    target_map: IsFinite[Real[ArrayLike, "inputs outputs"]],
+    balance: IsFinite[Real[ArrayLike, ""]],
+    width: PositiveInt,
 ) -> tuple[Float[AnyArray, "inputs width"], Float[AnyArray, "width outputs"]]:
     """The layers of a λ-balanced network that has learned a map, whatever its generic start.
 
@@ -82,13 +86,13 @@ def converged_layers(
         ...     print(f"{jax.grad(input_strength)(0.0):.3f}")
         -1.000
     """
-    wanted = real_value("target_map", target_map, dimensions=2, last=(None, None))
-    imbalance = real_value("balance", balance, dimensions=0)
-    require_count(width=width)
+    require_last_axes("target_map", target_map, None, None)
+    wanted: Any = target_map
+    imbalance: Any = balance
     if is_traced(wanted) or is_traced(imbalance):
-        return _differentiable(wanted, imbalance, int(width))
+        return _differentiable(wanted, imbalance, width)
     _require_unique(_strengths(wanted), float(imbalance), width, wanted.shape)
-    return _layers(wanted, imbalance, int(width))
+    return _layers(wanted, imbalance, width)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))

@@ -6,17 +6,20 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import IsFinite
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_units, is_traced, real_value, require
+from dynascope.arguments import in_units, is_traced, require, require_last_axes
+from dynascope.arguments.bounded import PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
-from dynascope.theory.balanced import product
-from dynascope.theory.balanced.balance import LAYER_UNITS
+from dynascope.theory.balanced.balance import LAYER_UNITS, FirstLayer, MapTimes
+from dynascope.theory.balanced.solution import layers_and_map, solved
 from dynascope.theory.domain import covers
+from dynascope.theory.layer_rates import LayerRates
 
 __all__ = ["JointTransfer", "joint_transfer"]
 
@@ -46,8 +49,8 @@ class JointTransfer(NamedTuple):
     assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
 @in_units(
-    "first_rate",
-    "second_rate",
+    "rates.first",
+    "rates.second",
     "old_map|new_map|first|second",
     **LAYER_UNITS,
     old_map="w a",
@@ -56,12 +59,15 @@ class JointTransfer(NamedTuple):
     gives=("w a", "w^2 a^2", "w^2 a^2"),
 )
 def joint_transfer(
-    first: Real[ArrayLike, "*members inputs width"],
-    second: Real[ArrayLike, "*members width old"],
-    old_map: Real[ArrayLike, "inputs old"],
-    new_map: Real[ArrayLike, "inputs new"],
-    times: Real[ArrayLike, " times"],
-    **options: Any,
+    first: FirstLayer,
+    second: IsFinite[Real[ArrayLike, "... width old"]],
+    old_map: IsFinite[Real[ArrayLike, "inputs old"]],
+    new_map: IsFinite[Real[ArrayLike, "inputs new"]],
+    times: MapTimes,
+    *,
+    rates: LayerRates = LayerRates(),
+    approximate: bool = False,
+    steps: PositiveInt | None = None,
 ) -> JointTransfer:
     """A λ-balanced network that gets new outputs, with weights zero, and trains on old and new targets together.
 
@@ -75,7 +81,9 @@ def joint_transfer(
         old_map: A = E[x yᵀ] of the old targets, shape (d, c); inputs have E[x xᵀ] = I.
         new_map: C of the new targets, shape (d, k).
         times: Gradient-flow times t ≥ 0 since the new outputs were added, shape (times,).
-        options: Further arguments of `balanced.gram`: rates of the layers, `approximate`, `steps`.
+        rates: η₁ and η₂, each a number or one for each member.
+        approximate: As in `balanced.gram`.
+        steps: As in `balanced.gram`.
 
     Raises:
         InputError: Shapes that do not fit, or as `balanced.product`. Where JAX traces them, such values give NaN.
@@ -92,9 +100,10 @@ def joint_transfer(
         ...     print(abs(solution.new_error).round(6))
         [1. 0.]
     """
-    readout = real_value("second", second, last=(None, None))
-    old = real_value("old_map", old_map, dimensions=2, last=(None, None))
-    new = real_value("new_map", new_map, dimensions=2, last=(None, None))
+    given: dict[str, Any] = {"second": second, "old_map": old_map, "new_map": new_map}
+    for name, each in given.items():
+        require_last_axes(name, each, None, None)
+    readout, old, new = given.values()
     require(
         len(old) == len(new),
         f"new_map has shape {new.shape} and old_map {old.shape}",
@@ -111,7 +120,8 @@ def joint_transfer(
     )
     enlarged = _joined(readout, np.zeros((*readout.shape[:-1], new.shape[1]), readout.dtype))
     target_map = _joined(old, new)
-    path = product(first, enlarged, target_map, times, **options)
+    network, target_map = layers_and_map(first, enlarged, target_map, rates)
+    path = solved(network, target_map, times, approximate, steps).product
     return JointTransfer(path, *_errors(path, target_map, old))
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
+from annotated_types import Gt, IsFinite
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_one_shape, in_units, nan_outside, real_times, real_value, require, require_broadcast
+from dynascope.arguments import fitting, in_units, nan_outside, require, require_last_axes, require_row_of_times
+from dynascope.arguments.bounded import FiniteArray, NonNegativeArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
-from dynascope.theory.balanced.rates import positive
 from dynascope.theory.domain import covers
+from dynascope.theory.layer_rates import positive
 
 __all__ = ["TransferError", "speed_along", "transfer_error", "transfer_speed"]
 
@@ -46,7 +47,7 @@ class TransferError(NamedTuple):
     assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
 @in_units("strength|balance", strength="s", balance="s", gives="s")
-def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]) -> Float[AnyArray, ...]:
+def transfer_speed(strength: FiniteArray, balance: FiniteArray) -> Float[AnyArray, ...]:
     """The speed at which a new readout learns along an input direction of the old task: √(s² + λ²/4) − λ/2.
 
     It is the eigenvalue of W₁ W₁ᵀ along a left singular vector of the old target map (d, c), where W₁ (d, h) is the
@@ -72,9 +73,7 @@ def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]
         >>> transfer_speed(np.array([2.0, 0.0]), -3.0).tolist(), transfer_speed(np.array([2.0, 0.0]), 3.0).tolist()
         ([4.0, 3.0], [1.0, 0.0])
     """
-    strength, balance = real_value("strength", strength), real_value("balance", balance)
-    require_broadcast(strength=np.shape(strength), balance=np.shape(balance))
-    return _speed(*in_one_shape(strength, balance))
+    return _speed(*fitting(strength=strength, balance=balance))
 
 
 @covers(
@@ -90,11 +89,11 @@ def transfer_speed(strength: Real[ArrayLike, ...], balance: Real[ArrayLike, ...]
 )
 @in_units("first", "second_rate", "new_map", first="w", new_map="m", times="t", second_rate="w^-2 t^-1", gives="m^2")
 def transfer_error(
-    first: Real[ArrayLike, "inputs width"],
-    new_map: Real[ArrayLike, "inputs outputs"],
-    times: Real[ArrayLike, " times"],
+    first: IsFinite[Real[ArrayLike, "inputs width"]],
+    new_map: IsFinite[Real[ArrayLike, "inputs outputs"]],
+    times: NonNegativeArray,
     *,
-    second_rate: Real[ArrayLike, ""] = 1.0,
+    second_rate: Annotated[Real[ArrayLike, ""], Gt(0)] = 1.0,
 ) -> TransferError:
     """The loss of a new readout that starts at zero on top of a frozen first layer: ½‖exp(−W₁ W₁ᵀ η t) c‖².
 
@@ -126,8 +125,10 @@ def transfer_error(
         >>> solution.error.tolist(), float(solution.floor)
         ([1.5, 0.5], 0.5)
     """
-    features = real_value("first", first, dimensions=2, last=(None, None))
-    targets = real_value("new_map", new_map, dimensions=2, last=(None, None))
+    given: dict[str, Any] = {"first": first, "new_map": new_map}
+    for name, each in given.items():
+        require_last_axes(name, each, None, None)
+    features, targets = given.values()
     require(
         len(features) == len(targets),
         f"new_map has shape {targets.shape} and first {features.shape}",
@@ -135,8 +136,8 @@ def transfer_error(
         value=targets.shape,
         remedy="give both a row for each input",
     )
-    rate = real_value("second_rate", second_rate, above=0, dimensions=0)
-    return _readout_error(features, targets, real_times(times), rate)
+    require_row_of_times(times)
+    return _readout_error(features, targets, times, second_rate)
 
 
 @float64_jit

@@ -8,19 +8,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Bool, Float, Real
+from jaxtyping import Bool, Float
 
-from dynascope.arguments import in_one_shape, in_units, is_traced, nan_outside, real_value, require, require_broadcast
+from dynascope.arguments import fitting, in_units, is_traced, nan_outside, require
+from dynascope.arguments.bounded import FiniteArray, NonNegativeArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
-from dynascope.theory.balanced.rates import LayerRates
 from dynascope.theory.domain import covers
+from dynascope.theory.layer_rates import LayerRates, clock_of, positive_rates
 
 __all__ = ["Reversal", "reversal_time", "reversal_trajectory"]
 
-_UNITS: dict[str, Any] = {"strength": "s", "balance": "s", "first_rate": "s^-1 t^-1", "second_rate": "s^-1 t^-1"}
+_RATE_UNITS = {"first": "s^-1 t^-1", "second": "s^-1 t^-1"}
+_UNITS: dict[str, Any] = {"strength": "s", "balance": "s", "rates": _RATE_UNITS}
 _DOMAIN: dict[str, Any] = {
     "network": "two-layer linear, any widths",
     "data": "whitened inputs, any targets, then their negative",
@@ -46,14 +47,9 @@ class Reversal(NamedTuple):
 
 
 @covers(**_DOMAIN, gives="the strength of each mode while it is reversed")
-@in_units("first_rate", "second_rate", "strength|balance", **_UNITS, times="t", gives="s")
+@in_units("rates.first", "rates.second", "strength|balance", **_UNITS, times="t", gives="s")
 def reversal_trajectory(
-    times: Real[ArrayLike, ...],
-    strength: Real[ArrayLike, ...],
-    balance: Real[ArrayLike, ...],
-    *,
-    first_rate: Real[ArrayLike, ...] = 1.0,
-    second_rate: Real[ArrayLike, ...] = 1.0,
+    times: NonNegativeArray, strength: FiniteArray, balance: FiniteArray, *, rates: LayerRates = LayerRates()
 ) -> Reversal:
     """The strength of a mode after its target has turned from s to −s.
 
@@ -74,8 +70,7 @@ def reversal_trajectory(
         strength: s, singular value of the target map, or −s for a mode that has learned the negative.
         balance: λ in W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, of either sign, for f(x) = x W₁ W₂; with rates,
             η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁ = √(η₁ η₂) λ I.
-        first_rate: η₁ > 0, learning rate of the first layer.
-        second_rate: η₂ > 0, learning rate of the second layer; both together make everything √(η₁ η₂) times as fast.
+        rates: η₁ and η₂, which together make everything √(η₁ η₂) times as fast.
 
     Raises:
         InputError: A value that is not finite, t < 0, or a rate that is not positive. Where JAX traces them, such
@@ -90,18 +85,14 @@ def reversal_trajectory(
         ...     print(f"{reversal_trajectory(1.0, 1.5, 0.2).strength:.8f}")
         -0.02317182
     """
-    t = real_value("times", times, minimum=0)
-    return _reversed(t, _Mode.checked(strength, balance, first_rate, second_rate, times=np.shape(t)))
+    times, *mode = _fitting(strength, balance, rates, times=times)
+    return _reversed(times, _Mode(*mode))
 
 
 @covers(**_DOMAIN, gives="the time at which each mode changes sign")
-@in_units("first_rate", "second_rate", "strength|balance", **_UNITS, gives="t", infinite=True)
+@in_units("rates.first", "rates.second", "strength|balance", **_UNITS, gives="t", infinite=True)
 def reversal_time(
-    strength: Real[ArrayLike, ...],
-    balance: Real[ArrayLike, ...],
-    *,
-    first_rate: Real[ArrayLike, ...] = 1.0,
-    second_rate: Real[ArrayLike, ...] = 1.0,
+    strength: FiniteArray, balance: FiniteArray, *, rates: LayerRates = LayerRates()
 ) -> Float[AnyArray, ...]:
     """When a mode passes zero on its way from s to −s: t₀ = ln(1 + 2ω/|λ|)/(2ω), ω = √(s² + λ²/4).
 
@@ -114,8 +105,7 @@ def reversal_time(
     Args:
         strength: s ≠ 0, of either sign.
         balance: λ, as in `reversal_trajectory`.
-        first_rate: η₁ > 0.
-        second_rate: η₂ > 0.
+        rates: η₁ and η₂.
 
     Returns:
         Gradient-flow times since the reversal, ∞ for λ = 0.
@@ -132,7 +122,7 @@ def reversal_time(
         ...     print(f"{reversal_time(1.5, 0.2):.9f} {reversal_time(1.5, 0.0)}")
         0.922840711 inf
     """
-    mode = _Mode.checked(strength, balance, first_rate, second_rate)
+    mode = _Mode(*_fitting(strength, balance, rates))
     require(
         is_traced(mode.strength) or bool(np.all(np.asarray(mode.strength) != 0)),
         "a strength is zero",
@@ -156,27 +146,22 @@ class _Mode(NamedTuple):
     balance: Float[Array, ...]
     rates: LayerRates
 
-    @classmethod
-    def checked(
-        cls, strength: Any, balance: Any, first_rate: Any, second_rate: Any, **shapes: tuple[int, ...]
-    ) -> _Mode:
-        """Modes that broadcast, also with arguments of the given shapes."""
-        strength, balance = real_value("strength", strength), real_value("balance", balance)
-        rates = LayerRates.checked(first_rate=first_rate, second_rate=second_rate)
-        shapes |= {"strength": np.shape(strength), "balance": np.shape(balance)}
-        require_broadcast(**shapes, first_rate=np.shape(rates.first), second_rate=np.shape(rates.second))
-        strength, balance, *known = in_one_shape(strength, balance, *rates)
-        return cls(strength, balance, LayerRates._make(known))
-
     @property
     def valid(self) -> Bool[Array, ...]:
         """Whether all is finite and the rates positive."""
-        return jnp.isfinite(self.strength) & jnp.isfinite(self.balance) & self.rates.valid
+        return jnp.isfinite(self.strength) & jnp.isfinite(self.balance) & positive_rates(self.rates)
+
+
+def _fitting(strength: Any, balance: Any, rates: LayerRates, **before: Any) -> list[Any]:
+    """All in their common shape."""
+    numbers = {"strength": strength, "balance": balance, "rates.first": rates.first, "rates.second": rates.second}
+    *found, first, second = fitting(**before, **numbers)
+    return [*found, LayerRates(first, second)]
 
 
 @float64_jit
 def _reversed(times: Array, mode: _Mode) -> Reversal:
-    target, balance, rate = mode.strength, mode.balance, mode.rates.clock
+    target, balance, rate = mode.strength, mode.balance, clock_of(mode.rates)
     # Zeros are replaced where their logarithms and roots are not used, or the derivatives would not be finite.
     empty, balanced = target == 0, balance == 0
     size, half = jnp.abs(jnp.where(empty, 1, target)), jnp.abs(jnp.where(balanced, 1, balance)) / 2
@@ -196,7 +181,7 @@ def _reversed(times: Array, mode: _Mode) -> Reversal:
 
 @float64_jit
 def _crossing(mode: _Mode) -> Array:
-    target, balance, rate = mode.strength, mode.balance, mode.rates.clock
+    target, balance, rate = mode.strength, mode.balance, clock_of(mode.rates)
     trapped, size, gap = balance == 0, jnp.abs(target), jnp.abs(balance)
     twice_omega = 2 * jnp.hypot(jnp.where(trapped, 1, size), gap / 2)
     share = jnp.where(trapped, 1, gap) / twice_omega

@@ -16,7 +16,7 @@ from dynascope.studies.linear_networks.single_neuron.plane import in_plane
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import neuron_regression, unit_maps
 from dynascope.tasks.random_maps import orthonormal
-from dynascope.theory import neuron
+from dynascope.theory import LayerRates, neuron
 from dynascope.theory.neuron.regimes import regime_along
 from dynascope.theory.neuron.state import weights_of
 
@@ -42,7 +42,7 @@ class Experiment:
 
     def __init__(self, study: SingleNeuron):
         self.study = study
-        self.rates = {"output_rate": study.output_rate, "weight_rate": study.weight_rate}
+        self.rates = LayerRates(first=study.weight_rate, second=study.output_rate)
         imbalance = float(study.imbalance)
         self.imbalances = np.array(list(dict.fromkeys((imbalance, 0.0, -imbalance))))
 
@@ -63,7 +63,7 @@ class Experiment:
     @functools.cached_property
     def start(self) -> tuple[np.ndarray, np.ndarray]:
         """Initial weights a (neurons,) and w (neurons, d); all neurons have the same map."""
-        return weights_of(self.maps[0], self.imbalances, **self.rates)
+        return weights_of(self.maps[0], self.imbalances, rates=self.rates)
 
     @functools.cached_property
     def task(self) -> Task:
@@ -118,7 +118,7 @@ class Experiment:
 
     def exact(self) -> dict[str, Any]:
         """Evaluate the exact trajectory and, without training, the map at its end."""
-        end = neuron.interpolator(self.task.inputs, self.task.targets, *self.start, **self.rates)
+        end = neuron.interpolator(self.task.inputs, self.task.targets, *self.start, rates=self.rates)
         return {
             **{name: (_VECTOR[: values.ndim], values) for name, values in self.solution(self.times).items()},
             "interpolator": (("imbalance", "feature"), end.coefficients),
@@ -129,7 +129,7 @@ class Experiment:
     def predicted_regimes(self) -> np.ndarray:
         """The regime of each neuron: from the initial weights if the inputs are whitened, else along the exact path."""
         if self.study.inputs == "whitened":
-            return neuron.regime(*self.start, self.maps[1], **self.rates).regime
+            return neuron.regime(*self.start, self.maps[1], rates=self.rates).regime
         path = self.solution(self.times)
         return self.regimes_along(path["coefficients"], path["kernel_change"])
 
@@ -137,14 +137,14 @@ class Experiment:
         """The exact trajectory at some times: a closed form for whitened inputs, else the flow in function space."""
         (a, w), imbalances = self.start, self.imbalances
         if self.study.inputs == "whitened":
-            run = neuron.neuron_trajectory(a, w, self.maps[1], times, **self.rates)
+            run = neuron.neuron_trajectory(a, w, self.maps[1], times, rates=self.rates)
             path = {"output_weight": run.output_weight, "weights": run.weights, "loss": run.excess_loss}
         else:
             start = self.task.inputs, self.task.targets, a[:, None] * w, imbalances
-            run = neuron.function_space_flow(times, *start, **self.rates)
-            size, _ = weights_of(np.asarray(run.coefficients), imbalances[:, None], **self.rates)
+            run = neuron.function_space_flow(times, *start, rates=self.rates)
+            size, _ = weights_of(np.asarray(run.coefficients), imbalances[:, None], rates=self.rates)
             path = {"output_weight": np.where(run.reversed, -size, size), "loss": run.loss}
-        layers = np.asarray(neuron.preconditioner(run.coefficients, imbalances[:, None], **self.rates))
+        layers = np.asarray(neuron.preconditioner(run.coefficients, imbalances[:, None], rates=self.rates))
         path |= {"coefficients": run.coefficients, **self.kernel_motion(layers)}
         path |= self.coordinates(np.asarray(path["output_weight"]), np.asarray(run.coefficients))
         return {name: np.asarray(values) for name, values in path.items()}

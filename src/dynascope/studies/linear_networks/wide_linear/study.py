@@ -17,7 +17,7 @@ from dynascope.studies.fields import count, flag, positive, seed
 from dynascope.studies.linear_networks.wide_linear import page
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import unit_regression
-from dynascope.theory import papers
+from dynascope.theory import LayerRates, papers
 from dynascope.theory.function_space import (
     conserved_matrix,
     isotropic_flow,
@@ -103,16 +103,16 @@ class WideLinear(Study):
         return {name: (("imbalance", *_AXES.get(name, ("time",))), values) for name, values in found.items()}
 
     def _flow(self, imbalance: float) -> xr.Dataset:
-        network = isotropic_linear(self._start, imbalance, **self._rates)
+        network = isotropic_linear(self._start, imbalance, first_rate=self.first_rate, second_rate=self.second_rate)
         rates = {"first": self.first_rate, "second": self.second_rate}
         run = self.followed(network, _layers, learning_rate=rates, solver=Solver(relative_tolerance=1e-10))
         first, second = run["first"].to_numpy(), run["second"].to_numpy()
-        charge = np.asarray(conserved_matrix(first, second, **self._rates))
+        charge = np.asarray(conserved_matrix(first, second, rates=self._rates))
         values = {
             "coefficients": first @ second,
             "conserved_drift": np.linalg.norm(charge - imbalance * np.eye(charge.shape[-1]), axis=(-2, -1)),
             "step_drift": [self._step_drift(network, step) for step in self._steps],
-            **_kernel_curves(preconditioner_matrix(first, second, **self._rates)),
+            **_kernel_curves(preconditioner_matrix(first, second, rates=self._rates)),
         }
         named = {name: (_AXES.get(name, ("time",)), each) for name, each in values.items()}
         return self.run_record(run, named, without=["first", "second"])
@@ -142,8 +142,8 @@ class WideLinear(Study):
         return after - before
 
     @property
-    def _rates(self) -> dict[str, float]:
-        return {"first_rate": self.first_rate, "second_rate": self.second_rate}
+    def _rates(self) -> LayerRates:
+        return LayerRates(self.first_rate, self.second_rate)
 
     @functools.cached_property
     def _task(self) -> Task:

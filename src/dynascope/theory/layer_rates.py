@@ -1,0 +1,46 @@
+"""The learning rates of the two layers of a network."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float
+
+from dynascope.arguments.bounded import PositiveArray
+
+__all__ = ["LayerRates", "clock_of", "positive", "positive_rates"]
+
+
+class LayerRates(NamedTuple):
+    """Learning rates of the two layers of a network, for gradient flow W₁' = −η₁ ∂L/∂W₁, W₂' = −η₂ ∂L/∂W₂.
+
+    Attributes:
+        first: η₁ > 0, of the layer next to the inputs, or one for each member of an ensemble.
+        second: η₂ > 0, of the layer next to the outputs, likewise.
+
+    Example:
+        >>> from dynascope.theory.balanced import layer_balance
+        >>> balance = layer_balance([[1.0]], [[2.0]], rates=LayerRates(first=0.5, second=2.0))
+        >>> print(balance.value)
+        0.0
+    """
+
+    first: PositiveArray = 1.0
+    second: PositiveArray = 1.0
+
+
+def clock_of(rates: LayerRates) -> Float[Array, ...]:
+    """κ = √(η₁ η₂), without leaving the floating-point range on the way; inside a compiled function."""
+    return jnp.sqrt(rates.first) * jnp.sqrt(rates.second)
+
+
+def positive_rates(rates: LayerRates) -> Bool[Array, ...]:
+    """Whether both rates are finite and positive; inside a compiled function."""
+    return positive(rates.first) & positive(rates.second)
+
+
+def positive(values: Any) -> Array:
+    """Whether the values are finite and positive."""
+    return jnp.isfinite(values) & (values > 0)
