@@ -383,6 +383,8 @@ def require_broadcast(**shapes: tuple[int, ...]) -> tuple[int, ...]:
     import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
     common: tuple[int, ...] = ()
+    if len(different := {*shapes.values()} - {common}) < 2:
+        return next(iter(different), common)
     seen: list[str] = []
     for name, shape in shapes.items():
         try:

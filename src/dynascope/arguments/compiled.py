@@ -130,7 +130,9 @@ def in_one_shape(*values: Any) -> list[Any]:
     import jax
     import numpy as np
 
-    if any(isinstance(each, jax.Array) for each in values) or not any(map(np.ndim, values)):
+    if all(type(each) is float for each in values) or any(isinstance(each, jax.Array) for each in values):
+        return list(values)
+    if not any(map(np.ndim, values)):
         return list(values)
     return list(np.broadcast_arrays(*values))
 

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 from dynascope.arguments.bounded import PositiveArray
 
-__all__ = ["LayerRates", "clock_of", "positive", "positive_rates"]
+__all__ = ["LayerRates", "clock_of", "positive", "positive_rates", "rate_shapes"]
 
 
 class LayerRates(NamedTuple):
@@ -29,6 +29,11 @@ class LayerRates(NamedTuple):
 
     first: PositiveArray = 1.0
     second: PositiveArray = 1.0
+
+
+def rate_shapes(rates: LayerRates) -> dict[str, tuple[int, ...]]:
+    """The shapes of checked rates, by the names under which errors report them."""
+    return {f"rates.{name}": getattr(each, "shape", ()) for name, each in zip(rates._fields, rates, strict=True)}
 
 
 def clock_of(rates: LayerRates) -> Float[Array, ...]:

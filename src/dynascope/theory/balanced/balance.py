@@ -18,7 +18,7 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory.assumptions import BALANCED_LAYERS
-from dynascope.theory.layer_rates import LayerRates, positive_rates
+from dynascope.theory.layer_rates import LayerRates, positive_rates, rate_shapes
 
 __all__ = [
     "LAYER_UNITS",
@@ -78,7 +78,7 @@ class TwoLayers(NamedTuple):
         require_broadcast(
             first=first.shape[:-2],
             second=second.shape[:-2],
-            **{f"rates.{name}": np.shape(each) for name, each in rates._asdict().items()},
+            **rate_shapes(rates),
             **{name: each.shape[:-2] for name, each in further.items()},
         )
         return cls(first, second, LayerRates._make(in_one_shape(*rates)))

@@ -30,7 +30,7 @@ def distance_kept(
     """
     start = np.asarray(first) @ np.asarray(second)
     leading = np.broadcast_shapes(start.shape[:-2], np.shape(target_map)[:-2])
-    if start.shape[-2] != start.shape[-1] or np.shape(first)[-1] < start.shape[-1]:
+    if not _can_be_stuck(first, second):
         return np.zeros(leading)
     (sign, full, _), (wanted, whole, least) = map(_of_square, (start, np.asarray(target_map)))
     return np.asarray(np.where((sign * wanted < 0) & full & whole, least, 0.0))
@@ -45,6 +45,8 @@ def warn_of_opposite_determinants(
         Which members stop at a saddle.
     """
     known = jax.tree.map(np.asarray, network)
+    if not _can_be_stuck(known.first, known.second):
+        return np.zeros(np.broadcast_shapes(balance.error.shape, np.shape(target_map)[:-2]), bool)
     # Of layers in balance, whatever their rates.
     size = 2 * np.linalg.norm(known.first, axis=(-2, -1)) * np.linalg.norm(known.second, axis=(-2, -1))
     rounding = balance_rounding(np.result_type(known.first, known.second))
@@ -62,6 +64,12 @@ def warn_of_opposite_determinants(
         stacklevel=3,
     )
     return stuck
+
+
+def _can_be_stuck(first: Any, second: Any) -> bool:
+    """Whether layers of these shapes have a square map that can be of full rank."""
+    inputs, width, outputs = np.shape(first)[-2], np.shape(first)[-1], np.shape(second)[-1]
+    return inputs == outputs <= width
 
 
 def _of_square(maps: np.ndarray) -> tuple[Any, Any, Any]:

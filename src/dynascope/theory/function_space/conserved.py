@@ -27,9 +27,8 @@ from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.balanced.balance import LAYER_UNITS, FirstLayer, SecondLayer, TwoLayers
 from dynascope.theory.domain import covers
-from dynascope.theory.layer_rates import LayerRates, clock_of
+from dynascope.theory.layer_rates import LayerRates, clock_of, rate_shapes
 from dynascope.theory.neuron.function_space import MapStart, preconditioner_of
-from dynascope.theory.neuron.state import rate_shapes
 
 __all__ = ["conserved_matrices", "conserved_matrix", "preconditioner_matrix", "single_output_preconditioner"]
 

@@ -33,9 +33,9 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.integration_steps import MOST_STEPS
-from dynascope.theory.layer_rates import LayerRates, clock_of, positive_rates
+from dynascope.theory.layer_rates import LayerRates, clock_of, positive_rates, rate_shapes
 from dynascope.theory.neuron.coordinates import chart_at, integrate, of_each, parts, polar
-from dynascope.theory.neuron.state import Vector, rate_shapes
+from dynascope.theory.neuron.state import Vector
 
 __all__ = [
     "FunctionSpacePath",
@@ -224,7 +224,7 @@ class MapStart(NamedTuple):
     ) -> MapStart:
         """A map of which the direction of the weights is known, by the name of its argument."""
         require_last_axes(name, beta, length)
-        shapes = {**before, name: beta.shape[:-1], "imbalance": np.shape(delta)}
+        shapes = {**before, name: beta.shape[:-1], "imbalance": getattr(delta, "shape", ())}
         require_broadcast(**shapes, **rate_shapes(rates))
         if not is_traced(beta) and not is_traced(delta):
             require(

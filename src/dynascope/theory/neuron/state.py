@@ -13,9 +13,9 @@ from jaxtyping import Bool, Float, Real
 
 from dynascope.arguments import in_one_shape, require_broadcast, require_known, require_last_axes
 from dynascope.results.named_tuples import short_repr
-from dynascope.theory.layer_rates import LayerRates, positive_rates
+from dynascope.theory.layer_rates import LayerRates, positive_rates, rate_shapes
 
-__all__ = ["RATE_UNITS", "STANDARDS", "UNITS", "Neuron", "TargetedNeuron", "Vector", "rate_shapes"]
+__all__ = ["RATE_UNITS", "STANDARDS", "UNITS", "Neuron", "TargetedNeuron", "Vector"]
 
 Vector: TypeAlias = IsFinite[Real[ArrayLike, "... d"]]
 
@@ -45,14 +45,15 @@ class Neuron(NamedTuple):
         """The output weight and the weights, by the names of the arguments, for so many inputs if they are given."""
         (output, a), (weights, w) = state.items()
         require_last_axes(weights, w, inputs)
-        require_broadcast(**{weights: w.shape[:-1], output: np.shape(a)}, **rate_shapes(rates))
+        require_broadcast(**{weights: w.shape[:-1], output: getattr(a, "shape", ())}, **rate_shapes(rates))
         a, *known = in_one_shape(a, *rates)
         return cls(a, w, LayerRates._make(known))
 
     @property
     def batch(self) -> tuple[int, ...]:
         """The common shape of the leading dimensions."""
-        return np.broadcast_shapes(np.shape(self.output), self.weights.shape[:-1], *map(np.shape, self.rates))
+        output = getattr(self.output, "shape", ())
+        return require_broadcast(output=output, weights=self.weights.shape[:-1], **rate_shapes(self.rates))
 
     @property
     def valid(self) -> Bool[Array, ...]:
@@ -91,11 +92,6 @@ class TargetedNeuron(NamedTuple):
     def valid(self) -> Bool[Array, ...]:
         """Whether all is finite and the rates positive."""
         return self.neuron.valid & jnp.all(jnp.isfinite(self.target), axis=-1)
-
-
-def rate_shapes(rates: LayerRates) -> dict[str, tuple[int, ...]]:
-    """The shapes of the rates, by the names under which errors report them."""
-    return {"rates.second": np.shape(rates.second), "rates.first": np.shape(rates.first)}
 
 
 def weights_of(
