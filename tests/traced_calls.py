@@ -18,7 +18,7 @@ _ROWS = 5  # calls in a batch
 class TracedCalls:
     """A function of its numbers in 64 bits, at calls that are changes of one.
 
-    A number goes by its place: the name of an argument, or `argument.part` in a record.
+    A number goes by its place: the name of an argument, or `argument.part` in a record, which may be one of records.
 
     Args:
         function: What is called.
@@ -32,17 +32,15 @@ class TracedCalls:
         self.function, self.call, self.mapped = function, call._replace(wide=True), mapped
         found: dict[str, Any] = {}
         for name in names:
-            value = function.arguments(call)[name]
-            parts = value._asdict() if is_record(value) else {}
-            found |= {f"{name}.{part}": number for part, number in parts.items()} or {name: value}
+            found |= parts_of(name, function.arguments(call)[name])
         self.numbers = jax.tree.map(lambda value: np.asarray(value, float), found, is_leaf=is_numeric)
         one = jax.grad(self._total, has_aux=True) if differentiated else lambda numbers: ({}, self._parts(numbers))
         self._program = jit(jax.vmap(one) if mapped else one)
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The numbers that are in no record, whose parts belong together."""
-        return {place: value for place, value in self.numbers.items() if "." not in place}
+        """The numbers but those of the data on a line, of which the direction is of norm one."""
+        return {place: value for place, value in self.numbers.items() if not place.startswith("data.")}
 
     def change(self, values: dict[str, Any]) -> dict[str, Any]:
         """What arrays become, in the shapes that they have."""
@@ -80,12 +78,28 @@ class TracedCalls:
     def _parts(self, numbers: dict[str, Any]) -> list[Any]:
         arguments: dict[str, Any] = {}
         for place, value in numbers.items():
-            name, _, part = place.partition(".")
-            known = arguments.get(name, self.call.arguments.get(name))
+            name, *path = place.split(".")
             # Records are made within the program, as users make them.
-            arguments[name] = known._replace(**{part: value}) if part else value
+            arguments[name] = _replaced(arguments.get(name, self.function.arguments(self.call).get(name)), path, value)
         leaves = jax.tree.leaves(self.function(self.call, **arguments))
         return [leaf for leaf in leaves if jnp.issubdtype(jnp.result_type(leaf), np.floating)]
+
+
+def parts_of(place: str, value: Any) -> dict[str, Any]:
+    """The numbers of an argument, by their places."""
+    if not is_record(value):
+        return {place: value}
+    return {
+        inner: number
+        for part, held in value._asdict().items()
+        for inner, number in parts_of(f"{place}.{part}", held).items()
+    }
+
+
+def _replaced(record: Any, path: Sequence[str], value: Any) -> Any:
+    if not path:
+        return value
+    return record._replace(**{path[0]: _replaced(getattr(record, path[0]), path[1:], value)})
 
 
 def weighed(parts: Sequence[Any], numpy: Any = np) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.theory import line_inputs
+from dynascope.theory import LayerRates, line_inputs
 
 __all__ = ["KEPT", "NEEDED", "OTHERS", "OUTSIDE", "POINTS"]
 
@@ -16,13 +16,10 @@ THREE_INPUTS = np.random.default_rng(2).normal(size=(5, 3))
 TWINS = np.eye(2)
 WIDE = np.eye(2, 3)
 RANDOM = np.random.default_rng(3).normal(size=(2, 5))
+LAYERS = (np.array([[0.3, -0.5, 0.2], [0.1, 0.2, 0.4]]), np.array([0.4, -0.2, 0.1]))
 LINE = {
-    "first": np.array([[0.3, -0.5, 0.2], [0.1, 0.2, 0.4]]),
-    "second": np.array([0.4, -0.2, 0.1]),
+    "network": line_inputs.LineNetwork(*LAYERS, 1.2, LayerRates(0.5, 0.7)),
     "data": line_inputs.LineData(np.array([0.6, 0.8]), 2.0, 0.6, 0.1),
-    "multiplier": 1.2,
-    "first_rate": 0.5,
-    "second_rate": 0.7,
     "prefactor": 0.5,
 }
 
@@ -75,14 +72,14 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 # What is outside the domain of each argument, where all others are as in the call. All that are named are traced.
 OUTSIDE_LINE = {
-    "first": (np.inf, np.nan),
-    "second": (np.inf,),
+    "network.first": (np.inf, np.nan),
+    "network.second": (np.inf,),
     "data.direction": (1.0,),
     "data.power": (0.0, -1.0),
     "data.target": (np.inf,),
-    "multiplier": (0.0, -1.0),
-    "first_rate": (0.0, -1.0),
-    "second_rate": (0.0, -1.0),
+    "network.multiplier": (0.0, -1.0),
+    "network.rates.first": (0.0, -1.0),
+    "network.rates.second": (0.0, -1.0),
     "prefactor": (-0.5,),
 }
 OUTSIDE_LAYERS = {
@@ -159,10 +156,10 @@ OUTSIDE: dict[str, dict[str, tuple[float, ...]]] = {
     "line_inputs.layer_norms-of two inputs": {**OUTSIDE_LINE, "times": (-1.0, np.inf)},
     "line_inputs.time_scale-of two inputs": OUTSIDE_LINE,
     "line_inputs.tangent_kernel": {
-        "first": (np.inf,),
-        "multiplier": (0.0, -1.0),
-        "first_rate": (-1.0,),
-        "second_rate": (0.0,),
+        "network.first": (np.inf,),
+        "network.multiplier": (0.0, -1.0),
+        "network.rates.first": (-1.0,),
+        "network.rates.second": (0.0,),
     },
     "deep_modes.strength_at-of one layer": OUTSIDE_STRENGTH,
     "deep_modes.strength_at-of two layers": OUTSIDE_STRENGTH,
@@ -229,8 +226,8 @@ POINTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"intensity": 1.0, "coefficients": 0.0},
         {"samples": 25.0, "noise_variance": 0.0},
     ),
-    ("line_inputs.line_trajectory", {"first": 0.0, "second": 1.0}, {"times": TIMES}),
-    ("line_inputs.line_trajectory", {"first": WIDE, "second": 0.0}, {"times": TIMES}),
+    ("line_inputs.line_trajectory", {"network.first": 0.0, "network.second": 1.0}, {"times": TIMES}),
+    ("line_inputs.line_trajectory", {"network.first": WIDE, "network.second": 0.0}, {"times": TIMES}),
     *(
         (
             "scalar_networks.mode_strength",

@@ -12,7 +12,7 @@ from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.probes.alignment import data_alignment, layer_alignment, layer_imbalance, line_alignment, weight_movement
 from dynascope.results import variables_of
-from dynascope.theory import line_inputs
+from dynascope.theory import LayerRates, line_inputs
 
 SHAPES = ((4, 3), (3, 5), (5, 2))
 
@@ -105,10 +105,11 @@ def test_the_alignment_of_the_golden_run_on_a_line_is_measured():
     first = np.array([[0.3, 0.1], [-0.5, 0.2], [0.2, 0.4]]).T
     second, direction = np.array([0.4, -0.2, 0.1]), np.array([0.6, 0.8])
     times = np.array([0.0, 0.1, 0.3])
-    rates = {"multiplier": 1.5, "first_rate": 2.0, "second_rate": 0.5, "prefactor": 1.0}
+    network = line_inputs.LineNetwork(first, second, 1.5, LayerRates(2.0, 0.5))
+    data = line_inputs.LineData(direction, 2.0, 0.6)
     with jax.enable_x64(True):
-        run = line_inputs.line_trajectory(first, second, line_inputs.LineData(direction, 2.0, 0.6), times, **rates)
-        predicted = line_inputs.layer_cosine(first, second, line_inputs.LineData(direction, 2.0, 0.6), times, **rates)
+        run = line_inputs.line_trajectory(network, data, times, prefactor=1.0)
+        predicted = line_inputs.layer_cosine(network, data, times, prefactor=1.0)
     measured = line_alignment(np.asarray(run.first), np.asarray(run.second), direction)
     dimensions, found = variables_of(measured)["alignment"]
     assert dimensions == ("time",)

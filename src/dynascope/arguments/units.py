@@ -222,8 +222,8 @@ def _measured(name: str, value: Any, unit: _Units) -> dict[str, tuple[str, float
     if value is None:
         return {}
     if isinstance(unit, Mapping):
-        found = {f"{name}.{field}": _measured("", getattr(value, field, None), part) for field, part in unit.items()}
-        return {path: part[""] for path, part in found.items() if part}
+        parts = (_measured(f"{name}.{field}", getattr(value, field, None), part) for field, part in unit.items())
+        return {path: measured for part in parts for path, measured in part.items()}
     found = _sizes(value)
     return {name: (str(unit), None if found is None else max(found, default=-math.inf))}
 

@@ -35,13 +35,14 @@ def line_samples():
 def integrate():
     """Gradient flow on the weights of f(x) = γ x W u, straight from the samples: W and u at all times."""
 
-    def train(first, second, inputs, targets, times, *, multiplier, first_rate, second_rate, prefactor):
+    def train(network, inputs, targets, times, *, prefactor):
+        first, second, multiplier, rates = network
         shape = first.shape
 
         def velocity(_, state):
             w, u = state[: first.size].reshape(shape), state[first.size :]
             slope = 2 * prefactor * multiplier * inputs.T @ (multiplier * inputs @ w @ u - targets) / len(inputs)
-            return -np.concatenate([first_rate * np.outer(slope, u).ravel(), second_rate * (slope @ w)])
+            return -np.concatenate([rates.first * np.outer(slope, u).ravel(), rates.second * (slope @ w)])
 
         start = np.concatenate([first.ravel(), second])
         # An exact saddle is left at the size of the integrator's rounding, so tolerances are as tight as they go.

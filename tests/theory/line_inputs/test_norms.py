@@ -5,18 +5,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynascope.theory.line_inputs import LineData, layer_norms, line_trajectory, rescaling
+from dynascope.theory import LayerRates
+from dynascope.theory.line_inputs import LineData, LineNetwork, layer_norms, line_trajectory, rescaling
 
 FIRST = np.array([[0.3, 0.1], [-0.5, 0.2], [0.2, 0.4]]).T
 SECOND = np.array([0.4, -0.2, 0.1])
 DATA = LineData(np.array([0.6, 0.8]), 2.0, 0.6)
-RATES = {"multiplier": 1.5, "first_rate": 2.0, "second_rate": 0.5, "prefactor": 1.0}
+NETWORK = LineNetwork(FIRST, SECOND, 1.5, LayerRates(2.0, 0.5))
 TIMES = np.linspace(0, 2, 400)
 
 
 @pytest.mark.slow
 def test_norms_are_those_of_the_trajectory():
-    run, norms = line_trajectory(FIRST, SECOND, DATA, TIMES, **RATES), layer_norms(FIRST, SECOND, DATA, TIMES, **RATES)
+    run, norms = (
+        line_trajectory(NETWORK, DATA, TIMES, prefactor=1.0),
+        layer_norms(NETWORK, DATA, TIMES, prefactor=1.0),
+    )
     along = np.einsum("d,tdh->th", DATA.direction, run.first)
     np.testing.assert_allclose(norms.second, np.linalg.norm(run.second, axis=1), rtol=1e-12)
     np.testing.assert_allclose(norms.first, np.linalg.norm(along, axis=1), rtol=1e-12)
@@ -26,8 +30,8 @@ def test_norms_are_those_of_the_trajectory():
 @pytest.mark.slow
 def test_norms_grow_by_residual_times_strength():
     step = 1e-4
-    near = layer_norms(FIRST, SECOND, DATA, np.array([0.2 - step, 0.2 + step]), **RATES)
-    run = line_trajectory(FIRST, SECOND, DATA, 0.2, **RATES)
+    near = layer_norms(NETWORK, DATA, np.array([0.2 - step, 0.2 + step]), prefactor=1.0)
+    run = line_trajectory(NETWORK, DATA, 0.2, prefactor=1.0)
     # k = 12 and γ = 1.5; the total is twice P g + Q/g. The difference is good to the square of the step.
     expected = 2 * 12 * run.residual * run.strength / 1.5
     np.testing.assert_allclose((near.total[1] - near.total[0]) / (2 * step), expected, rtol=1e-5)
@@ -38,8 +42,8 @@ def test_norms_grow_by_residual_times_strength():
 @given(st.lists(st.floats(-1.5, 1.5).filter(lambda w: abs(w) > 0.05), min_size=6, max_size=6), st.floats(-2, 2))
 def test_the_case_is_what_the_norms_do(weights, slope):
     second, first, data = np.array(weights[:3]), np.array([weights[3:]]), LineData(np.ones(1), 2.0, slope)
-    found = rescaling(first, second, data)
-    total = np.asarray(layer_norms(first, second, data, TIMES).total)
+    found = rescaling(LineNetwork(first, second), data)
+    total = np.asarray(layer_norms(LineNetwork(first, second), data, TIMES).total)
     rising = np.diff(total) > -1e-13 * total[0]
     falling = np.diff(total) < 1e-13 * total[0]
     turn = np.searchsorted(TIMES, float(found.turning_time))
@@ -53,19 +57,19 @@ def test_the_case_is_what_the_norms_do(weights, slope):
 
 @pytest.mark.slow
 def test_all_four_cases_and_the_saddle_are_told_apart():
-    start = float(line_trajectory(FIRST, SECOND, DATA, 0.0).strength)
-    found = rescaling(FIRST, SECOND, DATA._replace(target=start * np.array([2.0, 0.5, -1.0, 1.0, 0.0])))
+    start = float(line_trajectory(LineNetwork(FIRST, SECOND), DATA, 0.0).strength)
+    found = rescaling(LineNetwork(FIRST, SECOND), DATA._replace(target=start * np.array([2.0, 0.5, -1.0, 1.0, 0.0])))
     assert found.case.tolist() == ["grows", "shrinks", "shrinks, then grows", "static", "shrinks"]
     np.testing.assert_array_equal(found.turning_time[[0, 1, 3, 4]], [0.0, np.inf, 0.0, np.inf])
     # At the turn the network is zero.
-    turned = line_trajectory(FIRST, SECOND, DATA._replace(target=-start), found.turning_time[2])
+    turned = line_trajectory(LineNetwork(FIRST, SECOND), DATA._replace(target=-start), found.turning_time[2])
     np.testing.assert_allclose(turned.strength, 0, atol=1e-12)
-    trapped = rescaling(-np.outer(DATA.direction, SECOND), SECOND, DATA)
+    trapped = rescaling(LineNetwork(-np.outer(DATA.direction, SECOND), SECOND), DATA)
     assert (trapped.case, trapped.turning_time) == ("shrinks", np.inf)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_network_that_starts_at_zero_output_grows(sign):
     first = np.outer(DATA.direction, [0.1, 0.2, 0.0])
-    found = rescaling(first, np.array([-0.2, 0.1, 0.5]), DATA._replace(target=0.6 * sign))
+    found = rescaling(LineNetwork(first, np.array([-0.2, 0.1, 0.5])), DATA._replace(target=0.6 * sign))
     assert (found.case, found.turning_time) == ("grows", 0.0)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.networks import initial_network
-from dynascope.theory.line_inputs import line_data, line_trajectory, time_scale
+from dynascope.theory import LayerRates
+from dynascope.theory.line_inputs import LineNetwork, line_data, line_trajectory, time_scale
 from dynascope.theory.regimes.phases import (
     Parametrisation,
     kernel_exponents,
@@ -195,18 +196,11 @@ def test_a_drawn_network_trains_as_one_with_the_multiplier(name):
     data = line_data([[0.6, 0.8], [-0.6, -0.8]], [1.5, -1.5])
     with jax.enable_x64(True):
         times = np.array([0.0, 0.3, 1.0]) / size.multiplier
-        absorbed = line_trajectory(
-            network.first, network.second[:, 0], data, times, first_rate=rates["first"], second_rate=rates["second"]
-        )
-        explicit = line_trajectory(
-            network.first,
-            network.second[:, 0] / size.multiplier,
-            data,
-            times,
-            multiplier=size.multiplier,
-            first_rate=size.first_rate,
-            second_rate=size.second_rate,
-        )
+        first, second = network.first, network.second[:, 0]
+        absorbed = line_trajectory(LineNetwork(first, second, rates=LayerRates(**rates)), data, times)
+        layer_rates = LayerRates(size.first_rate, size.second_rate)
+        drawn = LineNetwork(first, second / size.multiplier, size.multiplier, layer_rates)
+        explicit = line_trajectory(drawn, data, times)
     np.testing.assert_allclose(absorbed.strength, explicit.strength, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(absorbed.first, explicit.first, rtol=1e-10, atol=1e-12)
     assert float(np.abs(explicit.strength[0])) < 1e-12 or not each.zero_output
@@ -229,8 +223,8 @@ def test_the_lazy_kernel_moves_as_the_exact_solution_says():
         network, rates = initial_network(lazy, kappa, 2, width=8, seed=5)
         data = line_data([[0.6, 0.8], [-0.6, -0.8]], [1.5, -1.5])
         with jax.enable_x64(True):
-            known = {"first_rate": rates["first"], "second_rate": rates["second"]}
-            scale = time_scale(network.first, network.second[:, 0], data, **known)
+            drawn = LineNetwork(network.first, network.second[:, 0], rates=LayerRates(**rates))
+            scale = time_scale(drawn, data)
             ratio = float(scale.target_rate / scale.initial_rate)
         # From zero output K∞/K₀ = √(1 + ratio²).
         changes.append(np.expm1(np.log1p(ratio**2) / 2))

@@ -118,7 +118,7 @@ def _line(case: Case, times: np.ndarray) -> Curve:
     direction = np.linalg.eigh(case.task.input_moment)[1][:, -1]
     along = case.task.inputs @ direction  # all of them, where they are on a line
     data = line_inputs.line_data(np.outer(along, direction), case.task.targets)
-    path = line_inputs.line_trajectory(first, second[:, 0], data, times)
+    path = line_inputs.line_trajectory(line_inputs.LineNetwork(first, second[:, 0]), data, times)
     return Curve(np.asarray(path.loss), {"slope_of_network": (("time",), path.strength)})
 
 
@@ -323,7 +323,8 @@ CURVES = (
         line_inputs.line_trajectory,
         _line,
         fits=_is_two_layer,
-        call="theory.line_inputs.line_trajectory(SCALE * FIRST, SCALE * SECOND[:, 0], "
+        call="theory.line_inputs.line_trajectory("
+        "theory.line_inputs.LineNetwork(SCALE * FIRST, SCALE * SECOND[:, 0]), "
         "theory.line_inputs.line_data(ON_A_LINE, task.targets), TIMES)",
         beside=(line_inputs.line_limit, line_inputs.time_scale, line_inputs.alignment_change, line_inputs.rescaling),
     ),

@@ -10,6 +10,7 @@ from .motion import TimeScale as TimeScale
 from .motion import line_limit as line_limit
 from .motion import line_trajectory as line_trajectory
 from .motion import time_scale as time_scale
+from .network import LineNetwork as LineNetwork
 from .norms import LayerNorms as LayerNorms
 from .norms import Rescaling as Rescaling
 from .norms import layer_norms as layer_norms

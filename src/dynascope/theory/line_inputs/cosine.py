@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
-from dynascope.arguments import in_units, nan_outside, require_times
+from dynascope.arguments import in_units, nan_outside, require_row_of_times
+from dynascope.arguments.bounded import NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
@@ -25,9 +25,9 @@ from dynascope.theory.line_inputs.decomposition import (
     behind,
     decompose,
     end_of_growth,
-    line_start,
     root,
 )
+from dynascope.theory.line_inputs.network import LineNetwork
 
 __all__ = ["AlignmentChange", "alignment_change", "layer_cosine"]
 
@@ -67,15 +67,11 @@ class AlignmentChange(NamedTuple):
 )
 @in_units(*STANDARDS, **UNITS, times="t")
 def layer_cosine(
-    first: Real[ArrayLike, "... inputs width"],
-    second: Real[ArrayLike, "... width"],
+    network: LineNetwork,
     data: LineData,
-    times: Real[ArrayLike, ...],
+    times: NonNegativeArray,
     *,
-    multiplier: Real[ArrayLike, ...] = 1.0,
-    first_rate: Real[ArrayLike, ...] = 1.0,
-    second_rate: Real[ArrayLike, ...] = 1.0,
-    prefactor: Real[ArrayLike, ...] = 0.5,
+    prefactor: PositiveArray = 0.5,
 ) -> Float[AnyArray, ...]:
     """The alignment ζ = cos∠(u, v) of the second layer with the first along the line, v = n·W.
 
@@ -84,13 +80,9 @@ def layer_cosine(
     near zero.
 
     Args:
-        first: W₀, shape (..., d, h).
-        second: u₀, shape (..., h).
+        network: Both layers at the start, γ, η₁ and η₂.
         data: As of `line_data`.
         times: Gradient-flow times t ≥ 0, shape (times,), or a single one.
-        multiplier: γ > 0.
-        first_rate: η₁ > 0.
-        second_rate: η₂ > 0.
         prefactor: p > 0 of the loss.
 
     Returns:
@@ -104,13 +96,15 @@ def layer_cosine(
         Xu & Ziyin, arXiv:2401.07085, equations 20 to 22.
 
     Example:
-        >>> first, second, data = np.array([[0.1, 0.0]]), np.array([0.0, 0.1]), LineData(np.ones(1), 1.0, 1.0)
+        >>> network = LineNetwork(np.array([[0.1, 0.0]]), np.array([0.0, 0.1]))
+        >>> data = LineData(np.ones(1), 1.0, 1.0)
         >>> with jax.enable_x64(True):
-        ...     print(layer_cosine(first, second, data, np.arange(3.0)).round(3))
+        ...     print(layer_cosine(network, data, np.arange(3.0)).round(3))
         [0.    0.962 0.999]
     """
-    start = line_start(first, second, data, multiplier, first_rate, second_rate, prefactor)
-    return _alignment(start, require_times(times))
+    start = LineStart.checked(network, data, prefactor)
+    require_row_of_times(times)
+    return _alignment(start, times)
 
 
 @covers(
@@ -121,15 +115,10 @@ def layer_cosine(
     reference="arXiv:2401.07085",
     assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
 )
-@in_units(*STANDARDS, **{name: units for name, units in UNITS.items() if name != "prefactor"})
+@in_units(*STANDARDS, network=UNITS["network"], data=UNITS["data"])
 def alignment_change(
-    first: Real[ArrayLike, "... inputs width"],
-    second: Real[ArrayLike, "... width"],
+    network: LineNetwork,
     data: LineData,
-    *,
-    multiplier: Real[ArrayLike, ...] = 1.0,
-    first_rate: Real[ArrayLike, ...] = 1.0,
-    second_rate: Real[ArrayLike, ...] = 1.0,
 ) -> AlignmentChange:
     """What training will do to the alignment ζ of `layer_cosine`, told before it begins.
 
@@ -140,12 +129,8 @@ def alignment_change(
     trapped (see `line_limit`).
 
     Args:
-        first: W₀, shape (..., d, h).
-        second: u₀, shape (..., h).
+        network: Both layers at the start, γ, η₁ and η₂.
         data: As of `line_data`.
-        multiplier: γ > 0.
-        first_rate: η₁ > 0.
-        second_rate: η₂ > 0.
 
     Returns:
         `AlignmentChange`.
@@ -157,12 +142,12 @@ def alignment_change(
         Xu & Ziyin, arXiv:2401.07085, equation 24. (The text there lets the change depend on the ratio of the rates.)
 
     Example:
-        >>> first, second = np.array([[1.0, 1.0]]), np.array([1.0, 0.5])
-        >>> change = alignment_change(first, second, LineData(np.ones(1), 1.0, np.array([2.0, 1.0])))
+        >>> network = LineNetwork(np.array([[1.0, 1.0]]), np.array([1.0, 0.5]))
+        >>> change = alignment_change(network, LineData(np.ones(1), 1.0, np.array([2.0, 1.0])))
         >>> print(change.initial.round(4), change.final.round(4), change.sign)
         [0.9487 0.9487] [0.9701 0.8944] [ 1. -1.]
     """
-    start = line_start(first, second, data, multiplier, first_rate, second_rate)
+    start = LineStart.checked(network, data)
     start.require_known()
     begun, initial_strength, drive, *cosines = _both_ends(start)
     known = Decomposition._make(map(np.asarray, begun))

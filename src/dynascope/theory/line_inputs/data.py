@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
+from annotated_types import Ge, Gt, IsFinite
 from jax import Array
+from jax.typing import ArrayLike
 from jaxtyping import Real
-from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, in_units, require, require_array
+from dynascope.arguments import in_units, require, require_array
+from dynascope.arguments.bounded import FiniteArray
 from dynascope.results.named_tuples import short_repr
 
 __all__ = ["LineData", "line_data"]
+
+_Number: TypeAlias = Real[Array | np.ndarray, "..."] | float
 
 _ROUNDING = 1e-8  # relative size of a second singular value that counts as rounding
 
@@ -27,10 +31,10 @@ class LineData(NamedTuple):
         unexplained: E[(y − S a)²] ≥ 0, what no linear network can learn.
     """
 
-    direction: Real[Array | np.ndarray, " inputs"]
-    power: Real[Array | np.ndarray, ...] | float
-    target: Real[Array | np.ndarray, ...] | float
-    unexplained: Real[Array | np.ndarray, ...] | float = 0.0
+    direction: IsFinite[Real[Array | np.ndarray, " inputs"]]
+    power: Annotated[_Number, Gt(0)]
+    target: IsFinite[_Number]
+    unexplained: Annotated[_Number, Ge(0)] = 0.0
 
     __repr__ = short_repr
 
@@ -38,7 +42,7 @@ class LineData(NamedTuple):
 @in_units(
     "inputs", "targets", inputs="x", targets="y", gives={"power": "x^2", "target": "y x^-1", "unexplained": "y^2"}
 )
-def line_data(inputs: ArrayLike, targets: ArrayLike) -> LineData:
+def line_data(inputs: IsFinite[Real[ArrayLike, "samples inputs"]], targets: FiniteArray) -> LineData:
     """Read the line, and what there is to learn along it, off samples.
 
     Of inputs x = a n and targets y these are E[a²], S = E[a y]/E[a²] and E[(y − S a)²], means over the samples.
@@ -70,7 +74,7 @@ def line_data(inputs: ArrayLike, targets: ArrayLike) -> LineData:
         value=x.shape,
         remedy="give samples of which at least one is not",
     )
-    y = require_array("targets", targets, (len(x), 1) if count_axes(targets) == 2 else (len(x),)).reshape(-1)
+    y = require_array("targets", targets, (len(x), 1) if np.ndim(targets) == 2 else (len(x),)).reshape(-1)
     # In the unit of the largest, squares neither overflow nor underflow.
     unit = np.abs(x).max()
     _, sizes, right = np.linalg.svd(x / unit, full_matrices=False)

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from dynascope.arguments import (
@@ -16,13 +15,14 @@ from dynascope.arguments import (
     in_one_shape,
     is_traced,
     nan_outside,
-    real_arrays,
     require,
     require_broadcast,
     require_known,
 )
 from dynascope.compilation import AnyArray
+from dynascope.theory.layer_rates import LayerRates
 from dynascope.theory.line_inputs.data import LineData
+from dynascope.theory.line_inputs.network import LineNetwork
 from dynascope.theory.scalar_networks.growth import GrowthFactor, GrowthLimit, growth_factor, growth_limit
 
 __all__ = [
@@ -34,7 +34,6 @@ __all__ = [
     "behind",
     "decompose",
     "end_of_growth",
-    "line_start",
     "root",
 ]
 
@@ -42,59 +41,81 @@ _ROUNDING = 16  # units of rounding within which two numbers are the same
 
 # The units of a start, of which those that come first are brought to order one.
 LOSS = "p x^2 g^2 w^2 u^2"
+RATE_UNITS = {"first": "p^-1 x^-2 g^-2 u^-2 t^-1", "second": "p^-1 x^-2 g^-2 w^-2 t^-1"}
 UNITS: dict[str, Any] = {
-    "first": "w",
-    "second": "u",
+    "network": {"first": "w", "second": "u", "multiplier": "g", "rates": RATE_UNITS},
     "data": {"power": "x^2", "target": "g w u", "unexplained": "x^2 g^2 w^2 u^2"},
-    "multiplier": "g",
-    "first_rate": "p^-1 x^-2 g^-2 u^-2 t^-1",
-    "second_rate": "p^-1 x^-2 g^-2 w^-2 t^-1",
     "prefactor": "p",
 }
-STANDARDS = ("data.power", "prefactor", "multiplier", "first_rate", "second_rate", "data.target|first|second")
+STANDARDS = (
+    "data.power",
+    "prefactor",
+    "network.multiplier",
+    "network.rates.first",
+    "network.rates.second",
+    "data.target|network.first|network.second",
+)
 
 
 class LineStart(NamedTuple):
-    """A network at the start and the line that it learns, checked and of one type; JAX may trace any part.
+    """A network at the start and the line that it learns, which fit together; JAX may trace any part.
 
     Attributes:
-        first: W, shape (..., d, h).
-        second: u, shape (..., h).
-        direction: n.
-        power: E[a²].
-        target: S.
-        unexplained: What no linear network can learn.
-        multiplier: γ.
-        first_rate: η₁.
-        second_rate: η₂.
+        network: W, u, γ, η₁ and η₂.
+        data: The line and what there is to learn along it.
         prefactor: p of the loss.
     """
 
-    first: Float[Array | np.ndarray, "... inputs width"]
-    second: Float[Array | np.ndarray, "... width"]
-    direction: Float[Array | np.ndarray, " inputs"]
-    power: Float[Array | np.ndarray, ...]
-    target: Float[Array | np.ndarray, ...]
-    unexplained: Float[Array | np.ndarray, ...]
-    multiplier: Float[Array | np.ndarray, ...]
-    first_rate: Float[Array | np.ndarray, ...]
-    second_rate: Float[Array | np.ndarray, ...]
-    prefactor: Float[Array | np.ndarray, ...]
+    network: LineNetwork
+    data: LineData
+    prefactor: Any
+
+    @classmethod
+    def checked(cls, network: LineNetwork, data: LineData, prefactor: Any = 0.5) -> LineStart:
+        """The start, after checking that all fits together.
+
+        Raises:
+            InputError: Shapes that do not fit, or a direction that is not of norm one.
+        """
+        layers: tuple[Any, Any] = network[:2]
+        _require_unit_vector(data.direction)
+        _require_shapes(*layers, data.direction)
+        numbers = {
+            **{f"data.{name}": value for name, value in data._asdict().items() if name != "direction"},
+            "network.multiplier": network.multiplier,
+            **{f"network.rates.{name}": value for name, value in network.rates._asdict().items()},
+            "prefactor": prefactor,
+        }
+        shapes = {name: getattr(value, "shape", ()) for name, value in numbers.items()}
+        require_broadcast(**{"network.second": layers[1].shape[:-1]}, **shapes)
+        power, target, unexplained, multiplier, *rates, prefactor = in_one_shape(*numbers.values())
+        return cls(
+            LineNetwork(*layers, multiplier, LayerRates(*rates)),
+            LineData(data.direction, power, target, unexplained),
+            prefactor,
+        )
 
     def require_known(self) -> None:
         """Raise `InputError` if JAX traces a part, of which no text can be made."""
-        require_known(**self._asdict())
+        first, second, multiplier, rates = self.network
+        layers = {"network.first": first, "network.second": second, "network.multiplier": multiplier}
+        require_known(**layers, **{f"network.rates.{name}": each for name, each in rates._asdict().items()})
+        require_known(**{f"data.{name}": each for name, each in self.data._asdict().items()}, prefactor=self.prefactor)
 
     def loss(self, residual: AnyArray) -> Array:
         """P E(f − y)², shape (..., times) or (...) as that of the residual S − θ."""
-        extra = residual.ndim - len(self.batch)
-        prefactor, power, unexplained = (behind(each, extra) for each in (self.prefactor, self.power, self.unexplained))
+        power, _, unexplained, *_, prefactor = (behind(each, residual.ndim - len(self.batch)) for each in self.numbers)
         return prefactor * (power * residual**2 + nan_outside(unexplained >= 0, unexplained))
 
     @property
     def batch(self) -> tuple[int, ...]:
         """The common leading axes."""
-        return np.broadcast_shapes(self.second.shape[:-1], *(each.shape for each in self[3:]))
+        return np.broadcast_shapes(np.shape(self.network.second)[:-1], *map(np.shape, self.numbers))
+
+    @property
+    def numbers(self) -> list[Any]:
+        """E[a²], S, what no linear network can learn, γ, η₁, η₂ and p."""
+        return [*self.data[1:], self.network.multiplier, *self.network.rates, self.prefactor]
 
 
 class Decomposition(NamedTuple):
@@ -168,50 +189,19 @@ class Decomposition(NamedTuple):
         return self.multiplier * self.growing_power, self.multiplier * self.shrinking_power
 
 
-def line_start(
-    first: ArrayLike,
-    second: ArrayLike,
-    data: LineData,
-    multiplier: ArrayLike = 1.0,
-    first_rate: ArrayLike = 1.0,
-    second_rate: ArrayLike = 1.0,
-    prefactor: ArrayLike = 0.5,
-) -> LineStart:
-    """Check the start.
-
-    Raises:
-        InputError: Shapes that do not fit, values that are not finite, or numbers that are not positive.
-    """
-    arguments: dict[str, Any] = {
-        "first": first,
-        "second": second,
-        **{f"data.{name}": value for name, value in data._asdict().items()},
-        "multiplier": multiplier,
-        "first_rate": first_rate,
-        "second_rate": second_rate,
-        "prefactor": prefactor,
-    }
-    positive = ("data.power", "multiplier", "first_rate", "second_rate", "prefactor")
-    start = LineStart._make(
-        real_arrays(**arguments, minimum={"data.unexplained": 0}, above=dict.fromkeys(positive, 0.0), broadcast=False)
-    )
-    _require_unit_vector(start.direction)
-    _require_shapes(start)
-    numbers = zip(list(arguments)[3:], (each.shape for each in start[3:]), strict=True)
-    require_broadcast(second=start.second.shape[:-1], **dict(numbers))
-    return LineStart(*start[:3], *in_one_shape(*start[3:]))
-
-
 def decompose(start: LineStart) -> Decomposition:
     """The start in the variables that only scale with time, inside a compiled function; of one out of range, NaN."""
     batch = start.batch
     first, second = (
-        jnp.broadcast_to(each, batch + each.shape[len(each.shape) - axes :])
-        for each, axes in ((start.first, 2), (start.second, 1))
+        jnp.broadcast_to(each, batch + np.shape(each)[np.ndim(each) - axes :])
+        for each, axes in ((start.network.first, 2), (start.network.second, 1))
     )
-    power, target, _, multiplier, first_rate, second_rate, prefactor = (jnp.broadcast_to(x, batch) for x in start[3:])
+    direction = jnp.asarray(start.data.direction)
+    power, target, _, multiplier, first_rate, second_rate, prefactor = (
+        jnp.broadcast_to(each, batch) for each in start.numbers
+    )
     ratio = (first_rate / second_rate) ** 0.25
-    along = jnp.einsum("d,...dh->...h", start.direction, first)
+    along = jnp.einsum("d,...dh->...h", direction, first)
     outer, inner = ratio[..., None] * second / 2, along / ratio[..., None] / 2
     growing, shrinking = _sum(outer, inner), _sum(outer, -inner)
     largest = jax.lax.stop_gradient(jnp.maximum(jnp.abs(growing), jnp.abs(shrinking)).max(axis=-1))
@@ -223,7 +213,7 @@ def decompose(start: LineStart) -> Decomposition:
         inside &= positive > 0
     return Decomposition(
         first=first,
-        direction=jnp.asarray(start.direction),
+        direction=direction,
         growing=growing,
         shrinking=shrinking,
         ratio=ratio,
@@ -233,7 +223,7 @@ def decompose(start: LineStart) -> Decomposition:
         distance=_distance(p, q),
         target=target,
         multiplier=multiplier,
-        rate=nan_outside(inside & _is_unit_vector(start.direction), rate),
+        rate=nan_outside(inside & _is_unit_vector(direction), rate),
     )
 
 
@@ -288,30 +278,29 @@ def _is_unit_vector(direction: Array | np.ndarray) -> Array | np.bool:
     return abs((direction**2).sum() - 1) <= 1e3 * float(jnp.finfo(direction.dtype).eps)
 
 
-def _require_unit_vector(direction: Array | np.ndarray) -> None:
-    known = None if is_traced(direction) else np.asarray(direction)
+def _require_unit_vector(direction: Any) -> None:
     require(
-        direction.ndim == 1 and (known is None or bool(_is_unit_vector(known))),
-        f"data.direction has shape {direction.shape} and is not of norm one",
+        is_traced(direction) or bool(_is_unit_vector(np.asarray(direction))),
+        "data.direction is not of norm one",
         argument="data.direction",
-        value=direction.shape if known is None else float(np.sum(known**2)),
+        value=None if is_traced(direction) else float(np.sum(np.asarray(direction) ** 2)),
         remedy="pass a vector of norm one",
     )
 
 
-def _require_shapes(start: LineStart) -> None:
-    first, second, inputs = start.first, start.second, start.direction.size
+def _require_shapes(first: Any, second: Any, direction: Any) -> None:
+    inputs, shapes = direction.size, [getattr(each, "shape", ()) for each in (first, second)]
     require(
-        first.ndim >= 2 and second.ndim >= 1 and first.shape[-2:] == (inputs, second.shape[-1]) and second.size,
-        f"first has shape {first.shape} and second {second.shape} for inputs of {inputs} dimensions",
-        argument="first",
-        value=first.shape,
+        len(shapes[0]) >= 2 and len(shapes[1]) >= 1 and shapes[0][-2:] == (inputs, shapes[1][-1]) and second.size,
+        f"network.first has shape {shapes[0]} and network.second {shapes[1]} for inputs of {inputs} dimensions",
+        argument="network.first",
+        value=shapes[0],
         remedy="pass W of shape (..., d, h) and u of shape (..., h), for f(x) = γ x W u",
     )
     require(
-        first.shape[:-2] == second.shape[:-1],
-        f"first has shape {first.shape} and second {second.shape}",
-        argument="second",
-        value=second.shape,
+        shapes[0][:-2] == shapes[1][:-1],
+        f"network.first has shape {shapes[0]} and network.second {shapes[1]}",
+        argument="network.second",
+        value=shapes[1],
         remedy="give both layers the same leading axes",
     )

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import jax.numpy as jnp
+from annotated_types import IsFinite
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, in_units, nan_outside, real_arrays, require, require_broadcast
+from dynascope.arguments import all_finite, in_units, nan_outside, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
+from dynascope.theory.layer_rates import rate_shapes
+from dynascope.theory.line_inputs.network import LineNetwork
 
 __all__ = ["tangent_kernel"]
+
+_Samples: TypeAlias = IsFinite[Real[ArrayLike, "_ inputs"]]
 
 
 @covers(
@@ -24,42 +31,27 @@ __all__ = ["tangent_kernel"]
     assumes=(ONE_OUTPUT,),
 )
 @in_units(
-    "first|second",
-    "first_rate",
-    "second_rate",
+    "network.first|network.second",
+    "network.rates.first",
+    "network.rates.second",
     "inputs",
-    "multiplier",
-    first="w",
-    second="u",
+    "network.multiplier",
+    network={"first": "w", "second": "u", "multiplier": "g", "rates": {"first": "u^-2 r", "second": "w^-2 r"}},
     inputs="x",
     other_inputs="x",
-    multiplier="g",
-    first_rate="u^-2 r",
-    second_rate="w^-2 r",
     gives="g^2 x^2 r",
 )
 def tangent_kernel(
-    first: Real[ArrayLike, "... inputs width"],
-    second: Real[ArrayLike, "... width"],
-    inputs: Real[ArrayLike, "samples inputs"],
-    other_inputs: Real[ArrayLike, "others inputs"] | None = None,
-    *,
-    multiplier: Real[ArrayLike, ...] = 1.0,
-    first_rate: Real[ArrayLike, ...] = 1.0,
-    second_rate: Real[ArrayLike, ...] = 1.0,
+    network: LineNetwork, inputs: _Samples, other_inputs: _Samples | None = None
 ) -> Float[AnyArray, "... samples others"]:
     """The tangent kernel K(x, x') = γ² [η₂ Σ (x·wᵢ)(x'·wᵢ) + η₁ ‖u‖² x·x'], learning rates included.
 
     Under gradient flow on p E(f − y)² the output moves as df(x)/dt = −2 p E_x'[K(x, x') (f(x') − y')].
 
     Args:
-        first: W, shape (..., d, h), such as `Trajectory.first` at all times.
-        second: u, shape (..., h).
+        network: Both layers, such as those of `LineTrajectory` at all times, γ, η₁ and η₂.
         inputs: x, shape (n, d); they need not lie on a line.
         other_inputs: x', shape (m, d); by default the same.
-        multiplier: γ > 0; it and the rates broadcast with the kernel, shape (..., 1, 1).
-        first_rate: η₁ > 0.
-        second_rate: η₂ > 0.
 
     Returns:
         Kernel of shape (..., n, m). Values traced by JAX that are outside the domain give NaN.
@@ -72,48 +64,41 @@ def tangent_kernel(
 
     Example:
         >>> import numpy as np
-        >>> tangent_kernel(np.diag([1.0, 2.0]), np.ones(2), np.eye(2)).tolist()
+        >>> tangent_kernel(LineNetwork(np.diag([1.0, 2.0]), np.ones(2)), np.eye(2)).tolist()
         [[3.0, 0.0], [0.0, 6.0]]
     """
-    rates = {"multiplier": multiplier, "first_rate": first_rate, "second_rate": second_rate}
-    arguments = {"first": first, "second": second, "inputs": inputs, "other_inputs": other_inputs, **rates}
-    known = real_arrays(
-        **{name: value for name, value in arguments.items() if name != "other_inputs" or value is not None},
-        above=dict.fromkeys(rates, 0.0),
-        broadcast=False,
-    )
-    w, u, x, *others = known[:-3]
-    other = others[0] if others else x
+    w: Any = network.first
+    u: Any = network.second
+    x: Any = inputs
+    other: Any = inputs if other_inputs is None else other_inputs
+    shapes: list[tuple[int, ...]] = [getattr(each, "shape", ()) for each in (w, u)]
     require(
-        w.ndim >= 2 and u.ndim >= 1 and w.shape[:-2] == u.shape[:-1] and w.shape[-1] == u.shape[-1],
-        f"first has shape {w.shape} and second {u.shape}",
-        argument="second",
-        value=u.shape,
+        len(shapes[0]) >= 2 and shapes[0][:-2] == shapes[1][:-1] and shapes[0][-1:] == shapes[1][-1:],
+        f"network.first has shape {shapes[0]} and network.second {shapes[1]}",
+        argument="network.second",
+        value=shapes[1],
         remedy="pass W of shape (..., d, h) and u of shape (..., h)",
     )
     for name, each in (("inputs", x), ("other_inputs", other)):
         require(
-            each.ndim == 2 and each.shape[1] == w.shape[-2],
+            each.shape[1] == w.shape[-2],
             f"{name} has shape {each.shape} for weights of {w.shape[-2]} inputs",
             argument=name,
             value=each.shape,
             remedy="pass samples in rows",
         )
-    kernel = (*w.shape[:-2], len(x), len(other))
-    require_broadcast(first=kernel, **{name: each.shape for name, each in zip(rates, known[-3:], strict=True)})
-    return _kernel(w, u, x, other, *known[-3:])
+    multiplier = {"network.multiplier": getattr(network.multiplier, "shape", ())}
+    rates = {f"network.{name}": shape for name, shape in rate_shapes(network.rates).items()}
+    require_broadcast(**{"network.first": shapes[0][:-2]}, **multiplier, **rates)
+    return _kernel(network, x, other)
 
 
 @float64_jit
-def _kernel(
-    first: Array,
-    second: Array,
-    inputs: Array,
-    others: Array,
-    multiplier: Array,
-    first_rate: Array,
-    second_rate: Array,
-) -> Array:
+def _kernel(network: LineNetwork, inputs: Array, others: Array) -> Array:
+    first, second = (jnp.asarray(each) for each in network[:2])
+    multiplier, first_rate, second_rate = (
+        jnp.asarray(each)[..., None, None] for each in (network.multiplier, *network.rates)
+    )
     outer = second_rate * (inputs @ first) @ jnp.swapaxes(others @ first, -1, -2)
     inner = first_rate * jnp.sum(second**2, axis=-1)[..., None, None] * (inputs @ others.T)
     kernel = multiplier**2 * (outer + inner)

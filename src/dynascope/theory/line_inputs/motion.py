@@ -7,10 +7,10 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
-from dynascope.arguments import in_units, require_times
+from dynascope.arguments import in_units, require_row_of_times
+from dynascope.arguments.bounded import NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
@@ -24,9 +24,9 @@ from dynascope.theory.line_inputs.decomposition import (
     LineStart,
     decompose,
     end_of_growth,
-    line_start,
     root,
 )
+from dynascope.theory.line_inputs.network import LineNetwork
 from dynascope.theory.scalar_networks.growth import GrowthFactor
 
 __all__ = ["LineLimit", "LineTrajectory", "TimeScale", "line_limit", "line_trajectory", "time_scale"]
@@ -112,15 +112,11 @@ class LineLimit(NamedTuple):
     gives={"first": "w", "second": "u", "strength": "g w u", "residual": "g w u", "loss": LOSS},
 )
 def line_trajectory(
-    first: Real[ArrayLike, "... inputs width"],
-    second: Real[ArrayLike, "... width"],
+    network: LineNetwork,
     data: LineData,
-    times: Real[ArrayLike, ...],
+    times: NonNegativeArray,
     *,
-    multiplier: Real[ArrayLike, ...] = 1.0,
-    first_rate: Real[ArrayLike, ...] = 1.0,
-    second_rate: Real[ArrayLike, ...] = 1.0,
-    prefactor: Real[ArrayLike, ...] = 0.5,
+    prefactor: PositiveArray = 0.5,
 ) -> LineTrajectory:
     """Train f(x) = γ x W u by gradient flow on inputs x = a n, from any start: the exact solution.
 
@@ -136,13 +132,9 @@ def line_trajectory(
     Values traced by JAX that are outside the domain give NaN.
 
     Args:
-        first: W₀, shape (..., d, h), acting as x @ W.
-        second: u₀, shape (..., h).
+        network: Both layers at the start, W₀ and u₀, γ, η₁ and η₂.
         data: The line and the slope S to be learned, as of `line_data`.
         times: Gradient-flow times t ≥ 0, shape (times,), or a single one.
-        multiplier: γ > 0, shape (...); a sign goes into u.
-        first_rate: η₁ > 0, learning rate of W, shape (...).
-        second_rate: η₂ > 0, learning rate of u, shape (...).
         prefactor: p > 0 of the loss p E(f − y)², shape (...); ½ in this library.
 
     Returns:
@@ -157,14 +149,15 @@ def line_trajectory(
 
     Example:
         >>> import jax
-        >>> first, second = np.array([[0.3, -0.5, 0.2], [0.1, 0.2, 0.4]]), np.array([0.4, -0.2, 0.1])
+        >>> network = LineNetwork(np.array([[0.3, -0.5, 0.2], [0.1, 0.2, 0.4]]), np.array([0.4, -0.2, 0.1]))
         >>> with jax.enable_x64(True):
-        ...     run = line_trajectory(first, second, LineData(np.array([0.6, 0.8]), 2.0, 0.6), np.arange(2.0))
+        ...     run = line_trajectory(network, LineData(np.array([0.6, 0.8]), 2.0, 0.6), np.arange(2.0))
         ...     print(run.strength.round(6), run.second[1].round(6))
         [0.176    0.517475] [ 0.568078 -0.28883   0.32166 ]
     """
-    start = line_start(first, second, data, multiplier, first_rate, second_rate, prefactor)
-    return _trajectory(start, require_times(times))
+    start = LineStart.checked(network, data, prefactor)
+    require_row_of_times(times)
+    return _trajectory(start, times)
 
 
 @covers(
@@ -177,14 +170,10 @@ def line_trajectory(
 )
 @in_units(*STANDARDS, **UNITS, gives={"time": "t", "target_rate": "t^-1", "initial_rate": "t^-1"}, infinite=True)
 def time_scale(
-    first: Real[ArrayLike, "... inputs width"],
-    second: Real[ArrayLike, "... width"],
+    network: LineNetwork,
     data: LineData,
     *,
-    multiplier: Real[ArrayLike, ...] = 1.0,
-    first_rate: Real[ArrayLike, ...] = 1.0,
-    second_rate: Real[ArrayLike, ...] = 1.0,
-    prefactor: Real[ArrayLike, ...] = 0.5,
+    prefactor: PositiveArray = 0.5,
 ) -> TimeScale:
     """The time scale t_c of learning by gradient flow, 1/t_c² = (4 p E[a²] γ)² η₁ η₂ (S² + 4 γ² P Q).
 
@@ -192,12 +181,8 @@ def time_scale(
     start × input; see `line_trajectory` for P and Q. A start near a saddle may dwell there for many t_c before.
 
     Args:
-        first: W₀, shape (..., d, h).
-        second: u₀, shape (..., h).
+        network: Both layers at the start, γ, η₁ and η₂.
         data: As of `line_data`.
-        multiplier: γ > 0.
-        first_rate: η₁ > 0.
-        second_rate: η₂ > 0.
         prefactor: p > 0 of the loss.
 
     Returns:
@@ -211,11 +196,12 @@ def time_scale(
         Xu & Ziyin, arXiv:2401.07085, equation 17.
 
     Example:
-        >>> scale = time_scale(np.array([[1.0, 0.0]]), np.array([0.0, 1.0]), LineData(np.ones(1), 1.0, 2.0))
+        >>> network = LineNetwork(np.array([[1.0, 0.0]]), np.array([0.0, 1.0]))
+        >>> scale = time_scale(network, LineData(np.ones(1), 1.0, 2.0))
         >>> tuple(round(float(each), 6) for each in scale)
         (0.223607, 4.0, 2.0)
     """
-    return _time_scale(line_start(first, second, data, multiplier, first_rate, second_rate, prefactor))
+    return _time_scale(LineStart.checked(network, data, prefactor))
 
 
 @covers(
@@ -228,14 +214,10 @@ def time_scale(
 )
 @in_units(*STANDARDS, **UNITS, gives={"first": "w", "second": "u", "strength": "g w u", "loss": LOSS})
 def line_limit(
-    first: Real[ArrayLike, "... inputs width"],
-    second: Real[ArrayLike, "... width"],
+    network: LineNetwork,
     data: LineData,
     *,
-    multiplier: Real[ArrayLike, ...] = 1.0,
-    first_rate: Real[ArrayLike, ...] = 1.0,
-    second_rate: Real[ArrayLike, ...] = 1.0,
-    prefactor: Real[ArrayLike, ...] = 0.5,
+    prefactor: PositiveArray = 0.5,
 ) -> LineLimit:
     """Where the network of `line_trajectory` ends: p → p √g∞, q → q/√g∞ with g∞ = (S + √(S² + 4γ²PQ))/(2γP).
 
@@ -244,12 +226,8 @@ def line_limit(
     plateau.
 
     Args:
-        first: W₀, shape (..., d, h).
-        second: u₀, shape (..., h).
+        network: Both layers at the start, γ, η₁ and η₂.
         data: As of `line_data`.
-        multiplier: γ > 0.
-        first_rate: η₁ > 0.
-        second_rate: η₂ > 0.
         prefactor: p > 0 of the loss.
 
     Returns:
@@ -263,10 +241,11 @@ def line_limit(
 
     Example:
         >>> data = LineData(np.ones(1), 1.0, 1.0)
-        >>> line_limit(np.array([[[1.0]], [[0.5]], [[-1.0]]]), np.ones((3, 1)), data).status.tolist()
+        >>> networks = LineNetwork(np.array([[[1.0]], [[0.5]], [[-1.0]]]), np.ones((3, 1)))
+        >>> line_limit(networks, data).status.tolist()
         ['static', 'converges', 'saddle']
     """
-    start = line_start(first, second, data, multiplier, first_rate, second_rate, prefactor)
+    start = LineStart.checked(network, data, prefactor)
     start.require_known()
     begun, initial_strength, drive = _begun(start)
     known = Decomposition._make(map(np.asarray, begun))

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
-from dynascope.arguments import in_units, require_times
+from dynascope.arguments import in_units, require_row_of_times
+from dynascope.arguments.bounded import NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
@@ -24,9 +24,9 @@ from dynascope.theory.line_inputs.decomposition import (
     behind,
     decompose,
     end_of_growth,
-    line_start,
     root,
 )
+from dynascope.theory.line_inputs.network import LineNetwork
 from dynascope.theory.scalar_networks.passage_time import time_to_reach
 
 __all__ = ["LayerNorms", "Rescaling", "layer_norms", "rescaling"]
@@ -77,15 +77,11 @@ class Rescaling(NamedTuple):
 )
 @in_units(*STANDARDS, **UNITS, times="t", gives={"first": "w", "second": "u", "total": "w u"})
 def layer_norms(
-    first: Real[ArrayLike, "... inputs width"],
-    second: Real[ArrayLike, "... width"],
+    network: LineNetwork,
     data: LineData,
-    times: Real[ArrayLike, ...],
+    times: NonNegativeArray,
     *,
-    multiplier: Real[ArrayLike, ...] = 1.0,
-    first_rate: Real[ArrayLike, ...] = 1.0,
-    second_rate: Real[ArrayLike, ...] = 1.0,
-    prefactor: Real[ArrayLike, ...] = 0.5,
+    prefactor: PositiveArray = 0.5,
 ) -> LayerNorms:
     """The norms ‖v‖ and ‖u‖ of both layers, which grow and shrink together.
 
@@ -93,13 +89,9 @@ def layer_norms(
     Values traced by JAX that are outside the domain give NaN.
 
     Args:
-        first: W₀, shape (..., d, h).
-        second: u₀, shape (..., h).
+        network: Both layers at the start, γ, η₁ and η₂.
         data: As of `line_data`.
         times: Gradient-flow times t ≥ 0, shape (times,), or a single one.
-        multiplier: γ > 0.
-        first_rate: η₁ > 0.
-        second_rate: η₂ > 0.
         prefactor: p > 0 of the loss.
 
     Raises:
@@ -109,12 +101,14 @@ def layer_norms(
         Xu & Ziyin, arXiv:2401.07085, equations 25 and 26.
 
     Example:
-        >>> norms = layer_norms(np.array([[0.0, 2.0]]), np.array([1.0, 0.0]), LineData(np.ones(1), 1.0, 0.0), 0.0)
+        >>> network = LineNetwork(np.array([[0.0, 2.0]]), np.array([1.0, 0.0]))
+        >>> norms = layer_norms(network, LineData(np.ones(1), 1.0, 0.0), 0.0)
         >>> float(norms.first), float(norms.second), float(norms.total)
         (2.0, 1.0, 5.0)
     """
-    start = line_start(first, second, data, multiplier, first_rate, second_rate, prefactor)
-    return _layer_norms(start, require_times(times))
+    start = LineStart.checked(network, data, prefactor)
+    require_row_of_times(times)
+    return _layer_norms(start, times)
 
 
 @covers(
@@ -127,14 +121,10 @@ def layer_norms(
 )
 @in_units(*STANDARDS, **UNITS, gives={"turning_time": "t"}, infinite=True)
 def rescaling(
-    first: Real[ArrayLike, "... inputs width"],
-    second: Real[ArrayLike, "... width"],
+    network: LineNetwork,
     data: LineData,
     *,
-    multiplier: Real[ArrayLike, ...] = 1.0,
-    first_rate: Real[ArrayLike, ...] = 1.0,
-    second_rate: Real[ArrayLike, ...] = 1.0,
-    prefactor: Real[ArrayLike, ...] = 0.5,
+    prefactor: PositiveArray = 0.5,
 ) -> Rescaling:
     """Which of the four ways of rescaling training takes, told before it begins.
 
@@ -142,12 +132,8 @@ def rescaling(
     signs, the layers shrink until θ = 0 and then grow. If S = θ₀ nothing moves.
 
     Args:
-        first: W₀, shape (..., d, h).
-        second: u₀, shape (..., h).
+        network: Both layers at the start, γ, η₁ and η₂.
         data: As of `line_data`.
-        multiplier: γ > 0.
-        first_rate: η₁ > 0.
-        second_rate: η₂ > 0.
         prefactor: p > 0 of the loss.
 
     Returns:
@@ -161,10 +147,10 @@ def rescaling(
 
     Example:
         >>> data = LineData(np.ones(1), 1.0, np.array([2.0, 0.5, -1.0, 1.0]))
-        >>> rescaling(np.array([[1.0, 0.5]]), np.array([1.0, 0.0]), data).case.tolist()
+        >>> rescaling(LineNetwork(np.array([[1.0, 0.5]]), np.array([1.0, 0.0])), data).case.tolist()
         ['grows', 'shrinks', 'shrinks, then grows', 'static']
     """
-    start = line_start(first, second, data, multiplier, first_rate, second_rate, prefactor)
+    start = LineStart.checked(network, data, prefactor)
     start.require_known()
     begun, *numbers = _crossing(start)
     known = Decomposition._make(map(np.asarray, begun))

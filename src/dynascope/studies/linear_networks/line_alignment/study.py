@@ -21,7 +21,7 @@ from dynascope.studies.linear_networks.line_alignment.claims import direction_cl
 from dynascope.studies.linear_networks.line_alignment.starts import STARTS, line_starts
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import line_regression
-from dynascope.theory import line_inputs, papers
+from dynascope.theory import LayerRates, line_inputs, papers
 from dynascope.training.descend import Descent
 
 _DESCENTS = tuple(itertools.product(("linear", "relu"), ("sgd", "adam")))
@@ -92,18 +92,18 @@ class LineAlignment(Study):
 
     def exact(self) -> Values:
         """Evaluate the exact solution from each initialisation, and the quantities known before training."""
-        start, rates, times = (*self._layers, self._data), self._rates, self._times
-        norms = line_inputs.layer_norms(*start, times, **rates)
-        change = line_inputs.alignment_change(*start, **rates)
+        start, times = (self._start, self._data), self._times
+        norms = line_inputs.layer_norms(*start, times)
+        change = line_inputs.alignment_change(*start)
         return {
-            "loss": line_inputs.line_trajectory(*start, times, **rates).loss,
-            "alignment": line_inputs.layer_cosine(*start, times, **rates),
+            "loss": line_inputs.line_trajectory(*start, times).loss,
+            "alignment": line_inputs.layer_cosine(*start, times),
             "first_norm": norms.first,
             "second_norm": norms.second,
             "alignment_change": ("start", change.size),
             "alignment_sign": ("start", change.sign),
-            "rescaling": ("start", line_inputs.rescaling(*start, **rates).case),
-            "time_scale": ("start", line_inputs.time_scale(*start, **rates).time),
+            "rescaling": ("start", line_inputs.rescaling(*start).case),
+            "time_scale": ("start", line_inputs.time_scale(*start).time),
         }
 
     @property
@@ -113,7 +113,7 @@ class LineAlignment(Study):
 
     def _sides(self, run: xr.Dataset) -> list[Claim]:
         """Claims about the direction in which the alignment changes."""
-        sign = np.asarray(line_inputs.alignment_change(*self._layers, self._data, **self._rates).sign)
+        sign = np.asarray(line_inputs.alignment_change(self._start, self._data).sign)
         statement = (
             "From every initialisation, the alignment in the linear network under gradient flow changes in the "
             "predicted direction, or stays constant where no change is predicted."
@@ -147,13 +147,13 @@ class LineAlignment(Study):
         return run["alignment"].rename(seed="start").assign_coords(start=list(STARTS))
 
     @property
-    def _rates(self) -> dict[str, float]:
-        return {"first_rate": self.first_rate, "second_rate": self.second_rate}
+    def _start(self) -> line_inputs.LineNetwork:
+        return line_inputs.LineNetwork(*self._layers, rates=LayerRates(self.first_rate, self.second_rate))
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
         """Times up to ten times the longest time scale."""
-        longest = np.max(line_inputs.time_scale(*self._layers, self._data, **self._rates).time)
+        longest = np.max(line_inputs.time_scale(self._start, self._data).time)
         return np.linspace(0.0, 10 * float(longest), self.times)
 
     @functools.cached_property

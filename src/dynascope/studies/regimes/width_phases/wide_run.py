@@ -12,7 +12,8 @@ from dynascope.flows.gradient_flow import GradientFlow, gradient_flow
 from dynascope.flows.solvers.solver import Solver
 from dynascope.studies.regimes.width_phases.networks import WideNetworks
 from dynascope.tasks.task import Task
-from dynascope.theory.line_inputs import line_data, line_trajectory, time_scale
+from dynascope.theory import LayerRates
+from dynascope.theory.line_inputs import LineNetwork, line_data, line_trajectory, time_scale
 from dynascope.theory.line_inputs.motion import LineTrajectory
 
 __all__ = ["WideRun", "solved_on_line", "trained_on_line", "trained_to_half"]
@@ -97,8 +98,8 @@ def trained_to_half(start: WideNetworks, task: Task, compared: int, relative_tol
 def _path(start: WideNetworks, task: Task) -> tuple[np.ndarray, LineTrajectory]:
     """The times 0, 2 and 10 over the mean speed 1/t_c, and the exact trajectory at these times."""
     data = line_data(task.inputs, task.targets)
-    known = {"first_rate": start.rates["first"], "second_rate": start.rates["second"]}
     first, second = start.layers()
-    speeds = 1 / np.asarray(time_scale(first, second[..., 0], data, **known).time)
+    network = LineNetwork(first, second[..., 0], rates=LayerRates(**start.rates))
+    speeds = 1 / np.asarray(time_scale(network, data).time)
     times = np.array([0.0, 2.0, 10.0]) / np.mean(speeds)
-    return times, jax.device_get(line_trajectory(first, second[..., 0], data, times, **known))
+    return times, jax.device_get(line_trajectory(network, data, times))
