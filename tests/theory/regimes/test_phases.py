@@ -13,7 +13,7 @@ from dynascope.errors import InputError
 from dynascope.networks import initial_network
 from dynascope.theory import LayerRates
 from dynascope.theory.line_inputs import LineNetwork, line_data, line_trajectory, time_scale
-from dynascope.theory.regimes.phases import (
+from dynascope.theory.regimes import (
     Parametrisation,
     kernel_exponents,
     learning_exponents,

@@ -213,14 +213,14 @@ def test_the_final_loss_has_its_gradient():
 @pytest.mark.parametrize(
     ("argument", "setting"),
     [
-        ("divisor", GOLDEN._replace(divisor=0.0)),
-        ("divisor", GOLDEN._replace(divisor=np.nan)),
-        ("input_power", GOLDEN._replace(input_power=0.0)),
-        ("input_power", GOLDEN._replace(input_power=-1.0)),
-        ("target", GOLDEN._replace(target=np.inf)),
-        ("output_weights", GOLDEN._replace(output_weights=np.array([np.nan, 0.0, 0.0]))),
-        ("input_weights", GOLDEN._replace(input_weights=np.ones(2))),
-        ("divisor", GOLDEN._replace(target=np.ones(2), divisor=np.ones(3))),
+        ("setting.divisor", GOLDEN._replace(divisor=0.0)),
+        ("setting.divisor", GOLDEN._replace(divisor=np.nan)),
+        ("setting.input_power", GOLDEN._replace(input_power=0.0)),
+        ("setting.input_power", GOLDEN._replace(input_power=-1.0)),
+        ("setting.target", GOLDEN._replace(target=np.inf)),
+        ("setting.output_weights", GOLDEN._replace(output_weights=np.array([np.nan, 0.0, 0.0]))),
+        ("setting.input_weights", GOLDEN._replace(input_weights=np.ones(2))),
+        ("setting.divisor", GOLDEN._replace(target=np.ones(2), divisor=np.ones(3))),
     ],
 )
 def test_a_bad_setting_is_refused_by_name(argument, setting):
@@ -258,7 +258,7 @@ def test_other_bad_input_is_refused_by_name():
         ("times", lambda: scalar_trajectory(GOLDEN, np.ones((2, 2)))),
         ("learning_rate", lambda: scalar_trajectory(GOLDEN, TIMES, learning_rate=0.0)),
         ("factor", lambda: equivalent_scalings(GOLDEN, 0.0)),
-        ("target", lambda: jit(lambda target: scalar_limit(GOLDEN._replace(target=target)).rate)(1.0)),
+        ("setting.target", lambda: jit(lambda target: scalar_limit(GOLDEN._replace(target=target)).rate)(1.0)),
     ):
         with pytest.raises(InputError) as refusal:
             call()

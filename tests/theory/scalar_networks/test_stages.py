@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.theory.scalar_networks.stages import clean_stages, is_stage_like, stage_threshold
+from dynascope.theory.scalar_networks import clean_stages, is_stage_like, stage_threshold
 
 
 @pytest.fixture(autouse=True, scope="module")

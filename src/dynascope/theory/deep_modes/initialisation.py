@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from jax.typing import ArrayLike
-from jaxtyping import Real
+from annotated_types import Ge
 
-from dynascope.arguments import real_array, require_count, require_known
+from dynascope.arguments import require_known
+from dynascope.arguments.bounded import FiniteArray
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 
@@ -44,7 +44,7 @@ class InitialisationExponents(NamedTuple):
     reference="arXiv:2106.15933",
     exact=False,
 )
-def initialisation_exponents(depth: int, gamma: Real[ArrayLike, ...]) -> InitialisationExponents:
+def initialisation_exponents(depth: Annotated[int, Ge(2)], gamma: FiniteArray) -> InitialisationExponents:
     """How outputs and tangent kernel of a deep linear network scale with its width w, for weights of variance w^−γ.
 
     With weights of variance v the output variance is ‖x‖² v (v w)^(L−1) and the tangent kernel L ‖x‖² (v w)^(L−1) in
@@ -66,17 +66,14 @@ def initialisation_exponents(depth: int, gamma: Real[ArrayLike, ...]) -> Initial
         >>> exponents.regime.tolist(), exponents.kernel.tolist()
         (['exploding', 'lazy', 'critical', 'saddle-to-saddle'], [1.5, 0.75, 0.0, -1.5])
     """
-    require_count(least=2, depth=depth)
     require_known(gamma=gamma)
-    real_array("gamma", gamma)
-    layers = int(depth)
     power = np.asarray(gamma, np.float64)
     # 1 − 1/L is rarely a floating-point number: a γ that was meant to be it may lie just below.
-    exploding = power < (1 - 1 / layers) * (1 - 4 * np.finfo(float).eps)
+    exploding = power < (1 - 1 / depth) * (1 - 4 * np.finfo(float).eps)
     return InitialisationExponents(
-        output_variance=layers - 1 - power * layers,
-        kernel=(1 - power) * (layers - 1),
-        parameter_motion=-(1 - power) * (layers - 1) / 2,
+        output_variance=depth - 1 - power * depth,
+        kernel=(1 - power) * (depth - 1),
+        parameter_motion=-(1 - power) * (depth - 1) / 2,
         saddle_distance=(1 - power) / 2,
         regime=np.select(
             [exploding, power < 1, power == 1], ["exploding", "lazy", "critical"], default="saddle-to-saddle"

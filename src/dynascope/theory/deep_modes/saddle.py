@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Annotated, Any
 
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
-from dynascope.arguments import is_traced, nan_outside, real_arrays, require, require_count
+from dynascope.arguments import fitting, is_traced, nan_outside, require
+from dynascope.arguments.bounded import FiniteArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, ENOUGH_SAMPLES, SMALL_START, WHITE_INPUTS
 from dynascope.theory.domain import covers
@@ -29,7 +30,7 @@ __all__ = ["escape_slope", "saddle_escape_time"]
     assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, SMALL_START, BALANCED_LAYERS, ALIGNED_LAYERS),
 )
 def saddle_escape_time(
-    target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], *, depth: int
+    target: FiniteArray, initial_strength: FiniteArray, *, depth: Annotated[int, Ge(2)]
 ) -> Float[AnyArray, ...]:
     """The leading order of the time to leave the saddle at zero, for s₀ ≪ σ.
 
@@ -58,8 +59,7 @@ def saddle_escape_time(
         ...     print([round(float(saddle_escape_time(2.0, 1e-6, depth=L)), 3) for L in (2, 3, 4)])
         [3.627, 50.0, 250.0]
     """
-    require_count(least=2, depth=depth)
-    mode = real_arrays(target=target, initial_strength=initial_strength)
+    mode = fitting(target=target, initial_strength=initial_strength)
     require(
         any(map(is_traced, mode)) or np.all(_dwells(*map(np.asarray, mode))),
         "a mode does not start between zero and its target",
@@ -67,7 +67,7 @@ def saddle_escape_time(
         value=str(initial_strength),
         remedy="give it the sign of the target and a smaller size",
     )
-    return _escape_time(int(depth), *mode)
+    return _escape_time(depth, *mode)
 
 
 def escape_slope(times: np.ndarray, scales: np.ndarray, target: float, *, depth: int) -> float:

@@ -10,19 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
-from dynascope.arguments import (
-    all_finite,
-    in_units,
-    is_traced,
-    nan_outside,
-    real_arrays,
-    require_choice,
-    require_count,
-    require_known,
-)
+from dynascope.arguments import all_finite, fitting, in_units, is_traced, nan_outside, require_known
+from dynascope.arguments.bounded import FiniteArray, NonNegativeArray, PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
@@ -79,11 +70,11 @@ class DeepModeLimit(NamedTuple):
     assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS, ALIGNED_LAYERS),
 )
 def time_to_strength(
-    strength: Real[ArrayLike, ...],
-    target: Real[ArrayLike, ...],
-    initial_strength: Real[ArrayLike, ...],
+    strength: FiniteArray,
+    target: FiniteArray,
+    initial_strength: FiniteArray,
     *,
-    depth: int,
+    depth: PositiveInt,
     unreachable: Literal["raise", "infinity"] = "raise",
 ) -> Float[AnyArray, ...]:
     """The time that a mode takes from s₀ to s: ds/dt = L s^(2−2/L) (σ − s) inverted in closed form.
@@ -119,10 +110,8 @@ def time_to_strength(
         ...     print([round(float(time_to_strength(1.0, 2.0, 0.01, depth=L)), 6) for L in (2, 3, 4)])
         [1.323326, 1.977559, 2.393285]
     """
-    require_choice("unreachable", unreachable, ("raise", "infinity"))
-    require_count(depth=depth)
-    arguments = real_arrays(strength=strength, target=target, initial_strength=initial_strength)
-    time, visited = _passage_in_units(int(depth))(*arguments)
+    arguments = fitting(strength=strength, target=target, initial_strength=initial_strength)
+    time, visited = _passage_in_units(depth)(*arguments)
     if unreachable == "raise" and not any(map(is_traced, arguments)):
         known = np.asarray(visited)
         missed = np.broadcast_to(np.asarray(arguments[0]), known.shape)[~known]
@@ -145,11 +134,11 @@ def time_to_strength(
     assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS, ALIGNED_LAYERS),
 )
 def strength_at(
-    times: Real[ArrayLike, ...],
-    target: Real[ArrayLike, ...],
-    initial_strength: Real[ArrayLike, ...],
+    times: NonNegativeArray,
+    target: FiniteArray,
+    initial_strength: FiniteArray,
     *,
-    depth: int,
+    depth: PositiveInt,
 ) -> DeepModeStrength:
     """The strength of a mode at some times: the inverse of `time_to_strength`.
 
@@ -177,15 +166,12 @@ def strength_at(
         ...     print(strength_at(np.arange(3.0), 2.0, 0.01, depth=3).strength.round(6))
         [0.01     0.052802 1.067969]
     """
-    require_count(depth=depth)
-    known = real_arrays(times=times, target=target, initial_strength=initial_strength, minimum={"times": 0})
-    return _strength_in_units(int(depth))(*known)
+    known = fitting(times=times, target=target, initial_strength=initial_strength)
+    return _strength_in_units(depth)(*known)
 
 
 @in_units()
-def deep_mode_limit(
-    target: Real[ArrayLike, ...], initial_strength: Real[ArrayLike, ...], *, depth: int
-) -> DeepModeLimit:
+def deep_mode_limit(target: FiniteArray, initial_strength: FiniteArray, *, depth: PositiveInt) -> DeepModeLimit:
     """Where a mode goes: to σ, unless zero is between, where it is trapped for L ≥ 2.
 
     It is s∞ = σ, but s∞ = 0 where L ≥ 2 and σ s₀ ≤ 0: the resting points of the flow that `time_to_strength`
@@ -204,14 +190,11 @@ def deep_mode_limit(
         >>> deep_mode_limit([2.0, -2.0, 0.0, 2.0], [0.1, 0.1, 0.1, 0.0], depth=3).status.tolist()
         ['converges', 'saddle', 'power law', 'static']
     """
-    require_count(depth=depth)
     require_known(target=target, initial_strength=initial_strength)
-    layers = int(depth)
-    mode = real_arrays(target=target, initial_strength=initial_strength)
-    sigma, start = np.broadcast_arrays(*map(np.asarray, mode))
-    static = (sigma == start) | ((layers > 1) & (start == 0))
-    trapped = (layers > 1) & (sigma * start < 0)
-    power_law = (layers > 1) & (sigma == 0)
+    sigma, start = map(np.asarray, fitting(target=target, initial_strength=initial_strength))
+    static = (sigma == start) | ((depth > 1) & (start == 0))
+    trapped = (depth > 1) & (sigma * start < 0)
+    power_law = (depth > 1) & (sigma == 0)
     return DeepModeLimit(
         np.where(static, start, np.where(trapped, 0.0, sigma)),
         np.select([static, trapped, power_law], ["static", "saddle", "power law"], "converges"),

@@ -6,7 +6,8 @@ import dataclasses
 import math
 from typing import Literal, NamedTuple
 
-from dynascope.arguments import real_array, require, require_positive
+from dynascope.arguments import require
+from dynascope.arguments.bounded import FiniteFloat, NonNegativeFloat, PositiveFloat
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
@@ -81,28 +82,21 @@ class Parametrisation:
         second_rate=1.0)
     """
 
-    width: float = 0.0
-    multiplier: float = 0.0
-    first_variance: float = 0.0
-    second_variance: float = 0.0
-    first_rate: float = 0.0
-    second_rate: float = 0.0
+    width: NonNegativeFloat = 0.0
+    multiplier: FiniteFloat = 0.0
+    first_variance: FiniteFloat = 0.0
+    second_variance: FiniteFloat = 0.0
+    first_rate: FiniteFloat = 0.0
+    second_rate: FiniteFloat = 0.0
     zero_output: bool = False
 
-    def __post_init__(self):
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.name != "zero_output":
-                real_array(field.name, value, minimum=0 if field.name == "width" else -math.inf, dimensions=0)
-
-    def at(self, scaling_parameter: float, *, width: float = 1.0) -> Hyperparameters:
+    def at(self, scaling_parameter: PositiveFloat, *, width: PositiveFloat = 1.0) -> Hyperparameters:
         """The hyperparameters at a value of κ, where those that κ does not scale are one.
 
         Args:
             scaling_parameter: κ > 0.
             width: Factor on the width d = width · κ^c_d, which is rounded, to an even number for zero output.
         """
-        require_positive(scaling_parameter=scaling_parameter, width=width)
         pairs = 2 if self.zero_output else 1
         grown = (self.multiplier, self.first_variance, self.second_variance, self.first_rate, self.second_rate)
         try:
@@ -232,7 +226,7 @@ def learning_exponents(parametrisation: Parametrisation) -> Parametrisation:
 
 
 @covers(**_MODEL, gives="multiplier and learning rates with which any start keeps its kernel")
-def kernel_exponents(parametrisation: Parametrisation, *, multiplier: float | None = None) -> Parametrisation:
+def kernel_exponents(parametrisation: Parametrisation, *, multiplier: FiniteFloat | None = None) -> Parametrisation:
     """The parametrisation with a multiplier and learning rates that put it into the kernel phase.
 
     c_γ > −(c_d + max(c_u, c_w)), c_η = −2c_γ − c_d − max(c_u, c_w) for both layers.
@@ -264,7 +258,7 @@ def kernel_exponents(parametrisation: Parametrisation, *, multiplier: float | No
     if multiplier is None:
         multiplier = p.multiplier if p.multiplier > bound + _ROUNDING else bound + 0.5
     require(
-        math.isfinite(multiplier) and multiplier > bound + _ROUNDING,
+        multiplier > bound + _ROUNDING,
         f"multiplier is {multiplier}",
         argument="multiplier",
         value=multiplier,

@@ -15,7 +15,8 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, array_namespace, in_units, nan_outside, real_arrays, require_known
+from dynascope.arguments import all_finite, array_namespace, fitting, in_units, nan_outside, require_known
+from dynascope.arguments.bounded import FiniteArray, NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 
@@ -92,13 +93,13 @@ class GrowthLimit(NamedTuple):
     gives={"strength": "s", "residual": "s"},
 )
 def growth_factor(
-    times: Real[ArrayLike, ...],
-    target: Real[ArrayLike, ...],
-    growing: Real[ArrayLike, ...],
-    shrinking: Real[ArrayLike, ...],
-    rate: Real[ArrayLike, ...],
+    times: NonNegativeArray,
+    target: FiniteArray,
+    growing: NonNegativeArray,
+    shrinking: NonNegativeArray,
+    rate: PositiveArray,
     *,
-    log_scale: Real[ArrayLike, ...] = 0.0,
+    log_scale: FiniteArray = 0.0,
 ) -> GrowthFactor:
     """Solve dg/dt = k (S g − C g² + D), g(0) = 1.
 
@@ -136,26 +137,17 @@ def growth_factor(
         1.379777 0.620223
     """
     return _growth(
-        *real_arrays(
-            times=times,
-            target=target,
-            growing=growing,
-            shrinking=shrinking,
-            rate=rate,
-            log_scale=log_scale,
-            minimum={"times": 0, "growing": 0, "shrinking": 0},
-            above={"rate": 0},
-        )
+        *fitting(times=times, target=target, growing=growing, shrinking=shrinking, rate=rate, log_scale=log_scale)
     )
 
 
 @in_units("target|growing|shrinking", target="s", growing="s", shrinking="s", gives={"strength": "s"}, infinite=True)
 def growth_limit(
-    target: Real[ArrayLike, ...],
-    growing: Real[ArrayLike, ...],
-    shrinking: Real[ArrayLike, ...],
+    target: FiniteArray,
+    growing: NonNegativeArray,
+    shrinking: NonNegativeArray,
     *,
-    log_scale: Real[ArrayLike, ...] = 0.0,
+    log_scale: FiniteArray = 0.0,
 ) -> GrowthLimit:
     """The limit of the growth factor, and how it is approached.
 
@@ -179,16 +171,9 @@ def growth_limit(
         >>> [(float(strength), str(status)) for strength, status in zip(limit.strength, limit.status)]
         [(1.0, 'converges'), (0.0, 'saddle')]
     """
-    require_known(target=target, growing=growing, shrinking=shrinking, log_scale=log_scale)
-    real_arrays(
-        target=target,
-        growing=growing,
-        shrinking=shrinking,
-        log_scale=log_scale,
-        minimum={"growing": 0, "shrinking": 0},
-    )
-    start = (target, growing, shrinking, log_scale)
-    s, c, d, log_c = np.broadcast_arrays(*(np.asarray(each, np.float64) for each in start))
+    start = {"target": target, "growing": growing, "shrinking": shrinking, "log_scale": log_scale}
+    require_known(**start)
+    s, c, d, log_c = (np.asarray(each, np.float64) for each in fitting(**start))
     square = np.exp(2 * log_c)
     radius = np.sqrt(s**2 + 4 * (square * c) * (square * d))
     trapped = ((c == 0) & (s > 0)) | ((d == 0) & (s < 0))

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
-from dynascope.arguments import all_finite, in_units, is_traced, nan_outside, real_arrays, require_choice
+from dynascope.arguments import all_finite, fitting, in_units, is_traced, nan_outside
+from dynascope.arguments.bounded import FiniteArray, NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.errors import InputError
 from dynascope.theory.scalar_networks.growth import growth_factor, mirrored
@@ -31,13 +31,13 @@ __all__ = ["time_to_reach"]
     infinite=True,
 )
 def time_to_reach(
-    strength: Real[ArrayLike, ...],
-    target: Real[ArrayLike, ...],
-    growing: Real[ArrayLike, ...],
-    shrinking: Real[ArrayLike, ...],
-    rate: Real[ArrayLike, ...],
+    strength: FiniteArray,
+    target: FiniteArray,
+    growing: NonNegativeArray,
+    shrinking: NonNegativeArray,
+    rate: PositiveArray,
     *,
-    log_scale: Real[ArrayLike, ...] = 0.0,
+    log_scale: FiniteArray = 0.0,
     unreachable: Literal["raise", "infinity"] = "raise",
 ) -> Float[AnyArray, ...]:
     """The time at which the strength θ = C g − D/g of `growth_factor` has a given value.
@@ -70,16 +70,13 @@ def time_to_reach(
         ...     print(f"{time_to_reach(1.0, 2.0, 1e-3, 0.0, 1.4):.6f}")
         2.714429
     """
-    require_choice("unreachable", unreachable, ("raise", "infinity"))
-    arguments = real_arrays(
+    arguments = fitting(
         strength=strength,
         target=target,
         growing=growing,
         shrinking=shrinking,
         rate=rate,
         log_scale=log_scale,
-        minimum={"growing": 0, "shrinking": 0},
-        above={"rate": 0},
     )
     time, outside = _reached(*arguments)
     if unreachable == "raise" and not any(map(is_traced, arguments)):

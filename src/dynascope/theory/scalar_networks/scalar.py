@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import IsFinite
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
@@ -17,13 +18,12 @@ from jaxtyping import Float, Real
 from dynascope.arguments import (
     is_traced,
     nan_outside,
-    real_array,
-    real_arrays,
     require,
     require_broadcast,
     require_known,
-    require_times,
+    require_row_of_times,
 )
+from dynascope.arguments.bounded import FiniteArray, NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.scalar_networks.growth import GrowthFactor, growth_factor, growth_limit
@@ -56,11 +56,11 @@ class Setting(NamedTuple):
         divisor: Z ≠ 0, by which the output is divided.
     """
 
-    target: Real[ArrayLike, ...]
-    output_weights: Real[ArrayLike, "... neurons"]
-    input_weights: Real[ArrayLike, "... neurons"]
-    input_power: Real[ArrayLike, ...] = 1.0
-    divisor: Real[ArrayLike, ...] = 1.0
+    target: FiniteArray
+    output_weights: IsFinite[Real[ArrayLike, "... neurons"]]
+    input_weights: IsFinite[Real[ArrayLike, "... neurons"]]
+    input_power: PositiveArray = 1.0
+    divisor: FiniteArray = 1.0
 
 
 class ScalarTrajectory(NamedTuple):
@@ -159,7 +159,7 @@ class _Start(NamedTuple):
     reference=_REFERENCE,
 )
 def scalar_trajectory(
-    setting: Setting, times: Real[ArrayLike, ...], *, learning_rate: Real[ArrayLike, ...] = 1.0
+    setting: Setting, times: NonNegativeArray, *, learning_rate: PositiveArray = 1.0
 ) -> ScalarTrajectory:
     """Train f(x) = (x/Z) Σ aᵢ bᵢ by gradient flow on L = ½ E[(f − S x)²], from any start: the exact solution.
 
@@ -194,7 +194,9 @@ def scalar_trajectory(
         ...     print(f"{run.strength:.6f}", run.output_weights.round(6))
         0.567423 [ 0.747995 -0.050474 -0.25499 ]
     """
-    return _followed(require_times(times), *_checked(setting, learning_rate))
+    require_row_of_times(times)
+    _require_fitting(setting, learning_rate=learning_rate)
+    return _followed(times, setting, learning_rate)
 
 
 @covers(
@@ -205,7 +207,7 @@ def scalar_trajectory(
     reference=_REFERENCE,
     infinite=True,
 )
-def scalar_limit(setting: Setting, *, learning_rate: Real[ArrayLike, ...] = 1.0) -> ScalarLimit:
+def scalar_limit(setting: Setting, *, learning_rate: PositiveArray = 1.0) -> ScalarLimit:
     """Where the network of `scalar_trajectory` ends: γ₊ = (S + r)/(2C) = 2D/(r − S), r = √(S² + 4CD).
 
     With N = ½ Σ (aᵢ² + bᵢ²) and N₀ = Σ aᵢ bᵢ at the start, γ₊ = (SZ + √(N² − N₀² + S²Z²))/(N + N₀) depends on SZ/N and
@@ -229,8 +231,9 @@ def scalar_limit(setting: Setting, *, learning_rate: Real[ArrayLike, ...] = 1.0)
         >>> print(f"{end.growth:.6f} {end.rate:.6f} {end.status}")
         7.856954 2.164186 converges
     """
-    require_known(**setting._asdict(), learning_rate=learning_rate)
-    start = _Start._make(map(np.asarray, _decomposed(*_checked(setting, learning_rate))))
+    require_known(**{f"setting.{name}": each for name, each in setting._asdict().items()}, learning_rate=learning_rate)
+    _require_fitting(setting, learning_rate=learning_rate)
+    start = _Start._make(map(np.asarray, _decomposed(setting, learning_rate)))
     end = growth_limit(start.target, start.growing_power, start.shrinking_power, log_scale=np.log(start.unit))
     log_growth, strength = (each.astype(start.unit.dtype) for each in (end.log_growth, end.strength))
     a, b = map(np.asarray, _weights(start, GrowthFactor._make((log_growth, strength, start.target - strength))))
@@ -246,7 +249,7 @@ def scalar_limit(setting: Setting, *, learning_rate: Real[ArrayLike, ...] = 1.0)
     gives="which scalings of target, output, input and weights give the same training",
     reference=_REFERENCE,
 )
-def equivalent_scalings(setting: Setting, factor: Real[ArrayLike, ...]) -> dict[str, Scaling]:
+def equivalent_scalings(setting: Setting, factor: PositiveArray) -> dict[str, Scaling]:
     """The four settings that a factor c makes of one, all with the same γ₊ and the same γ(t) up to a clock.
 
     The target times c, the output divided by c (Z → cZ), the input divided by c for the same labels (S → cS,
@@ -277,36 +280,35 @@ def equivalent_scalings(setting: Setting, factor: Real[ArrayLike, ...]) -> dict[
         input   75.503934 0.01
         weights 75.503934 0.1
     """
-    scaled = _scalings(*_checked(setting, 1.0)[:-1], real_array("factor", factor, above=0))
-    return dict(zip(("target", "output", "input", "weights"), scaled, strict=True))
+    _require_fitting(setting)
+    return dict(zip(("target", "output", "input", "weights"), _scalings(setting, factor), strict=True))
 
 
-def _checked(setting: Setting, learning_rate: ArrayLike) -> list[Any]:
-    """S, a, b, E[x²], Z and η as arrays of one type."""
-    positive = {"input_power": 0, "learning_rate": 0}
-    known = real_arrays(**setting._asdict(), learning_rate=learning_rate, above=positive, broadcast=False)
-    target, a, b, power, divisor, rate = known
+def _require_fitting(setting: Setting, **numbers: Any) -> None:
+    """Raise `InputError` if the parts of a setting, or further numbers, do not fit together, or Z is zero."""
+    shapes = {name: getattr(each, "shape", ()) for name, each in setting._asdict().items()}
+    a, b = shapes["output_weights"], shapes["input_weights"]
     require(
-        is_traced(divisor) or np.all(np.asarray(divisor) != 0),
-        "divisor is 0",
-        argument="divisor",
+        is_traced(setting.divisor) or np.all(np.asarray(setting.divisor) != 0),
+        "setting.divisor is 0",
+        argument="setting.divisor",
         value=0.0,
         remedy="choose a number other than zero; 1 divides by nothing",
     )
     require(
-        a.ndim > 0 and b.ndim > 0 and a.shape[-1] == b.shape[-1] > 0,
-        f"output_weights has shape {a.shape} and input_weights {b.shape}",
-        argument="input_weights",
-        value=b.shape,
+        len(a) > 0 and len(b) > 0 and a[-1] == b[-1] > 0,
+        f"setting.output_weights has shape {a} and setting.input_weights {b}",
+        argument="setting.input_weights",
+        value=b,
         remedy="give one output weight and one input weight for each neuron along the last axis",
     )
-    numbers = {"input_power": power.shape, "divisor": divisor.shape, "learning_rate": rate.shape}
-    require_broadcast(target=target.shape, output_weights=a.shape[:-1], input_weights=b.shape[:-1], **numbers)
-    return known
+    leading = {f"setting.{name}": shape[:-1] if "weights" in name else shape for name, shape in shapes.items()}
+    require_broadcast(**leading, **{name: getattr(each, "shape", ()) for name, each in numbers.items()})
 
 
 @float64_jit
-def _scalings(*arguments: Array) -> tuple[Scaling, ...]:
+def _scalings(setting: Setting, factor: Array) -> tuple[Scaling, ...]:
+    arguments = map(jnp.asarray, (*setting, factor))
     target, a, b, power, divisor, c = (nan_outside(jnp.isfinite(each), each) for each in arguments)
     power, c, divisor = nan_outside(power > 0, power), nan_outside(c > 0, c), nan_outside(divisor != 0, divisor)
     return (
@@ -318,7 +320,8 @@ def _scalings(*arguments: Array) -> tuple[Scaling, ...]:
 
 
 @float64_jit
-def _decomposed(target: Array, a: Array, b: Array, power: Array, divisor: Array, rate: Array) -> _Start:
+def _decomposed(setting: Setting, learning_rate: Array) -> _Start:
+    target, a, b, power, divisor, rate = map(jnp.asarray, (*setting, learning_rate))
     leading = jnp.broadcast_shapes(a.shape[:-1], b.shape[:-1], target.shape, power.shape, divisor.shape, rate.shape)
     target, power, divisor, rate = (jnp.broadcast_to(each, leading) for each in (target, power, divisor, rate))
     a, b = (jnp.broadcast_to(each, (*leading, each.shape[-1])) for each in (a, b))
@@ -332,9 +335,10 @@ def _decomposed(target: Array, a: Array, b: Array, power: Array, divisor: Array,
 
 
 @float64_jit
-def _followed(times: Array, *known: Array) -> ScalarTrajectory:
-    start = _decomposed(*known)
-    numbers = (start.target, start.growing_power, start.shrinking_power, start.rate, start.unit, known[3])
+def _followed(times: Array, setting: Setting, learning_rate: Array) -> ScalarTrajectory:
+    start = _decomposed(setting, learning_rate)
+    input_power = jnp.asarray(setting.input_power)
+    numbers = (start.target, start.growing_power, start.shrinking_power, start.rate, start.unit, input_power)
     target, growing, shrinking, rate, unit, power = (each[(..., *(None,) * times.ndim)] for each in numbers)
     growth = growth_factor(times, target, growing, shrinking, rate, log_scale=jnp.log(unit))
     a, b = _weights(start, growth)

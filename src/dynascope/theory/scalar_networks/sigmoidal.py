@@ -8,16 +8,18 @@ descends λ (S − a b)²/2.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Interval
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
-from dynascope.arguments import all_finite, in_units, is_traced, nan_outside, real_arrays, require
+from dynascope.arguments import all_finite, fitting, in_units, is_traced, nan_outside, require
+from dynascope.arguments.bounded import FiniteArray, NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ALIGNED_LAYERS, UNCORRELATED_INPUTS
@@ -78,12 +80,12 @@ class ModeStrength(NamedTuple):
 )
 @in_units(*_STANDARDS, **_UNITS, times="t", gives=("w", "w", "w^2", "w^2"))
 def mode_strength(
-    times: Real[ArrayLike, ...],
-    target: Real[ArrayLike, ...],
-    input_power: Real[ArrayLike, ...],
-    initial_output_weight: Real[ArrayLike, ...],
-    initial_input_weight: Real[ArrayLike, ...],
-    learning_rate: Real[ArrayLike, ...] = 1.0,
+    times: NonNegativeArray,
+    target: FiniteArray,
+    input_power: PositiveArray,
+    initial_output_weight: FiniteArray,
+    initial_input_weight: FiniteArray,
+    learning_rate: PositiveArray = 1.0,
 ) -> ModeStrength:
     """A mode under gradient flow, from any start.
 
@@ -113,15 +115,13 @@ def mode_strength(
         0.643328 0.451521 0.290476
     """
     return _mode_strength(
-        *real_arrays(
+        *fitting(
             times=times,
             target=target,
             input_power=input_power,
             initial_output_weight=initial_output_weight,
             initial_input_weight=initial_input_weight,
             learning_rate=learning_rate,
-            minimum={"times": 0},
-            above={"input_power": 0, "learning_rate": 0},
         )
     )
 
@@ -136,10 +136,10 @@ def mode_strength(
 )
 @in_units(*_STANDARDS, times="t", target="s", input_power="p", learning_rate="p^-1 t^-1", gives="s")
 def linear_mode_strength(
-    times: Real[ArrayLike, ...],
-    target: Real[ArrayLike, ...],
-    input_power: Real[ArrayLike, ...],
-    learning_rate: Real[ArrayLike, ...] = 1.0,
+    times: NonNegativeArray,
+    target: FiniteArray,
+    input_power: PositiveArray,
+    learning_rate: PositiveArray = 1.0,
 ) -> Float[AnyArray, ...]:
     """The same mode in a one-layer model that starts at zero: R = S (1 − exp(−η λ t)).
 
@@ -158,28 +158,19 @@ def linear_mode_strength(
         >>> print(f"{linear_mode_strength(1.0, 2.0, 0.5):.4f}")
         0.7869
     """
-    return _linear_strength(
-        *real_arrays(
-            times=times,
-            target=target,
-            input_power=input_power,
-            learning_rate=learning_rate,
-            minimum={"times": 0},
-            above={"input_power": 0, "learning_rate": 0},
-        )
-    )
+    return _linear_strength(*fitting(times=times, target=target, input_power=input_power, learning_rate=learning_rate))
 
 
 @_covers(gives="when a mode has reached a fraction of its target", reference="Nam, DPhil thesis (2024), 3.12")
 @in_units(*_STANDARDS, **_UNITS, gives="t", infinite=True)
 def emergence_time(
-    target: Real[ArrayLike, ...],
-    input_power: Real[ArrayLike, ...],
-    initial_output_weight: Real[ArrayLike, ...],
-    initial_input_weight: Real[ArrayLike, ...],
-    learning_rate: Real[ArrayLike, ...] = 1.0,
+    target: FiniteArray,
+    input_power: PositiveArray,
+    initial_output_weight: FiniteArray,
+    initial_input_weight: FiniteArray,
+    learning_rate: PositiveArray = 1.0,
     *,
-    fraction: Real[ArrayLike, ...] = 0.05,
+    fraction: Annotated[ArrayLike, Interval(gt=0, lt=1)] = 0.05,
 ) -> Float[AnyArray, ...]:
     """The first time at which a mode has reached the fraction ε of its target.
 
@@ -216,13 +207,13 @@ def emergence_time(
 @_covers(gives="how long a mode takes from emergence to saturation", reference="Nam, DPhil thesis (2024), 3.12")
 @in_units(*_STANDARDS, **_UNITS, gives="t", infinite=True)
 def saturation_time(
-    target: Real[ArrayLike, ...],
-    input_power: Real[ArrayLike, ...],
-    initial_output_weight: Real[ArrayLike, ...],
-    initial_input_weight: Real[ArrayLike, ...],
-    learning_rate: Real[ArrayLike, ...] = 1.0,
+    target: FiniteArray,
+    input_power: PositiveArray,
+    initial_output_weight: FiniteArray,
+    initial_input_weight: FiniteArray,
+    learning_rate: PositiveArray = 1.0,
     *,
-    fraction: Real[ArrayLike, ...] = 0.05,
+    fraction: Annotated[ArrayLike, Interval(gt=0, lt=0.5)] = 0.05,
 ) -> Float[AnyArray, ...]:
     """The time a mode takes from its emergence, at ε S, to its saturation, at (1 − ε) S.
 
@@ -253,7 +244,7 @@ def saturation_time(
         0.588888
     """
     start = (target, input_power, initial_output_weight, initial_input_weight, learning_rate)
-    return _saturation_time(*emerging_modes(*start, fraction, below=0.5))
+    return _saturation_time(*emerging_modes(*start, fraction))
 
 
 def emerging_modes(
@@ -263,19 +254,15 @@ def emerging_modes(
     initial_input_weight: ArrayLike,
     learning_rate: ArrayLike,
     fraction: ArrayLike,
-    *,
-    below: float = 1.0,
-) -> list[np.ndarray | Array]:
-    """Modes that have something to learn, and a fraction of it, checked and of one type."""
-    modes = real_arrays(
+) -> list[Any]:
+    """Modes that have something to learn, and a fraction of it, in their common shape."""
+    modes = fitting(
         target=target,
         input_power=input_power,
         initial_output_weight=initial_output_weight,
         initial_input_weight=initial_input_weight,
         learning_rate=learning_rate,
         fraction=fraction,
-        above={"input_power": 0, "learning_rate": 0, "fraction": 0},
-        below={"fraction": below},
     )
     require(
         is_traced(modes[0]) or np.all(np.asarray(modes[0]) != 0),

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Interval
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Bool, Float, Real
+from jaxtyping import Bool, Float
 
-from dynascope.arguments import (
-    all_finite,
-    is_traced,
-    nan_outside,
-    real_arrays,
-    require,
-    require_between,
-    require_positive,
-)
+from dynascope.arguments import all_finite, fitting, is_traced, nan_outside, require
+from dynascope.arguments.bounded import FiniteArray, PositiveArray, PositiveFloat
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import UNCORRELATED_INPUTS
 from dynascope.theory.domain import covers
@@ -37,10 +32,10 @@ __all__ = ["clean_stages", "is_stage_like", "stage_threshold"]
     assumes=(UNCORRELATED_INPUTS,),
 )
 def stage_threshold(
-    target: Real[ArrayLike, ...],
-    initial_strength: Real[ArrayLike, ...],
-    input_power: Real[ArrayLike, ...],
-    next_input_power: Real[ArrayLike, ...],
+    target: PositiveArray,
+    initial_strength: PositiveArray,
+    input_power: PositiveArray,
+    next_input_power: PositiveArray,
 ) -> Float[AnyArray, ...]:
     """The fraction ε* above which one mode saturates before the next one emerges.
 
@@ -66,13 +61,11 @@ def stage_threshold(
         ...     print(f"{stage_threshold(5.0, 1e-4, 1.0, 0.5):.6f}")
         0.026427
     """
-    names = ("target", "initial_strength", "input_power", "next_input_power")
-    modes = real_arrays(
+    modes = fitting(
         target=target,
         initial_strength=initial_strength,
         input_power=input_power,
         next_input_power=next_input_power,
-        above=dict.fromkeys(names, 0.0),
     )
     _require_below("initial_strength", modes[1], "target", modes[0])
     _require_below("next_input_power", modes[3], "input_power", modes[2])
@@ -80,13 +73,13 @@ def stage_threshold(
 
 
 def is_stage_like(
-    target: Real[ArrayLike, ...],
-    input_power: Real[ArrayLike, ...],
-    initial_output_weight: Real[ArrayLike, ...],
-    initial_input_weight: Real[ArrayLike, ...],
-    learning_rate: Real[ArrayLike, ...] = 1.0,
+    target: FiniteArray,
+    input_power: PositiveArray,
+    initial_output_weight: FiniteArray,
+    initial_input_weight: FiniteArray,
+    learning_rate: PositiveArray = 1.0,
     *,
-    fraction: Real[ArrayLike, ...] = 0.05,
+    fraction: Annotated[ArrayLike, Interval(gt=0, lt=0.5)] = 0.05,
 ) -> Bool[AnyArray, ...]:
     """Whether each mode saturates, at 1 − ε, before the next one emerges, at ε; for any targets and starts.
 
@@ -112,8 +105,8 @@ def is_stage_like(
         [True, False]
     """
     start = (target, input_power, initial_output_weight, initial_input_weight, learning_rate)
-    modes = emerging_modes(*start, fraction, below=0.5)
-    shape = np.broadcast_shapes(*(each.shape for each in modes))
+    modes = emerging_modes(*start, fraction)
+    shape = np.broadcast_shapes(*map(np.shape, modes))
     require(
         len(shape) > 0 and shape[-1] > 1,
         "there is a single mode",
@@ -124,7 +117,13 @@ def is_stage_like(
     return _stage_like(*modes)
 
 
-def clean_stages(target: float, initial_strength: float, spectrum_exponent: float, *, fraction: float = 0.05) -> int:
+def clean_stages(
+    target: PositiveFloat,
+    initial_strength: PositiveFloat,
+    spectrum_exponent: PositiveFloat,
+    *,
+    fraction: Annotated[float, Interval(gt=0, lt=0.5)] = 0.05,
+) -> int:
     """How many modes of a power-law spectrum λₖ ∝ k^−(α+1) finish before the next one begins.
 
     Mode k is stage-like if tanh[½ (α + 1) ln(1 + 1/k)] ln(S/R₀ − 1) > ln(1/ε − 1); where that holds for large k it
@@ -149,9 +148,7 @@ def clean_stages(target: float, initial_strength: float, spectrum_exponent: floa
         >>> clean_stages(5.0, 1e-4, 0.6)
         2
     """
-    require_positive(target=target, spectrum_exponent=spectrum_exponent)
-    require_between(0, target, open_below=True, open_above=True, initial_strength=initial_strength)
-    require_between(0, 0.5, open_below=True, open_above=True, fraction=fraction)
+    _require_below("initial_strength", initial_strength, "target", target)
     contrast, margin = math.log(target / initial_strength - 1), math.log(1 / fraction - 1)
     if contrast <= margin:
         return 0
@@ -172,7 +169,7 @@ def _stage_like(*modes: Array) -> Array:
     return (emerged + lasting)[..., :-1] < emerged[..., 1:]
 
 
-def _require_below(name: str, value: np.ndarray | Array, bound_name: str, bound: np.ndarray | Array) -> None:
+def _require_below(name: str, value: Any, bound_name: str, bound: Any) -> None:
     require(
         is_traced(value) or is_traced(bound) or np.all(np.asarray(value) < np.asarray(bound)),
         f"{name} is {value} and {bound_name} is {bound}",
