@@ -15,7 +15,7 @@ import io
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -114,6 +114,11 @@ class Member:
         }
         return defaults | call.arguments
 
+    def change(self, call: Call, place: str, value: Any) -> dict[str, Any]:
+        """The argument in which the number of a place, as in `parts_of`, is another."""
+        name, *path = place.split(".")
+        return {name: replaced(self.arguments(call).get(name), path, value)}
+
     def __call__(self, call: Call, **changes: Any) -> Any:
         """The function at a call with some arguments changed."""
         arguments = call.arguments | changes
@@ -172,6 +177,22 @@ def is_floating(value: Any) -> bool:
 def is_record(value: Any) -> bool:
     """Whether a value has named parts: a named tuple or a dataclass."""
     return hasattr(value, "_fields") or (dataclasses.is_dataclass(value) and not isinstance(value, type))
+
+
+def parts_of(place: str, value: Any) -> dict[str, Any]:
+    """An argument by its name, or the parts of a record by their places, such as `network.rates.first`."""
+    if not is_record(value):
+        return {place: value}
+    held = value._asdict() if hasattr(value, "_asdict") else vars(value)
+    return {inner: found for name, part in held.items() for inner, found in parts_of(f"{place}.{name}", part).items()}
+
+
+def replaced(value: Any, path: Sequence[str], part: Any) -> Any:
+    """An argument with the part of this path replaced, or all of it if there is none."""
+    if not path:
+        return part
+    change = {path[0]: replaced(getattr(value, path[0]), path[1:], part)}
+    return value._replace(**change) if hasattr(value, "_replace") else dataclasses.replace(value, **change)
 
 
 def numbers(result: Any) -> Iterator[np.ndarray]:

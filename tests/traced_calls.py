@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from documented import Call, Member, is_floating, is_numeric, is_record, is_row
+from documented import Call, Member, is_floating, is_numeric, is_record, is_row, parts_of, replaced
 
 from dynascope.compilation import jit
 
@@ -80,26 +80,9 @@ class TracedCalls:
         for place, value in numbers.items():
             name, *path = place.split(".")
             # Records are made within the program, as users make them.
-            arguments[name] = _replaced(arguments.get(name, self.function.arguments(self.call).get(name)), path, value)
+            arguments[name] = replaced(arguments.get(name, self.function.arguments(self.call).get(name)), path, value)
         leaves = jax.tree.leaves(self.function(self.call, **arguments))
         return [leaf for leaf in leaves if jnp.issubdtype(jnp.result_type(leaf), np.floating)]
-
-
-def parts_of(place: str, value: Any) -> dict[str, Any]:
-    """The numbers of an argument, by their places."""
-    if not is_record(value):
-        return {place: value}
-    return {
-        inner: number
-        for part, held in value._asdict().items()
-        for inner, number in parts_of(f"{place}.{part}", held).items()
-    }
-
-
-def _replaced(record: Any, path: Sequence[str], value: Any) -> Any:
-    if not path:
-        return value
-    return record._replace(**{path[0]: _replaced(getattr(record, path[0]), path[1:], value)})
 
 
 def weighed(parts: Sequence[Any], numpy: Any = np) -> Any:

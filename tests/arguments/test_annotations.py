@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import jax
@@ -95,6 +96,14 @@ def test_numbers_beside_arrays_of_numpy_are_not_traced():
     assert power(2, 3) == 8
     with pytest.raises(InputError, match="exponent is traced by JAX"):
         jax.grad(lambda exponent: power(2.0, exponent))(1.0)
+
+
+def test_an_array_of_several_axes_is_a_row_of_arrays():
+    check = check_of(Sequence[IsFinite[ArrayLike]] | None)
+    assert check is not None
+    assert [each.shape for each in check("weights", np.ones((3, 2, 1)))] == [(2, 1)] * 3
+    with pytest.raises(InputError, match="weights"):
+        check("weights", np.full((3, 2), np.nan))
 
 
 class Rates(NamedTuple):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
-from documented import Call, Member, is_floating, is_numeric, is_row, numbers, spoiled
-from theory_functions import NOT_NEGATIVE, POSITIVE
+from documented import Call, Member, is_floating, is_numeric, is_row, numbers, parts_of, spoiled
+from theory_functions import NOT_NEGATIVE, POSITIVE, stated_bounds
 
 from dynascope.errors import InputError
 
@@ -36,6 +35,15 @@ MAY_BE_INFINITE = {
 }
 
 
+def places(member: Member, call: Call) -> dict[str, Any]:
+    """The arguments, and the parts of records of which the annotations state bounds, by their places."""
+    bounds, found = stated_bounds(member), {}
+    for name, value in member.arguments(call).items():
+        parts = {place: part for place, part in parts_of(name, value).items() if f"{member.name}.{place}" in bounds}
+        found |= parts or {name: value}
+    return found
+
+
 def bad_inputs(member: Member, name: str, value: Any) -> dict[str, Any]:
     names = {name, f"{member.name}.{name}"}
     bad = {"NaN": spoiled(value, float("nan")), "text": spoiled(value, "frob"), "ragged": RAGGED}
@@ -52,14 +60,15 @@ def bad_inputs(member: Member, name: str, value: Any) -> dict[str, Any]:
 @pytest.mark.usefixtures("unchecked_types")
 def test_bad_input_of_each_argument_is_refused_by_its_name(member, call):
     accepted = []
-    for name, value in member.arguments(call).items():
+    for name, value in places(member, call).items():
         if not (is_numeric(value) or is_row(value)):
             continue
         for kind, bad in bad_inputs(member, name, value).items():
             try:
-                answer = member(call, **{name: bad})
+                answer = member(call, **member.change(call, name, bad))
             except InputError as error:
-                if not str(error.argument).startswith(name):
+                # A parameter object names its own field.
+                if not (str(error.argument).startswith(name) or name.endswith(f".{error.argument}")):
                     accepted.append(f"{name} {kind}: named {error.argument}")
             except Exception as error:
                 accepted.append(f"{name} {kind}: {type(error).__name__} {str(error)[:80]}")
@@ -116,30 +125,12 @@ def times(value: Any, factor: float) -> Any:
     return type(value)(times(part, factor) for part in value) if isinstance(value, list | tuple) else value * factor
 
 
-def places(member: Member, call: Call) -> list[str]:
-    """The arguments that are not of whole numbers, and those fields of parameter objects, as `argument.field`."""
-    found = []
-    for name, value in member.arguments(call).items():
-        parts = vars(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else {}
-        named = {f"{name}.{field}": part for field, part in parts.items()} or {name: value}
-        found += [place for place, part in named.items() if is_floating(part) and np.any(part)]
-    return found
-
-
-def scaled_at(member: Member, call: Call, place: str, factor: float) -> dict[str, Any]:
-    """The argument of a place, in another unit."""
-    name, _, field = place.partition(".")
-    value = member.arguments(call)[name]
-    if not field:
-        return {name: times(value, factor)}
-    return {name: dataclasses.replace(value, **{field: times(getattr(value, field), factor)})}
-
-
 def lost_at(member: Member, call: Call, name: str, exponent: int) -> str:
     """What comes of an argument that is scaled; nothing where it is a finite answer or an error."""
+    value = times(places(member, call)[name], 10.0**exponent)
     try:
         with np.errstate(all="ignore"):
-            result = list(numbers(member(call, **scaled_at(member, call, name, 10.0**exponent))))
+            result = list(numbers(member(call, **member.change(call, name, value))))
     except InputError:
         return ""
     except Exception as error:
@@ -153,6 +144,7 @@ def lost_at(member: Member, call: Call, name: str, exponent: int) -> str:
 
 @pytest.mark.slow
 def test_scaled_input_gives_a_finite_answer_or_an_error(member, call):
-    lost = (lost_at(member, call, place, by) for place in places(member, call) for by in (-160, -20, 20, 160))
+    floating = [name for name, value in places(member, call).items() if is_floating(value) and np.any(value)]
+    lost = (lost_at(member, call, name, exponent) for name in floating for exponent in (-160, -20, 20, 160))
     found = list(filter(None, lost))
     assert not found, "\n".join(found)

@@ -263,13 +263,14 @@ def _choice_check(choices: tuple[Any, ...]) -> Check:
 
 
 def _row_check(kind: Any, parts: Sequence[Any]) -> Check:
-    """Of a sequence, each part of which is checked; those of a tuple of fixed length are of one kind."""
+    """Of a sequence, or an array of several axes, each part of which is checked; a tuple may have a fixed length."""
     check_part, rows = check_of(parts[0]), tuple if get_origin(kind) is tuple else list
     length = len(parts) if rows is tuple and ... not in parts else None
     assert check_part is not None
 
     def check(name: str, value: Any) -> Any:
-        if not admits(Sequence, value) or length not in (None, len(value)):
+        row = admits(Sequence, value) or getattr(value, "ndim", 0) > 0
+        if not row or length not in (None, len(value)):
             raise _of_another_kind(name, value, kind)
         return rows(check_part(name, each) for each in value)
 

@@ -88,7 +88,8 @@ def _is_row(value: Any, parts: Sequence[Any]) -> bool:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         return False
     if not isinstance(value, list | tuple) or not parts or hasattr(value, "_fields"):
-        of_numbers = not parts or parts[0] in (Any, int, float) or is_array(parts[0])
+        part = get_args(parts[0])[0] if parts and get_origin(parts[0]) is Annotated else (*parts, Any)[0]
+        of_numbers = part in (Any, int, float) or any(map(is_array, (part, *get_args(part))))
         return getattr(value, "ndim", 1) > 0 and (of_numbers or getattr(value, "dtype", None) in (None, object))
     several = len(parts) > 1 and parts[1] is not ...
     if several and len(value) != len(parts):

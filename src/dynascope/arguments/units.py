@@ -132,7 +132,9 @@ def _is_ordinary(value: Any) -> bool:
         return all(map(_is_ordinary, value))
     if is_traced(value) or getattr(getattr(value, "dtype", None), "kind", "") != "f":
         return False
-    sizes = abs(value)
+    import numpy as np  # not at the top, as above
+
+    sizes = abs(np.asarray(value))  # in NumPy, as JAX would trace it where it traces anything
     return bool(((sizes < _LARGE) & ((sizes > _SMALL) | (sizes == 0))).all())
 
 

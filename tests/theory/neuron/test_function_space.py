@@ -83,7 +83,7 @@ def test_the_map_follows_that_of_the_trained_weights(kind, seed):
 def test_it_passes_through_zero_when_the_output_weight_changes_its_sign():
     y, w = np.array([2.0, -1.0, 1.5]), np.array([-1.0, 0.5, -0.6, 0.2])
     x, a = np.eye(3, 4), 0.3
-    outputs, weights = trained(x, y, a, w, 0.5, 2.0)
+    outputs, weights = trained(x, y, a, w, LayerRates(first=2.0, second=0.5))
     path = followed(TIMES, x, y, a * w, 2 * a**2 - 0.5 * w @ w, rates=LayerRates(first=2.0, second=0.5))
     assert outputs[-1] < 0 < outputs[0]
     np.testing.assert_array_equal(path.reversed, outputs < 0)
@@ -97,7 +97,7 @@ def test_starts_of_every_size_keep_their_digits(scale):
     x, y, w = np.eye(3, 4), np.array([1.0, -0.5, 0.3]), np.array([1.0, 0.5, -0.6, 0.2])
     a, w = (scale, 0.1 * w / scale) if scale > 1 else (scale * np.linalg.norm(w), scale * w)
     times = TIMES * (10 / scale**2 if scale > 1 else 12)
-    outputs, weights = trained(x, y, a, w, 1.0, 1.0, times)
+    outputs, weights = trained(x, y, a, w, LayerRates(), times)
     path = followed(times, x, y, a * w, a**2 - w @ w if scale > 1 else 0.0)
     np.testing.assert_allclose(path.coefficients, outputs[:, None] * weights, atol=1e-7)
 
@@ -114,7 +114,7 @@ def test_a_start_far_below_the_imbalance_keeps_its_digits():
 
 @pytest.mark.slow
 def test_a_zero_start_moves_when_the_imbalance_is_positive():
-    outputs, weights = trained(INPUTS, TARGETS, 0.8, np.zeros(4), 1.0, 1.0)
+    outputs, weights = trained(INPUTS, TARGETS, 0.8, np.zeros(4), LayerRates())
     path = followed(TIMES, INPUTS, TARGETS, np.zeros(4), 0.64)
     np.testing.assert_allclose(path.coefficients, outputs[:, None] * weights, atol=1e-8)
 

@@ -79,7 +79,7 @@ class TwoLayers(NamedTuple):
             first=first.shape[:-2],
             second=second.shape[:-2],
             **rate_shapes(rates),
-            **{name: each.shape[:-2] for name, each in further.items()},
+            **{name: np.shape(each)[:-2] for name, each in further.items()},
         )
         return cls(first, second, LayerRates._make(in_one_shape(*rates)))
 

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import is_traced, nan_outside, require
+from dynascope.arguments import is_traced, nan_outside, require, require_known
 from dynascope.theory.second_derivatives import once_differentiable
 
 __all__ = ["Steps", "drift_matrix", "given_steps", "plan_steps", "propagate"]
@@ -103,6 +103,7 @@ def given_steps(speed: float | None, times: Any, steps: int) -> Steps:
         ...
         dynascope.errors.InputError: steps is 2, and the fastest mode grows by 40 e-folds in each step: choose at ...
     """
+    require_known(steps=steps)
     numbers = jnp if is_traced(times) else np
     gaps = numbers.diff(times, prepend=0.0)
     if not is_traced(times):

@@ -66,7 +66,7 @@ def initialisation_exponents(depth: Annotated[int, Ge(2)], gamma: FiniteArray) -
         >>> exponents.regime.tolist(), exponents.kernel.tolist()
         (['exploding', 'lazy', 'critical', 'saddle-to-saddle'], [1.5, 0.75, 0.0, -1.5])
     """
-    require_known(gamma=gamma)
+    require_known(depth=depth, gamma=gamma)
     power = np.asarray(gamma, np.float64)
     # 1 − 1/L is rarely a floating-point number: a γ that was meant to be it may lie just below.
     exploding = power < (1 - 1 / depth) * (1 - 4 * np.finfo(float).eps)

@@ -11,7 +11,7 @@ from annotated_types import Ge
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import fitting, is_traced, nan_outside, require
+from dynascope.arguments import fitting, is_traced, nan_outside, require, require_known
 from dynascope.arguments.bounded import FiniteArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, ENOUGH_SAMPLES, SMALL_START, WHITE_INPUTS
@@ -59,6 +59,7 @@ def saddle_escape_time(
         ...     print([round(float(saddle_escape_time(2.0, 1e-6, depth=L)), 3) for L in (2, 3, 4)])
         [3.627, 50.0, 250.0]
     """
+    require_known(depth=depth)
     mode = fitting(target=target, initial_strength=initial_strength)
     require(
         any(map(is_traced, mode)) or np.all(_dwells(*map(np.asarray, mode))),

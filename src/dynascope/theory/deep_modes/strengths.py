@@ -110,6 +110,7 @@ def time_to_strength(
         ...     print([round(float(time_to_strength(1.0, 2.0, 0.01, depth=L)), 6) for L in (2, 3, 4)])
         [1.323326, 1.977559, 2.393285]
     """
+    require_known(depth=depth)
     arguments = fitting(strength=strength, target=target, initial_strength=initial_strength)
     time, visited = _passage_in_units(depth)(*arguments)
     if unreachable == "raise" and not any(map(is_traced, arguments)):
@@ -166,6 +167,7 @@ def strength_at(
         ...     print(strength_at(np.arange(3.0), 2.0, 0.01, depth=3).strength.round(6))
         [0.01     0.052802 1.067969]
     """
+    require_known(depth=depth)
     known = fitting(times=times, target=target, initial_strength=initial_strength)
     return _strength_in_units(depth)(*known)
 
@@ -190,7 +192,7 @@ def deep_mode_limit(target: FiniteArray, initial_strength: FiniteArray, *, depth
         >>> deep_mode_limit([2.0, -2.0, 0.0, 2.0], [0.1, 0.1, 0.1, 0.0], depth=3).status.tolist()
         ['converges', 'saddle', 'power law', 'static']
     """
-    require_known(target=target, initial_strength=initial_strength)
+    require_known(depth=depth, target=target, initial_strength=initial_strength)
     sigma, start = map(np.asarray, fitting(target=target, initial_strength=initial_strength))
     static = (sigma == start) | ((depth > 1) & (start == 0))
     trapped = (depth > 1) & (sigma * start < 0)

@@ -13,7 +13,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import in_units, is_traced, nan_outside, require, require_last_axes
+from dynascope.arguments import in_units, is_traced, nan_outside, require, require_known, require_last_axes
 from dynascope.arguments.bounded import PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS
@@ -61,6 +61,7 @@ class _IsotropicMap(NamedTuple):
     @classmethod
     def checked(cls, beta: Any, delta: Any, width: int, kappa: Any) -> _IsotropicMap:
         """A map whose function tells its own motion."""
+        require_known(width=width)
         require_last_axes("coefficients", beta, None, None)
         if not is_traced(delta) and delta != 0:
             wanted = beta.shape[-1] if delta > 0 else beta.shape[-2]

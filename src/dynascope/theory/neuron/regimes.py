@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import in_units, is_traced, nan_outside, require
+from dynascope.arguments import in_units, is_traced, nan_outside, require, require_known
 from dynascope.arguments.bounded import FiniteArray, PositiveFloat
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
@@ -154,6 +154,9 @@ def regime(
         >>> regime(outputs, weights, np.array([1.0, 0.1])).regime.tolist()
         ['lazy', 'rich', 'delayed rich']
     """
+    require_known(
+        change_threshold=change_threshold, delay_threshold=delay_threshold, imbalance_threshold=imbalance_threshold
+    )
     given = TargetedNeuron.known(initial_output, initial_weights, target, rates)
     _require_target(given)
     start, escape = jax.device_get(_outlook(given))

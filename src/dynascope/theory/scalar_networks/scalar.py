@@ -19,6 +19,7 @@ from dynascope.arguments import (
     is_traced,
     nan_outside,
     require,
+    require_answer,
     require_broadcast,
     require_known,
     require_row_of_times,
@@ -239,6 +240,7 @@ def scalar_limit(setting: Setting, *, learning_rate: PositiveArray = 1.0) -> Sca
     a, b = map(np.asarray, _weights(start, GrowthFactor._make((log_growth, strength, start.target - strength))))
     both = 2 * np.sqrt(start.growing_power) * np.sqrt(start.shrinking_power) * start.unit**2
     speed = np.where(end.status == "static", 0, start.rate * np.hypot(start.target, both))
+    require_answer(speed, {"setting": setting, "learning_rate": learning_rate})
     return ScalarLimit(a, b, strength, log_growth, speed.astype(start.unit.dtype), end.status)
 
 

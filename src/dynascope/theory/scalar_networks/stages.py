@@ -13,7 +13,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float
 
-from dynascope.arguments import all_finite, fitting, is_traced, nan_outside, require
+from dynascope.arguments import all_finite, fitting, is_traced, nan_outside, require, require_known
 from dynascope.arguments.bounded import FiniteArray, PositiveArray, PositiveFloat
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import UNCORRELATED_INPUTS
@@ -148,6 +148,9 @@ def clean_stages(
         >>> clean_stages(5.0, 1e-4, 0.6)
         2
     """
+    require_known(
+        target=target, initial_strength=initial_strength, spectrum_exponent=spectrum_exponent, fraction=fraction
+    )
     _require_below("initial_strength", initial_strength, "target", target)
     contrast, margin = math.log(target / initial_strength - 1), math.log(1 / fraction - 1)
     if contrast <= margin:

@@ -14,7 +14,7 @@ from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_units, is_traced, nan_outside, require, require_last_axes
+from dynascope.arguments import in_units, is_traced, nan_outside, require, require_known, require_last_axes
 from dynascope.arguments.bounded import PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
@@ -86,6 +86,7 @@ def converged_layers(
         ...     print(f"{jax.grad(input_strength)(0.0):.3f}")
         -1.000
     """
+    require_known(width=width)
     require_last_axes("target_map", target_map, None, None)
     wanted: Any = target_map
     imbalance: Any = balance
