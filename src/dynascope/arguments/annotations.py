@@ -18,7 +18,7 @@ from dynascope.arguments.kinds import admits, in_words, is_array
 from dynascope.arguments.numbers import require_choice, shown
 from dynascope.errors import InputError
 
-__all__ = ["Bounds", "Check", "Known", "bounds_of", "bounds_of_arguments", "check_of", "checks_of"]
+__all__ = ["Bounds", "Check", "Known", "bounds_of", "check_of", "checks_of"]
 
 Check = Callable[[str, Any], Any]  # of the name of an argument and its value; returns the value to compute with
 
@@ -81,23 +81,6 @@ def bounds_of(kind: Any) -> Bounds | None:
                 if isinstance(part, annotated_types.BaseMetadata) and hasattr(part, attribute):
                     stated[name] = getattr(part, attribute)
     return Bounds(**stated) if stated or finite else None
-
-
-def bounds_of_arguments(function: Callable[..., Any]) -> dict[str, Bounds]:
-    """The bounds that the annotations of a function state, by argument; of one that may be None, those of its values.
-
-    Example:
-        >>> from annotated_types import Ge
-        >>> def decay(rate: Annotated[float, Ge(0)] | None = None, name=""): ...
-        >>> {name: bounds.words for name, bounds in bounds_of_arguments(decay).items()}
-        {'rate': 'of at least 0'}
-    """
-    return {
-        name: bounds
-        for name, kind in _kinds_of_arguments(function).items()
-        for part in _alternatives(kind)
-        if (bounds := bounds_of(part))
-    }
 
 
 def checks_of(function: Callable[..., Any]) -> dict[str, Check]:
