@@ -175,15 +175,6 @@ def preconditioner_matrix(
     reference=_REFERENCE,
     assumes=(ONE_OUTPUT,),
 )
-@in_units(
-    "coefficients",
-    "imbalances",
-    "rates.first",
-    coefficients="b",
-    imbalances="t^-1",
-    rates={"first": "b^-1 t^-1", "second": "b^-1 t^-1"},
-    gives="t^-1",
-)
 def single_output_preconditioner(
     coefficients: IsFinite[Real[ArrayLike, "... neurons inputs"]],
     imbalances: FiniteArray,

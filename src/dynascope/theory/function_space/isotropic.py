@@ -105,7 +105,6 @@ class _IsotropicMap(NamedTuple):
 
 
 @covers(data="any", gives="the matrix of the flow in function space, from the map alone", **_COVERED)
-@in_units("coefficients", "imbalance|rate", coefficients="b", imbalance="t^-1", rate="b^-1 t^-1", gives="t^-1")
 def isotropic_preconditioner(
     coefficients: IsFinite[Real[ArrayLike, "... inputs outputs"]],
     imbalance: _Number,

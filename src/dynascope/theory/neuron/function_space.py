@@ -76,14 +76,6 @@ class FunctionSpacePath(NamedTuple):
     reference=_REFERENCE,
     assumes=(ONE_OUTPUT,),
 )
-@in_units(
-    "coefficients",
-    "imbalance|rates.second|rates.first",
-    coefficients="b",
-    imbalance="t^-1",
-    rates={"first": "b^-1 t^-1", "second": "b^-1 t^-1"},
-    gives="t^-1",
-)
 def preconditioner(
     coefficients: Vector,
     imbalance: FiniteArray,

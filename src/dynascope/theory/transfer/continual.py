@@ -118,7 +118,6 @@ def forgetting(
     exact=False,
     assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
-@in_units("balance", "old_map|new_map", old_map="m", new_map="m", times="t", balance="t^-1", gives="m^2")
 def lazy_forgetting(
     old_map: _Map,
     new_map: _Map,

@@ -14,7 +14,7 @@ from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_units, is_traced, nan_outside, require, require_known, require_last_axes
+from dynascope.arguments import is_traced, nan_outside, require, require_known, require_last_axes
 from dynascope.arguments.bounded import PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
@@ -38,7 +38,6 @@ _EQUAL = 1e-6  # relative difference of two ω up to which the modes count as de
     reference="arXiv:2409.14623",
     assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
-@in_units("target_map|balance", target_map="w^2", balance="w^2", gives="w")
 def converged_layers(
     target_map: IsFinite[Real[ArrayLike, "inputs outputs"]],
     balance: IsFinite[Real[ArrayLike, ""]],

@@ -46,7 +46,6 @@ class TransferError(NamedTuple):
     reference="arXiv:2409.14623",
     assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
-@in_units("strength|balance", strength="s", balance="s", gives="s")
 def transfer_speed(strength: FiniteArray, balance: FiniteArray) -> Float[AnyArray, ...]:
     """The speed at which a new readout learns along an input direction of the old task: √(s² + λ²/4) − λ/2.
 
