@@ -10,24 +10,20 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from annotated_types import IsFinite
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
 from dynascope.arguments import (
-    is_traced,
     nan_outside,
-    require,
     require_answer,
-    require_broadcast,
     require_known,
     require_row_of_times,
 )
-from dynascope.arguments.bounded import FiniteArray, NonNegativeArray, PositiveArray
+from dynascope.arguments.bounded import NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
 from dynascope.theory.scalar_networks.growth import GrowthFactor, growth_factor, growth_limit
+from dynascope.theory.scalar_networks.setting import Setting, require_fitting
 
 __all__ = [
     "ScalarLimit",
@@ -42,26 +38,6 @@ __all__ = [
 _NETWORK = "two-layer linear, one input, one output, any width and output divisor"
 _DATA = "one input, any targets"
 _REFERENCE = "Nam, DPhil thesis (2024), chapter 6"
-
-
-class Setting(NamedTuple):
-    """The network f(x) = (x/Z) Σ aᵢ bᵢ at the start, and what it learns, f*(x) = S x.
-
-    Leading axes batch: the numbers have shape (...), the weights (..., neurons), and they broadcast.
-
-    Attributes:
-        target: S, of any sign.
-        output_weights: a at the start, shape (..., neurons).
-        input_weights: b at the start, shape (..., neurons).
-        input_power: E[x²] > 0.
-        divisor: Z ≠ 0, by which the output is divided.
-    """
-
-    target: FiniteArray
-    output_weights: IsFinite[Real[ArrayLike, "... neurons"]]
-    input_weights: IsFinite[Real[ArrayLike, "... neurons"]]
-    input_power: PositiveArray = 1.0
-    divisor: FiniteArray = 1.0
 
 
 class ScalarTrajectory(NamedTuple):
@@ -196,7 +172,7 @@ def scalar_trajectory(
         0.567423 [ 0.747995 -0.050474 -0.25499 ]
     """
     require_row_of_times(times)
-    _require_fitting(setting, learning_rate=learning_rate)
+    require_fitting(setting, learning_rate=learning_rate)
     return _followed(times, setting, learning_rate)
 
 
@@ -233,7 +209,7 @@ def scalar_limit(setting: Setting, *, learning_rate: PositiveArray = 1.0) -> Sca
         7.856954 2.164186 converges
     """
     require_known(**{f"setting.{name}": each for name, each in setting._asdict().items()}, learning_rate=learning_rate)
-    _require_fitting(setting, learning_rate=learning_rate)
+    require_fitting(setting, learning_rate=learning_rate)
     start = _Start._make(map(np.asarray, _decomposed(setting, learning_rate)))
     end = growth_limit(start.target, start.growing_power, start.shrinking_power, log_scale=np.log(start.unit))
     log_growth, strength = (each.astype(start.unit.dtype) for each in (end.log_growth, end.strength))
@@ -282,30 +258,8 @@ def equivalent_scalings(setting: Setting, factor: PositiveArray) -> dict[str, Sc
         input   75.503934 0.01
         weights 75.503934 0.1
     """
-    _require_fitting(setting)
+    require_fitting(setting)
     return dict(zip(("target", "output", "input", "weights"), _scalings(setting, factor), strict=True))
-
-
-def _require_fitting(setting: Setting, **numbers: Any) -> None:
-    """Raise `InputError` if the parts of a setting, or further numbers, do not fit together, or Z is zero."""
-    shapes = {name: getattr(each, "shape", ()) for name, each in setting._asdict().items()}
-    a, b = shapes["output_weights"], shapes["input_weights"]
-    require(
-        is_traced(setting.divisor) or np.all(np.asarray(setting.divisor) != 0),
-        "setting.divisor is 0",
-        argument="setting.divisor",
-        value=0.0,
-        remedy="choose a number other than zero; 1 divides by nothing",
-    )
-    require(
-        len(a) > 0 and len(b) > 0 and a[-1] == b[-1] > 0,
-        f"setting.output_weights has shape {a} and setting.input_weights {b}",
-        argument="setting.input_weights",
-        value=b,
-        remedy="give one output weight and one input weight for each neuron along the last axis",
-    )
-    leading = {f"setting.{name}": shape[:-1] if "weights" in name else shape for name, shape in shapes.items()}
-    require_broadcast(**leading, **{name: getattr(each, "shape", ()) for name, each in numbers.items()})
 
 
 @float64_jit

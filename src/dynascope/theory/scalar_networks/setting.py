@@ -1,0 +1,62 @@
+"""A scalar network at the start, and what it learns."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from annotated_types import IsFinite
+from jax.typing import ArrayLike
+from jaxtyping import Real
+
+from dynascope.arguments import is_traced, require, require_broadcast
+from dynascope.arguments.bounded import FiniteArray, PositiveArray
+
+__all__ = ["Setting", "require_fitting"]
+
+
+class Setting(NamedTuple):
+    """The network f(x) = (x/Z) Σ aᵢ bᵢ at the start, and what it learns, f*(x) = S x.
+
+    Leading axes batch: the numbers have shape (...), the weights (..., neurons), and they broadcast.
+
+    Attributes:
+        target: S, of any sign.
+        output_weights: a at the start, shape (..., neurons).
+        input_weights: b at the start, shape (..., neurons).
+        input_power: E[x²] > 0.
+        divisor: Z ≠ 0, by which the output is divided.
+
+    Example:
+        >>> from dynascope.theory.scalar_networks.scalar import scalar_limit
+        >>> print(scalar_limit(Setting(1.0, [0.5, -0.3], [0.1, 0.4], divisor=2.0)).status)
+        converges
+    """
+
+    target: FiniteArray
+    output_weights: IsFinite[Real[ArrayLike, "... neurons"]]
+    input_weights: IsFinite[Real[ArrayLike, "... neurons"]]
+    input_power: PositiveArray = 1.0
+    divisor: FiniteArray = 1.0
+
+
+def require_fitting(setting: Setting, **numbers: Any) -> None:
+    """Raise `InputError` if the parts of a setting, or further numbers, do not fit together, or Z is zero."""
+    shapes = {name: getattr(each, "shape", ()) for name, each in setting._asdict().items()}
+    a, b = shapes["output_weights"], shapes["input_weights"]
+    require(
+        is_traced(setting.divisor) or np.all(np.asarray(setting.divisor) != 0),
+        "setting.divisor is 0",
+        argument="setting.divisor",
+        value=0.0,
+        remedy="choose a number other than zero; 1 divides by nothing",
+    )
+    require(
+        len(a) > 0 and len(b) > 0 and a[-1] == b[-1] > 0,
+        f"setting.output_weights has shape {a} and setting.input_weights {b}",
+        argument="setting.input_weights",
+        value=b,
+        remedy="give one output weight and one input weight for each neuron along the last axis",
+    )
+    leading = {f"setting.{name}": shape[:-1] if "weights" in name else shape for name, shape in shapes.items()}
+    require_broadcast(**leading, **{name: getattr(each, "shape", ()) for name, each in numbers.items()})
