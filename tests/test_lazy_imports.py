@@ -22,7 +22,7 @@ def name_of(initializer: Path) -> str:
 
 
 PACKAGES = sorted(map(name_of, PACKAGE.rglob("__init__.pyi")))
-PACKAGES += ["dynascope.arguments", "dynascope.cli"]
+PACKAGES += ["dynascope.validation", "dynascope.cli"]
 if importlib.util.find_spec("torch") is None:
     PACKAGES.remove("dynascope.torch")
 # Rooms and modules with all that is below them, which compute nothing with JAX unless they are given its arrays.

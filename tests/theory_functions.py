@@ -12,7 +12,7 @@ from typing import Any, get_args
 from documented import Member, members
 
 from dynascope import theory
-from dynascope.arguments.annotations import Bounds, bounds_of
+from dynascope.validation.annotations import Bounds, bounds_of
 
 __all__ = ["MEMBERS", "NOT_NEGATIVE", "POSITIVE", "stated_bounds"]
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynascope.arguments import require_context
 from dynascope.errors import InputError
 from dynascope.studies import Study, fields
+from dynascope.validation import require_context
 
 
 class Sample(Study):

@@ -14,7 +14,6 @@ from dynascope.alternating.events import Event, listed
 from dynascope.alternating.lockstep import run_together
 from dynascope.alternating.phase_rules import PhaseRules
 from dynascope.alternating.phases import OUT_OF_TIME, OUT_OF_WORK, Alternation
-from dynascope.arguments import given, require, require_count, require_positive
 from dynascope.flows.blocks import working_memory
 from dynascope.flows.objective import Objective
 from dynascope.protocols import Average, Learnable, SumOfNeurons
@@ -22,6 +21,7 @@ from dynascope.results import Staircase, make_record, staircase_record
 from dynascope.results import staircase_names as names
 from dynascope.theory.domain import warn_of_large_scale
 from dynascope.theory.papers import ALTERNATING
+from dynascope.validation import given, require, require_count, require_positive
 
 __all__ = ["alternating_flow"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require
 from dynascope.protocols import OneHiddenLayer, SumOfNeurons
+from dynascope.validation import require
 
 __all__ = ["kinked", "padded", "require_neurons"]
 

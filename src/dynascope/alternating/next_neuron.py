@@ -10,12 +10,12 @@ import numpy as np
 
 from dynascope.alternating.neurons import require_neurons
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
-from dynascope.arguments import require, require_count, require_positive
 from dynascope.compilation import filter_jit
 from dynascope.flows.objective import Samples
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.results.named_tuples import short_repr
 from dynascope.tasks.task import Task
+from dynascope.validation import require, require_count, require_positive
 
 __all__ = ["NextActivation", "predict_next_activation"]
 

@@ -17,12 +17,12 @@ from scipy.optimize import minimize
 
 from dynascope.alternating.neurons import require_neurons
 from dynascope.alternating.utility_phase import Residual
-from dynascope.arguments import require, require_count, require_positive, require_seed
 from dynascope.compilation import filter_jit
 from dynascope.flows.objective import Samples
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
+from dynascope.validation import require, require_count, require_positive, require_seed
 
 __all__ = ["active_set_descent", "by_neurons"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from dynascope.arguments import require_between, require_positive
+from dynascope.validation import require_between, require_positive
 
 __all__ = ["PhaseRules"]
 

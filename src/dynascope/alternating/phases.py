@@ -19,13 +19,13 @@ from dynascope.alternating.phase_rules import PhaseRules
 from dynascope.alternating.quadratic_neurons import slopes_by_moments
 from dynascope.alternating.saddle import Departure, rest
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
-from dynascope.arguments import require
 from dynascope.compilation import filter_jit
 from dynascope.flows.deadline import overdue
 from dynascope.flows.objective import Samples
 from dynascope.flows.progress import report_progress
 from dynascope.results.clock import time_unit
 from dynascope.tasks.task import Task
+from dynascope.validation import require
 
 __all__ = ["OUT_OF_TIME", "OUT_OF_WORK", "Alternation"]
 

@@ -15,7 +15,6 @@ import tyro
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import __version__, report, results
-from dynascope.arguments import require, require_choice
 from dynascope.cli.exit_codes import AGREED
 from dynascope.cli.failure import FAILURES, Failure
 from dynascope.cli.list_studies import List
@@ -25,6 +24,7 @@ from dynascope.cli.predict import Predict
 from dynascope.cli.run import Run, runner, with_every_study
 from dynascope.cli.which import Which
 from dynascope.studies import find_studies, find_study
+from dynascope.validation import require, require_choice
 
 __all__ = ["main"]
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 
 import tyro
 
-from dynascope.arguments import require
 from dynascope.cli.exit_codes import AGREED
 from dynascope.cli.output import print_json
 from dynascope.cli.width import page_width
 from dynascope.studies.index import StudyEntry, study_index
+from dynascope.validation import require
 
 __all__ = ["List"]
 

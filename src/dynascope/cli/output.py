@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 # The face of a room loads what is behind it when it is used.
 from dynascope import report, results
-from dynascope.arguments import require, require_seed
 from dynascope.cli.failure import FULL
 from dynascope.cli.interrupts import uninterrupted
 from dynascope.cli.progress import step
 from dynascope.errors import InputError
+from dynascope.validation import require, require_seed
 
 if TYPE_CHECKING:
     from dynascope.results import Result

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import comparison, prediction, results
-from dynascope.arguments import require, require_between, require_integer
 from dynascope.cli.exit_codes import code_of
 from dynascope.cli.failure import FAILURES, Failure
 from dynascope.cli.json_output import prediction_answer
@@ -34,6 +33,7 @@ from dynascope.cli.user_training import UserTraining
 from dynascope.cli.user_weights import UserWeights
 from dynascope.compilation import compile_cache
 from dynascope.results.numbers import rounded
+from dynascope.validation import require, require_between, require_integer
 
 if TYPE_CHECKING:
     import xarray as xr

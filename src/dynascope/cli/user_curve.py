@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import comparison
-from dynascope.arguments import require
 from dynascope.comparison.user_curves.units import LossName
+from dynascope.validation import require
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from dynascope import tasks
-from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.validation import require
 
 __all__ = ["UserData"]
 

@@ -11,10 +11,10 @@ import dynascope
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import comparison, results, training
-from dynascope.arguments import require, require_positive
 from dynascope.cli.progress import step
 from dynascope.errors import DivergenceError
 from dynascope.results.clock import other_scale
+from dynascope.validation import require, require_positive
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import networks
-from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.validation import require
 
 __all__ = ["UserWeights"]
 

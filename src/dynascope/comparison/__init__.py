@@ -1,5 +1,5 @@
 """Comparison: observation and prediction on the same axes, with a verdict."""
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

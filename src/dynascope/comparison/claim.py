@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
 from dynascope.comparison.interval import student_half
 from dynascope.results.claim import Claim
+from dynascope.validation import require, require_array
 
 __all__ = ["Claim", "claim_on_mean", "report_claims"]
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require, require_number
 from dynascope.comparison.coverage import share_of_fall
 from dynascope.comparison.curves import compare_curves
 from dynascope.comparison.jumps import ESTIMATED, compare_curve, compare_staircases, curve_tells
@@ -40,6 +39,7 @@ from dynascope.results import (
 from dynascope.results import staircase_names as names
 from dynascope.results.claim import reported_claims
 from dynascope.results.staircase_view import StaircaseView, is_staircase
+from dynascope.validation import require, require_number
 
 __all__ = ["compare"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require
+from dynascope.validation import require
 
 __all__ = ["compare_curves"]
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
 from dynascope.comparison.interval import fewest_for_median, median_interval, student_half
 from dynascope.results.judgement import Outcome
 from dynascope.results.numbers import number
+from dynascope.validation import require, require_array
 
 __all__ = ["Effect", "Hypothesis", "report_effects", "report_runs"]
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import scipy
 
-from dynascope.arguments import require_between
+from dynascope.validation import require_between
 
 __all__ = ["fewest_for_median", "median_interval", "student_half"]
 

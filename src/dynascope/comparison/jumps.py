@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require
 from dynascope.results import StaircaseView
 from dynascope.results import staircase_names as names
 from dynascope.results.staircase import staircase_residual
 from dynascope.results.steps_seen import crossing_times, resting_levels, seen_steps
+from dynascope.validation import require
 
 __all__ = ["ESTIMATED", "between_points", "compare_curve", "compare_staircases", "curve_tells"]
 

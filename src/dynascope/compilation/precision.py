@@ -28,7 +28,7 @@ def float64_jit(function: _Function, **options: Any) -> _Function:
     NumPy arrays and Python numbers alone give NumPy arrays of 64 bits, as a JAX array would fall back to 32 in the next
     operation. Where there are JAX arrays among them, the answer is one, of the type that JAX gives to all of them; it
     is computed in 64 bits too. Values that JAX traces need `jax.enable_x64(True)` around the trace, which
-    `arguments.real_array` asks for.
+    `validation.real_array` asks for.
 
     Args:
         function: What is compiled.

@@ -1,5 +1,5 @@
 """How weights move in continuous time: gradient flow, Langevin dynamics, and exact flows of solvable networks."""
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Iterator
 
-from dynascope.arguments import require_positive
+from dynascope.validation import require_positive
 
 __all__ = ["is_limited", "overdue", "stopping_after"]
 

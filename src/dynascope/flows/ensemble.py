@@ -16,13 +16,13 @@ import jax
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require
 from dynascope.flows.blocks import equal_parts, members_of
 from dynascope.flows.objective import Objective, Samples
 from dynascope.networks.batch_normalisation import running_statistics, trained_weights
 from dynascope.protocols import Learnable, Network
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
+from dynascope.validation import require
 
 __all__ = ["Ensemble", "gather"]
 

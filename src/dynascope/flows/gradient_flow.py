@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from dynascope.arguments import given, require, require_choice, require_positive
 from dynascope.flows.deadline import is_limited
 from dynascope.flows.ensemble import Ensemble, gather
 from dynascope.flows.integration import REASONS, TOO_MANY, integrate, raise_if_failed, usual_tolerance
@@ -18,6 +17,7 @@ from dynascope.flows.pieces import in_pieces
 from dynascope.flows.save_times import recorded_times
 from dynascope.flows.solvers.solver import Solver, SolverName
 from dynascope.protocols import Learnable, Network, SumOfNeurons
+from dynascope.validation import given, require, require_choice, require_positive
 
 __all__ = ["GradientFlow", "gradient_flow"]
 

@@ -6,37 +6,36 @@ It is a model of SGD with Gaussian noise, and not SGD, which is `Descent` with `
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Interval
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import (
-    count_axes,
-    known_times,
-    require,
-    require_array,
-    require_bounds,
-    require_choice,
-    require_covariance,
-    require_function,
-    require_hyperparameters,
-    require_integer,
-    require_positive,
-)
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
 from dynascope.flows.counted_noise import noise_key, normal_noise
 from dynascope.flows.solvers.langevin_steps import langevin_steps, require_langevin_solver
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import (
+    checked,
+    count_axes,
+    known_times,
+    require,
+    require_array,
+    require_bounds,
+    require_covariance,
+    require_function,
+    require_integer,
+)
+from dynascope.validation.bounded import NonNegativeNumber, PositiveInt, PositiveNumber
 
 __all__ = ["LangevinRuns", "langevin"]
 
-_DYNAMICS = ("underdamped", "overdamped")
 _LANES = 16384  # numbers of the state of runs that are followed together, which stay in a core's cache
 
 
@@ -56,18 +55,19 @@ class LangevinRuns(NamedTuple):
     __repr__ = short_repr
 
 
+@checked
 def langevin(
     gradient: Callable[[Any], Any] | ArrayLike,
     start: ArrayLike,
     *,
     noise: ArrayLike,
     times: ArrayLike,
-    time_step: float,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    runs: int = 1,
+    time_step: PositiveNumber,
+    learning_rate: PositiveNumber,
+    momentum: Annotated[float, Interval(ge=0, lt=1)] = 0.0,
+    weight_decay: NonNegativeNumber = 0.0,
+    batch_size: PositiveInt = 1,
+    runs: PositiveInt = 1,
     velocity: ArrayLike | None = None,
     dynamics: Literal["underdamped", "overdamped"] = "underdamped",
     solver: diffrax.AbstractSolver | None = None,
@@ -122,11 +122,7 @@ def langevin(
         >>> print(found.position.shape, np.allclose(found.position[-1].var(axis=0), 0.005, rtol=0.3))
         (2, 500, 2) True
     """
-    require_choice("dynamics", dynamics, _DYNAMICS)
-    require_integer(batch_size=batch_size, runs=runs)
     require_integer(least=0, most=2**32 - 1, seed=seed)
-    require_positive(learning_rate=learning_rate, time_step=time_step)
-    require_hyperparameters(momentum=momentum, weight_decay=weight_decay)
     clock = known_times(times, increasing=True, single=False)
     first = require_array("start", start, (None,) if count_axes(start) < 2 else (runs, None))
     size = first.shape[-1]

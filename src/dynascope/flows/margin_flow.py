@@ -14,11 +14,11 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
-from dynascope.arguments import require, require_array, require_choice, require_increasing, require_number
 from dynascope.errors import DivergenceError
 from dynascope.flows.margin_problem import Loss, MarginProblem, signs_of
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.parameters import read
+from dynascope.validation import require, require_array, require_choice, require_increasing, require_number
 
 __all__ = ["MarginPath", "margin_flow"]
 

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
 from dynascope.compilation import jit
 from dynascope.symmetry.parameters import Model
+from dynascope.validation import require, require_array
 
 __all__ = ["Loss", "MarginProblem", "signs_of"]
 

@@ -12,8 +12,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, shown_error
 from dynascope.errors import InputError
+from dynascope.validation import require, shown_error
 
 __all__ = ["FrozenFirst", "Objective", "Samples", "Statistics", "check_statistics"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynascope.arguments import require, require_array, require_count, require_room
+from dynascope.validation import require, require_array, require_count, require_room
 
 __all__ = ["recorded_steps", "recorded_times"]
 

@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_integer, require_seed
 from dynascope.errors import InputError
 from dynascope.groups.representations import Irrep, irreducible_representations
 from dynascope.groups.tables import Group
+from dynascope.validation import require, require_array, require_integer, require_seed
 
 __all__ = ["encoding_from_fourier", "encoding_from_frequencies", "valid_encoding"]
 

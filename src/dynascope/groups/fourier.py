@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Complex, Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
 from dynascope.groups.representations import irreducible_representations
 from dynascope.groups.tables import Group
+from dynascope.validation import require, require_array
 
 __all__ = ["fourier_transform", "inverse_fourier_transform"]
 

@@ -8,9 +8,9 @@ import re
 
 import numpy as np
 
-from dynascope.arguments import require_integer
 from dynascope.errors import InputError
 from dynascope.groups.tables import LARGEST_ORDER, Group
+from dynascope.validation import require_integer
 
 __all__ = [
     "alternating",

@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Int
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.validation import require
 
 __all__ = ["LARGEST_ORDER", "Group", "group_from_table"]
 

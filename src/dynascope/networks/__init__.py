@@ -1,5 +1,5 @@
 """What learns: equinox modules that carry their weights."""
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

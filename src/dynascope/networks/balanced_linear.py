@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import equinox as eqx
 import numpy as np
 
-from dynascope.arguments import require, require_finite, require_integer, require_positive, require_seed
 from dynascope.networks.two_layer import TwoLayer
+from dynascope.validation import require, require_finite, require_integer, require_positive, require_seed
 
 __all__ = ["balanced_linear", "balanced_networks", "isotropic_linear"]
 

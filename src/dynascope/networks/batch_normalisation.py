@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, PyTree
 
-from dynascope.arguments import checked, holds, require, require_integer
-from dynascope.arguments.bounded import NonNegativeFloat
+from dynascope.validation import checked, holds, require, require_integer
+from dynascope.validation.bounded import NonNegativeFloat
 
 __all__ = ["BatchNormalisation", "RunningStatistics", "running_statistics", "trained_weights"]
 

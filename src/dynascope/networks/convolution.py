@@ -12,8 +12,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_sizes
 from dynascope.networks.batch_normalisation import BatchNormalisation
+from dynascope.validation import require, require_sizes
 
 __all__ = ["Convolution", "as_images", "convolved", "full_image_shape", "mean_pooled"]
 

@@ -11,7 +11,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import (
+from dynascope.networks.convolution import convolved, mean_pooled
+from dynascope.networks.mlp import ACTIVATIONS, ActivationName
+from dynascope.validation import (
     require,
     require_choice,
     require_integer,
@@ -20,8 +22,6 @@ from dynascope.arguments import (
     require_seed,
     require_sizes,
 )
-from dynascope.networks.convolution import convolved, mean_pooled
-from dynascope.networks.mlp import ACTIVATIONS, ActivationName
 
 __all__ = ["Convolutional"]
 

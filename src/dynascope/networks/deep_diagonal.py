@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_integer, require_positive, require_room
+from dynascope.validation import require_integer, require_positive, require_room
 
 __all__ = ["DeepDiagonal"]
 

@@ -11,10 +11,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_between, require_positive, require_room, require_seed, require_sizes
 from dynascope.networks.mlp import MLP
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Network
+from dynascope.validation import require_between, require_positive, require_room, require_seed, require_sizes
 
 __all__ = ["DeepLinear", "linear_layers", "product_layers"]
 

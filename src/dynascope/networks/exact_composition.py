@@ -12,12 +12,12 @@ import numpy as np
 from jaxtyping import Float, Inexact
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_integer
 from dynascope.groups import Group, real_irreducible_representations
 from dynascope.networks.recurrent import Recurrent
 from dynascope.networks.tree import Tree
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.tasks.task import Task
+from dynascope.validation import require, require_array, require_integer
 
 __all__ = [
     "ARCHITECTURES",

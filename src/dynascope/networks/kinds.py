@@ -5,13 +5,13 @@ from __future__ import annotations
 import typing
 from typing import Any, Literal
 
-from dynascope.arguments import require_choice
 from dynascope.errors import InputError
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.linear_attention import LinearAttention
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Dimensioned, Learnable
 from dynascope.tasks.in_context import InContextRegression
+from dynascope.validation import require_choice
 
 __all__ = ["KINDS", "NETWORKS", "NetworkKind", "is_specification", "network_for"]
 

@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_integer, require_positive, require_room, require_seed
+from dynascope.validation import require, require_integer, require_positive, require_room, require_seed
 
 __all__ = ["LinearAttention", "MergedAttention", "context_and_query"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_choice, require_positive, require_room, require_seed, require_sizes
+from dynascope.validation import require_choice, require_positive, require_room, require_seed, require_sizes
 
 __all__ = ["ACTIVATIONS", "MLP", "ActivationName", "with_random_biases"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_array, require_integer
+from dynascope.validation import require_array, require_integer
 
 __all__ = ["NeuronSum"]
 

@@ -13,8 +13,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require
 from dynascope.networks.convolution import convolved, mean_pooled
+from dynascope.validation import require
 
 __all__ = ["NormalisedConvolutional"]
 

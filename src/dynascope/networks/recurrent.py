@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_integer, require_positive, require_room, require_seed
+from dynascope.validation import require, require_integer, require_positive, require_room, require_seed
 
 __all__ = ["Recurrent", "elements"]
 

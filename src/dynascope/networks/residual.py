@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_integer, require_room, require_seed
 from dynascope.networks.convolution import Convolution, as_images, full_image_shape
+from dynascope.validation import require_integer, require_room, require_seed
 
 __all__ = ["ResNet18", "ResidualBlock"]
 

@@ -11,7 +11,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import (
+from dynascope.networks.mlp import ACTIVATIONS, ActivationName
+from dynascope.validation import (
     given,
     require,
     require_choice,
@@ -20,7 +21,6 @@ from dynascope.arguments import (
     require_room,
     require_seed,
 )
-from dynascope.networks.mlp import ACTIVATIONS, ActivationName
 
 __all__ = ["Transformer", "TransformerBlock"]
 

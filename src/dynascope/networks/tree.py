@@ -8,8 +8,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_integer, require_positive, require_room, require_seed
 from dynascope.networks.recurrent import elements
+from dynascope.validation import require_integer, require_positive, require_room, require_seed
 
 __all__ = ["Tree"]
 

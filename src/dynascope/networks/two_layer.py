@@ -10,8 +10,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_finite, require_integer, require_positive, require_room, require_seed
 from dynascope.errors import InputError
+from dynascope.validation import require, require_finite, require_integer, require_positive, require_room, require_seed
 
 __all__ = ["HomogeneousActivation", "TwoLayer", "homogeneous_activation"]
 

@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require
 from dynascope.errors import InputError
 from dynascope.networks.deep_linear import DeepLinear
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.two_layer import HomogeneousActivation, TwoLayer
 from dynascope.protocols import Network
+from dynascope.validation import require
 
 __all__ = ["at_unit_scale", "user_network"]
 

@@ -8,11 +8,11 @@ from typing import Annotated, Literal, get_args
 import equinox as eqx
 import numpy as np
 
-from dynascope.arguments import require, require_array, require_choice
 from dynascope.errors import InputError
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Dimensioned
 from dynascope.tasks.data.packed_arrays import read_archive
+from dynascope.validation import require, require_array, require_choice
 
 __all__ = ["weights_from_file"]
 

@@ -12,8 +12,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_between, require_integer, require_room, require_seed, require_sizes
 from dynascope.networks.convolution import Convolution, as_images, full_image_shape
+from dynascope.validation import require_between, require_integer, require_room, require_seed, require_sizes
 
 __all__ = ["VGG16"]
 

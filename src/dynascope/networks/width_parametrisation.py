@@ -7,9 +7,9 @@ import math
 import equinox as eqx
 import numpy as np
 
-from dynascope.arguments import require
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.theory.regimes.phases import Parametrisation
+from dynascope.validation import require
 
 __all__ = ["initial_network"]
 

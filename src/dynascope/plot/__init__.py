@@ -1,5 +1,5 @@
 """Figures of records: the prediction dashed over the solid observation."""
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

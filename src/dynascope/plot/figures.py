@@ -12,7 +12,6 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from dynascope.arguments import require
 from dynascope.errors import InputError
 from dynascope.plot.drawing import describe_chart, undeclared
 from dynascope.plot.feature_drawing import draw_features, features_height, find_features
@@ -22,6 +21,7 @@ from dynascope.results import from_tree
 from dynascope.results.chart import Chart, Log
 from dynascope.results.tree import AnyResult
 from dynascope.results.whole_files import written_beside
+from dynascope.validation import require
 
 __all__ = ["curves", "draw_chart", "figure", "learned_features", "plane", "save_figure", "staircase"]
 

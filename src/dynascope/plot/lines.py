@@ -12,11 +12,11 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from dynascope.arguments import require
 from dynascope.results import Result, StaircaseView, describe
 from dynascope.results import label as axis_label
 from dynascope.results.chart import Chart
 from dynascope.results.numbers import number
+from dynascope.validation import require
 
 __all__ = ["AT_SCALE", "FAINT", "PREDICTED", "SIDES", "Found", "Line", "curve_names", "find_lines", "is_path"]
 

@@ -1,5 +1,5 @@
 """Prediction, from the theory that fits a task and a network, and observation, by training the network."""
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -12,7 +12,6 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import given, require, require_between, require_count, require_positive
 from dynascope.networks.deep_diagonal import DeepDiagonal
 from dynascope.networks.deep_linear import DeepLinear, linear_layers, product_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
@@ -22,6 +21,7 @@ from dynascope.prediction.alternating_flow import MAX_STEPS
 from dynascope.prediction.network_parts import Rows
 from dynascope.prediction.ntk_modes import is_linear_in_weights
 from dynascope.tasks.task import Task
+from dynascope.validation import given, require, require_between, require_count, require_positive
 
 __all__ = ["Case"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dynascope.arguments import require_memory, said_bytes
 from dynascope.flows.progress import announce
 from dynascope.prediction.case import Case
 from dynascope.prediction.theories.theory import Theory
+from dynascope.validation import require_memory, said_bytes
 
 __all__ = ["announce_needs"]
 

@@ -12,10 +12,10 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require_memory
 from dynascope.compilation import filter_jit
 from dynascope.flows.progress import report_progress
 from dynascope.networks.two_layer import TwoLayer
+from dynascope.validation import require_memory
 
 __all__ = ["BLOCK", "COPIES", "TangentModes", "is_linear_in_weights", "tangent_modes"]
 

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import checked, require
 from dynascope.errors import InputError
 from dynascope.flows.deadline import is_limited, overdue, stopping_after
 from dynascope.flows.gradient_flow import GradientFlow, gradient_flow
@@ -28,6 +27,7 @@ from dynascope.results import Observation, is_staircase, training_time, variable
 from dynascope.tasks.as_task import as_task
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.training.descend import Descent, descend
+from dynascope.validation import checked, require
 
 __all__ = ["Probe", "observe"]
 

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require, require_integer
-from dynascope.arguments.checked import checked
 from dynascope.flows.progress import track
 from dynascope.networks.kinds import NetworkKind
 from dynascope.prediction.initial_weights import with_weights
@@ -18,6 +16,8 @@ from dynascope.protocols import Learnable
 from dynascope.results import Prediction
 from dynascope.results import staircase_names as names
 from dynascope.tasks.as_task import as_task
+from dynascope.validation import require, require_integer
+from dynascope.validation.checked import checked
 
 __all__ = ["predict_seeds"]
 

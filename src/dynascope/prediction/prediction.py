@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import given, require, require_count, require_positive
 from dynascope.errors import InputError
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.kinds import NETWORKS, NetworkKind, is_specification
@@ -34,6 +33,7 @@ from dynascope.results import Prediction
 from dynascope.tasks.as_task import as_task
 from dynascope.tasks.task import Task
 from dynascope.theory.assumptions import SMALL_START
+from dynascope.validation import given, require, require_count, require_positive
 
 __all__ = ["predict"]
 

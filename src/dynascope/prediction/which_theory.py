@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from dynascope.arguments import require, require_choice
 from dynascope.errors import InputError
 from dynascope.networks.kinds import KINDS, NETWORKS, NetworkKind, is_specification
 from dynascope.networks.user_module import at_unit_scale, user_network
@@ -29,6 +28,7 @@ from dynascope.prediction.user_inputs import ROWS, drawn_for, inputs_for
 from dynascope.protocols import Learnable, Network, SumOfNeurons
 from dynascope.tasks.as_task import as_task
 from dynascope.theory.assumptions import Assumption
+from dynascope.validation import require, require_choice
 
 __all__ = ["candidates", "case_of", "chosen", "fitting", "require_network", "which"]
 

@@ -1,5 +1,5 @@
 """What did happen: measurements on arrays of NumPy, JAX or PyTorch alike."""
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
-from dynascope.arguments import array_namespace, checked, require, require_real_values
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import array_namespace, checked, require, require_real_values
 
 __all__ = [
     "Activity",

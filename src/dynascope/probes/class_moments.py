@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, SupportsIndex
 
-from dynascope.arguments import array_namespace, checked, require, require_integer, require_labels, require_room
 from dynascope.probes.features.samples import finite_matrix
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import array_namespace, checked, require, require_integer, require_labels, require_room
 
 __all__ = ["ClassMoments", "between_class_share", "class_moments"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from dynascope.arguments import array_namespace, checked, holds, require, require_choice
 from dynascope.errors import InputError
 from dynascope.probes.class_moments import ClassMoments, class_moments
 from dynascope.probes.features.samples import finite_matrix
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import array_namespace, checked, holds, require, require_choice
 
 __all__ = [
     "ClassMoments",

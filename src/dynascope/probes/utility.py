@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
-from dynascope.arguments import (
+from dynascope.results.named_tuples import short_repr
+from dynascope.validation import (
     array_namespace,
     checked,
     holds,
@@ -17,7 +18,6 @@ from dynascope.arguments import (
     require_integer,
     require_positive,
 )
-from dynascope.results.named_tuples import short_repr
 
 __all__ = ["NeuronUtility", "UtilitySpectrum", "output_utility", "two_layer_utility", "utility_spectrum"]
 

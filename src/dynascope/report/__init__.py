@@ -1,5 +1,5 @@
 """One self-contained HTML page for a record."""
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

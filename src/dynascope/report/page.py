@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup
 
-from dynascope.arguments import require
 from dynascope.comparison.verdict import HEADINGS, Row, quantity_rows, reasons_of
 from dynascope.report.bibliography import bibtex
 from dynascope.report.facts import (
@@ -39,6 +38,7 @@ from dynascope.results.numbers import number, signed_percent
 from dynascope.results.staircase_view import counted_words
 from dynascope.results.tree import AnyResult
 from dynascope.results.whole_files import written_beside
+from dynascope.validation import require
 
 __all__ = ["render_page", "write_page"]
 

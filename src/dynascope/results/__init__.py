@@ -1,5 +1,5 @@
 """Records: what both theory and experiment produce, how they are stored, and the clock that they share."""
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
-from dynascope.arguments import require, require_unpacked
+from dynascope.validation import require, require_unpacked
 
 __all__ = ["Members", "read_members"]
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynascope.arguments import require, shown
 from dynascope.results.staircase_names import INITIAL_LOSS
+from dynascope.validation import require, shown
 
 __all__ = ["CHART", "check_attributes"]
 

@@ -9,8 +9,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.validation import require
 
 __all__ = ["Chart", "from_attributes", "to_attributes"]
 

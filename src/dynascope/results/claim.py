@@ -9,10 +9,10 @@ from typing import Any
 
 import xarray as xr
 
-from dynascope.arguments import require
 from dynascope.results.judgement import Outcome
 from dynascope.results.names import Names, describe, names_of
 from dynascope.results.numbers import number
+from dynascope.validation import require
 
 __all__ = ["Claim", "reported_claims"]
 

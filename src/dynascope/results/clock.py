@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dynascope.arguments import require, require_between, require_positive
+from dynascope.validation import require, require_between, require_positive
 
 __all__ = ["is_exponential", "other_scale", "time_unit"]
 

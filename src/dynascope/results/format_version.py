@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynascope.arguments import require, shown
+from dynascope.validation import require, shown
 
 __all__ = ["FORMAT_VERSION", "VERSION_ATTRIBUTE", "require_format_version"]
 

@@ -19,7 +19,6 @@ import numpy as np
 import xarray as xr
 import zarr
 
-from dynascope.arguments import require, require_number, require_unpacked
 from dynascope.errors import InputError
 from dynascope.results.format_version import VERSION_ATTRIBUTE, require_format_version
 from dynascope.results.growing_layout import (
@@ -34,6 +33,7 @@ from dynascope.results.growing_layout import (
 from dynascope.results.names import Names, name_all
 from dynascope.results.packed_chunks import require_plain_decoder
 from dynascope.results.row_buffer import RowBuffer
+from dynascope.validation import require, require_number, require_unpacked
 
 __all__ = ["GrowingRecord"]
 

@@ -13,11 +13,11 @@ import xarray as xr
 import zarr
 
 from dynascope import __version__
-from dynascope.arguments import require, shown
 from dynascope.errors import InputError
 from dynascope.results.format_version import FORMAT_VERSION, VERSION_ATTRIBUTE
 from dynascope.results.names import Names, name_all
 from dynascope.results.schema import CONVENTION
+from dynascope.validation import require, shown
 
 __all__ = [
     "AXIS",

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_origin, get_type_hints
 
 import numpy as np
 
-from dynascope.arguments import require
+from dynascope.validation import require
 
 __all__ = ["short_repr", "variables_of"]
 

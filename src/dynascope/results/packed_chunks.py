@@ -12,8 +12,8 @@ from typing import Any
 
 import zarr
 
-from dynascope.arguments import require
 from dynascope.results.archive_members import Members
+from dynascope.validation import require
 
 __all__ = ["require_plain_decoder", "require_whole_chunks"]
 

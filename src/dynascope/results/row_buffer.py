@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.arguments import require
 from dynascope.results.growing_layout import fitted, power_of_two
+from dynascope.validation import require
 
 __all__ = ["RowBuffer"]
 

@@ -14,10 +14,10 @@ import numpy as np
 import xarray as xr
 
 from dynascope import __version__
-from dynascope.arguments import require, require_increasing
 from dynascope.errors import InputError
 from dynascope.results.names import name_all
 from dynascope.results.staircase_names import JUMP_TIME, LOSS_AFTER, LOSS_BEFORE
+from dynascope.validation import require, require_increasing
 
 __all__ = ["CONVENTION", "make_record", "plain_attributes", "validate_record"]
 

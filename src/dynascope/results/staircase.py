@@ -10,10 +10,10 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from dynascope.arguments import require
 from dynascope.results import staircase_names as names
 from dynascope.results.schema import make_record
 from dynascope.results.staircase_view import StaircaseView
+from dynascope.validation import require
 
 __all__ = [
     "Staircase",

@@ -21,7 +21,6 @@ import zarr
 from zarr.buffer.cpu import Buffer
 from zarr.storage import MemoryStore
 
-from dynascope.arguments import require, require_unpacked
 from dynascope.errors import InputError
 from dynascope.results.archive_members import Members, read_members
 from dynascope.results.attributes import check_attributes
@@ -32,6 +31,7 @@ from dynascope.results.result import Result
 from dynascope.results.schema import validate_record
 from dynascope.results.tree import AnyResult, from_tree, to_tree
 from dynascope.results.whole_files import written_beside
+from dynascope.validation import require, require_unpacked
 
 __all__ = ["load", "save"]
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import xarray as xr
 
-from dynascope.arguments import require
 from dynascope.results.chart import from_attributes, to_attributes
 from dynascope.results.claim import Claim, reported_claims
 from dynascope.results.judgement import Outcome, Quantity, Verdict
@@ -17,6 +16,7 @@ from dynascope.results.provenance import Provenance
 from dynascope.results.result import Comparison, Observation, Parameter, Prediction, Result
 from dynascope.results.schema import plain_attributes
 from dynascope.results.staircase_view import is_staircase
+from dynascope.validation import require
 
 __all__ = ["AnyResult", "from_tree", "to_tree"]
 

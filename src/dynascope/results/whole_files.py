@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 
-from dynascope.arguments import require
+from dynascope.validation import require
 
 __all__ = ["written_beside"]
 

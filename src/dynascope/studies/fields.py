@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args, get_type_hints
 
-from dynascope.arguments import require, require_choice, require_integer, require_number, require_seed
+from dynascope.validation import require, require_choice, require_integer, require_number, require_seed
 
 __all__ = [
     "check_fields",

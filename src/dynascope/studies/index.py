@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 # The face of the room loads what is behind it when it is used: to list the studies nothing of them is needed.
 from dynascope import studies
-from dynascope.arguments import require, shown
 from dynascope.results.whole_files import written_beside
+from dynascope.validation import require, shown
 
 if TYPE_CHECKING:
     from dynascope.studies import Study

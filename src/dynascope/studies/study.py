@@ -13,7 +13,6 @@ import jax
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require
 from dynascope.comparison import compare
 from dynascope.compilation import compile_cache
 from dynascope.errors import no_member_lost
@@ -25,6 +24,7 @@ from dynascope.studies import fields
 from dynascope.studies.reference import Reference
 from dynascope.studies.tolerances import with_limits
 from dynascope.studies.values import Values, filled, values_record
+from dynascope.validation import require
 
 __all__ = ["Study"]
 

@@ -1,5 +1,5 @@
 """Symmetries of networks, found in their programs and numerically, and the charges that they conserve."""
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require, require_finite_values, shown
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.break_causes import causes_of
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.evidence import Cause, Evidence
 from dynascope.symmetry.symmetry_arguments import require_symmetries
+from dynascope.validation import require, require_finite_values, shown
 
 __all__ = ["Audit", "Finding", "audit"]
 

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.arguments import is_traced, require, require_finite_values, shown
 from dynascope.symmetry.map_symmetries import in_turn
 from dynascope.symmetry.parameters import arrays_by_path
 from dynascope.symmetry.unit_products import (
@@ -22,6 +21,7 @@ from dynascope.symmetry.unit_products import (
     unit_rows,
     unit_sums,
 )
+from dynascope.validation import is_traced, require, require_finite_values, shown
 
 __all__ = ["Charge", "Kind", "Part", "charges", "checked_charge"]
 

@@ -8,12 +8,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from dynascope.arguments import require
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.discover import Discovery
 from dynascope.symmetry.find_symmetries import SymmetryStructure
 from dynascope.symmetry.parameters import arrays_by_path
 from dynascope.symmetry.ranks import rank
+from dynascope.validation import require
 
 __all__ = ["CrossCheck", "cross_check"]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.arguments import require, require_integer, require_positive, require_seed, said_bytes
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.affine import Generators, affine_generators, independent, unknowns
 from dynascope.symmetry.lie_brackets import bracket_ranks, flat_gradients
 from dynascope.symmetry.parameters import points, read
+from dynascope.validation import require, require_integer, require_positive, require_seed, said_bytes
 
 __all__ = ["Discovery", "discover", "discovery_memory"]
 

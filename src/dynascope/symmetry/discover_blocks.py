@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.arguments import require, require_positive, require_seed, said_bytes
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
+from dynascope.validation import require, require_positive, require_seed, said_bytes
 
 __all__ = ["BlockDiscovery", "block_memory", "discover_blocks"]
 

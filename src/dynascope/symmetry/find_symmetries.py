@@ -14,7 +14,6 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr
 from jax.interpreters.partial_eval import dce_jaxpr
 
-from dynascope.arguments import require_seed
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.families import families
@@ -25,6 +24,7 @@ from dynascope.symmetry.program_loops import bodies
 from dynascope.symmetry.scaling import exact_and_relaxed
 from dynascope.symmetry.symmetry_defects import defects, holds_far
 from dynascope.symmetry.translations import is_used, translations
+from dynascope.validation import require_seed
 
 __all__ = ["BrokenSymmetry", "SymmetryStructure", "find_symmetries"]
 

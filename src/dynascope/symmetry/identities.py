@@ -11,7 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.arguments import (
+from dynascope.compilation import filter_jit
+from dynascope.errors import InputError
+from dynascope.results.named_tuples import short_repr
+from dynascope.symmetry.charge import Charge, checked_charge
+from dynascope.symmetry.parameters import arrays_by_path
+from dynascope.symmetry.symmetry_defects import lengths
+from dynascope.validation import (
     is_traced,
     require,
     require_choice,
@@ -20,12 +26,6 @@ from dynascope.arguments import (
     shown,
     shown_error,
 )
-from dynascope.compilation import filter_jit
-from dynascope.errors import InputError
-from dynascope.results.named_tuples import short_repr
-from dynascope.symmetry.charge import Charge, checked_charge
-from dynascope.symmetry.parameters import arrays_by_path
-from dynascope.symmetry.symmetry_defects import lengths
 
 __all__ = ["Identities", "angular_momentum", "check_identities", "orbit_directions"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dynascope.arguments import array_namespace
+from dynascope.validation import array_namespace
 
 __all__ = ["LayerCharges", "layer_charges", "row_products"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from dynascope.arguments import is_traced
+from dynascope.validation import is_traced
 
 __all__ = ["in_turn"]
 

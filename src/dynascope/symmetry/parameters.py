@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.arguments import is_traced, require, require_finite_values, shown, shown_error
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.validation import is_traced, require, require_finite_values, shown, shown_error
 
 __all__ = ["Model", "Point", "arrays_by_path", "outputs", "points", "projected_gradients", "read", "require_finite"]
 

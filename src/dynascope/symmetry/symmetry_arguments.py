@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dynascope.arguments import require, shown
 from dynascope.symmetry.charge import Charge
+from dynascope.validation import require, shown
 
 __all__ = ["parameter_paths", "require_symmetries"]
 

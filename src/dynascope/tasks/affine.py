@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_integer, shown
+from dynascope.validation import count_axes, require, require_array, require_integer, shown
 
 __all__ = ["AffineMap", "varying"]
 

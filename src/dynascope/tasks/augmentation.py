@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Num
 
-from dynascope.arguments import require, require_choice, require_integer
 from dynascope.compilation import jit
+from dynascope.validation import require, require_choice, require_integer
 
 __all__ = ["CropAndFlip"]
 

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array, require_between, require_covariance, require_seed
 from dynascope.tasks.task import Task
+from dynascope.validation import count_axes, require, require_array, require_between, require_covariance, require_seed
 
 __all__ = ["regression"]
 

@@ -12,7 +12,9 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import (
+from dynascope.protocols import Network
+from dynascope.tasks.task import Task
+from dynascope.validation import (
     require,
     require_context,
     require_count,
@@ -21,8 +23,6 @@ from dynascope.arguments import (
     require_room,
     require_seed,
 )
-from dynascope.protocols import Network
-from dynascope.tasks.task import Task
 
 __all__ = ["InContextRegression", "in_context_regression"]
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Float32, Float64, Integer
 
-from dynascope.arguments import require, require_known, require_labels
 from dynascope.errors import InputError
 from dynascope.protocols import Network
 from dynascope.tasks.digest import data_digest
 from dynascope.tasks.split import split_rows
 from dynascope.tasks.task import Task
+from dynascope.validation import require, require_known, require_labels
 
 __all__ = ["Labelled"]
 

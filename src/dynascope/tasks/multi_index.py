@@ -15,11 +15,11 @@ from jaxtyping import Float
 from numpy.polynomial import hermite_e
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_integer, require_seed
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.protocols import Network, OneHiddenLayer
 from dynascope.tasks.task import Task
+from dynascope.validation import require, require_array, require_integer, require_seed
 
 __all__ = ["MultiIndex", "multi_index_regression"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynascope.arguments import require
+from dynascope.validation import require
 
 __all__ = ["check_samples", "column_names"]
 

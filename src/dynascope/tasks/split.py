@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int
 
-from dynascope.arguments import require, require_between, require_seed
+from dynascope.validation import require, require_between, require_seed
 
 __all__ = ["split_rows"]
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_between
 from dynascope.protocols import Network
 from dynascope.tasks.affine import AffineMap, varying
 from dynascope.tasks.data.user_arrays import given_inputs, given_targets, require_same_rows
@@ -20,6 +19,7 @@ from dynascope.tasks.sample_checks import check_samples, column_names
 from dynascope.tasks.split import split_rows
 from dynascope.tasks.standardised import standardising
 from dynascope.tasks.transform import Transform
+from dynascope.validation import require, require_between
 
 __all__ = ["Task"]
 

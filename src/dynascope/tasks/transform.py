@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynascope.arguments import require
 from dynascope.protocols import Network
 from dynascope.tasks.affine import AffineMap
+from dynascope.validation import require
 
 if TYPE_CHECKING:
     from dynascope.tasks.task import Task

@@ -18,9 +18,9 @@ from typing import Any, ParamSpec, Protocol, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import in_units, is_traced
 from dynascope.theory.assumptions import SMALL_START, Assumption
 from dynascope.theory.second_moment import MEASURED, require_moment
+from dynascope.validation import in_units, is_traced
 
 __all__ = ["Domain", "covers", "find_domains", "warn_of_large_scale"]
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float
 
-from dynascope.arguments.bounded import PositiveArray
+from dynascope.validation.bounded import PositiveArray
 
 __all__ = ["LayerRates", "clock_of", "positive", "positive_rates", "rate_shapes"]
 

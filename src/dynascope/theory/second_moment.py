@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_covariance
 from dynascope.theory.assumptions import UNCORRELATED_INPUTS, WHITE_INPUTS, Assumption
+from dynascope.validation import require, require_covariance
 
 __all__ = ["MEASURED", "distance_from_white", "largest_correlation", "require_moment"]
 

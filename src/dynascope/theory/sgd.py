@@ -7,8 +7,8 @@ from typing import Annotated, TypeAlias
 
 from annotated_types import Ge, Lt
 
-from dynascope.arguments import require
-from dynascope.arguments.bounded import FiniteNumber, NonNegativeNumber, PositiveInt, PositiveNumber
+from dynascope.validation import require
+from dynascope.validation.bounded import FiniteNumber, NonNegativeNumber, PositiveInt, PositiveNumber
 
 __all__ = ["SGD", "Momentum"]
 

@@ -5,7 +5,7 @@ It is the one room that imports PyTorch, and no other imports it.
 
 import importlib.util
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 for _needed, _for in (("torch", "PyTorch"), ("array_api_compat", "array-api-compat")):
     if importlib.util.find_spec(_needed) is None:

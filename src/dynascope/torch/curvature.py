@@ -13,7 +13,12 @@ import torch
 from curvlinops import GGNLinearOperator
 from scipy.sparse.linalg import ArpackError, eigsh
 
-from dynascope.arguments import (
+from dynascope.errors import InputError
+from dynascope.probes.diffusion.hessian import TopCurvatures
+from dynascope.torch.hessian import hessian_operator
+from dynascope.torch.modules import require_shapes, unwrapped
+from dynascope.torch.repeatable import require_evaluation_mode, require_repeatable, rounding, unchanged
+from dynascope.validation import (
     require,
     require_choice,
     require_finite_values,
@@ -21,11 +26,6 @@ from dynascope.arguments import (
     require_seed,
     shown_error,
 )
-from dynascope.errors import InputError
-from dynascope.probes.diffusion.hessian import TopCurvatures
-from dynascope.torch.hessian import hessian_operator
-from dynascope.torch.modules import require_shapes, unwrapped
-from dynascope.torch.repeatable import require_evaluation_mode, require_repeatable, rounding, unchanged
 
 __all__ = ["require_batched_loss", "top_curvatures"]
 

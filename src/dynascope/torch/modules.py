@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from dynascope.arguments import require
+from dynascope.validation import require
 
 __all__ = ["INSIDE", "Applied", "call_arguments", "floating_tensors", "require_shapes", "unwrapped", "written"]
 

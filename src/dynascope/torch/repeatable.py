@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from dynascope.arguments import require
 from dynascope.torch.modules import floating_tensors
+from dynascope.validation import require
 
 __all__ = [
     "BATCH_NORMS",

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from dynascope.arguments import require
 from dynascope.probes.diffusion import gradient_noise
 from dynascope.theory import SGD
 from dynascope.theory.noise import Thermometer, thermometer
 from dynascope.torch.curvature import require_batched_loss, top_curvatures
 from dynascope.torch.repeatable import unchanged
+from dynascope.validation import require
 
 __all__ = ["temperature"]
 

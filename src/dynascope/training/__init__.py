@@ -1,5 +1,5 @@
 """Training by discrete steps: any loss, any optimiser, and what happens inside a step."""
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -10,7 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.arguments import (
+from dynascope.errors import InputError
+from dynascope.flows.save_times import recorded_steps
+from dynascope.tasks.labelled import Labelled
+from dynascope.tasks.stream import Stream
+from dynascope.tasks.task import Task
+from dynascope.validation import (
     calling,
     given,
     require,
@@ -19,11 +24,6 @@ from dynascope.arguments import (
     require_function,
     require_integer,
 )
-from dynascope.errors import InputError
-from dynascope.flows.save_times import recorded_steps
-from dynascope.tasks.labelled import Labelled
-from dynascope.tasks.stream import Stream
-from dynascope.tasks.task import Task
 
 __all__ = ["ALL_SAMPLES", "Batch", "Batches", "Sampler", "Steps", "chosen_steps", "sampler"]
 

@@ -14,12 +14,12 @@ import numpy as np
 import optax
 from jax import Array
 
-from dynascope.arguments import require, require_number, shown
 from dynascope.errors import InputError
 from dynascope.symmetry import Charge
 from dynascope.symmetry.step_rules import Rule
 from dynascope.symmetry.symmetry_arguments import parameter_paths
 from dynascope.training.statistics import Step
+from dynascope.validation import require, require_number, shown
 
 __all__ = ["Declaration", "implied_gradient", "intended_step", "momentum_buffer"]
 

@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dynascope.arguments import require_choice, require_integer
 from dynascope.symmetry import Charge, charges
 from dynascope.symmetry.map_symmetries import in_turn
 from dynascope.symmetry.step_rules import RULES, Rule
@@ -20,6 +19,7 @@ from dynascope.theory.symmetry.rounding import DEVIATIONS, SUMMED
 from dynascope.training.charge_causes import cause_statistics
 from dynascope.training.charge_declaration import Declaration, momentum_buffer
 from dynascope.training.statistics import Recursion, Step
+from dynascope.validation import require_choice, require_integer
 
 __all__ = ["charge_statistics"]
 

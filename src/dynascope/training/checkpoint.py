@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from dynascope import __version__
-from dynascope.arguments import require, require_positive, shown_error
 from dynascope.errors import InputError
 from dynascope.flows.ensemble import Ensemble
 from dynascope.results.whole_files import written_beside
+from dynascope.validation import require, require_positive, shown_error
 
 __all__ = ["Checkpoint", "CheckpointFile", "digest"]
 

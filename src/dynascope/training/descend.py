@@ -12,7 +12,6 @@ import equinox as eqx
 import numpy as np
 import optax
 
-from dynascope.arguments import given, require, require_choice, require_count, require_function, require_integer
 from dynascope.flows.ensemble import Ensemble, gather
 from dynascope.flows.progress import report_progress
 from dynascope.protocols import Learnable, Network
@@ -24,6 +23,7 @@ from dynascope.training.optimizers import chosen_optimizer, name_of
 from dynascope.training.result import Probed, observed
 from dynascope.training.specification import Run, specified
 from dynascope.training.statistics import StepStatistic
+from dynascope.validation import given, require, require_choice, require_count, require_function, require_integer
 
 __all__ = ["Descent", "descend"]
 

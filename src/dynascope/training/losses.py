@@ -13,10 +13,10 @@ import optax
 from jax import Array
 from jaxtyping import Bool, Float
 
-from dynascope.arguments import calling, require, require_between, require_choice, require_function, shown_error
 from dynascope.errors import InputError
 from dynascope.results import CONVENTION
 from dynascope.training.batches import Batch
+from dynascope.validation import calling, require, require_between, require_choice, require_function, shown_error
 
 __all__ = ["Loss", "LossName", "applied", "check_targets", "evaluated", "losses"]
 

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import optax
 from jax.tree_util import Partial
 
-from dynascope.arguments import calling, require, shown_error
 from dynascope.errors import InputError
+from dynascope.validation import calling, require, shown_error
 
 __all__ = [
     "annealed",

@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.arguments import require, shown
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError, DivergenceWarning
 from dynascope.networks.batch_normalisation import BatchNormalisation
@@ -22,6 +21,7 @@ from dynascope.training.losses import Loss
 from dynascope.training.specification import Run
 from dynascope.training.statistics import Sampled
 from dynascope.training.trainer import EVALUATED, EXPLODED, State
+from dynascope.validation import require, shown
 
 __all__ = ["Probed", "observed"]
 

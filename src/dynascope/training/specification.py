@@ -11,7 +11,6 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from dynascope.arguments import require, require_function
 from dynascope.errors import InputError
 from dynascope.flows.ensemble import Ensemble
 from dynascope.flows.objective import check_statistics
@@ -21,6 +20,7 @@ from dynascope.tasks.task import Task
 from dynascope.training.batches import ALL_SAMPLES, Batch, Sampler, Steps
 from dynascope.training.losses import Loss, check_targets
 from dynascope.training.statistics import Sampled, StepStatistic
+from dynascope.validation import require, require_function
 
 __all__ = ["Member", "Problem", "Run", "specified"]
 

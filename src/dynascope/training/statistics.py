@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from dynascope.arguments import require
 from dynascope.flows.save_times import recorded_steps
+from dynascope.validation import require
 
 __all__ = [
     "Largest",

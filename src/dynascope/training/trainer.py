@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from dynascope.arguments import calling, require
 from dynascope.networks.batch_normalisation import running_statistics, trained_weights
 from dynascope.training.batches import Batch
 from dynascope.training.losses import Loss, applied, evaluated, losses
 from dynascope.training.optimizers import applied_rate, optimizer_errors, transformation
 from dynascope.training.specification import Member, Problem
 from dynascope.training.statistics import Sampled, Step, StepStatistic, made_once
+from dynascope.validation import calling, require
 
 __all__ = ["EVALUATED", "EXPLODED", "State", "Trainer"]
 

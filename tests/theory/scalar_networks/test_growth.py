@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from dynascope.arguments import real_array
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.scalar_networks.growth import GrowthFactor, growth_factor, growth_limit
+from dynascope.validation import real_array
 
 GRID = 6 * 4 * 4 * 4 * 2  # points at which derivatives are taken at once
 # Golden numbers are stored with 12 digits, so 1e-10 leaves room for their last ones.

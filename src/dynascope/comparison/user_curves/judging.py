@@ -9,7 +9,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from dynascope.arguments import require
 from dynascope.comparison.jumps import ESTIMATED, between_points, compare_curve, compare_staircases, curve_tells
 from dynascope.comparison.user_curves.reading import CHOOSE_A_LOSS, numbers, read_curve
 from dynascope.comparison.user_curves.resolution import TOO_ROUGH, MonotoneFit, monotone_fit, resolve_jumps
@@ -21,6 +20,7 @@ from dynascope.results.numbers import number
 from dynascope.results.repeated_sentences import gathered_reasons, numbered
 from dynascope.results.staircase import with_slow_jumps, with_tolerances
 from dynascope.results.staircase_view import is_staircase
+from dynascope.validation import require
 
 __all__ = [
     "bare_losses",

@@ -13,7 +13,12 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
-from dynascope.arguments import (
+from dynascope.comparison.user_curves.units import LOSSES, LossName
+from dynascope.results import describe, make_record
+from dynascope.tasks.data.column_names import is_unnamed, listed
+from dynascope.tasks.data.plain_arrays import array_or_frame
+from dynascope.tasks.data.table_files import read_frame
+from dynascope.validation import (
     require,
     require_array,
     require_between,
@@ -22,11 +27,6 @@ from dynascope.arguments import (
     require_memory,
     require_positive,
 )
-from dynascope.comparison.user_curves.units import LOSSES, LossName
-from dynascope.results import describe, make_record
-from dynascope.tasks.data.column_names import is_unnamed, listed
-from dynascope.tasks.data.plain_arrays import array_or_frame
-from dynascope.tasks.data.table_files import read_frame
 
 __all__ = ["CHOOSE_A_LOSS", "LoggedCurve", "numbers", "rate_of_each_step", "read_curve", "user_curve"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 # The face of a room loads what is behind it when it is used: the command line reads `LossName` for its help.
 from dynascope import results
-from dynascope.arguments import require, require_between, require_choice, require_count, require_positive
 from dynascope.results import staircase_names as names
+from dynascope.validation import require, require_between, require_choice, require_count, require_positive
 
 if TYPE_CHECKING:
     import xarray as xr

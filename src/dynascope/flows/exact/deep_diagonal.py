@@ -8,12 +8,12 @@ import numpy as np
 import xarray as xr
 from scipy.integrate import solve_ivp
 
-from dynascope.arguments import require, require_count, require_positive
 from dynascope.errors import DivergenceError
 from dynascope.flows.solvers.stepping import require_correlation, require_tolerance, resolving
 from dynascope.results import make_record
 from dynascope.results.clock import time_unit
 from dynascope.tasks.task import Task
+from dynascope.validation import require, require_count, require_positive
 
 __all__ = ["deep_diagonal_flow"]
 

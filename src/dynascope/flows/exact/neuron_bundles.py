@@ -6,12 +6,12 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array, require_positive
 from dynascope.flows.exact.linear_bundles import LinearBundles
 from dynascope.flows.solvers.solver_choice import Begun, Solver, Work
 from dynascope.flows.solvers.stepping import require_correlation
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
+from dynascope.validation import require, require_array, require_positive
 
 __all__ = ["begin_bundles", "linear_flow"]
 

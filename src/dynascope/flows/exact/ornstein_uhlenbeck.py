@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, known_times, require_array, require_integer, require_seed
 from dynascope.flows.langevin import LangevinRuns
 from dynascope.theory import SGD
 from dynascope.theory.noise import langevin_moments
+from dynascope.validation import count_axes, known_times, require_array, require_integer, require_seed
 
 __all__ = ["ornstein_uhlenbeck"]
 

@@ -12,7 +12,6 @@ import xarray as xr
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import given, require, require_count, require_positive
 from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
 from dynascope.flows.deadline import overdue
@@ -24,6 +23,7 @@ from dynascope.flows.solvers.stepping import require_tolerance, resolving
 from dynascope.protocols import SumOfNeurons
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
+from dynascope.validation import given, require, require_count, require_positive
 
 __all__ = ["polar_flow"]
 

@@ -9,13 +9,13 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from dynascope.arguments import require, require_positive
 from dynascope.flows.solvers.adaptive import StiffFlow
 from dynascope.flows.solvers.rosenbrock import solution
 from dynascope.flows.solvers.solver_choice import Begun, Solver, Work
 from dynascope.flows.solvers.stepping import require_correlation
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
+from dynascope.validation import require, require_positive
 
 __all__ = ["begin_phases", "diagonal_equations", "diagonal_flow"]
 

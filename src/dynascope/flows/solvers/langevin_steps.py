@@ -10,8 +10,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from dynascope.arguments import require
 from dynascope.compilation import filter_jit, without_callbacks
+from dynascope.validation import require
 
 __all__ = ["langevin_steps", "require_langevin_solver"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Literal
 
-from dynascope.arguments import given, require, require_choice, require_count, require_positive
+from dynascope.validation import given, require, require_choice, require_count, require_positive
 
 __all__ = ["SOLVERS", "Solver", "SolverName"]
 

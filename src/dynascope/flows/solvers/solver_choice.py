@@ -8,12 +8,12 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
-from dynascope.arguments import given, require_choice, require_count, require_positive
 from dynascope.flows.deadline import overdue
 from dynascope.flows.solvers.adaptive import StiffFlow, follow_by_steps
 from dynascope.flows.solvers.explicit import TSITOURAS
 from dynascope.flows.solvers.rosenbrock import ROSENBROCK
 from dynascope.flows.solvers.stepping import require_tolerance, resolving
+from dynascope.validation import given, require_choice, require_count, require_positive
 
 __all__ = ["Begun", "Solver", "Work", "few_equations", "follow_by_stiffness"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import scipy
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_positive, shown
 from dynascope.tasks.task import Task
+from dynascope.validation import require, require_positive, shown
 
 __all__ = ["loss_between", "require_correlation", "require_tolerance", "resolved_loss", "resolving"]
 

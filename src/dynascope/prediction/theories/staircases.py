@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 
 from dynascope.alternating import alternating_flow
-from dynascope.arguments import require
 from dynascope.networks.deep_diagonal import DeepDiagonal
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
@@ -25,6 +24,7 @@ from dynascope.theory.assumptions import ENOUGH_NEURONS, ONE_OUTPUT, SEPARATED_T
 from dynascope.theory.attention import linear_attention_staircase, merged_attention_staircase
 from dynascope.theory.relu_alignment import orthogonal_staircase
 from dynascope.theory.staircase import deep_diagonal_staircase, diagonal_staircase, linear_staircase
+from dynascope.validation import require
 
 __all__ = ["STAIRCASES"]
 

@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
-from dynascope.arguments import array_namespace
 from dynascope.probes.alignment.chain import check_chain
 from dynascope.probes.alignment.vectors import frobenius_norm, largest, ratio
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.layer_charges import layer_charges
+from dynascope.validation import array_namespace
 
 __all__ = ["Imbalance", "layer_imbalance"]
 

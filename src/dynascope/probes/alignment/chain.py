@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from dynascope.arguments import array_namespace, require, require_real_values
+from dynascope.validation import array_namespace, require, require_real_values
 
 __all__ = ["check_chain"]
 

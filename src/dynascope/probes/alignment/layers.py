@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
-from dynascope.arguments import array_namespace, require, require_axes, require_choice, require_real_values
 from dynascope.probes.alignment.chain import check_chain
 from dynascope.probes.alignment.vectors import largest, overlap, top_directions
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import array_namespace, require, require_axes, require_choice, require_real_values
 
 __all__ = ["DataAlignment", "LayerAlignment", "data_alignment", "layer_alignment"]
 

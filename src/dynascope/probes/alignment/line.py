@@ -7,9 +7,9 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from dynascope.arguments import array_namespace, holds, require, require_real_values
 from dynascope.probes.alignment.vectors import clipped, largest, unit_vector
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import array_namespace, holds, require, require_real_values
 
 __all__ = ["LineAlignment", "LineLayers", "line_alignment"]
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
-from dynascope.arguments import array_namespace, holds, require, require_real_values
 from dynascope.probes.alignment.vectors import clipped, unit_vector, vector_norm
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import array_namespace, holds, require, require_real_values
 
 __all__ = ["WeightMovement", "weight_movement"]
 

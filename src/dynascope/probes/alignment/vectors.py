@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynascope.arguments import array_namespace
+from dynascope.validation import array_namespace
 
 __all__ = ["clipped", "frobenius_norm", "largest", "overlap", "ratio", "top_directions", "unit_vector", "vector_norm"]
 

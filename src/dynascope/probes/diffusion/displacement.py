@@ -7,8 +7,8 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from dynascope.arguments import array_namespace, checked, require, require_axes, require_real_values, require_sizes
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import array_namespace, checked, require, require_axes, require_real_values, require_sizes
 
 __all__ = ["Displacements", "StepCorrelation", "count_checkpoints", "displacements", "step_correlation"]
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from dynascope.arguments import (
+from dynascope.results.named_tuples import short_repr
+from dynascope.validation import (
     array_namespace,
     checked,
     holds,
@@ -19,7 +20,6 @@ from dynascope.arguments import (
     require_integer,
     require_real_values,
 )
-from dynascope.results.named_tuples import short_repr
 
 __all__ = ["ExponentFit", "fit_exponent"]
 

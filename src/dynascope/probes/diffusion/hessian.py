@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from dynascope.arguments import calling, given, require, require_finite_values, require_integer, require_seed, shown
 from dynascope.compilation import jit
 from dynascope.probes.diffusion.lanczos import tridiagonal
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import calling, given, require, require_finite_values, require_integer, require_seed, shown
 
 __all__ = ["TopCurvatures", "curvature_product", "gauss_newton_product", "require_lanczos", "top_curvatures"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from dynascope.arguments import (
+from dynascope.results.named_tuples import short_repr
+from dynascope.validation import (
     array_namespace,
     checked,
     given,
@@ -14,7 +15,6 @@ from dynascope.arguments import (
     require_integer,
     require_real_values,
 )
-from dynascope.results.named_tuples import short_repr
 
 __all__ = ["GradientNoise", "gradient_noise"]
 

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.arguments import require, require_axes, require_real_values
 from dynascope.compilation import jit
 from dynascope.probes.diffusion.hessian import curvature_product, require_lanczos
 from dynascope.probes.diffusion.lanczos import tridiagonal
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import require, require_axes, require_real_values
 
 __all__ = ["NoiseSpectrum", "noise_spectrum", "quadrature_nodes"]
 

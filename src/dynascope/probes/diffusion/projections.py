@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from dynascope.arguments import array_namespace, checked, require, require_axes, require_real_values
 from dynascope.probes.diffusion.displacement import count_checkpoints
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import array_namespace, checked, require, require_axes, require_real_values
 
 __all__ = ["DirectionMoments", "direction_moments"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Annotated, Any, NamedTuple
 
-from dynascope.arguments import array_namespace, holds, require, require_positive
 from dynascope.probes.features.modes import (
     covered,
     effective_dimension,
@@ -17,6 +16,7 @@ from dynascope.probes.features.modes import (
 from dynascope.probes.features.moments import FeatureMoments
 from dynascope.probes.features.samples import OutputFunction, Rows, check_samples, sample_rows
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import array_namespace, holds, require, require_positive
 
 __all__ = ["FeatureMetrics", "feature_metrics"]
 

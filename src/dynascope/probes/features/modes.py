@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dynascope.arguments import array_namespace, holds, require, require_axes, require_finite_values
 from dynascope.probes.features.samples import OutputFunction, Rows, centred, check_samples, finite_matrix, sample_rows
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import array_namespace, holds, require, require_axes, require_finite_values
 
 __all__ = [
     "Eigenfeatures",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from dynascope.arguments import array_namespace, require
 from dynascope.probes.features.samples import OutputFunction, Rows, sample_rows
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import array_namespace, require
 
 __all__ = ["FeatureMoments", "feature_moments"]
 

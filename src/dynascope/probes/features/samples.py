@@ -5,8 +5,8 @@ from __future__ import annotations
 import typing
 from typing import Any, Literal, NamedTuple
 
-from dynascope.arguments import array_namespace, holds, require, require_choice, require_finite_values
 from dynascope.errors import InputError
+from dynascope.validation import array_namespace, holds, require, require_choice, require_finite_values
 
 __all__ = ["OutputFunction", "Rows", "centred", "check_samples", "constant_rows", "finite_matrix", "sample_rows"]
 

@@ -10,13 +10,13 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 
-from dynascope.arguments import given, require, require_choice, require_integer
 from dynascope.probes.kernel.adapters import also_in_pytorch
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction
 from dynascope.probes.kernel.dense_tracing import DenseUse, dense_uses
 from dynascope.probes.kernel.model import Arrays, Model, count_examples, layer_rates, split
 from dynascope.probes.kernel.structured import forms_gradients
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import given, require, require_choice, require_integer
 
 __all__ = ["ESTIMATES", "EXACT", "Algorithm", "Cost", "Size", "choose", "cost_of", "estimate_cost", "measure"]
 

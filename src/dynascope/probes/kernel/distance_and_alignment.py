@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from dynascope.arguments import (
+from dynascope.validation import (
     array_namespace,
     holds,
     require,

@@ -12,14 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.arguments import (
-    given,
-    require_choice,
-    require_finite_values,
-    require_integer,
-    require_positive,
-    require_seed,
-)
 from dynascope.compilation import jit
 from dynascope.probes.kernel.adapters import also_in_pytorch
 from dynascope.probes.kernel.contraction import contract_jacobians, contract_layers
@@ -29,6 +21,14 @@ from dynascope.probes.kernel.layers import contract_signals
 from dynascope.probes.kernel.model import Arrays, Model, check_inputs, count_examples, layer_rates, split
 from dynascope.probes.kernel.products import kernel_columns, projected_outputs
 from dynascope.probes.kernel.structured import contract_structured
+from dynascope.validation import (
+    given,
+    require_choice,
+    require_finite_values,
+    require_integer,
+    require_positive,
+    require_seed,
+)
 
 __all__ = ["neural_tangent_kernel"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dynascope.arguments import array_namespace, holds, require, require_choice, require_finite_values, shown
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
+from dynascope.validation import array_namespace, holds, require, require_choice, require_finite_values, shown
 
 __all__ = ["check_rates", "contract_signals", "dense_layer_kernel", "rate_weighted_kernel", "structured_kernel"]
 

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from dynascope.arguments import holds, require
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.validation import holds, require
 
 __all__ = ["Arrays", "Model", "check_inputs", "count_examples", "layer_rates", "split"]
 

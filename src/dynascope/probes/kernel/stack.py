@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import scipy.special
 
-from dynascope.arguments import array_namespace, require, require_choice, require_finite_values
 from dynascope.probes.kernel.conventions import Contraction, NeuralTangentKernel
 from dynascope.probes.kernel.layers import check_rates, dense_layer_kernel, structured_kernel
+from dynascope.validation import array_namespace, require, require_choice, require_finite_values
 
 __all__ = ["dense_stack_kernel"]
 

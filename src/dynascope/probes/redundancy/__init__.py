@@ -1,5 +1,5 @@
 """Units that do the same or nothing: vanishing, equal and dead ones, and how noise moves what tells them apart."""
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -9,7 +9,9 @@ import numpy as np
 import scipy.cluster.hierarchy
 import scipy.spatial.distance
 
-from dynascope.arguments import (
+from dynascope.errors import InputError
+from dynascope.results.named_tuples import short_repr
+from dynascope.validation import (
     array_namespace,
     checked,
     is_traced,
@@ -19,8 +21,6 @@ from dynascope.arguments import (
     require_number,
     require_real_values,
 )
-from dynascope.errors import InputError
-from dynascope.results.named_tuples import short_repr
 
 __all__ = ["RedundantUnits", "redundant_units"]
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Shaped
 
-from dynascope.arguments import array_namespace, checked, require, require_integer, require_real_values
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import array_namespace, checked, require, require_integer, require_real_values
 
 __all__ = ["UnitGroup", "UnitPart", "UnitWeights", "unit_weights"]
 

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_finite_values, require_integer, require_number, require_room, shown
 from dynascope.compilation import filter_jit
 from dynascope.probes.redundancy.hidden_units import UnitGroup, unit_weights
+from dynascope.validation import require, require_finite_values, require_integer, require_number, require_room, shown
 
 __all__ = ["normal_hessians"]
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynascope.arguments import require_choice
 from dynascope.tasks.data.digits import digits
+from dynascope.validation import require_choice
 
 __all__ = ["LABELS", "RelabelledDigits", "balanced_digits", "relabelled_digits"]
 

@@ -10,7 +10,6 @@ import jax
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require_context
 from dynascope.flows import GradientFlow, gradient_flow
 from dynascope.networks import LinearAttention, MergedAttention
 from dynascope.results import Chart, Comparison, Staircase, other_scale
@@ -22,6 +21,7 @@ from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.random_maps import covariance
 from dynascope.theory import papers
 from dynascope.theory.attention import linear_attention_staircase, merged_attention_staircase
+from dynascope.validation import require_context
 
 _KINDS = {
     "rank-one": (LinearAttention, linear_attention_staircase),

@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_integer
 from dynascope.groups.tables import Group
 from dynascope.tasks.task import Task
+from dynascope.validation import require, require_array, require_integer
 
 __all__ = ["Composition", "SampledComposition", "group_composition"]
 

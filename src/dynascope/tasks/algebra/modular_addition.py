@@ -11,10 +11,10 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_integer
 from dynascope.protocols import Network
 from dynascope.tasks.algebra.quadratic_pairs import quadratic_weights
 from dynascope.tasks.task import Task
+from dynascope.validation import require, require_array, require_integer
 
 __all__ = ["ModularAddition", "modular_addition"]
 

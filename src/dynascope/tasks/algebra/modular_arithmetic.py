@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Int
 
-from dynascope.arguments import require, require_choice, require_integer, require_positive, require_seed
 from dynascope.tasks.task import Task
+from dynascope.validation import require, require_choice, require_integer, require_positive, require_seed
 
 __all__ = ["ModularArithmetic"]
 

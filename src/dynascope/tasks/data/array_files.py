@@ -10,9 +10,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from dynascope.arguments import require, shown_error
 from dynascope.errors import InputError
 from dynascope.tasks.data.packed_arrays import read_archive, read_array
+from dynascope.validation import require, shown_error
 
 __all__ = ["read_arrays"]
 

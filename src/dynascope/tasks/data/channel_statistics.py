@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from dynascope.arguments import require
+from dynascope.validation import require
 
 __all__ = ["channel_statistics"]
 

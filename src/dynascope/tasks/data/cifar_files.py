@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int, UInt8
 
-from dynascope.arguments import require, require_unpacked
 from dynascope.errors import InputError
+from dynascope.validation import require, require_unpacked
 
 __all__ = ["find_cifar", "read_cifar", "read_cifar_names"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from dynascope.arguments import require
+from dynascope.validation import require
 
 __all__ = ["counted", "is_unnamed", "listed", "require_different", "with_names"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from dynascope.arguments import require
 from dynascope.tasks.data.column_names import is_unnamed, listed
 from dynascope.tasks.data.columns import Column, columns_of
+from dynascope.validation import require
 
 __all__ = ["split_columns", "split_frame"]
 

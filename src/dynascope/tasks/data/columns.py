@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from dynascope.arguments import shown
 from dynascope.errors import InputError
 from dynascope.tasks.data.column_names import listed, require_different
 from dynascope.tasks.data.plain_arrays import array_or_frame
+from dynascope.validation import shown
 
 __all__ = ["Column", "Kind", "columns_of", "not_numbers", "to_numbers"]
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dynascope.arguments import require
 from dynascope.tasks.data.column_names import is_unnamed, require_different, with_names
 from dynascope.tasks.data.decimal_marks import with_numbers
 from dynascope.tasks.data.layout import find_layout, rows_of
+from dynascope.validation import require
 
 __all__ = ["ReadTable", "read_delimited"]
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
-from dynascope.arguments import require
 from dynascope.tasks.data.array_files import read_arrays
 from dynascope.tasks.data.column_roles import split_frame
 from dynascope.tasks.data.columns import columns_of
@@ -16,6 +15,7 @@ from dynascope.tasks.data.missing_values import Missing
 from dynascope.tasks.data.table_files import TABLES, read_frame
 from dynascope.tasks.data.table_task import assembled
 from dynascope.tasks.task import Task
+from dynascope.validation import require
 
 __all__ = ["task_from_file"]
 

@@ -10,8 +10,8 @@ from types import ModuleType
 import numpy as np
 from jaxtyping import Int, UInt8
 
-from dynascope.arguments import require, require_unpacked
 from dynascope.errors import InputError
+from dynascope.validation import require, require_unpacked
 
 __all__ = ["EXTENSIONS", "find_parts", "read_image_folders"]
 

@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float32, Int, UInt8
 
-from dynascope.arguments import require, require_choice, require_integer, require_labels, require_seed
 from dynascope.tasks.data.channel_statistics import channel_statistics
 from dynascope.tasks.data.cifar_files import find_cifar, read_cifar, read_cifar_names
 from dynascope.tasks.data.idx_files import find_idx, is_idx, read_idx
 from dynascope.tasks.data.image_folders import find_parts, read_image_folders
 from dynascope.tasks.labelled import Labelled
 from dynascope.tasks.task import Task
+from dynascope.validation import require, require_choice, require_integer, require_labels, require_seed
 
 __all__ = ["Images", "read_images"]
 

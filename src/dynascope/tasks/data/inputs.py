@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from dynascope.arguments import require
 from dynascope.tasks.data.column_names import listed
 from dynascope.tasks.data.columns import Column, not_numbers, to_numbers
+from dynascope.validation import require
 
 __all__ = ["encode_inputs", "without_identifiers"]
 

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynascope.arguments import require, require_count, require_seed
 from dynascope.tasks.data.digits import digits
 from dynascope.tasks.data.images import read_images
+from dynascope.validation import require, require_count, require_seed
 
 __all__ = ["ImagesInRows", "LabelledImages", "images_in_rows", "labelled_images"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynascope.arguments import require
+from dynascope.validation import require
 
 __all__ = ["are_classes", "look_like_labels", "one_hot"]
 

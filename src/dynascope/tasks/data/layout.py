@@ -7,7 +7,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from dynascope.arguments import require
+from dynascope.validation import require
 
 __all__ = ["Layout", "find_layout", "rows_of"]
 

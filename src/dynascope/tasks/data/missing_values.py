@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require
 from dynascope.tasks.data.column_names import counted, listed
 from dynascope.tasks.data.columns import Column
+from dynascope.validation import require
 
 __all__ = ["Missing", "filled", "without_gaps"]
 

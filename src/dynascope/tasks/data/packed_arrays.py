@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.arguments import require_unpacked
+from dynascope.validation import require_unpacked
 
 __all__ = ["read_archive", "read_array"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dynascope.arguments import is_traced, require
 from dynascope.errors import InputError
+from dynascope.validation import is_traced, require
 
 __all__ = ["array_or_frame"]
 

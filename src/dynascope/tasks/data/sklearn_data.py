@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dynascope.arguments import require
 from dynascope.tasks.data.columns import Column, columns_of
+from dynascope.validation import require
 
 __all__ = ["BunchParts", "is_bunch"]
 

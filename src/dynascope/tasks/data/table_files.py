@@ -10,9 +10,9 @@ import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from dynascope.arguments import require_unpacked, shown_error
 from dynascope.errors import InputError
 from dynascope.tasks.data.delimited import ReadTable, read_delimited
+from dynascope.validation import require_unpacked, shown_error
 
 __all__ = ["TABLES", "read_frame"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from dynascope.arguments import require
 from dynascope.tasks.affine import varying
 from dynascope.tasks.data.column_names import listed
 from dynascope.tasks.data.columns import Column, to_numbers
@@ -13,6 +12,7 @@ from dynascope.tasks.data.inputs import encode_inputs, without_identifiers
 from dynascope.tasks.data.missing_values import Missing, filled, without_gaps
 from dynascope.tasks.data.targets import encode_targets
 from dynascope.tasks.task import Task
+from dynascope.validation import require
 
 __all__ = ["assembled"]
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require
 from dynascope.tasks.data.column_names import listed
 from dynascope.tasks.data.columns import Column, to_numbers
 from dynascope.tasks.data.labels import look_like_labels, one_hot
+from dynascope.validation import require
 
 __all__ = ["encode_targets"]
 

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array
 from dynascope.tasks.data.column_names import counted
 from dynascope.tasks.data.columns import Column, columns_of, not_numbers, to_numbers
 from dynascope.tasks.data.plain_arrays import array_or_frame
 from dynascope.tasks.data.targets import encode_targets
+from dynascope.validation import require, require_array
 
 __all__ = ["given_inputs", "given_targets", "require_same_rows"]
 

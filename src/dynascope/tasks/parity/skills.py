@@ -12,8 +12,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_count, require_integer, require_positive
 from dynascope.tasks.parity.draws import ManySkills
+from dynascope.validation import require, require_count, require_integer, require_positive
 
 __all__ = ["SkillStrength", "measure_skills", "skill_frequencies"]
 

@@ -15,7 +15,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from dynascope.arguments import (
+from dynascope.tasks.expectation import Expectation
+from dynascope.tasks.parity.draws import ParitySample, draw
+from dynascope.tasks.parity.skills import SkillStrength, measure_skills, skill_frequencies
+from dynascope.tasks.stream import Stream
+from dynascope.tasks.task import Task
+from dynascope.validation import (
     is_traced,
     require,
     require_choice,
@@ -24,11 +29,6 @@ from dynascope.arguments import (
     require_room,
     require_seed,
 )
-from dynascope.tasks.expectation import Expectation
-from dynascope.tasks.parity.draws import ParitySample, draw
-from dynascope.tasks.parity.skills import SkillStrength, measure_skills, skill_frequencies
-from dynascope.tasks.stream import Stream
-from dynascope.tasks.task import Task
 
 __all__ = ["ParityPopulation", "SparseParity"]
 

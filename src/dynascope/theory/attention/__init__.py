@@ -1,5 +1,5 @@
 """Linear attention on in-context regression: what it learns, in what order, and when."""
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

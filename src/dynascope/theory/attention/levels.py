@@ -11,9 +11,9 @@ from annotated_types import IsFinite
 from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import checked, in_units, require, require_context, require_covariance, require_shape
-from dynascope.arguments.bounded import FiniteNumbers, PositiveInt
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import checked, in_units, require, require_context, require_covariance, require_shape
+from dynascope.validation.bounded import FiniteNumbers, PositiveInt
 
 __all__ = [
     "AttentionModes",

@@ -6,8 +6,6 @@ import dataclasses
 
 import numpy as np
 
-from dynascope.arguments import require
-from dynascope.arguments.bounded import FiniteNumbers, OpenFraction, PositiveInt
 from dynascope.results.clock import time_unit
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SEPARATED_TIMES, SMALL_START
@@ -15,6 +13,8 @@ from dynascope.theory.attention.dormant_heads import Activation, activations
 from dynascope.theory.attention.levels import AttentionModes, Heads, attention_modes, split_heads
 from dynascope.theory.domain import covers
 from dynascope.theory.papers import ALTERNATING, ATTENTION
+from dynascope.validation import require
+from dynascope.validation.bounded import FiniteNumbers, OpenFraction, PositiveInt
 
 __all__ = ["linear_attention_staircase"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import scipy
 
-from dynascope.arguments import in_units, require, require_answer, require_shape
-from dynascope.arguments.bounded import FiniteNumbers, OpenFraction
 from dynascope.results.clock import time_unit
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.attention.levels import AttentionModes, Heads, attention_modes
 from dynascope.theory.domain import covers
 from dynascope.theory.papers import ALTERNATING, ATTENTION
+from dynascope.validation import in_units, require, require_answer, require_shape
+from dynascope.validation.bounded import FiniteNumbers, OpenFraction
 
 __all__ = ["merged_attention_staircase"]
 

@@ -1,5 +1,5 @@
 """λ-balanced two-layer linear networks on whitened inputs: the whole of training in closed form."""
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -13,12 +13,12 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import in_one_shape, in_units, nan_outside, require, require_broadcast, require_last_axes
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory.assumptions import BALANCED_LAYERS
 from dynascope.theory.layer_rates import LayerRates, positive_rates, rate_shapes
+from dynascope.validation import in_one_shape, in_units, nan_outside, require, require_broadcast, require_last_axes
 
 __all__ = [
     "LAYER_UNITS",

@@ -9,13 +9,13 @@ from annotated_types import IsFinite
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_units, require_array
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced.balance import STANDARDS, UNITS, Balance, TwoLayers, require_balanced
 from dynascope.theory.balanced.propagation import drift_matrix
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates
+from dynascope.validation import in_units, require_array
 
 __all__ = ["BalancedLimit", "balanced_limit", "slowest_rate"]
 

@@ -9,8 +9,6 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_units, is_traced, nan_outside, require, require_broadcast, require_last_axes
-from dynascope.arguments.bounded import NonNegativeArray, PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced.balance import (
     STANDARDS,
@@ -22,6 +20,8 @@ from dynascope.theory.balanced.balance import (
 )
 from dynascope.theory.balanced.solution import BalancedGram, covers_balanced, layers_and_map, solved
 from dynascope.theory.layer_rates import LayerRates
+from dynascope.validation import in_units, is_traced, nan_outside, require, require_broadcast, require_last_axes
+from dynascope.validation.bounded import NonNegativeArray, PositiveInt
 
 __all__ = ["loss", "ntk"]
 

@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import is_traced, nan_outside, require, require_known
 from dynascope.theory.second_derivatives import once_differentiable
+from dynascope.validation import is_traced, nan_outside, require, require_known
 
 __all__ = ["Steps", "drift_matrix", "given_steps", "plan_steps", "propagate"]
 

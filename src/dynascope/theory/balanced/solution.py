@@ -11,8 +11,6 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import in_units, is_traced, nan_outside, require, require_last_axes
-from dynascope.arguments.bounded import PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
@@ -33,6 +31,8 @@ from dynascope.theory.balanced.determinants import warn_of_opposite_determinants
 from dynascope.theory.balanced.propagation import Steps, drift_matrix, given_steps, plan_steps, propagate
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates, clock_of
+from dynascope.validation import in_units, is_traced, nan_outside, require, require_last_axes
+from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["BalancedGram", "covers_balanced", "gram", "product", "solved", "unit_rate_layers"]
 

@@ -5,6 +5,6 @@ layer holds a mode with the weight a, and its strength s = a^L learns the singul
 ds/dt = L s^(2−2/L) (σ − s). Without alignment it is a model: the order of the jumps and how long the plateaus are.
 """
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -7,10 +7,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from annotated_types import Ge
 
-from dynascope.arguments import require_known
-from dynascope.arguments.bounded import FiniteArray
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
+from dynascope.validation import require_known
+from dynascope.validation.bounded import FiniteArray
 
 __all__ = ["InitialisationExponents", "initialisation_exponents"]
 

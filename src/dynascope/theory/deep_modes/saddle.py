@@ -11,11 +11,11 @@ from annotated_types import Ge
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import fitting, is_traced, nan_outside, require, require_known
-from dynascope.arguments.bounded import FiniteArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, ENOUGH_SAMPLES, SMALL_START, WHITE_INPUTS
 from dynascope.theory.domain import covers
+from dynascope.validation import fitting, is_traced, nan_outside, require, require_known
+from dynascope.validation.bounded import FiniteArray
 
 __all__ = ["escape_slope", "saddle_escape_time"]
 

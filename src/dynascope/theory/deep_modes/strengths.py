@@ -12,8 +12,6 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import all_finite, fitting, in_units, is_traced, nan_outside, require_known
-from dynascope.arguments.bounded import FiniteArray, NonNegativeArray, PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
@@ -22,6 +20,8 @@ from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
 from dynascope.theory.domain import covers
 from dynascope.theory.scalar_networks.growth import growth_factor
 from dynascope.theory.scalar_networks.passage_time import time_to_reach
+from dynascope.validation import all_finite, fitting, in_units, is_traced, nan_outside, require_known
+from dynascope.validation.bounded import FiniteArray, NonNegativeArray, PositiveInt
 
 __all__ = ["DeepModeLimit", "DeepModeStrength", "deep_mode_limit", "strength_at", "time_to_strength"]
 

@@ -16,8 +16,6 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, in_one_shape, nan_outside, require_broadcast
-from dynascope.arguments.bounded import NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
@@ -29,6 +27,8 @@ from dynascope.theory.features.ridge import (
     ridge_problem,
     solve_ridge,
 )
+from dynascope.validation import all_finite, in_one_shape, nan_outside, require_broadcast
+from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["KernelRegression", "kernel_regression_error"]
 

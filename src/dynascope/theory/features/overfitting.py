@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require
-from dynascope.arguments.bounded import FiniteFloat, NonNegativeFloat, PositiveFloat, PositiveInt
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.features import KernelRegression, kernel_regression_error
+from dynascope.validation import require
+from dynascope.validation.bounded import FiniteFloat, NonNegativeFloat, PositiveFloat, PositiveInt
 
 __all__ = ["Overfitting", "OverfittingSetup", "benign_setup", "malignant_setup", "overfitting_error"]
 

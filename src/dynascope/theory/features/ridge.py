@@ -16,10 +16,10 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_one_shape, nan_outside, require, require_broadcast
-from dynascope.arguments.bounded import NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
+from dynascope.validation import in_one_shape, nan_outside, require, require_broadcast
+from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = [
     "Intensity",

@@ -16,12 +16,12 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, checked, nan_outside, require, require_shape
-from dynascope.arguments.bounded import FiniteArray, NonNegativeArray, PositiveFloat
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.features.ridge import require_fitting
+from dynascope.validation import all_finite, checked, nan_outside, require, require_shape
+from dynascope.validation.bounded import FiniteArray, NonNegativeArray, PositiveFloat
 
 __all__ = ["FeatureSpectrum", "ModeFlow", "TrainingFlow", "eigenspectrum", "mode_flow", "training_flow"]
 

@@ -12,7 +12,14 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import (
+from dynascope.compilation import AnyArray, float64_jit
+from dynascope.symmetry.layer_charges import layer_charges
+from dynascope.theory.assumptions import ONE_OUTPUT
+from dynascope.theory.balanced.balance import LAYER_UNITS, FirstLayer, SecondLayer, TwoLayers
+from dynascope.theory.domain import covers
+from dynascope.theory.layer_rates import LayerRates, clock_of, rate_shapes
+from dynascope.theory.neuron.function_space import MapStart, preconditioner_of
+from dynascope.validation import (
     in_one_shape,
     in_units,
     is_traced,
@@ -21,14 +28,7 @@ from dynascope.arguments import (
     require_broadcast,
     require_last_axes,
 )
-from dynascope.arguments.bounded import FiniteArray, PositiveArray
-from dynascope.compilation import AnyArray, float64_jit
-from dynascope.symmetry.layer_charges import layer_charges
-from dynascope.theory.assumptions import ONE_OUTPUT
-from dynascope.theory.balanced.balance import LAYER_UNITS, FirstLayer, SecondLayer, TwoLayers
-from dynascope.theory.domain import covers
-from dynascope.theory.layer_rates import LayerRates, clock_of, rate_shapes
-from dynascope.theory.neuron.function_space import MapStart, preconditioner_of
+from dynascope.validation.bounded import FiniteArray, PositiveArray
 
 __all__ = ["conserved_matrices", "conserved_matrix", "preconditioner_matrix", "single_output_preconditioner"]
 

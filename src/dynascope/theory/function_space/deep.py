@@ -11,8 +11,6 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import nan_outside, require, require_last_axes
-from dynascope.arguments.bounded import NonNegativeArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS, EQUAL_WIDTHS
 from dynascope.theory.domain import covers
@@ -25,6 +23,8 @@ from dynascope.theory.function_space.map_flow import (
     integrate,
     rank,
 )
+from dynascope.validation import nan_outside, require, require_last_axes
+from dynascope.validation.bounded import NonNegativeArray
 
 __all__ = ["deep_isotropic_flow", "deep_isotropic_rate", "layer_spectra"]
 

@@ -13,8 +13,6 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import in_units, is_traced, nan_outside, require, require_known, require_last_axes
-from dynascope.arguments.bounded import PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS
 from dynascope.theory.domain import covers
@@ -29,6 +27,8 @@ from dynascope.theory.function_space.map_flow import (
     rank,
 )
 from dynascope.theory.layer_rates import positive
+from dynascope.validation import in_units, is_traced, nan_outside, require, require_known, require_last_axes
+from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["isotropic_flow", "isotropic_preconditioner", "trace_drift"]
 

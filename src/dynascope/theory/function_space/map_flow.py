@@ -13,10 +13,10 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import is_traced, nan_outside, require, require_increasing, require_last_axes
 from dynascope.compilation import AnyArray, without_callbacks
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.integration_steps import MOST_STEPS, step_control
+from dynascope.validation import is_traced, nan_outside, require, require_increasing, require_last_axes
 
 __all__ = ["Inputs", "MapPath", "Samples", "Targets", "finished", "integrate", "rank"]
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynascope.arguments import require, require_array, require_increasing
-from dynascope.arguments.bounded import FiniteNumber, FiniteNumbers, PositiveInt
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import require, require_array, require_increasing
+from dynascope.validation.bounded import FiniteNumber, FiniteNumbers, PositiveInt
 
 __all__ = ["GrokkingDelay", "grokking_delay"]
 

@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
-from dynascope.arguments.bounded import FiniteNumbers, PositiveNumbers
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
+from dynascope.validation import require, require_array
+from dynascope.validation.bounded import FiniteNumbers, PositiveNumbers
 
 __all__ = ["Constraint", "InterpolantPath", "Point", "constraint", "follow", "interpolant_path", "solve"]
 

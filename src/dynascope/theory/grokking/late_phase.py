@@ -8,11 +8,11 @@ import numpy as np
 from annotated_types import Gt, Lt
 from jaxtyping import Float
 
-from dynascope.arguments import in_units, require, require_array
-from dynascope.arguments.bounded import FiniteNumber, FiniteNumbers, NonNegativeNumbers, PositiveNumber
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.grokking.interpolation import Constraint, constraint, interpolant_path
+from dynascope.validation import in_units, require, require_array
+from dynascope.validation.bounded import FiniteNumber, FiniteNumbers, NonNegativeNumbers, PositiveNumber
 
 __all__ = ["LateCurve", "check_tests", "fitting_time", "lag_behind", "late_curve", "relative_error", "weight_product"]
 

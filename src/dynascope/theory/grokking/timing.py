@@ -9,8 +9,6 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import root_scalar
 
-from dynascope.arguments import require_broadcast
-from dynascope.arguments.bounded import FiniteNumbers, PositiveNumber, PositiveNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.grokking.interpolation import constraint, follow, solve
@@ -23,6 +21,8 @@ from dynascope.theory.grokking.late_phase import (
     lag_behind,
     relative_error,
 )
+from dynascope.validation import require_broadcast
+from dynascope.validation.bounded import FiniteNumbers, PositiveNumber, PositiveNumbers
 
 __all__ = ["CriticalPoint", "critical_point", "grokking_time"]
 

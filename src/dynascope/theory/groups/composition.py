@@ -9,8 +9,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dynascope.arguments import checked, require
-from dynascope.arguments.bounded import OpenFraction
 from dynascope.groups.encodings import valid_encoding
 from dynascope.groups.representations import Irrep, real_irreducible_representations
 from dynascope.groups.tables import Group
@@ -19,6 +17,8 @@ from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.groups.composition_utility import Encoding, SequenceLength, maximal_utility
+from dynascope.validation import checked, require
+from dynascope.validation.bounded import OpenFraction
 
 __all__ = ["composition_staircase", "construction_width"]
 

@@ -10,10 +10,10 @@ from annotated_types import Interval, IsFinite
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import in_units, require, require_shape
 from dynascope.groups.encodings import valid_encoding
 from dynascope.groups.representations import Irrep, irreducible_representations
 from dynascope.groups.tables import Group
+from dynascope.validation import in_units, require, require_shape
 
 __all__ = ["Encoding", "SequenceLength", "composition_utility", "maximal_utility", "maximisers"]
 

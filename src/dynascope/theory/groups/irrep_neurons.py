@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import checked, require
-from dynascope.arguments.bounded import Fraction, PositiveInt, Seed
 from dynascope.groups.encodings import valid_encoding
 from dynascope.groups.representations import Irrep, real_irreducible_representations
 from dynascope.groups.tables import Group
 from dynascope.theory.groups.composition_utility import Encoding, SequenceLength
+from dynascope.validation import checked, require
+from dynascope.validation.bounded import Fraction, PositiveInt, Seed
 
 __all__ = ["irrep_projection", "neurons_by_share", "neurons_near_irreps", "shares_of_irreps"]
 

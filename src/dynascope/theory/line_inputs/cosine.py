@@ -10,8 +10,6 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import in_units, nan_outside, require_row_of_times
-from dynascope.arguments.bounded import NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
@@ -28,6 +26,8 @@ from dynascope.theory.line_inputs.decomposition import (
     root,
 )
 from dynascope.theory.line_inputs.network import LineNetwork
+from dynascope.validation import in_units, nan_outside, require_row_of_times
+from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["AlignmentChange", "alignment_change", "layer_cosine"]
 

@@ -10,9 +10,9 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Real
 
-from dynascope.arguments import in_units, require, require_array
-from dynascope.arguments.bounded import FiniteArray
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import in_units, require, require_array
+from dynascope.validation.bounded import FiniteArray
 
 __all__ = ["LineData", "line_data"]
 

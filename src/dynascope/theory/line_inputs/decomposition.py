@@ -10,7 +10,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import (
+from dynascope.compilation import AnyArray
+from dynascope.theory.layer_rates import LayerRates
+from dynascope.theory.line_inputs.data import LineData
+from dynascope.theory.line_inputs.network import LineNetwork
+from dynascope.theory.scalar_networks.growth import GrowthFactor, GrowthLimit, growth_factor, growth_limit
+from dynascope.validation import (
     all_finite,
     in_one_shape,
     is_traced,
@@ -19,11 +24,6 @@ from dynascope.arguments import (
     require_broadcast,
     require_known,
 )
-from dynascope.compilation import AnyArray
-from dynascope.theory.layer_rates import LayerRates
-from dynascope.theory.line_inputs.data import LineData
-from dynascope.theory.line_inputs.network import LineNetwork
-from dynascope.theory.scalar_networks.growth import GrowthFactor, GrowthLimit, growth_factor, growth_limit
 
 __all__ = [
     "LOSS",

@@ -10,12 +10,12 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, in_units, nan_outside, require, require_broadcast
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import rate_shapes
 from dynascope.theory.line_inputs.network import LineNetwork
+from dynascope.validation import all_finite, in_units, nan_outside, require, require_broadcast
 
 __all__ = ["tangent_kernel"]
 

@@ -8,8 +8,8 @@ from annotated_types import IsFinite
 from jax.typing import ArrayLike
 from jaxtyping import Real
 
-from dynascope.arguments.bounded import PositiveArray
 from dynascope.theory.layer_rates import LayerRates
+from dynascope.validation.bounded import PositiveArray
 
 __all__ = ["LineNetwork"]
 

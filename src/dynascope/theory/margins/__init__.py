@@ -1,5 +1,5 @@
 """What classifiers end in when they are trained long past separation: rates, norms and margins."""
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -10,10 +10,10 @@ from annotated_types import IsFinite
 from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_shape
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeInt
 from dynascope.theory.domain import covers
 from dynascope.theory.margins.linear_programme import linprog
+from dynascope.validation import require, require_shape
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeInt
 
 __all__ = ["balanced_rates"]
 

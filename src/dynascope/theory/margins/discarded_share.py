@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require
-from dynascope.arguments.bounded import FiniteFloat, PositiveNumbers
 from dynascope.theory.domain import covers
+from dynascope.validation import require
+from dynascope.validation.bounded import FiniteFloat, PositiveNumbers
 
 __all__ = ["discarded_share"]
 

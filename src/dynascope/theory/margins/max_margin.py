@@ -11,11 +11,11 @@ from jaxtyping import Float, Int, Real
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
-from dynascope.arguments import require, require_room, require_shape, require_whole_numbers
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.margins.linear_programme import linprog
+from dynascope.validation import require, require_room, require_shape, require_whole_numbers
 
 __all__ = ["Data", "Factors", "MaxMargin", "class_differences", "max_margin"]
 

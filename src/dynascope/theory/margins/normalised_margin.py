@@ -9,9 +9,9 @@ from annotated_types import Ge, IsFinite
 from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_shape
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
+from dynascope.validation import require, require_shape
 
 __all__ = ["MarginShares", "margin_shares", "normalised_margin", "seminorm"]
 

@@ -13,14 +13,14 @@ import numpy as np
 from annotated_types import Interval, IsFinite
 from jaxtyping import Float
 
-from dynascope.arguments import count_axes, require, require_array
-from dynascope.arguments.bounded import Seed
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.parameters import Model, Point, points, read
 from dynascope.theory.domain import covers
 from dynascope.theory.margins.balanced_rates import balanced_rates
+from dynascope.validation import count_axes, require, require_array
+from dynascope.validation.bounded import Seed
 
 __all__ = ["QuasiHomogeneity", "quasi_homogeneity"]
 

@@ -9,9 +9,9 @@ from annotated_types import Interval
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveFloat
 from dynascope.theory.domain import covers
+from dynascope.validation import require
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveFloat
 
 __all__ = ["log_time", "margin_at_time", "normalised_time"]
 

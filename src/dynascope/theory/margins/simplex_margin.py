@@ -8,9 +8,9 @@ import numpy as np
 from annotated_types import Ge
 from jaxtyping import Float
 
-from dynascope.arguments import require_known, require_room
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
+from dynascope.validation import require_known, require_room
 
 __all__ = ["SimplexMargin", "simplex_margin"]
 

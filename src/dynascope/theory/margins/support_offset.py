@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require
 from dynascope.theory.domain import covers
 from dynascope.theory.margins.max_margin import Data, Factors, max_margin
+from dynascope.validation import require
 
 __all__ = ["support_offset"]
 

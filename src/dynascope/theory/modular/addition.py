@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import checked, in_units, require, require_known
-from dynascope.arguments.bounded import FiniteFloat, NonNegativeInt, OpenFraction
 from dynascope.results.clock import time_unit
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
@@ -24,6 +22,8 @@ from dynascope.theory.modular.jumps import (
     too_few,
 )
 from dynascope.theory.papers import ALTERNATING
+from dynascope.validation import checked, in_units, require, require_known
+from dynascope.validation.bounded import FiniteFloat, NonNegativeInt, OpenFraction
 
 __all__ = [
     "addition_utility",

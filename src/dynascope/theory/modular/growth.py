@@ -11,7 +11,7 @@ from annotated_types import IsFinite
 from jaxtyping import Bool, Complex, Float, Int, Real
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import checked, require, require_shape
+from dynascope.validation import checked, require, require_shape
 
 __all__ = ["Encoding", "Neurons", "Spectrum", "Starts", "blow_up_times"]
 

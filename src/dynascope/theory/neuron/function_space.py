@@ -17,7 +17,15 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import (
+from dynascope.compilation import AnyArray, float64_jit
+from dynascope.results.named_tuples import short_repr
+from dynascope.theory.assumptions import ONE_OUTPUT
+from dynascope.theory.domain import covers
+from dynascope.theory.integration_steps import MOST_STEPS
+from dynascope.theory.layer_rates import LayerRates, clock_of, positive_rates, rate_shapes
+from dynascope.theory.neuron.coordinates import chart_at, integrate, of_each, parts, polar
+from dynascope.theory.neuron.state import Vector
+from dynascope.validation import (
     in_one_shape,
     in_units,
     is_traced,
@@ -27,15 +35,7 @@ from dynascope.arguments import (
     require_last_axes,
     require_row_of_times,
 )
-from dynascope.arguments.bounded import FiniteArray, NonNegativeArray
-from dynascope.compilation import AnyArray, float64_jit
-from dynascope.results.named_tuples import short_repr
-from dynascope.theory.assumptions import ONE_OUTPUT
-from dynascope.theory.domain import covers
-from dynascope.theory.integration_steps import MOST_STEPS
-from dynascope.theory.layer_rates import LayerRates, clock_of, positive_rates, rate_shapes
-from dynascope.theory.neuron.coordinates import chart_at, integrate, of_each, parts, polar
-from dynascope.theory.neuron.state import Vector
+from dynascope.validation.bounded import FiniteArray, NonNegativeArray
 
 __all__ = [
     "FunctionSpacePath",

@@ -10,8 +10,6 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
-from dynascope.arguments import in_units, nan_outside, require_last_axes
-from dynascope.arguments.bounded import FiniteArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ONE_OUTPUT
@@ -21,6 +19,8 @@ from dynascope.theory.neuron.coordinates import parts, polar
 from dynascope.theory.neuron.final_sign import ROUNDING, followed_sign, whitened_sign
 from dynascope.theory.neuron.function_space import Inputs, MapStart, samples
 from dynascope.theory.neuron.state import Neuron, Vector
+from dynascope.validation import in_units, nan_outside, require_last_axes
+from dynascope.validation.bounded import FiniteArray
 
 __all__ = ["Interpolator", "implicit_bias_objective", "interpolator"]
 

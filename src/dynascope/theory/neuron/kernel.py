@@ -10,8 +10,6 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import in_units, is_traced, nan_outside, require, require_broadcast
-from dynascope.arguments.bounded import FiniteArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
@@ -19,6 +17,8 @@ from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates
 from dynascope.theory.neuron.coordinates import polar
 from dynascope.theory.neuron.state import RATE_UNITS, Neuron, Vector
+from dynascope.validation import in_units, is_traced, nan_outside, require, require_broadcast
+from dynascope.validation.bounded import FiniteArray
 
 __all__ = ["KernelChange", "kernel_change"]
 

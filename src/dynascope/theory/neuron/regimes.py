@@ -10,8 +10,6 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import in_units, is_traced, nan_outside, require, require_known
-from dynascope.arguments.bounded import FiniteArray, PositiveFloat
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
@@ -21,6 +19,8 @@ from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.kernel import kernel_change
 from dynascope.theory.neuron.state import STANDARDS, UNITS, TargetedNeuron, Vector
 from dynascope.theory.neuron.whitened import limit_of
+from dynascope.validation import in_units, is_traced, nan_outside, require, require_known
+from dynascope.validation.bounded import FiniteArray, PositiveFloat
 
 __all__ = ["Regime", "regime", "regime_along", "rich_delay"]
 

@@ -11,9 +11,9 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.arguments import in_one_shape, require_broadcast, require_known, require_last_axes
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.layer_rates import LayerRates, positive_rates, rate_shapes
+from dynascope.validation import in_one_shape, require_broadcast, require_known, require_last_axes
 
 __all__ = ["RATE_UNITS", "STANDARDS", "UNITS", "Neuron", "TargetedNeuron", "Vector"]
 

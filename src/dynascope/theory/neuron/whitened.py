@@ -10,8 +10,6 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import in_units, nan_outside, require_row_of_times
-from dynascope.arguments.bounded import FiniteArray, NonNegativeArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
@@ -20,6 +18,8 @@ from dynascope.theory.layer_rates import LayerRates
 from dynascope.theory.neuron.coordinates import polar
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.state import RATE_UNITS, STANDARDS, UNITS, Neuron, TargetedNeuron, Vector
+from dynascope.validation import in_units, nan_outside, require_row_of_times
+from dynascope.validation.bounded import FiniteArray, NonNegativeArray
 
 __all__ = ["NeuronLimit", "NeuronTrajectory", "limit_of", "neuron_imbalance", "neuron_limit", "neuron_trajectory"]
 

@@ -1,5 +1,5 @@
 """What the noise of batches does to weights: the moments of SGD near a minimum, and where noise moves them to."""
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -9,18 +9,18 @@ from annotated_types import Ge, Gt, Le
 from jaxtyping import Float
 from scipy.special import exp1, gamma, gammaincc
 
-from dynascope.arguments import require, require_number
-from dynascope.arguments.bounded import (
+from dynascope.results.named_tuples import short_repr
+from dynascope.theory.assumptions import SMALL_STEPS
+from dynascope.theory.domain import covers
+from dynascope.theory.sgd import Momentum
+from dynascope.validation import require, require_number
+from dynascope.validation.bounded import (
     FiniteNumber,
     NonNegativeNumbers,
     PositiveInt,
     PositiveNumber,
     PositiveNumbers,
 )
-from dynascope.results.named_tuples import short_repr
-from dynascope.theory.assumptions import SMALL_STEPS
-from dynascope.theory.domain import covers
-from dynascope.theory.sgd import Momentum
 
 __all__ = ["DiffusionWindow", "anomalous_exponent", "diffusion_window", "power_law_displacement"]
 

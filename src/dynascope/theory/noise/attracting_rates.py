@@ -8,9 +8,9 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Float
 
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.stochastic_collapse import batch_distribution, exponents
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
 __all__ = ["attracting_learning_rates"]
 

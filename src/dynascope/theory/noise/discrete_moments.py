@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.langevin_moments import ModeMoments, start_of
 from dynascope.theory.noise.linear_recursion import powers_and_sums, step_matrix, whole_steps
 from dynascope.theory.noise.quadratic_loss import noisy_steps
 from dynascope.theory.sgd import SGD
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
 __all__ = ["discrete_moments", "discrete_stationary_moments"]
 

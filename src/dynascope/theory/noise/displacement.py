@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveInt
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.linear_recursion import whole_steps
 from dynascope.theory.noise.quadratic_loss import NoisySteps, noisy_steps
 from dynascope.theory.noise.step_powers import StepPowers, powers_along
 from dynascope.theory.sgd import SGD
+from dynascope.validation import require
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveInt
 
 __all__ = [
     "displacement_exponent",

@@ -10,14 +10,14 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.linear_recursion import moments_step_by_step, whole_steps
 from dynascope.theory.noise.lyapunov import stationary_covariance
 from dynascope.theory.noise.quadratic_loss import checked_regression, noisy_steps, quadratic_loss
 from dynascope.theory.sgd import SGD
+from dynascope.validation import require, require_array
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
 __all__ = ["WeightMoments", "finite_data_moments", "finite_data_stationary_moments", "start_near", "weight_moments"]
 

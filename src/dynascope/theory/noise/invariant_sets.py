@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array, require_integer, require_room
-from dynascope.arguments.bounded import FiniteNumbers, PositiveInt
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
+from dynascope.validation import require, require_array, require_integer, require_room
+from dynascope.validation.bounded import FiniteNumbers, PositiveInt
 
 __all__ = ["InvariantSet", "permutation_set", "sign_set"]
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
@@ -15,6 +14,7 @@ from dynascope.theory.noise.displacement import not_upwards
 from dynascope.theory.noise.quadratic_loss import noisy_steps
 from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry import damped_kernels
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
 __all__ = ["LangevinDisplacement", "langevin_displacement"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require_whole_numbers
+from dynascope.validation import require_whole_numbers
 
 __all__ = ["moments_step_by_step", "powers_and_sums", "step_matrix", "whole_steps"]
 

@@ -8,12 +8,12 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_covariance
-from dynascope.arguments.bounded import FiniteNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.quadratic_loss import noisy_steps
 from dynascope.theory.sgd import SGD
+from dynascope.validation import require, require_array, require_covariance
+from dynascope.validation.bounded import FiniteNumbers
 
 __all__ = ["StationaryCovariance", "stationary_covariance", "symmetric_matrix"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynascope.arguments.bounded import NonNegativeNumber, PositiveInt, PositiveNumber
 from dynascope.theory.domain import covers
+from dynascope.validation.bounded import NonNegativeNumber, PositiveInt, PositiveNumber
 
 __all__ = ["matrix_noise_exponent"]
 

@@ -8,11 +8,17 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_broadcast
-from dynascope.arguments.bounded import FiniteNumber, FiniteNumbers, NonNegativeNumbers, PositiveNumber, PositiveNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.stochastic_collapse import gaussian_collapse_exponent
+from dynascope.validation import require, require_broadcast
+from dynascope.validation.bounded import (
+    FiniteNumber,
+    FiniteNumbers,
+    NonNegativeNumbers,
+    PositiveNumber,
+    PositiveNumbers,
+)
 
 __all__ = [
     "NoisyStudentPath",

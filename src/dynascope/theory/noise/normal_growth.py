@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.optimize
 
-from dynascope.arguments import require, require_array
-from dynascope.arguments.bounded import FiniteNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
+from dynascope.validation import require, require_array
+from dynascope.validation.bounded import FiniteNumbers
 
 __all__ = ["GrowthBounds", "normal_growth_bounds"]
 

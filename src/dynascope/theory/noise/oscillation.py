@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynascope.arguments.bounded import NonNegativeNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD
+from dynascope.validation.bounded import NonNegativeNumbers
 
 __all__ = ["Oscillation", "oscillation"]
 

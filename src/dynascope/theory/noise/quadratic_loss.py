@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import count_axes, require, require_array
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumber
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD
+from dynascope.validation import count_axes, require, require_array
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumber
 
 __all__ = ["NoisySteps", "QuadraticLoss", "checked_regression", "noisy_steps", "quadratic_loss"]
 

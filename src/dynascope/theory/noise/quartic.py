@@ -8,16 +8,16 @@ import numpy as np
 import scipy.special
 from jaxtyping import Float
 
-from dynascope.arguments import require
-from dynascope.arguments.bounded import (
+from dynascope.results.named_tuples import short_repr
+from dynascope.theory.domain import covers
+from dynascope.validation import require
+from dynascope.validation.bounded import (
     FiniteNumber,
     FiniteNumbers,
     NonNegativeNumber,
     NonNegativeNumbers,
     PositiveNumber,
 )
-from dynascope.results.named_tuples import short_repr
-from dynascope.theory.domain import covers
 
 __all__ = ["QuarticLaw", "quartic_collapse_exponent", "quartic_path", "quartic_stationary_law"]
 

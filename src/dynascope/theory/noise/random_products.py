@@ -8,11 +8,11 @@ import numpy as np
 from annotated_types import Ge
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array
-from dynascope.arguments.bounded import FiniteNumber, FiniteNumbers, NonNegativeNumber, PositiveNumber, Seed
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD, Momentum
+from dynascope.validation import require, require_array
+from dynascope.validation.bounded import FiniteNumber, FiniteNumbers, NonNegativeNumber, PositiveNumber, Seed
 
 __all__ = [
     "LyapunovExponent",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynascope.arguments import require, require_array, require_number
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumber, NonNegativeNumbers
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.finite_data import WeightMoments, start_near, weight_moments
 from dynascope.theory.noise.linear_recursion import moments_step_by_step, whole_steps
 from dynascope.theory.noise.lyapunov import symmetric_matrix
 from dynascope.theory.noise.quadratic_loss import noisy_steps
 from dynascope.theory.sgd import SGD
+from dynascope.validation import require, require_array, require_number
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumber, NonNegativeNumbers
 
 __all__ = ["gaussian_input_moments"]
 

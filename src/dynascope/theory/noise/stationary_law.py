@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_broadcast
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.langevin_moments import ModeMoments
 from dynascope.theory.noise.quadratic_loss import NoisySteps, noisy_steps
 from dynascope.theory.sgd import SGD
+from dynascope.validation import require, require_broadcast
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 
 __all__ = ["StationaryLaw", "equipartition_ratio", "langevin_stationary_moments", "stationary_law"]
 

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require
-from dynascope.arguments.bounded import NonNegativeNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.linear_recursion import whole_steps
 from dynascope.theory.sgd import Momentum
+from dynascope.validation import require
+from dynascope.validation.bounded import NonNegativeNumbers
 
 __all__ = ["StepPowers", "step_powers"]
 

@@ -7,9 +7,9 @@ import scipy.special
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_broadcast
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveInt, PositiveNumber, PositiveNumbers
 from dynascope.theory.domain import covers
+from dynascope.validation import require, require_array, require_broadcast
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveInt, PositiveNumber, PositiveNumbers
 
 __all__ = ["batch_distribution", "collapse_exponent", "collapse_rate", "exponents", "gaussian_collapse_exponent"]
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.noise.quadratic_loss import noisy_steps
 from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry import equilibration_steps, equilibrium_angular_step
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
 __all__ = ["Thermometer", "thermometer"]
 

@@ -6,11 +6,11 @@ import dataclasses
 import math
 from typing import Literal, NamedTuple
 
-from dynascope.arguments import require
-from dynascope.arguments.bounded import FiniteFloat, NonNegativeFloat, PositiveFloat
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
+from dynascope.validation import require
+from dynascope.validation.bounded import FiniteFloat, NonNegativeFloat, PositiveFloat
 
 __all__ = [
     "Hyperparameters",

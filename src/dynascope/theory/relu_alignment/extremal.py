@@ -7,8 +7,6 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import in_units, require
-from dynascope.arguments.bounded import PositiveInt, Seed
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
@@ -21,6 +19,8 @@ from dynascope.theory.relu_alignment.path import (
     single_output,
 )
 from dynascope.theory.relu_alignment.plane import attractors_in_plane
+from dynascope.validation import in_units, require
+from dynascope.validation.bounded import PositiveInt, Seed
 
 __all__ = ["ExtremalDirections", "extremal_directions"]
 

@@ -6,12 +6,12 @@ import numpy as np
 from annotated_types import IsFinite
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_shape
-from dynascope.arguments.bounded import OpenFraction
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import LARGE_OUTPUT_WEIGHTS, ONE_OUTPUT, ORTHOGONAL_SAMPLES, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.relu_alignment.path import Inputs, OneColumn, single_output
+from dynascope.validation import require, require_shape
+from dynascope.validation.bounded import OpenFraction
 
 __all__ = ["orthogonal_staircase"]
 

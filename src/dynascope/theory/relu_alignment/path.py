@@ -10,10 +10,10 @@ import scipy
 from annotated_types import Ge, IsFinite
 from jaxtyping import Float
 
-from dynascope.arguments import checked, in_units, require, require_shape
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
+from dynascope.validation import checked, in_units, require, require_shape
 
 __all__ = [
     "AlignmentPath",

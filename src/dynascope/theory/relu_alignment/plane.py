@@ -8,9 +8,9 @@ import numpy as np
 from annotated_types import IsFinite
 from jaxtyping import Float
 
-from dynascope.arguments import in_units, require, require_broadcast, require_shape
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers
 from dynascope.theory.relu_alignment.path import ExtremalKind, FrozenDrift
+from dynascope.validation import in_units, require, require_broadcast, require_shape
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
 __all__ = ["PlaneAttractor", "angle_within_arc", "attractors_in_plane"]
 

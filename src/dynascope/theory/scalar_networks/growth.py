@@ -15,10 +15,10 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import all_finite, array_namespace, fitting, in_units, nan_outside, require_known
-from dynascope.arguments.bounded import FiniteArray, NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import all_finite, array_namespace, fitting, in_units, nan_outside, require_known
+from dynascope.validation.bounded import FiniteArray, NonNegativeArray, PositiveArray
 
 __all__ = ["GrowthFactor", "GrowthLimit", "growth_factor", "growth_limit", "mirrored"]
 

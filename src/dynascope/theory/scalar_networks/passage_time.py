@@ -10,11 +10,11 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import all_finite, fitting, in_units, is_traced, nan_outside
-from dynascope.arguments.bounded import FiniteArray, NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.errors import InputError
 from dynascope.theory.scalar_networks.growth import growth_factor, mirrored
+from dynascope.validation import all_finite, fitting, in_units, is_traced, nan_outside
+from dynascope.validation.bounded import FiniteArray, NonNegativeArray, PositiveArray
 
 __all__ = ["time_to_reach"]
 

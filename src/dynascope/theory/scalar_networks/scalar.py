@@ -13,17 +13,17 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import (
+from dynascope.compilation import AnyArray, float64_jit
+from dynascope.theory.domain import covers
+from dynascope.theory.scalar_networks.growth import GrowthFactor, growth_factor, growth_limit
+from dynascope.theory.scalar_networks.setting import Setting, require_fitting
+from dynascope.validation import (
     nan_outside,
     require_answer,
     require_known,
     require_row_of_times,
 )
-from dynascope.arguments.bounded import NonNegativeArray, PositiveArray
-from dynascope.compilation import AnyArray, float64_jit
-from dynascope.theory.domain import covers
-from dynascope.theory.scalar_networks.growth import GrowthFactor, growth_factor, growth_limit
-from dynascope.theory.scalar_networks.setting import Setting, require_fitting
+from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = [
     "ScalarLimit",

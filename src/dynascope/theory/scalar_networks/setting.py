@@ -9,8 +9,8 @@ from annotated_types import IsFinite
 from jax.typing import ArrayLike
 from jaxtyping import Real
 
-from dynascope.arguments import is_traced, require, require_broadcast
-from dynascope.arguments.bounded import FiniteArray, PositiveArray
+from dynascope.validation import is_traced, require, require_broadcast
+from dynascope.validation.bounded import FiniteArray, PositiveArray
 
 __all__ = ["Setting", "require_fitting"]
 

@@ -18,14 +18,14 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from dynascope.arguments import all_finite, fitting, in_units, is_traced, nan_outside, require
-from dynascope.arguments.bounded import FiniteArray, NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ALIGNED_LAYERS, UNCORRELATED_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.scalar_networks.growth import growth_factor
 from dynascope.theory.scalar_networks.passage_time import time_to_reach
+from dynascope.validation import all_finite, fitting, in_units, is_traced, nan_outside, require
+from dynascope.validation.bounded import FiniteArray, NonNegativeArray, PositiveArray
 
 __all__ = [
     "ModeStrength",

@@ -13,12 +13,12 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float
 
-from dynascope.arguments import all_finite, fitting, is_traced, nan_outside, require, require_known
-from dynascope.arguments.bounded import FiniteArray, PositiveArray, PositiveFloat
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import UNCORRELATED_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.scalar_networks.sigmoidal import emergence_and_saturation, emerging_modes
+from dynascope.validation import all_finite, fitting, is_traced, nan_outside, require, require_known
+from dynascope.validation.bounded import FiniteArray, PositiveArray, PositiveFloat
 
 __all__ = ["clean_stages", "is_stage_like", "stage_threshold"]
 

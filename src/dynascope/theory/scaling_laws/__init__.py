@@ -4,6 +4,6 @@ The theory is that of the multilinear model with skills of frequency P(k) ∝ k^
 `fit` and `plan` take the numbers of any network.
 """
 
-from dynascope.arguments import face
+from dynascope.validation import face
 
 __getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -10,8 +10,6 @@ from jaxtyping import Float
 from scipy.optimize import minimize_scalar, root_scalar
 from scipy.special import expit
 
-from dynascope.arguments import in_units, require
-from dynascope.arguments.bounded import NonNegativeFloat, PositiveFloat, PositiveNumbers
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
@@ -21,6 +19,8 @@ from dynascope.theory.scaling_laws.joint_law import JointLaw
 from dynascope.theory.scaling_laws.power_law import PowerLaw
 from dynascope.theory.scaling_laws.resources import time_law
 from dynascope.theory.scaling_laws.skill_model import exact_integral, skill_model
+from dynascope.validation import in_units, require
+from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveNumbers
 
 __all__ = ["ComputeOptimum", "Plan", "compute_optimum", "finite_optimum", "plan"]
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from dynascope.arguments import in_units, require
-from dynascope.arguments.bounded import PositiveFloat
 from dynascope.theory.scaling_laws.skill_model import skill_model
+from dynascope.validation import in_units, require
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["learning_folds", "missing_loss", "smooth_steps", "time_window"]
 

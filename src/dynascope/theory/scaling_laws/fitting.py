@@ -12,8 +12,6 @@ from annotated_types import Gt
 from jaxtyping import Real
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import checked, require, require_increasing, require_shape
-from dynascope.arguments.bounded import FiniteFloat, FiniteNumbers, NonNegativeFloat, OpenFraction, PositiveNumbers
 from dynascope.theory.scaling_laws.curve_diagnosis import diagnose_curve, nearest_power_law
 from dynascope.theory.scaling_laws.diagnosis import CALLER
 from dynascope.theory.scaling_laws.misfit import require_one_law
@@ -26,6 +24,8 @@ from dynascope.theory.scaling_laws.straight_window import (
     thinned,
 )
 from dynascope.theory.scaling_laws.unknown_floor import STEEPEST, RaisedPowerLaw
+from dynascope.validation import checked, require, require_increasing, require_shape
+from dynascope.validation.bounded import FiniteFloat, FiniteNumbers, NonNegativeFloat, OpenFraction, PositiveNumbers
 
 __all__ = ["PowerLawFit", "fit"]
 

@@ -12,9 +12,9 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from dynascope.arguments import all_finite, checked, fitting, nan_outside
-from dynascope.arguments.bounded import NonNegativeArray, PositiveArray
 from dynascope.compilation import AnyArray, float64_jit
+from dynascope.validation import all_finite, checked, fitting, nan_outside
+from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["skill_integral"]
 

@@ -10,8 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import checked
-from dynascope.arguments.bounded import OpenFraction, PositiveFloat, PositiveNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.scaling_laws.diagnosis import (
     CALLER,
@@ -36,6 +34,8 @@ from dynascope.theory.scaling_laws.joint_quantities import (
 from dynascope.theory.scaling_laws.joint_runs import checked_runs
 from dynascope.theory.scaling_laws.joint_search import UPPER, Scaled, nearest_joint_law
 from dynascope.theory.scaling_laws.spread import ExpectedLoss
+from dynascope.validation import checked
+from dynascope.validation.bounded import OpenFraction, PositiveFloat, PositiveNumbers
 
 __all__ = ["JointLawFit", "SplitIntervals", "fit_joint"]
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import checked, require, require_broadcast
-from dynascope.arguments.bounded import PositiveFloat, PositiveNumbers
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import checked, require, require_broadcast
+from dynascope.validation.bounded import PositiveFloat, PositiveNumbers
 
 __all__ = ["IsoFlop", "JointLaw", "Split"]
 

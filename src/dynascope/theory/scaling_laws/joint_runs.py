@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require
+from dynascope.validation import require
 
 __all__ = ["checked_runs"]
 

@@ -10,11 +10,11 @@ from scipy.stats import f as fisher
 from scipy.stats import norm as normal
 from scipy.stats import t as student
 
-from dynascope.arguments import require
 from dynascope.theory.scaling_laws.joint_misfit import SAME, basis
 from dynascope.theory.scaling_laws.profile_intervals import slopes_of
 from dynascope.theory.scaling_laws.scatter_trend import ROUNDING
 from dynascope.theory.scaling_laws.unknown_floor import RaisedPowerLaw
+from dynascope.validation import require
 
 __all__ = ["EXACT", "FEWEST", "misfit_p_value", "require_one_law"]
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import checked
-from dynascope.arguments.bounded import PositiveNumbers
 from dynascope.results.named_tuples import short_repr
+from dynascope.validation import checked
+from dynascope.validation.bounded import PositiveNumbers
 
 __all__ = ["PowerLaw"]
 

@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import betaincc, gamma, poch, zeta
 
-from dynascope.arguments import require, require_number
-from dynascope.arguments.bounded import NonNegativeFloat, PositiveFloat, PositiveNumbers
 from dynascope.theory.domain import covers
 from dynascope.theory.scaling_laws.skill_model import exact_integral, skill_model
+from dynascope.validation import require, require_number
+from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveNumbers
 
 __all__ = ["data_law", "data_spread", "parameter_law", "time_law"]
 

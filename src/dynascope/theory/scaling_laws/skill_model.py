@@ -9,8 +9,8 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import zeta
 
-from dynascope.arguments import require_known, require_number
 from dynascope.theory.scaling_laws.integral import skill_integral
+from dynascope.validation import require_known, require_number
 
 __all__ = ["SkillModel", "exact_integral", "skill_model"]
 

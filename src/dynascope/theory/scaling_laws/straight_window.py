@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require
+from dynascope.validation import require
 
 __all__ = ["checked_window", "line_through", "local_slopes", "straight_stretch", "thinned"]
 

@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import expit, stdtrit
 
-from dynascope.arguments import in_units, require
-from dynascope.arguments.bounded import OpenFraction, PositiveFloat
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.skills.one_skill import Amounts, Strengths, checked_curves
+from dynascope.validation import in_units, require
+from dynascope.validation.bounded import OpenFraction, PositiveFloat
 
 __all__ = ["Calibration", "calibrate"]
 

@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, xlog1py
 from scipy.stats import binom
 
-from dynascope.arguments import require, require_number, require_shape, require_whole_numbers
-from dynascope.arguments.bounded import NonNegativeInt, PositiveFloat
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
+from dynascope.validation import require, require_number, require_shape, require_whole_numbers
+from dynascope.validation.bounded import NonNegativeInt, PositiveFloat
 
 __all__ = ["expected_loss", "skill_strengths", "training_loss"]
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from dynascope.arguments import checked
-from dynascope.arguments.bounded import OpenFraction
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.skills.one_skill import Amounts, Strengths, checked_curves
 from dynascope.theory.skills.training_set import Definition, to_fraction
+from dynascope.validation import checked
+from dynascope.validation.bounded import OpenFraction
 
 __all__ = ["Need", "calibrate_data", "calibrate_parameters"]
 

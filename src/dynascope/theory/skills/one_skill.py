@@ -9,8 +9,8 @@ from annotated_types import Ge
 from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_increasing, require_shape
-from dynascope.arguments.bounded import FiniteNumbers
+from dynascope.validation import require, require_increasing, require_shape
+from dynascope.validation.bounded import FiniteNumbers
 
 __all__ = ["Amounts", "Strengths", "checked_curves"]
 

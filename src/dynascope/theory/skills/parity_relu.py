@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from dynascope.arguments import fitting, in_units, require, require_increasing, require_known
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveFloat
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
+from dynascope.validation import fitting, in_units, require, require_increasing, require_known
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveFloat
 
 __all__ = [
     "INPUTS",

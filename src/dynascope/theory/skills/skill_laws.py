@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 from scipy.stats import binom
 
-from dynascope.arguments import require_room, require_whole_numbers
-from dynascope.arguments.bounded import FiniteFloat, PositiveFloat, PositiveInt
 from dynascope.theory.domain import covers
 from dynascope.theory.skills.training_set import Definition, Needed, from_fraction, skill_strength
+from dynascope.validation import require_room, require_whole_numbers
+from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt
 
 __all__ = ["data_emergence", "half_strength_steps", "parameter_emergence", "time_emergence"]
 

@@ -9,8 +9,8 @@ from annotated_types import Ge
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments.bounded import NonNegativeNumbers
 from dynascope.theory.domain import covers
+from dynascope.validation.bounded import NonNegativeNumbers
 
 __all__ = ["Definition", "Needed", "finite_size_fraction", "from_fraction", "skill_strength", "to_fraction"]
 

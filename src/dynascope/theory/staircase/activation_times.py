@@ -9,13 +9,13 @@ import numpy as np
 from annotated_types import IsFinite
 from jaxtyping import Float
 
-from dynascope.arguments.bounded import OpenFraction
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import EQUAL_WEIGHTS, ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.staircase.deep_diagonal import Depth, deep_activation_phase, deep_diagonal_staircase
 from dynascope.theory.staircase.diagonal import diagonal_staircase
 from dynascope.theory.staircase.log_cosh import activation_phase
+from dynascope.validation.bounded import OpenFraction
 
 __all__ = ["activation_staircase"]
 

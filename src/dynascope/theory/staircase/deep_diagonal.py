@@ -11,8 +11,6 @@ import scipy
 from annotated_types import Ge, Interval, IsFinite
 from jaxtyping import Float
 
-from dynascope.arguments import checked
-from dynascope.arguments.bounded import OpenFraction
 from dynascope.results.clock import time_unit
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import EQUAL_WEIGHTS, ONE_OUTPUT, SMALL_START
@@ -21,6 +19,8 @@ from dynascope.theory.staircase.coefficient_growth import growth_of_powers
 from dynascope.theory.staircase.diagonal import names_of_inputs, path_staircase
 from dynascope.theory.staircase.log_cosh import activation_phase
 from dynascope.theory.staircase.saddle_path import successive_saddles
+from dynascope.validation import checked
+from dynascope.validation.bounded import OpenFraction
 
 __all__ = ["Depth", "deep_activation_phase", "deep_diagonal_staircase"]
 

@@ -8,14 +8,14 @@ import numpy as np
 from annotated_types import IsFinite
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_shape
-from dynascope.arguments.bounded import OpenFraction
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import EQUAL_WEIGHTS, ONE_OUTPUT, SEPARATED_TIMES, SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.staircase.coefficient_growth import CoefficientGrowth, growth_of_products
 from dynascope.theory.staircase.saddle_path import SaddlePath, successive_saddles
 from dynascope.theory.staircase.saddle_times import jump_phrases, slow_reasons, times_at_scale
+from dynascope.validation import require, require_shape
+from dynascope.validation.bounded import OpenFraction
 
 __all__ = ["diagonal_staircase", "names_of_inputs", "path_staircase"]
 

@@ -9,8 +9,6 @@ import numpy as np
 from annotated_types import IsFinite
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_shape
-from dynascope.arguments.bounded import OpenFraction, PositiveFloat
 from dynascope.errors import InputError
 from dynascope.results import staircase_names as names
 from dynascope.results.staircase import Staircase
@@ -19,6 +17,8 @@ from dynascope.theory.domain import covers
 from dynascope.theory.papers import ALTERNATING
 from dynascope.theory.staircase.bundles import Bundles
 from dynascope.theory.staircase.settling import main_maps, settling_times
+from dynascope.validation import require, require_shape
+from dynascope.validation.bounded import OpenFraction, PositiveFloat
 
 __all__ = ["linear_staircase"]
 

@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import checked
-from dynascope.arguments.bounded import NonNegativeNumbers, OpenFraction
+from dynascope.validation import checked
+from dynascope.validation.bounded import NonNegativeNumbers, OpenFraction
 
 __all__ = ["accumulated_utility", "activation_phase", "later_utility", "log_cosh", "signed_phase"]
 

@@ -12,14 +12,14 @@ from jaxtyping import Float, Real
 from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import checked, in_units, require
-from dynascope.arguments.bounded import OpenFraction
 from dynascope.results import staircase_names as names
 from dynascope.results.clock import time_unit
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.papers import ALTERNATING
+from dynascope.validation import checked, in_units, require
+from dynascope.validation.bounded import OpenFraction
 
 __all__ = ["information_exponent", "overlap_time", "quadratic_index_staircase", "utility_polynomial"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import scipy
 from jaxtyping import Float
 
-from dynascope.arguments import require
 from dynascope.errors import InputError
+from dynascope.validation import require
 
 __all__ = ["ROUND_OFF", "SaddlePath", "successive_saddles"]
 

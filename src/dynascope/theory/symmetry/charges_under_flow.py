@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumber, NonNegativeNumbers
 from dynascope.theory.domain import covers
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumber, NonNegativeNumbers
 
 __all__ = ["gradient_flow_charge"]
 

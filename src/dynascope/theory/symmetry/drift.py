@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments.bounded import FiniteNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
+from dynascope.validation.bounded import FiniteNumbers
 
 __all__ = ["Drift", "charge_drift"]
 

@@ -7,11 +7,11 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require
-from dynascope.arguments.bounded import NonNegativeNumbers
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD
+from dynascope.validation import require
+from dynascope.validation.bounded import NonNegativeNumbers
 
 __all__ = [
     "equilibration_steps",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.schedules import follow, nesterov_series
 from dynascope.theory.symmetry.step_series import known_rule, per_step, recorded_series, require_steps
 from dynascope.theory.symmetry.translation import Dampening, Momenta, hyperparameters
+from dynascope.validation import require, require_array
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 
 __all__ = ["grouped_charge"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry.kernels import damped_kernels
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
+from dynascope.validation import require
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
 __all__ = ["charge_integral", "oscillator", "translation_integral"]
 

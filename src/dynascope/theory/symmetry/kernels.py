@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments.bounded import NonNegativeNumber, NonNegativeNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
+from dynascope.validation.bounded import NonNegativeNumber, NonNegativeNumbers
 
 __all__ = ["DampedKernels", "damped_kernels"]
 

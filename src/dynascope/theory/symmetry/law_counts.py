@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from dynascope.arguments import require, require_sizes
-from dynascope.arguments.bounded import PositiveInt
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
+from dynascope.validation import require, require_sizes
+from dynascope.validation.bounded import PositiveInt
 
 __all__ = [
     "LawCount",

@@ -9,11 +9,11 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD
+from dynascope.validation import require, require_array
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 
 __all__ = ["convergence_orders", "modified_flow_ratio", "modified_loss", "shifted_start"]
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require_array
-from dynascope.arguments.bounded import FiniteNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
+from dynascope.validation import require_array
+from dynascope.validation.bounded import FiniteNumbers
 
 __all__ = ["NoetherMotion", "noether_charge", "noether_charge_rate"]
 

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require, require_array, shown
-from dynascope.arguments.bounded import NonNegativeNumbers, PositiveNumbers
 from dynascope.results import make_record
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.drift import charge_drift
@@ -16,6 +14,8 @@ from dynascope.theory.symmetry.groups import grouped_charge
 from dynascope.theory.symmetry.schedules import scheduled_charge
 from dynascope.theory.symmetry.step_series import NEUTRAL, known_rule, per_step, require_steps
 from dynascope.theory.symmetry.translation import Momenta
+from dynascope.validation import require, require_array, shown
+from dynascope.validation.bounded import NonNegativeNumbers, PositiveNumbers
 
 __all__ = ["predict_charges"]
 

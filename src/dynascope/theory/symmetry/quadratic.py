@@ -8,11 +8,11 @@ import numpy as np
 from annotated_types import Ge, Le
 from jaxtyping import Float
 
-from dynascope.arguments import require
-from dynascope.arguments.bounded import FiniteNumber, FiniteNumbers
 from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
+from dynascope.validation import require
+from dynascope.validation.bounded import FiniteNumber, FiniteNumbers
 
 __all__ = ["quadratic_charge", "quadratic_charge_from_gradients"]
 

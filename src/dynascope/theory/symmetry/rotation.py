@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require_array
-from dynascope.arguments.bounded import FiniteNumbers
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.translation import Momenta
+from dynascope.validation import require_array
+from dynascope.validation.bounded import FiniteNumbers
 
 __all__ = ["rotation_charge"]
 

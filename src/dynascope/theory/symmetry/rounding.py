@@ -7,12 +7,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require
-from dynascope.arguments.bounded import NonNegativeNumbers, PositiveInt
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.sgd import Momentum
 from dynascope.theory.symmetry.step_series import recorded_series
+from dynascope.validation import require
+from dynascope.validation.bounded import NonNegativeNumbers, PositiveInt
 
 __all__ = ["DEVIATIONS", "SUMMED", "RoundingLevel", "rounding_level"]
 

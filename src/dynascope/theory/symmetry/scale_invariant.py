@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.arguments import require, require_array
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumber, PositiveNumbers
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD, Momentum
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series
+from dynascope.validation import require, require_array
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumber, PositiveNumbers
 
 __all__ = [
     "ImplicitRMSProp",

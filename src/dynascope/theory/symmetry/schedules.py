@@ -6,8 +6,6 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require
-from dynascope.arguments.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 from dynascope.symmetry.step_rules import Rule
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.step_series import (
@@ -18,6 +16,8 @@ from dynascope.theory.symmetry.step_series import (
     require_steps,
 )
 from dynascope.theory.symmetry.translation import Dampening, Momenta, hyperparameters
+from dynascope.validation import require
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 
 __all__ = ["scheduled_charge"]
 

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import given, require, require_array, require_choice
 from dynascope.symmetry.step_rules import RULES, Rule
+from dynascope.validation import given, require, require_array, require_choice
 
 __all__ = [
     "NEUTRAL",

@@ -9,12 +9,12 @@ from annotated_types import Ge, Le, Lt
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.arguments import require, require_array, require_whole_numbers
-from dynascope.arguments.bounded import FiniteNumber, FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 from dynascope.symmetry.step_rules import Rule
 from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry.step_series import known_rule, per_step
+from dynascope.validation import require, require_array, require_whole_numbers
+from dynascope.validation.bounded import FiniteNumber, FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 
 __all__ = ["Dampening", "Momenta", "hyperparameters", "scheduled_translation", "translation_charge"]
 

@@ -10,8 +10,6 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_units, nan_outside, require, require_last_axes, require_row_of_times
-from dynascope.arguments.bounded import NonNegativeArray, PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
@@ -19,6 +17,8 @@ from dynascope.theory.balanced.balance import LAYER_UNITS, FirstLayer, MapTimes,
 from dynascope.theory.balanced.solution import layers_and_map, solved
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates
+from dynascope.validation import in_units, nan_outside, require, require_last_axes, require_row_of_times
+from dynascope.validation.bounded import NonNegativeArray, PositiveInt
 
 __all__ = ["Forgetting", "forgetting", "lazy_forgetting"]
 

@@ -14,14 +14,14 @@ from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import is_traced, nan_outside, require, require_known, require_last_axes
-from dynascope.arguments.bounded import PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.second_derivatives import once_differentiable
 from dynascope.theory.transfer.hidden_rotation import rotation_invariant
 from dynascope.theory.transfer.readout import speed_along
+from dynascope.validation import is_traced, nan_outside, require, require_known, require_last_axes
+from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["converged_layers"]
 

@@ -11,8 +11,6 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import in_units, is_traced, require, require_last_axes
-from dynascope.arguments.bounded import PositiveInt
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
@@ -20,6 +18,8 @@ from dynascope.theory.balanced.balance import LAYER_UNITS, FirstLayer, MapTimes
 from dynascope.theory.balanced.solution import layers_and_map, solved
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates
+from dynascope.validation import in_units, is_traced, require, require_last_axes
+from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["JointTransfer", "joint_transfer"]
 

@@ -11,7 +11,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Bool, Float
 
-from dynascope.arguments import is_traced, nan_outside, require
+from dynascope.validation import is_traced, nan_outside, require
 
 __all__ = ["rotation_invariant"]
 

@@ -11,13 +11,13 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
-from dynascope.arguments import fitting, in_units, nan_outside, require, require_last_axes, require_row_of_times
-from dynascope.arguments.bounded import FiniteArray, NonNegativeArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import positive
+from dynascope.validation import fitting, in_units, nan_outside, require, require_last_axes, require_row_of_times
+from dynascope.validation.bounded import FiniteArray, NonNegativeArray
 
 __all__ = ["TransferError", "speed_along", "transfer_error", "transfer_speed"]
 

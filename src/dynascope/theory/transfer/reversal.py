@@ -10,13 +10,13 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
-from dynascope.arguments import fitting, in_units, is_traced, nan_outside, require
-from dynascope.arguments.bounded import FiniteArray, NonNegativeArray
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates, clock_of, positive_rates
+from dynascope.validation import fitting, in_units, is_traced, nan_outside, require
+from dynascope.validation.bounded import FiniteArray, NonNegativeArray
 
 __all__ = ["Reversal", "reversal_time", "reversal_trajectory"]
 

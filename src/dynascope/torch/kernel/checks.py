@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import jax
 import torch
 
-from dynascope.arguments import require, shown_error
 from dynascope.errors import InputError
 from dynascope.torch.kernel.dense_tracing import Use, dense_uses, layer_signals
 from dynascope.torch.kernel.differentiation import outputs_of, pulled, quiet
 from dynascope.torch.kernel.model import Model, rows_of, split
 from dynascope.torch.kernel.rates import layer_rates
 from dynascope.torch.repeatable import require_repeatable
+from dynascope.validation import require, shown_error
 
 __all__ = ["Checked", "check"]
 

@@ -12,13 +12,13 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from dynascope.arguments import given, require_choice, require_integer
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction
 from dynascope.probes.kernel.cost import ESTIMATES, EXACT, Cost, Size, cost_of
 from dynascope.torch.kernel.checks import check
 from dynascope.torch.kernel.dense_tracing import Use
 from dynascope.torch.kernel.differentiation import quiet
 from dynascope.torch.kernel.model import Model, count_rows, rows_of
+from dynascope.validation import given, require_choice, require_integer
 
 __all__ = ["estimate_cost", "measure"]
 

@@ -11,9 +11,9 @@ from typing import Any
 import jax
 import torch
 
-from dynascope.arguments import shown_error
 from dynascope.errors import InputError
 from dynascope.torch.kernel.model import Model, count_rows
+from dynascope.validation import shown_error
 
 __all__ = ["Function", "jacobians", "moved", "outputs_of", "pulled", "quiet", "unit_directions"]
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from dynascope.arguments import given, require, require_choice, require_integer, require_positive, require_seed
 from dynascope.errors import InputError
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
 from dynascope.probes.kernel.cost import Algorithm, Cost, Size, choose
@@ -26,6 +25,7 @@ from dynascope.torch.kernel.contraction import (
 )
 from dynascope.torch.kernel.cost import measure
 from dynascope.torch.kernel.model import count_rows, rows_of
+from dynascope.validation import given, require, require_choice, require_integer, require_positive, require_seed
 
 __all__ = ["neural_tangent_kernel"]
 

@@ -10,11 +10,11 @@ from typing import Any
 import jax
 import torch
 
-from dynascope.arguments import require
 from dynascope.errors import InputError
 from dynascope.torch.devices import buffer_places, parameter_places
 from dynascope.torch.modules import INSIDE, Applied, call_arguments, require_shapes, unwrapped, written
 from dynascope.torch.repeatable import BATCH_NORMS, require_evaluation_mode
+from dynascope.validation import require
 
 __all__ = ["NONE", "Model", "count_rows", "rows_of", "split"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import torch
 
-from dynascope.arguments import require
 from dynascope.torch.kernel.model import NONE, Model
+from dynascope.validation import require
 
 __all__ = ["layer_rates"]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from dynascope.arguments import require_seed
 from dynascope.symmetry import SymmetryStructure
 from dynascope.symmetry import find_symmetries as find_program_symmetries
 from dynascope.torch.symmetry.program import program
+from dynascope.validation import require_seed
 
 __all__ = ["find_symmetries"]
 

@@ -11,7 +11,6 @@ import jax
 import numpy as np
 import torch
 
-from dynascope.arguments import require, shown
 from dynascope.errors import InputError
 from dynascope.torch.devices import buffer_places, parameter_places
 from dynascope.torch.modules import (
@@ -23,6 +22,7 @@ from dynascope.torch.modules import (
     unwrapped,
     written,
 )
+from dynascope.validation import require, shown
 
 __all__ = ["Network", "copied", "network"]
 

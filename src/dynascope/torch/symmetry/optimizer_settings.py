@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from dynascope.arguments import require, require_choice
 from dynascope.symmetry.step_rules import RULES, Rule
+from dynascope.validation import require, require_choice
 
 __all__ = ["OptimizerSettings"]
 

@@ -16,12 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from dynascope.arguments import require
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.torch.repeatable import draws, require_no_draws, require_same
 from dynascope.torch.symmetry.network import Network, copied, network
 from dynascope.torch.symmetry.translation import Translation
+from dynascope.validation import require
 
 __all__ = ["Program", "program"]
 

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from dynascope.arguments import require
 from dynascope.errors import InputError
 from dynascope.torch.symmetry.network import Network, copied
 from dynascope.torch.symmetry.operations import OPERATIONS
+from dynascope.validation import require
 
 __all__ = ["Translation"]
 

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 import xarray as xr
 
-from dynascope.arguments import require, require_choice, require_integer, shown
 from dynascope.results import make_record
 from dynascope.symmetry import Charge, charges
 from dynascope.symmetry.step_rules import Rule
@@ -19,6 +18,7 @@ from dynascope.symmetry.symmetry_arguments import parameter_paths, require_symme
 from dynascope.torch.modules import unwrapped
 from dynascope.torch.symmetry.followed_law import FollowedLaw
 from dynascope.torch.symmetry.optimizer_settings import OptimizerSettings
+from dynascope.validation import require, require_choice, require_integer, shown
 
 __all__ = ["WatchedCharges", "watch_charges"]
 

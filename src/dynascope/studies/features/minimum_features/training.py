@@ -12,7 +12,6 @@ import jax
 import numpy as np
 import optax
 
-from dynascope.arguments import require
 from dynascope.networks import MLP, VGG16, Convolutional, ResNet18
 from dynascope.probes.last_layer import LastLayer, last_layer
 from dynascope.tasks import CropAndFlip, Labelled, Task
@@ -20,6 +19,7 @@ from dynascope.tasks.data.labelled_images import LabelledImages
 from dynascope.training.batches import Batches
 from dynascope.training.descend import Descent, descend
 from dynascope.training.optimizers import decayed, falling
+from dynascope.validation import require
 
 __all__ = [
     "REGRESSIONS",

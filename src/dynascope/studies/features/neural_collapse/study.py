@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 
-from dynascope.arguments import require_between, require_integer
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.features.neural_collapse import page
 from dynascope.studies.features.neural_collapse.claims import judged_claims
@@ -12,6 +11,7 @@ from dynascope.studies.features.neural_collapse.experiment import Experiment
 from dynascope.studies.features.neural_collapse.networks import NETWORKS
 from dynascope.studies.features.relabelled_digits import LABELS
 from dynascope.studies.fields import choices, count, numbers, positive, seed
+from dynascope.validation import require_between, require_integer
 
 
 class NeuralCollapse(Study):

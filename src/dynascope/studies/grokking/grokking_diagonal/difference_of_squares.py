@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.arguments import require_integer
+from dynascope.validation import require_integer
 
 __all__ = ["DifferenceOfSquares"]
 

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from dynascope.arguments import require
 from dynascope.flows.gradient_flow import GradientFlow
 from dynascope.flows.solvers.solver import Solver
 from dynascope.networks import TwoLayer
@@ -21,6 +20,7 @@ from dynascope.tasks import Task
 from dynascope.tasks.known_modes import relu_data
 from dynascope.theory.relu_alignment import orthogonal_staircase
 from dynascope.training.descend import Descent
+from dynascope.validation import require
 
 if TYPE_CHECKING:
     from dynascope.studies import Values

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.arguments import machine_memory, require_memory, require_room, require_unpacked, said_bytes
 from dynascope.errors import InputError
 from dynascope.networks import DeepDiagonal, DeepLinear, LinearAttention, TwoLayer
 from dynascope.probes.class_moments import class_moments
+from dynascope.validation import machine_memory, require_memory, require_room, require_unpacked, said_bytes
 
 HUGE = 10**13  # of which no machine has as many bytes
 

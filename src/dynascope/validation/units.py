@@ -13,9 +13,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from dynascope.arguments.arrays import is_traced
-from dynascope.arguments.checked import checked
 from dynascope.errors import InputError
+from dynascope.validation.arrays import is_traced
+from dynascope.validation.checked import checked
 
 __all__ = ["in_units", "parsed_units", "require_answer"]
 

@@ -11,8 +11,8 @@ from typing import Any, TypeVar, cast
 
 import lazy_loader
 
-from dynascope.arguments.annotations import Check, checks_of
 from dynascope.errors import InputError
+from dynascope.validation.annotations import Check, checks_of
 
 __all__ = ["checked", "face"]
 

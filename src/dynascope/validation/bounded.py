@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt, Interval, IsFinite
 from jax.typing import ArrayLike
 from numpy.typing import ArrayLike as NumPyArrayLike
 
-from dynascope.arguments.annotations import Known
+from dynascope.validation.annotations import Known
 
 __all__ = [
     "FiniteArray",

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dynascope.arguments import (
+from dynascope.errors import InputError
+from dynascope.validation import (
     is_traced,
     known_times,
     real_array,
@@ -19,7 +20,6 @@ from dynascope.arguments import (
     require_covariance,
     require_times,
 )
-from dynascope.errors import InputError
 
 finite = st.floats(-1e30, 1e30)  # within what single precision holds
 matrices = arrays.arrays(np.float64, arrays.array_shapes(min_dims=2, max_dims=2, max_side=4), elements=finite)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dynascope.arguments.arrays import real_array, require_broadcast, require_times
 from dynascope.errors import InputError
+from dynascope.validation.arrays import require_broadcast
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,77 +20,11 @@ __all__ = [
     "fitting",
     "in_one_shape",
     "nan_outside",
-    "real_arrays",
-    "real_times",
-    "real_value",
     "require_last_axes",
 ]
 
 _Values = TypeVar("_Values")
 _NONE: Mapping[str, float] = MappingProxyType({})
-
-
-def real_arrays(
-    *,
-    minimum: Mapping[str, float] = _NONE,
-    above: Mapping[str, float] = _NONE,
-    below: Mapping[str, float] = _NONE,
-    broadcast: bool = True,
-    **arguments: Any,
-) -> list[Any]:
-    """The arguments as arrays checked by `real_array`, those of NumPy of one type, in the order they are given in.
-
-    Where they must fit together, those that are known come in their common shape.
-
-    Args:
-        minimum: Smallest value allowed, by the name of the argument.
-        above: Number that every value must exceed, likewise.
-        below: Number that every value must stay under, likewise.
-        broadcast: Whether their shapes must fit together.
-        **arguments: The values by the name of the argument. Python numbers have 64 bits, but beside arrays of JAX, as
-            there, the precision of those, unless they are too small or too large for it.
-
-    Raises:
-        InputError: As `real_array`, or shapes that do not fit.
-
-    Example:
-        >>> times, rate = real_arrays(times=[0, 1], rate=2.0, minimum={"times": 0}, above={"rate": 0})
-        >>> times.dtype == rate.dtype, times.tolist()
-        (True, [0.0, 1.0])
-    """
-    # Imported here so that the command line can report a bad argument without loading arrays.
-    import jax
-    import numpy as np
-
-    arrays = {
-        name: real_array(
-            name,
-            value,
-            minimum=minimum.get(name, -math.inf),
-            above=above.get(name, -math.inf),
-            below=below.get(name, math.inf),
-        )
-        for name, value in arguments.items()
-    }
-    if broadcast:
-        require_broadcast(**{name: array.shape for name, array in arrays.items()})
-    compiled = any(isinstance(each, jax.Array) for each in arrays.values())
-    dtype = np.dtype(np.float64)
-    if compiled:
-        plain = [type(value) in (int, float) for value in arguments.values()]
-        # By the rules of NumPy, as those of JAX know no 64 bits where they are switched off.
-        kinds = [0.0 if weak else each.dtype for weak, each in zip(plain, arrays.values(), strict=True)]
-        given = [float(each) for weak, each in zip(plain, arrays.values(), strict=True) if weak]
-        common = np.result_type(*kinds)
-        dtype = common if _held(given, jax.numpy.finfo(common)) else dtype
-    # What JAX holds is widened where it is computed with.
-    values = [each if isinstance(each, jax.Array) else np.asarray(each, dtype) for each in arrays.values()]
-    return in_one_shape(*values) if broadcast else values
-
-
-def _held(numbers: Sequence[float], limits: Any) -> bool:
-    """Whether a type of these limits makes none of the numbers zero or infinite."""
-    return all(not each or float(limits.tiny) <= abs(each) <= float(limits.max) for each in numbers)
 
 
 def fitting(**values: Any) -> list[Any]:
@@ -137,27 +71,6 @@ def in_one_shape(*values: Any) -> list[Any]:
     return list(np.broadcast_arrays(*values))
 
 
-def real_value(name: str, value: Any, *, last: tuple[int | None, ...] = (), **limits: Any) -> Any:
-    """The value as `real_array` gives it, but a Python number as a float: its precision is that of the arrays it meets.
-
-    Args:
-        name: Name of the argument, for the message.
-        value: Real numbers in any form.
-        last: Length of each of the last axes; None accepts any but zero.
-        limits: Further arguments of `real_array`.
-
-    Raises:
-        InputError: As `real_array`, or other last axes.
-
-    Example:
-        >>> real_value("rate", 0.5, above=0), real_value("weights", [[1, 2]], last=(2,)).shape
-        (0.5, (1, 2))
-    """
-    array = real_array(name, value, **limits)
-    require_last_axes(name, array, *last)
-    return float(value) if type(value) in (int, float) else array
-
-
 def require_last_axes(name: str, value: Any, *last: int | None) -> None:
     """Raise `InputError` unless the last axes of an array have these lengths.
 
@@ -178,24 +91,6 @@ def require_last_axes(name: str, value: Any, *last: int | None) -> None:
         wanted = ", ".join(["...", *("any" if length is None else str(length) for length in last)])
         remedy = f"give numbers of the shape ({wanted})"
         raise InputError(f"{name} has shape {shape}", argument=name, value=shape, remedy=remedy)
-
-
-def real_times(times: Any, **options: Any) -> Any:
-    """The times as `require_times` gives them, but a Python number as a float.
-
-    Args:
-        times: A row of gradient-flow times t ≥ 0, or one of them.
-        options: Further arguments of `require_times`.
-
-    Raises:
-        InputError: As `require_times`.
-
-    Example:
-        >>> real_times(2.0), real_times([1, 2]).tolist()
-        (2.0, [1.0, 2.0])
-    """
-    checked = require_times(times, **options)
-    return float(times) if type(times) in (int, float) else checked
 
 
 def all_finite(*arrays: np.ndarray | Array) -> Array:

@@ -3,7 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dynascope.arguments import (
+from dynascope.errors import InputError
+from dynascope.validation import (
     array_namespace,
     holds,
     require_axes,
@@ -11,7 +12,6 @@ from dynascope.arguments import (
     require_labels,
     require_real_values,
 )
-from dynascope.errors import InputError
 
 LIBRARIES = ["numpy", "jax.numpy", "torch"]
 

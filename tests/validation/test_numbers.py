@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from dynascope.arguments import (
+from dynascope.errors import InputError
+from dynascope.validation import (
     given,
     require,
     require_between,
@@ -17,14 +18,12 @@ from dynascope.arguments import (
     require_context,
     require_count,
     require_finite,
-    require_hyperparameters,
     require_integer,
     require_number,
     require_positive,
     require_seed,
     require_sizes,
 )
-from dynascope.errors import InputError
 
 NO_NUMBERS = ["3", None, 1j, np.array([1.0, 2.0]), [1.0], {}]
 # Whole numbers below 2**53, which every type of number here holds exactly.
@@ -53,22 +52,6 @@ def test_what_is_not_a_finite_positive_number_is_refused_by_name(value):
     with pytest.raises(InputError, match="width is") as caught:
         require_positive(scale=1.0, width=value)
     assert caught.value.argument == "width"
-
-
-@pytest.mark.parametrize("value", [1e-300, 0.5, np.float32(0.25), np.array(0.125)])
-def test_hyperparameters_of_any_type_pass(value):
-    require_hyperparameters(learning_rate=2 + value, momentum=value, weight_decay=2 + value)
-    require_hyperparameters(momentum=0 * value, weight_decay=0)
-
-
-@pytest.mark.parametrize(
-    ("name", "bad"), [("learning_rate", [0, -0.1]), ("momentum", [-1e-300, 1, 2]), ("weight_decay", [-1e-300])]
-)
-def test_hyperparameters_out_of_range_are_refused_by_name(name, bad):
-    for value in [*bad, math.nan, math.inf, *NO_NUMBERS]:
-        with pytest.raises(InputError, match=f"{name} is ") as caught:
-            require_hyperparameters(**{"learning_rate": 0.1, "momentum": 0.5, "weight_decay": 0.1} | {name: value})
-        assert caught.value.argument == name
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from dynascope.arguments.numbers import require
+from dynascope.validation.numbers import require
 
 __all__ = ["machine_memory", "require_memory", "require_room", "require_unpacked", "said_bytes"]
 

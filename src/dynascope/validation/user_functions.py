@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from dynascope.arguments.numbers import require, shown_error
 from dynascope.errors import InputError
+from dynascope.validation.numbers import require, shown_error
 
 __all__ = ["calling", "require_function"]
 

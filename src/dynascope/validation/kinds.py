@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from dynascope.arguments.arrays import is_traced
+from dynascope.validation.arrays import is_traced
 
 __all__ = ["admits", "in_words", "is_array"]
 

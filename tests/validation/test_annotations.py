@@ -15,10 +15,10 @@ from jax.typing import ArrayLike
 from jaxtyping import Real
 from numpy.typing import ArrayLike as NumPyArrayLike
 
-from dynascope.arguments import checked
-from dynascope.arguments.annotations import bounds_of, check_of
-from dynascope.arguments.bounded import NonNegativeNumbers, PositiveNumber
 from dynascope.errors import InputError
+from dynascope.validation import checked
+from dynascope.validation.annotations import bounds_of, check_of
+from dynascope.validation.bounded import NonNegativeNumbers, PositiveNumber
 
 
 @pytest.mark.parametrize(

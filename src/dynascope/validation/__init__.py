@@ -5,7 +5,7 @@ or plain Python, before anything is compiled; of an array that JAX traces only t
 domain give NaN there.
 """
 
-from dynascope.arguments.array_libraries import (
+from dynascope.validation.array_libraries import (
     array_namespace,
     holds,
     require_axes,
@@ -13,7 +13,7 @@ from dynascope.arguments.array_libraries import (
     require_labels,
     require_real_values,
 )
-from dynascope.arguments.arrays import (
+from dynascope.validation.arrays import (
     count_axes,
     is_traced,
     known_times,
@@ -27,20 +27,17 @@ from dynascope.arguments.arrays import (
     require_shape,
     require_times,
 )
-from dynascope.arguments.checked import checked, face
-from dynascope.arguments.compiled import (
+from dynascope.validation.checked import checked, face
+from dynascope.validation.compiled import (
     all_finite,
     fitting,
     in_one_shape,
     nan_outside,
-    real_arrays,
-    real_times,
-    real_value,
     require_last_axes,
 )
-from dynascope.arguments.known import require_bounds, require_increasing, require_whole_numbers
-from dynascope.arguments.memory import machine_memory, require_memory, require_room, require_unpacked, said_bytes
-from dynascope.arguments.numbers import (
+from dynascope.validation.known import require_bounds, require_increasing, require_whole_numbers
+from dynascope.validation.memory import machine_memory, require_memory, require_room, require_unpacked, said_bytes
+from dynascope.validation.numbers import (
     given,
     require,
     require_between,
@@ -48,7 +45,6 @@ from dynascope.arguments.numbers import (
     require_context,
     require_count,
     require_finite,
-    require_hyperparameters,
     require_integer,
     require_number,
     require_positive,
@@ -57,8 +53,8 @@ from dynascope.arguments.numbers import (
     shown,
     shown_error,
 )
-from dynascope.arguments.units import in_units, require_answer
-from dynascope.arguments.user_functions import calling, require_function
+from dynascope.validation.units import in_units, require_answer
+from dynascope.validation.user_functions import calling, require_function
 
 __all__ = [
     "all_finite",
@@ -77,9 +73,6 @@ __all__ = [
     "machine_memory",
     "nan_outside",
     "real_array",
-    "real_arrays",
-    "real_times",
-    "real_value",
     "require",
     "require_answer",
     "require_array",
@@ -94,7 +87,6 @@ __all__ = [
     "require_finite",
     "require_finite_values",
     "require_function",
-    "require_hyperparameters",
     "require_increasing",
     "require_integer",
     "require_known",

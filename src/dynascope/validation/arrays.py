@@ -6,9 +6,9 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
-from dynascope.arguments.known import require_bounds, require_increasing
-from dynascope.arguments.numbers import require
 from dynascope.errors import InputError
+from dynascope.validation.known import require_bounds, require_increasing
+from dynascope.validation.numbers import require
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, cast, get_args, g
 
 import annotated_types
 
-from dynascope.arguments.arrays import is_traced, real_array, require_known
-from dynascope.arguments.kinds import admits, in_words, is_array
-from dynascope.arguments.numbers import require_choice, shown
 from dynascope.errors import InputError
+from dynascope.validation.arrays import is_traced, real_array, require_known
+from dynascope.validation.kinds import admits, in_words, is_array
+from dynascope.validation.numbers import require_choice, shown
 
 __all__ = ["Bounds", "Check", "Known", "bounds_of", "check_of", "checks_of"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from dynascope.arguments.numbers import require
 from dynascope.errors import InputError
+from dynascope.validation.numbers import require
 
 __all__ = [
     "array_namespace",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from dynascope.arguments.numbers import require
 from dynascope.errors import InputError
+from dynascope.validation.numbers import require
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,7 +18,6 @@ __all__ = [
     "require_context",
     "require_count",
     "require_finite",
-    "require_hyperparameters",
     "require_integer",
     "require_number",
     "require_positive",
@@ -33,11 +32,6 @@ _MOST_OF_AN_ERROR = 200  # letters
 _BOUNDS = {
     **{"above": ("above", operator.gt), "least": ("of at least", operator.ge)},
     **{"most": ("of at most", operator.le), "below": ("below", operator.lt)},
-}
-_HYPERPARAMETERS: dict[str, dict[str, Any]] = {
-    "learning_rate": {"above": 0},
-    "momentum": {"least": 0, "below": 1},
-    "weight_decay": {"least": 0},
 }
 _MOST_INTEGER = 2**63 - 1  # that shapes and loops can have
 
@@ -246,19 +240,6 @@ def require_number(
             words.append(f"{word} {f'{named[each]} ({bounds[each]:g})' if each in named else f'{bounds[each]:g}'}")
     remedy = f"choose a finite number{' other than zero' if nonzero else ''} {' and '.join(words)}".rstrip()
     require(inside, f"{name} is {_quoted(value)}", argument=name, value=value, remedy=remedy)
-
-
-def require_hyperparameters(**arguments: Any) -> None:
-    """Raise `InputError` unless the named ones of learning_rate > 0, 0 ≤ momentum < 1 and weight_decay ≥ 0 are so.
-
-    Example:
-        >>> require_hyperparameters(learning_rate=0.1, momentum=1)
-        Traceback (most recent call last):
-        ...
-        dynascope.errors.InputError: momentum is 1: choose a finite number of at least 0 and below 1.
-    """
-    for name, value in arguments.items():
-        require_number(name, value, **_HYPERPARAMETERS[name])
 
 
 def require_choice(name: str, value: Any, choices: Collection[Any]) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dynascope import groups, tasks
-from dynascope.arguments import checked
 from dynascope.errors import InputError
+from dynascope.validation import checked
 
 KINDS = [
     (str, "oak", [None, 3, ["oak"]]),

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynascope.arguments import require_bounds, require_increasing, require_whole_numbers
 from dynascope.errors import InputError
+from dynascope.validation import require_bounds, require_increasing, require_whole_numbers
 
 
 def test_numbers_within_bounds_pass():
