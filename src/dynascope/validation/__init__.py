@@ -14,17 +14,13 @@ from dynascope.validation.array_libraries import (
     require_real_values,
 )
 from dynascope.validation.arrays import (
-    count_axes,
     is_traced,
     known_times,
     real_array,
     require_array,
-    require_broadcast,
     require_covariance,
     require_known,
     require_numbers,
-    require_row_of_times,
-    require_shape,
     require_times,
 )
 from dynascope.validation.checked import checked, face
@@ -33,7 +29,6 @@ from dynascope.validation.compiled import (
     fitting,
     in_one_shape,
     nan_outside,
-    require_last_axes,
 )
 from dynascope.validation.known import require_bounds, require_increasing, require_whole_numbers
 from dynascope.validation.memory import machine_memory, require_memory, require_room, require_unpacked, said_bytes
@@ -52,6 +47,13 @@ from dynascope.validation.numbers import (
     require_sizes,
     shown,
     shown_error,
+)
+from dynascope.validation.shapes import (
+    count_axes,
+    require_broadcast,
+    require_last_axes,
+    require_row_of_times,
+    require_shape,
 )
 from dynascope.validation.units import in_units, require_answer
 from dynascope.validation.user_functions import calling, require_function

@@ -9,23 +9,20 @@ from typing import TYPE_CHECKING, Any
 from dynascope.errors import InputError
 from dynascope.validation.known import require_bounds, require_increasing
 from dynascope.validation.numbers import require
+from dynascope.validation.shapes import count_axes, require_row_of_times, require_shape
 
 if TYPE_CHECKING:
     import numpy as np
     from jax import Array
 
 __all__ = [
-    "count_axes",
     "is_traced",
     "known_times",
     "real_array",
     "require_array",
-    "require_broadcast",
     "require_covariance",
     "require_known",
     "require_numbers",
-    "require_row_of_times",
-    "require_shape",
     "require_times",
     "require_unmasked",
 ]
@@ -78,44 +75,6 @@ def require_array(name: str, values: Any, shape: tuple[int | None, ...], *, infi
         remedy="drop or fill them first",
     )
     return array
-
-
-def require_shape(name: str, array: np.ndarray | Array, shape: tuple[int | None, ...]) -> None:
-    """Raise `InputError` unless an array has the shape.
-
-    Args:
-        name: Name of the argument, for the message.
-        array: Checked values.
-        shape: Expected length of each axis; None accepts any length.
-
-    Example:
-        >>> import numpy as np
-        >>> require_shape("targets", np.ones(3), (4,))
-        Traceback (most recent call last):
-        ...
-        dynascope.errors.InputError: targets has shape (3,): pass an array of shape (4).
-    """
-    if array.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, array.shape, strict=True)):
-        return
-    wanted = ", ".join("any" if length is None else str(length) for length in shape)
-    raise InputError(
-        f"{name} has shape {array.shape}",
-        argument=name,
-        value=array.shape,
-        remedy=f"pass an array of shape ({wanted})",
-    )
-
-
-def count_axes(values: Any) -> int:
-    """The number of axes of an array that is not checked yet; rows of unequal length count as one axis of lists.
-
-    Example:
-        >>> count_axes([[1, 2], [3, 4]]), count_axes([[1, 2], [3]]), count_axes("frob")
-        (2, 1, 0)
-    """
-    import numpy as np  # not at the top, as above
-
-    return values.ndim if hasattr(values, "ndim") else np.asarray(values, dtype=object).ndim
 
 
 def require_covariance(name: str, values: Any) -> np.ndarray:
@@ -336,18 +295,6 @@ def require_times(
     return known
 
 
-def require_row_of_times(times: Any, *, name: str = "times", single: bool = True) -> None:
-    """Raise `InputError` unless there is one axis, or none where a single time may be given.
-
-    Example:
-        >>> import numpy as np
-        >>> require_row_of_times(np.arange(3.0))
-    """
-    shape = getattr(times, "shape", ())
-    fits = len(shape) == 1 or (single and not shape)
-    require(fits, f"{name} has shape {shape}", argument=name, value=shape, remedy="give a row of times")
-
-
 def known_times(times: Any, *, name: str = "times", **options: Any) -> np.ndarray:
     """The times as a float64 array, whatever the precision of JAX, after the checks of `require_times`.
 
@@ -361,40 +308,3 @@ def known_times(times: Any, *, name: str = "times", **options: Any) -> np.ndarra
     numbers = require_numbers(name, times)
     require_times(numbers, name=name, **options)
     return numbers
-
-
-def require_broadcast(**shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The common shape of arguments whose (leading) axes must fit together.
-
-    Args:
-        **shapes: The shape by the name of the argument.
-
-    Raises:
-        InputError: They do not broadcast; the error names the first that does not fit those before it.
-
-    Example:
-        >>> require_broadcast(times=(5,), rate=())
-        (5,)
-        >>> require_broadcast(times=(5,), rate=(3,))
-        Traceback (most recent call last):
-        ...
-        dynascope.errors.InputError: rate has the leading shape (3,), which does not fit that of times, (5,): give...
-    """
-    import numpy as np  # here, so that the command line reports a bad argument without loading arrays
-
-    common: tuple[int, ...] = ()
-    if len(different := {*shapes.values()} - {common}) < 2:
-        return next(iter(different), common)
-    seen: list[str] = []
-    for name, shape in shapes.items():
-        try:
-            common = np.broadcast_shapes(common, shape)
-        except ValueError:
-            raise InputError(
-                f"{name} has the leading shape {shape}, which does not fit that of {', '.join(seen)}, {common}",
-                argument=name,
-                value=shape,
-                remedy="give single numbers, or shapes that broadcast",
-            ) from None
-        seen.append(name)
-    return common

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dynascope.errors import InputError
-from dynascope.validation.arrays import require_broadcast
+from dynascope.validation.shapes import require_broadcast
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +19,6 @@ __all__ = [
     "fitting",
     "in_one_shape",
     "nan_outside",
-    "require_last_axes",
 ]
 
 _Values = TypeVar("_Values")
@@ -69,28 +67,6 @@ def in_one_shape(*values: Any) -> list[Any]:
     if not any(map(np.ndim, values)):
         return list(values)
     return list(np.broadcast_arrays(*values))
-
-
-def require_last_axes(name: str, value: Any, *last: int | None) -> None:
-    """Raise `InputError` unless the last axes of an array have these lengths.
-
-    Args:
-        name: Name of the argument, for the message.
-        value: An array, or a number, which has no axes.
-        *last: Length of each of the last axes; None accepts any but zero.
-
-    Example:
-        >>> import numpy as np
-        >>> require_last_axes("weights", np.ones((5, 2, 3)), None, 3)
-    """
-    shape = getattr(value, "shape", ())
-    fits = len(shape) >= len(last) and all(
-        got > 0 and want in (None, got) for want, got in zip(last, shape[len(shape) - len(last) :], strict=True)
-    )
-    if not fits:
-        wanted = ", ".join(["...", *("any" if length is None else str(length) for length in last)])
-        remedy = f"give numbers of the shape ({wanted})"
-        raise InputError(f"{name} has shape {shape}", argument=name, value=shape, remedy=remedy)
 
 
 def all_finite(*arrays: np.ndarray | Array) -> Array:
