@@ -515,7 +515,7 @@ def test_a_slip_of_the_pen_is_told_without_a_traceback(tmp_path, monkeypatch, ar
 
 @pytest.mark.parametrize("place", ["file", "file/below"])
 def test_a_folder_that_cannot_be_made_is_refused_before_any_work(monkeypatch, data, tmp_path, place):
-    monkeypatch.setattr("dynascope.cli.commands.Predict.task", lambda *_: pytest.fail("it began to work"))
+    monkeypatch.setattr("dynascope.cli.user_data.UserData.task", lambda *_: pytest.fail("it began to work"))
     (tmp_path / "file").write_text("mine")
     said = dynascope("predict", data, "--json", "--out", tmp_path / place)
     assert said.code == 2
