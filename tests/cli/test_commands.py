@@ -306,8 +306,8 @@ def test_a_study_writes_its_page_and_its_record(study):
 @pytest.mark.parametrize("flags", [["--json"], []])
 def test_a_study_that_disagrees_says_so_by_exit_code_one(monkeypatch, tmp_path, flags):
     modes = find_studies()["layerwise-modes"]
-    predict = modes.predict
-    monkeypatch.setattr(modes, "predict", lambda self: predict(self) * 1.05)
+    predict = modes.predicted
+    monkeypatch.setattr(modes, "predicted", lambda self: predict(self) * 1.05)
     # Arithmetic drops attributes, as a careless study might.
     monkeypatch.setattr(modes, "judged", lambda self, record: record.assign_attrs(predict(self).attrs))
     tiny = ["--modes", 2, "--samples", 6, "--times", 40, "--initial-strength", 0.01]

@@ -10,12 +10,14 @@ import pytest
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.flows import GradientFlow
 from dynascope.networks import TwoLayer
 from dynascope.prediction import observe
 from dynascope.probes.alignment import layer_imbalance
-from dynascope.results import make_record, short_repr, variables_of
+from dynascope.results import make_record, variables_of
+from dynascope.results.named_tuples import short_repr
 from dynascope.tasks import Task
-from dynascope.training import descend
+from dynascope.training import Descent, descend
 
 
 class Found(NamedTuple):
@@ -106,8 +108,8 @@ def test_results_of_probes_are_recorded_under_the_names_of_their_fields():
     def balance(network):
         return layer_imbalance([network.first, network.second])
 
-    observed = observe(task, network, duration=0.5, save=5, probes=[balance]).record
-    descended = descend(network, task, steps=5, learning_rate=0.1, record_steps=[0, 5], probe=balance)
+    observed = observe(task, network, method=GradientFlow(duration=0.5, save=5), probes=[balance]).record
+    descended = descend(network, task, Descent(steps=5, learning_rate=0.1, save=[0, 5], probe=balance))
     expected = layer_imbalance([np.asarray(network.first), np.asarray(network.second)])
     for record, clock in ((observed, "time"), (descended, "step")):
         for name, value in expected._asdict().items():

@@ -41,15 +41,28 @@ NORM = symmetry.Charge("scale", (symmetry.Part(".w", np.array([[0], [1]]), 1.0),
 LINEAR, DIAGONAL = networks.TwoLayer(2, 2, 1), networks.DiagonalLinear(2)
 MAP = tasks.AffineMap(np.zeros(2), np.eye(2))
 SHORT: dict[str, Any] = {"scale": 0.1, "duration": 0.1}
+TWO_STEPS = training.Descent(learning_rate=0.01, steps=2, batches=2)
+BRIEF = flows.GradientFlow(duration=0.1, save=3)
 
 EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "flows.deep_diagonal_flow": (flows.deep_diagonal_flow, {"task": TASK, "depth": 3, **SHORT, "points": 9}),
     "training.descend": (
         training.descend,
-        {"network": LINEAR, "task": TASK, "learning_rate": 0.01, "steps": 2, "scale": 0.1, "batch_size": 2, "seed": 0},
+        {"network": LINEAR, "task": TASK, "method": TWO_STEPS, "scale": 0.1, "seed": 0},
+    ),
+    "training.Descent": (
+        lambda **given: repr(training.Descent(**given)),
+        {"learning_rate": 0.01, "steps": 2, "batches": 2, "save": 2, "compute_dtype": None},
+    ),
+    "flows.GradientFlow": (
+        lambda **given: repr(flows.GradientFlow(**given)),
+        {"duration": 0.1, "learning_rate": 0.1, "save": 3, "normalised": False},
     ),
     "flows.diagonal_flow": (flows.diagonal_flow, {"task": TASK, **SHORT, "points": 9}),
-    "flows.gradient_flow": (flows.gradient_flow, {"network": LINEAR, "task": TASK, **SHORT, "save": 3}),
+    "flows.gradient_flow": (
+        flows.gradient_flow,
+        {"network": LINEAR, "task": TASK, "method": BRIEF, "scale": 0.1, "return_networks": False},
+    ),
     "flows.langevin": (
         flows.langevin,
         {"gradient": [1.0, 0.5], "start": [0.1, 0.2], "noise": [0.1, 0.1], "times": [0.5], "time_step": 0.1}
@@ -102,7 +115,10 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"task": TASK, "kind": "linear", "seeds": 2, "scale": 0.01, "width": 3, "curve": False},
     ),
     "prediction.which": (prediction.which, {"task": TASK, "network": "diagonal", "scale": 0.01, "learning_rate": 0.1}),
-    "prediction.observe": (prediction.observe, {"task": TASK, "network": DIAGONAL, **SHORT}),
+    "prediction.observe": (
+        prediction.observe,
+        {"task": TASK, "network": DIAGONAL, "method": BRIEF, "scale": 0.1, "seed": 0},
+    ),
     "studies.find_study": (studies.find_study, {"name": "diagonal-staircase"}),
     "studies.exact": (studies.exact, {"error": 1e-6, "reason": "it is exact"}),
     # What was not measured is undecided, and told as it is.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,14 +16,17 @@ from dynascope.validation import require, require_array
 __all__ = ["Claim", "claim_on_mean", "report_claims"]
 
 
-def claim_on_mean(name: str, statement: str, runs: ArrayLike, **bounds: float) -> Claim:
+def claim_on_mean(
+    name: str, statement: str, runs: ArrayLike, *, least: float = -math.inf, most: float = math.inf
+) -> Claim:
     """A claim about the mean over runs, with its Student interval of 95 %.
 
     Args:
         name: A short name.
         statement: The claim in words.
         runs: The measured value of each run, shape (n,) with n ≥ 2.
-        **bounds: `least`, `most` or both.
+        least: The least that is claimed of the mean.
+        most: The most that is claimed of it.
 
     Raises:
         InputError: Fewer than two runs, values that are not finite, or bounds that claim nothing.
@@ -41,8 +45,7 @@ def claim_on_mean(name: str, statement: str, runs: ArrayLike, **bounds: float) -
         remedy="give at least two runs, from which their mean is told from chance",
     )
     mean, half = float(np.mean(values)), student_half(float(np.var(values, ddof=1)), len(values))
-    limits: dict[str, Any] = bounds
-    return Claim(name, statement, mean, mean - half, mean + half, **limits)
+    return Claim(name, statement, mean, mean - half, mean + half, float(least), float(most))
 
 
 def report_claims(claims: Sequence[Claim]) -> dict[str, tuple[tuple[str], Any]]:

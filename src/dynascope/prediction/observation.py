@@ -102,6 +102,12 @@ def observe(
         value=type(method).__name__,
         remedy="give a GradientFlow or a Descent",
     )
+    require(
+        not (isinstance(network, list | tuple) and not network),
+        "network is an empty list",
+        argument="network",
+        remedy="give at least one network",
+    )
     task = as_task(task)
     network, scale = with_weights(
         task, network, scale, seed=seed, normalised=isinstance(method, GradientFlow) and method.normalised

@@ -9,7 +9,6 @@ from .growing import GrowingRecord as GrowingRecord
 from .judgement import Outcome as Outcome
 from .judgement import Quantity as Quantity
 from .judgement import Verdict as Verdict
-from .named_tuples import short_repr as short_repr
 from .named_tuples import variables_of as variables_of
 from .names import describe as describe
 from .names import label as label

@@ -13,7 +13,7 @@ import numpy as np
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.validation import is_traced, require, require_finite_values, shown, shown_error
+from dynascope.validation import is_traced, require, require_finite_values, require_jax_arrays, shown, shown_error
 
 __all__ = ["Model", "Point", "arrays_by_path", "outputs", "points", "projected_gradients", "read", "require_finite"]
 
@@ -60,6 +60,7 @@ class Model:
 def read(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> tuple[Model, Point]:
     """The model and the given point, in 64 bits; `InputError` where the function cannot be called there."""
     require(callable(apply), f"apply is {shown(apply)}", argument="apply", remedy="give a function of (params, inputs)")
+    require_jax_arrays(params=params, example_inputs=example_inputs)
     named, structure = jax.tree_util.tree_flatten_with_path(params)
     places: list[tuple[str, Any]] = []
     parameters, frozen, paths = [], [], []

@@ -14,4 +14,4 @@ for _needed, _for in (("torch", "PyTorch"), ("array_api_compat", "array-api-comp
             name=_needed,
         )
 
-__getattr__, __dir__, __all__ = face(__name__, __file__, kinds=False)
+__getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -10,6 +10,7 @@ from dynascope.validation.array_libraries import (
     holds,
     require_axes,
     require_finite_values,
+    require_jax_arrays,
     require_labels,
     require_real_values,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "require_function",
     "require_increasing",
     "require_integer",
+    "require_jax_arrays",
     "require_known",
     "require_labels",
     "require_last_axes",

@@ -180,7 +180,9 @@ def _number_check(kind: type, bounds: Bounds | None, *, known: bool) -> Check:
             number = kind(value)
         else:
             raise _of_another_kind(name, value, kind) if bounds is None else _out_of_bounds(name, value, noun, bounds)
-        if bounds is None or (bounds.hold(number, number) and not (kind is int and abs(number) > _MOST_INTEGER)):
+        if isinstance(number, int) and abs(number) > (_MOST_INTEGER if kind is int else _LARGEST):
+            raise _out_of_bounds(name, value, noun, bounds or Bounds())
+        if bounds is None or bounds.hold(number, number):
             return number
         raise _out_of_bounds(name, value, noun, bounds)
 
@@ -311,7 +313,8 @@ def _of_another_kind(name: str, value: Any, kind: Any) -> InputError:
 
 def _out_of_bounds(name: str, value: Any, noun: str, bounds: Bounds) -> InputError:
     told = repr(shown(value)) if isinstance(value, str) else shown(value)
-    if isinstance(value, int) and abs(value) > _MOST_INTEGER:
-        bounds = bounds._replace(maximum=min(bounds.maximum, _MOST_INTEGER))
+    most = _MOST_INTEGER if noun == "an integer" else _LARGEST
+    if isinstance(value, int) and abs(value) > most:
+        bounds = bounds._replace(maximum=min(bounds.maximum, most))
     remedy = f"choose {noun} {bounds.words}".rstrip()
     return InputError(f"{name} is {told}", argument=name, value=value, remedy=remedy)

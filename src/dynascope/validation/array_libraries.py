@@ -13,6 +13,7 @@ __all__ = [
     "holds",
     "require_axes",
     "require_finite_values",
+    "require_jax_arrays",
     "require_labels",
     "require_real_values",
 ]
@@ -44,6 +45,24 @@ def array_namespace(*arrays: Any) -> Any:
             remedy="convert all of them to the arrays of one library",
         )
     return found[0]
+
+
+def require_jax_arrays(**arguments: Any) -> None:
+    """Raise `InputError` if an argument of a JAX function is a tensor of PyTorch or a table of pandas.
+
+    Example:
+        >>> require_jax_arrays(x=[[1.0, 2.0]])
+    """
+    for name, value in arguments.items():
+        library = type(value).__module__.partition(".")[0]
+        convert = {"torch": "by .numpy(), or use dynascope.torch", "pandas": "by .to_numpy()"}.get(library, "")
+        require(
+            not convert,
+            f"{name} is a {type(value).__name__} of {library}",
+            argument=name,
+            value=type(value).__name__,
+            remedy=f"give it as an array of NumPy, {convert}",
+        )
 
 
 def holds(condition: Any) -> bool:

@@ -77,9 +77,7 @@ def checked(function: _Function) -> _Function:
     return cast(_Function, call)
 
 
-def face(
-    name: str, file: str, *, kinds: bool = True
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def face(name: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """What the `__init__` of a room needs to offer the names of its stub, loaded when they are used.
 
     Its functions and classes are `checked`.
@@ -87,7 +85,6 @@ def face(
     Args:
         name: `__name__` of the room.
         file: `__file__` of the room.
-        kinds: Whether arguments are checked; not where the annotations are those of another library.
 
     Returns:
         Its `__getattr__`, `__dir__` and `__all__`.
@@ -96,8 +93,6 @@ def face(
 
     def get(attribute: str) -> Any:
         value = load(attribute)
-        if not kinds:
-            return value
         if inspect.isclass(value):
             return _with_checked_methods(value)
         if not (inspect.isfunction(value) or hasattr(value, "__wrapped__")):

@@ -85,7 +85,7 @@ def _is_path(kind: Any) -> bool:
 
 
 def _is_row(value: Any, parts: Sequence[Any]) -> bool:
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable) or hasattr(value, "columns"):
         return False
     if not isinstance(value, list | tuple) or not parts or hasattr(value, "_fields"):
         part = get_args(parts[0])[0] if parts and get_origin(parts[0]) is Annotated else (*parts, Any)[0]

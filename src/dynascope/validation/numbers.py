@@ -277,17 +277,17 @@ def require_context(context_length: Any) -> float:
         20.0
     """
     try:
-        valid = bool(context_length >= 1)
-    except (TypeError, ValueError):
-        valid = False
+        length = float(context_length)
+    except (TypeError, ValueError, OverflowError):
+        length = math.nan
     require(
-        valid,
+        length >= 1,
         f"context_length is {shown(context_length)}",
         argument="context_length",
         value=context_length,
         remedy="choose at least one example, or infinity",
     )
-    return float(context_length)
+    return length
 
 
 def _is_integer(value: Any, least: float, most: float) -> bool:

@@ -17,7 +17,8 @@ from dynascope.errors import InputError
 from dynascope.tasks import read_table
 
 FIVE = np.array([[1.0, 2.0], [3.0, 4.5], [5.0, 6.0], [7.0, 8.0], [9.0, -1.0]])
-values = st.floats(-1e6, 1e6, allow_subnormal=False)
+# No table is so small that its squares underflow, which is refused.
+values = st.floats(-1e6, 1e6).map(lambda value: round(value, 9))
 
 
 @pytest.fixture

@@ -127,7 +127,7 @@ def gradient_noise(
         remedy="choose batches of fewer samples than there are",
     )
     scale = batch_size * (1.0 if samples is None else (samples - 1) / (samples - batch_size))
-    xp = array_namespace(batch_gradients)
+    xp = array_namespace(batch_gradients, full_gradient)
     noise = (batch_gradients - full_gradient[None, :]) * scale**0.5
     along = noise
     if directions is not None:

@@ -61,7 +61,7 @@ def direction_moments(path: Any, directions: Any) -> DirectionMoments:
         value=other,
         remedy="give one row for each direction",
     )
-    xp = array_namespace(path)
+    xp = array_namespace(path, directions)
     away = path - xp.sum(path, axis=0)[None, :] / count
     along = away @ directions.T
     moves = along[1:, :] - along[:-1, :]

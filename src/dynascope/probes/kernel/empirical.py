@@ -26,6 +26,7 @@ from dynascope.validation import (
     require_choice,
     require_finite_values,
     require_integer,
+    require_jax_arrays,
     require_positive,
     require_seed,
 )
@@ -114,6 +115,7 @@ def neural_tangent_kernel(
         >>> kernel.values.tolist(), kernel.dimensions, kernel.algorithm
         ([[1.0, 0.0], [0.0, 1.0]], ('sample', 'other_sample'), 'structured')
     """
+    require_jax_arrays(params=params, x=x, other=other)
     require_choice("algorithm", algorithm, typing.get_args(Algorithm))
     require_choice("contraction", contraction, CONTRACTIONS)
     require_seed(seed)

@@ -71,6 +71,12 @@ def loss(
     if not is_traced(target) and target_power is not None and not is_traced(target_power):
         explained = np.sum(np.asarray(target) ** 2, axis=(-2, -1))
         require_broadcast(target_map=explained.shape, target_power=np.shape(target_power))
+        require(
+            np.size(target_power) > 0,
+            "target_power is empty",
+            argument="target_power",
+            remedy="give a number, or one for each member",
+        )
         given, least = (np.ravel(each) for each in np.broadcast_arrays(target_power, explained))
         worst = np.argmin(given - least * (1 - _SHARE))
         require(
