@@ -25,8 +25,9 @@ PACKAGES = sorted(map(name_of, PACKAGE.rglob("__init__.pyi")))
 PACKAGES += ["dynascope.validation", "dynascope.cli"]
 if importlib.util.find_spec("torch") is None:
     PACKAGES.remove("dynascope.torch")
-# Rooms and modules with all that is below them, which compute nothing with JAX unless they are given its arrays.
-NUMPY_ONLY = ["errors", "arguments", "results", "groups", "comparison", "plot", "report", "cli", "tasks.data"]
+# Rooms and modules with all that is below them, which compute nothing with JAX unless they are given its arrays. Only
+# `validation.bounded` names JAX's arrays, for functions that compute with them.
+NUMPY_ONLY = ["errors", "validation", "results", "groups", "comparison", "plot", "report", "cli", "tasks.data"]
 NUMPY_ONLY += ["tasks.task", "tasks.gaussian", "probes.features", "probes.alignment", "probes.neural_collapse"]
 NUMPY_ONLY += [
     "probes.activation_patterns",
@@ -68,7 +69,8 @@ for name in {NUMPY_ONLY!r}:
     module = importlib.import_module(f"dynascope.{{name}}")
     [getattr(module, part) for part in getattr(module, "__all__", ())]
     [importlib.import_module(found.name)
-     for found in pkgutil.walk_packages(getattr(module, "__path__", []), prefix=f"dynascope.{{name}}.")]
+     for found in pkgutil.walk_packages(getattr(module, "__path__", []), prefix=f"dynascope.{{name}}.")
+     if found.name != "dynascope.validation.bounded"]
 from dynascope.probes import feature_metrics, utility_spectrum
 from dynascope.tasks import Task, digits, read_table, read_images, regression
 note("plain arrays")

@@ -16,6 +16,7 @@ from dynascope.validation import (
     require_axes,
     require_finite_values,
     require_integer,
+    require_one_framework,
     require_positive,
 )
 
@@ -126,7 +127,8 @@ def two_layer_utility(
     require_integer(least=2, degree=degree)
     for name, each in {"inputs": inputs, "residuals": residuals, "first": first, "second": second}.items():
         require_finite_values(name, each)
-    xp = array_namespace(first, second, inputs, residuals)
+    require_one_framework(first=first, second=second, inputs=inputs, residuals=residuals)
+    xp = array_namespace(first)
     one = xp.ones_like(first[:1, :1])
     for z in (one, -one):
         require(
@@ -175,7 +177,7 @@ def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: int) -> 
     require_integer(least=2, degree=degree)
     for name, each in {"outputs": outputs, "residuals": residuals, "norms": norms}.items():
         require_finite_values(name, each)
-    array_namespace(outputs, residuals, norms)
+    require_one_framework(outputs=outputs, residuals=residuals, norms=norms)
     total = _sum(_sum(outputs * residuals[:, None, :], 2), 0)
     return _finite(NeuronUtility(total / _safe(norms) ** degree, n, norms, degree))
 

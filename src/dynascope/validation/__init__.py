@@ -12,6 +12,7 @@ from dynascope.validation.array_libraries import (
     require_finite_values,
     require_jax_arrays,
     require_labels,
+    require_one_framework,
     require_real_values,
 )
 from dynascope.validation.arrays import (
@@ -99,6 +100,7 @@ __all__ = [
     "require_memory",
     "require_number",
     "require_numbers",
+    "require_one_framework",
     "require_positive",
     "require_real_values",
     "require_room",

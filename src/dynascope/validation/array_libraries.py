@@ -15,6 +15,7 @@ __all__ = [
     "require_finite_values",
     "require_jax_arrays",
     "require_labels",
+    "require_one_framework",
     "require_real_values",
 ]
 
@@ -62,6 +63,24 @@ def require_jax_arrays(**arguments: Any) -> None:
             argument=name,
             value=type(value).__name__,
             remedy=f"give it as an array of NumPy, {convert}",
+        )
+
+
+def require_one_framework(**arguments: Any) -> None:
+    """Raise `InputError` if some arrays are tensors of PyTorch and others are not; NumPy and JAX go together.
+
+    Example:
+        >>> import numpy as np
+        >>> require_one_framework(path=np.ones((3, 2)), directions=np.eye(2))
+    """
+    tensors = [name for name, value in arguments.items() if type(value).__module__.partition(".")[0] == "torch"]
+    others = [name for name in arguments if name not in tensors]
+    if tensors and others:
+        raise InputError(
+            f"{tensors[0]} is a tensor of PyTorch, and {others[0]} is not",
+            argument=tensors[0],
+            value="Tensor",
+            remedy="give all arrays as tensors, or this one by .numpy()",
         )
 
 

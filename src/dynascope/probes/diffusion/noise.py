@@ -13,6 +13,7 @@ from dynascope.validation import (
     require,
     require_axes,
     require_integer,
+    require_one_framework,
     require_real_values,
 )
 
@@ -127,7 +128,8 @@ def gradient_noise(
         remedy="choose batches of fewer samples than there are",
     )
     scale = batch_size * (1.0 if samples is None else (samples - 1) / (samples - batch_size))
-    xp = array_namespace(batch_gradients, full_gradient)
+    require_one_framework(batch_gradients=batch_gradients, full_gradient=full_gradient)
+    xp = array_namespace(batch_gradients)
     noise = (batch_gradients - full_gradient[None, :]) * scale**0.5
     along = noise
     if directions is not None:

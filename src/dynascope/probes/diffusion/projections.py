@@ -6,7 +6,14 @@ from typing import Annotated, Any, NamedTuple
 
 from dynascope.probes.diffusion.displacement import count_checkpoints
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import array_namespace, checked, require, require_axes, require_real_values
+from dynascope.validation import (
+    array_namespace,
+    checked,
+    require,
+    require_axes,
+    require_one_framework,
+    require_real_values,
+)
 
 __all__ = ["DirectionMoments", "direction_moments"]
 
@@ -61,7 +68,8 @@ def direction_moments(path: Any, directions: Any) -> DirectionMoments:
         value=other,
         remedy="give one row for each direction",
     )
-    xp = array_namespace(path, directions)
+    require_one_framework(path=path, directions=directions)
+    xp = array_namespace(path)
     away = path - xp.sum(path, axis=0)[None, :] / count
     along = away @ directions.T
     moves = along[1:, :] - along[:-1, :]
