@@ -124,7 +124,7 @@ class Claim:
         if self.outcome != "undecided" or self.unknown:
             return self.unknown
         if any(map(math.isnan, self.interval)):
-            return "nothing was measured of it"
+            return "it was not measured"
         low, high = (number(each, 3) for each in self.interval)
         allowed = _between(self.least, self.most, 3)
         return f"its interval, {low} to {high}, lies only partly in the claimed range, {allowed}"
@@ -204,6 +204,13 @@ def _claim(name: str, decides: bool, row: Mapping[str, Any], words: Names) -> Cl
     """The claim of one row of variables over `hypothesis`."""
     claimed: dict[str, Any] = {each: row[each] for each in _BOUNDS if each in row}
     if "direction" in row:
+        require(
+            row["direction"] in _BOUNDS_OF_EFFECTS,
+            f"the direction of the claim {name!r} is {row['direction']}",
+            argument="direction",
+            value=row["direction"],
+            remedy="give 1 for rises, -1 for falls or 0 for stays",
+        )
         least, most = _BOUNDS_OF_EFFECTS[row["direction"]]
         quantity = describe(str(row["metric"]), words)[0]
         claimed = {"least": least, "most": most, "factor": str(row["factor"]).replace("_", " "), "quantity": quantity}
