@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike as NumPyArrayLike
 from dynascope.errors import InputError
 from dynascope.validation import checked
 from dynascope.validation.annotations import bounds_of, check_of
-from dynascope.validation.bounded import NonNegativeNumbers, PositiveNumber
+from dynascope.validation.bounded import NonNegativeNumbers, PositiveFloat
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_numbers_for_numpy_have_bounds_and_are_not_traced():
     for wrong in (0, [0.5, 1.5], np.array([math.nan]), [[1.0], [1.0, 0.5]], "frob", np.array([1j])):
         with pytest.raises(InputError, match=r"^x "):
             check("x", wrong)
-    for kind in (NonNegativeNumbers, PositiveNumber):
+    for kind in (NonNegativeNumbers, PositiveFloat):
         known = check_of(kind)
         assert known is not None
         with pytest.raises(InputError, match="x is traced by JAX"):

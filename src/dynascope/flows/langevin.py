@@ -32,7 +32,7 @@ from dynascope.validation import (
     require_function,
     require_integer,
 )
-from dynascope.validation.bounded import NonNegativeNumber, PositiveInt, PositiveNumber
+from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveInt
 
 __all__ = ["LangevinRuns", "langevin"]
 
@@ -62,10 +62,10 @@ def langevin(
     *,
     noise: ArrayLike,
     times: ArrayLike,
-    time_step: PositiveNumber,
-    learning_rate: PositiveNumber,
+    time_step: PositiveFloat,
+    learning_rate: PositiveFloat,
     momentum: Annotated[float, Interval(ge=0, lt=1)] = 0.0,
-    weight_decay: NonNegativeNumber = 0.0,
+    weight_decay: NonNegativeFloat = 0.0,
     batch_size: PositiveInt = 1,
     runs: PositiveInt = 1,
     velocity: ArrayLike | None = None,

@@ -20,6 +20,9 @@ class LayerRates(NamedTuple):
         first: η₁ > 0, of the layer next to the inputs, or one for each member of an ensemble.
         second: η₂ > 0, of the layer next to the outputs, likewise.
 
+    References:
+        Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 3.
+
     Example:
         >>> from dynascope.theory.balanced import layer_balance
         >>> balance = layer_balance([[1.0]], [[2.0]], rates=LayerRates(first=0.5, second=2.0))

@@ -7,14 +7,15 @@ from typing import Annotated, TypeAlias
 
 from annotated_types import Ge, Lt
 
-from dynascope.validation import require
-from dynascope.validation.bounded import FiniteNumber, NonNegativeNumber, PositiveInt, PositiveNumber
+from dynascope.validation import checked, require
+from dynascope.validation.bounded import FiniteFloat, NonNegativeFloat, PositiveFloat, PositiveInt
 
 __all__ = ["SGD", "Momentum"]
 
-Momentum: TypeAlias = Annotated[FiniteNumber, Ge(0), Lt(1)]
+Momentum: TypeAlias = Annotated[FiniteFloat, Ge(0), Lt(1)]
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class SGD:
     """SGD with heavy-ball momentum and weight decay: v ← β v − (g + λ θ), θ ← θ + η v.
@@ -32,14 +33,17 @@ class SGD:
     Raises:
         InputError: A setting is out of range, is traced by JAX, or batches have more samples than the data.
 
+    References:
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
+
     Example:
         >>> SGD(0.1, momentum=0.9, batch_size=50, samples=100).noise_share
         0.010101010101010102
     """
 
-    learning_rate: PositiveNumber
+    learning_rate: PositiveFloat
     momentum: Momentum = 0.0
-    weight_decay: NonNegativeNumber = 0.0
+    weight_decay: NonNegativeFloat = 0.0
     batch_size: PositiveInt = 1
     samples: PositiveInt | None = None
 

@@ -18,17 +18,13 @@ from dynascope.validation.arrays import is_traced, real_array, require_known
 from dynascope.validation.kinds import admits, in_words, is_array
 from dynascope.validation.numbers import require_choice, shown
 
-__all__ = ["Bounds", "Check", "Known", "bounds_of", "check_of", "checks_of"]
+__all__ = ["Bounds", "Check", "bounds_of", "check_of", "checks_of"]
 
 Check = Callable[[str, Any], Any]  # of the name of an argument and its value; returns the value to compute with
 
 _MOST_INTEGER = 2**63 - 1  # that shapes and loops can have
 _MODULES = {"xr": "xarray", "np": "numpy", "pd": "pandas", "jax": "jax", "plt": "matplotlib.pyplot"}
 _LARGEST = sys.float_info.max
-
-
-class Known:
-    """Stands in the annotation of a number that a function has to know, and which JAX may not trace."""
 
 
 class Bounds(NamedTuple):
@@ -86,43 +82,14 @@ def bounds_of(kind: Any) -> Bounds | None:
 def checks_of(function: Callable[..., Any]) -> dict[str, Check]:
     """The check of each argument of a function, by name; none where the annotation allows everything.
 
-    A function with arrays of NumPy computes in NumPy, and so takes no number that JAX traces either.
-
     Example:
         >>> def root(value: float, name): ...
         >>> list(checks_of(root))
         ['value']
     """
-    kinds = _kinds_of_arguments(function)
-    found = {name: check for name, kind in kinds.items() if (check := check_of(kind)) is not None}
-    if any(
-        bounds_of(part) and _is_of_numpy(get_args(part)[0]) for kind in kinds.values() for part in _alternatives(kind)
-    ):
-        found |= {name: _of_known(check) for name, check in found.items() if _is_number(kinds[name])}
-    return found
-
-
-def _alternatives(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
-
-
-def _is_number(kind: Any) -> bool:
-    """Whether a number is among what an annotation allows."""
-    parts = (get_args(part)[0] if get_origin(part) is Annotated else part for part in _alternatives(kind))
-    return any(part in (int, float) for part in parts)
-
-
-def _of_known(check: Check) -> Check:
-    def check_known(name: str, value: Any) -> Any:
-        require_known(**{name: value})
-        return check(name, value)
-
-    return check_known
-
-
-def _kinds_of_arguments(function: Callable[..., Any]) -> dict[str, Any]:
     plain = inspect.unwrap(function)
-    return {name: kind for name, kind in _kinds(plain, plain.__globals__).items() if name != "return"}
+    found = {name: check_of(kind) for name, kind in _kinds(plain, plain.__globals__).items() if name != "return"}
+    return {name: check for name, check in found.items() if check is not None}
 
 
 def _kinds(annotated: Any, names: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,12 +113,12 @@ def check_of(kind: Any) -> Check | None:
         >>> check_of(Annotated[int, Gt(0)])("width", 8.0)
         8
     """
-    stated, bounds, metadata = kind, bounds_of(kind), getattr(kind, "__metadata__", ())
+    stated, bounds = kind, bounds_of(kind)
     kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     if kind in (Any, object):
         return None
     if kind in (int, float):
-        return _number_check(kind, bounds or (Bounds() if kind is int else None), known=Known in metadata)
+        return _number_check(kind, bounds or (Bounds() if kind is int else None))
     if bounds is not None and (check := _array_check(kind, bounds)):
         return check
     if get_origin(kind) is Literal:
@@ -165,15 +132,15 @@ def check_of(kind: Any) -> Check | None:
     return _kind_check(kind, stated)
 
 
-def _number_check(kind: type, bounds: Bounds | None, *, known: bool) -> Check:
-    """Of a number: whole numbers as integers, whatever their type."""
+def _number_check(kind: type, bounds: Bounds | None) -> Check:
+    """Of a number: whole numbers as integers, whatever their type; one with bounds must be known."""
     noun = "an integer" if kind is int else "a finite number"
 
     def check(name: str, value: Any) -> Any:
         if type(value) is kind or (type(value) is int and kind is float):
             number = value
         elif is_traced(value):
-            if known:
+            if bounds is not None:
                 require_known(**{name: value})
             return value
         elif admits(kind, value):

@@ -1,8 +1,8 @@
 """Annotations with bounds, as many functions have them; `checked` reads them.
 
-Arrays are of any shape, and come as Python numbers or as arrays of floating-point numbers. All numbers are finite.
-`FiniteNumber` and its like are for functions that compute in NumPy, which refuse what JAX traces; the arrays of
-`FiniteNumbers` and its like come as arrays of NumPy of 64 bits.
+All numbers are finite. Single numbers must be known: JAX must not trace them. `FiniteArray` and its like are for
+functions that compute in JAX: arrays of any shape, which come as Python numbers or as arrays of floating-point numbers.
+`FiniteNumbers` and its like are for functions that compute in NumPy, and come as NumPy arrays of 64 bits.
 """
 
 from typing import Annotated, TypeAlias
@@ -11,24 +11,19 @@ from annotated_types import Ge, Gt, Interval, IsFinite
 from jax.typing import ArrayLike
 from numpy.typing import ArrayLike as NumPyArrayLike
 
-from dynascope.validation.annotations import Known
-
 __all__ = [
     "FiniteArray",
     "FiniteFloat",
-    "FiniteNumber",
     "FiniteNumbers",
     "Fraction",
     "NonNegativeArray",
     "NonNegativeFloat",
     "NonNegativeInt",
-    "NonNegativeNumber",
     "NonNegativeNumbers",
     "OpenFraction",
     "PositiveArray",
     "PositiveFloat",
     "PositiveInt",
-    "PositiveNumber",
     "PositiveNumbers",
     "Seed",
 ]
@@ -46,10 +41,6 @@ Seed: TypeAlias = Annotated[int, Ge(0)]
 FiniteArray: TypeAlias = IsFinite[ArrayLike]
 PositiveArray: TypeAlias = Annotated[ArrayLike, Gt(0)]
 NonNegativeArray: TypeAlias = Annotated[ArrayLike, Ge(0)]
-
-FiniteNumber: TypeAlias = Annotated[IsFinite[float], Known]
-PositiveNumber: TypeAlias = Annotated[float, Gt(0), Known]
-NonNegativeNumber: TypeAlias = Annotated[float, Ge(0), Known]
 
 FiniteNumbers: TypeAlias = IsFinite[NumPyArrayLike]
 PositiveNumbers: TypeAlias = Annotated[NumPyArrayLike, Gt(0)]

@@ -19,17 +19,16 @@ __all__ = ["checked", "face"]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-@functools.cache
 def checked(function: _Function) -> _Function:
     """The function, with every argument checked against its annotation before the function runs.
 
     Numbers and arrays are checked against the bounds of `annotated-types`: `Annotated[float, Gt(0)]`. What is bounded
     must also be finite, and reaches the function as a Python number or an array of floating-point numbers. Values that
-    JAX traces pass, unless the annotations name NumPy's arrays alone. Constraints between arguments are lines in the
-    function.
+    JAX traces pass where the annotation names an array of JAX. Constraints between arguments are lines in the function.
 
     Args:
-        function: Any function. An annotation that says nothing about values allows everything.
+        function: Any function, or a class, whose `__init__` and public methods are checked. An annotation that says
+            nothing about values allows everything.
 
     Returns:
         A function of the same arguments, which raises `InputError` that names the argument, the value and the remedy.
@@ -47,6 +46,11 @@ def checked(function: _Function) -> _Function:
         ...
         dynascope.errors.InputError: rate is -0.5: choose a finite number above 0.
     """
+    return cast(_Function, _with_checked_methods(function) if inspect.isclass(function) else _checked(function))
+
+
+@functools.cache
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     if getattr(function, "guarded", None) is function:
         return function
     signature = inspect.signature(function)
@@ -74,7 +78,7 @@ def checked(function: _Function) -> _Function:
 
     # Decorators copy the attributes of a function, and so this one says of which function it is true.
     vars(call)["guarded"] = call
-    return cast(_Function, call)
+    return call
 
 
 def face(name: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -93,11 +97,9 @@ def face(name: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
     def get(attribute: str) -> Any:
         value = load(attribute)
-        if inspect.isclass(value):
-            return _with_checked_methods(value)
-        if not (inspect.isfunction(value) or hasattr(value, "__wrapped__")):
+        if not (inspect.isclass(value) or inspect.isfunction(value) or hasattr(value, "__wrapped__")):
             return value
-        guarded, room = checked(value), vars(sys.modules[name])
+        guarded, room = checked(cast(Callable[..., Any], value)), vars(sys.modules[name])
         if room.get(attribute) is value:  # in the place of a module of the same name
             room[attribute] = guarded
         return guarded

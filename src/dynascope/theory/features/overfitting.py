@@ -16,7 +16,7 @@ from jaxtyping import Float
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.features import KernelRegression, kernel_regression_error
-from dynascope.validation import require
+from dynascope.validation import checked, require
 from dynascope.validation.bounded import FiniteFloat, NonNegativeFloat, PositiveFloat, PositiveInt
 
 __all__ = ["Overfitting", "OverfittingSetup", "benign_setup", "malignant_setup", "overfitting_error"]
@@ -24,6 +24,7 @@ __all__ = ["Overfitting", "OverfittingSetup", "benign_setup", "malignant_setup",
 _SEPARATED = 10.0  # ratio of the rates of signal and tail below which the two phases run into each other
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class OverfittingSetup:
     """A spectrum of d modes of intensity one and p − d of intensity r, and a target in a single mode.

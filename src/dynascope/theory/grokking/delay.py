@@ -10,7 +10,7 @@ import numpy as np
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.validation import require, require_array, require_increasing
-from dynascope.validation.bounded import FiniteNumber, FiniteNumbers, PositiveInt
+from dynascope.validation.bounded import FiniteFloat, FiniteNumbers, PositiveInt
 
 __all__ = ["GrokkingDelay", "grokking_delay"]
 
@@ -71,8 +71,8 @@ def grokking_delay(
     steps: FiniteNumbers,
     train: FiniteNumbers,
     test: FiniteNumbers,
-    train_threshold: FiniteNumber = 0.99,
-    test_threshold: FiniteNumber = 0.9,
+    train_threshold: FiniteFloat = 0.99,
+    test_threshold: FiniteFloat = 0.9,
     hold: PositiveInt = 1,
 ) -> GrokkingDelay:
     """Measure the delay between learning the training samples and learning the test samples.

@@ -12,7 +12,7 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.grokking.interpolation import Constraint, constraint, interpolant_path
 from dynascope.validation import in_units, require, require_array
-from dynascope.validation.bounded import FiniteNumber, FiniteNumbers, NonNegativeNumbers, PositiveNumber
+from dynascope.validation.bounded import FiniteFloat, FiniteNumbers, NonNegativeNumbers, PositiveFloat
 
 __all__ = ["LateCurve", "check_tests", "fitting_time", "lag_behind", "late_curve", "relative_error", "weight_product"]
 
@@ -52,7 +52,7 @@ class LateCurve(NamedTuple):
     reference=REFERENCE,
 )
 def weight_product(
-    times: NonNegativeNumbers, *, scale: PositiveNumber, weight_decay: PositiveNumber
+    times: NonNegativeNumbers, *, scale: PositiveFloat, weight_decay: PositiveFloat
 ) -> Float[np.ndarray, "*times"]:
     """The product of the two weights of every input under weight decay: u_i v_i = α² exp(−2λt), whatever the data.
 
@@ -109,8 +109,8 @@ def late_curve(
     test_targets: FiniteNumbers,
     times: NonNegativeNumbers,
     *,
-    scale: PositiveNumber,
-    weight_decay: PositiveNumber,
+    scale: PositiveFloat,
+    weight_decay: PositiveFloat,
 ) -> LateCurve:
     """The late test curve of f = x·(u ⊙ u − v ⊙ v) with weight decay, without training.
 
@@ -175,9 +175,9 @@ def late_curve(
 def fitting_time(
     inputs: FiniteNumbers,
     *,
-    scale: PositiveNumber,
-    weight_decay: PositiveNumber,
-    remaining: Annotated[FiniteNumber, Gt(0), Lt(1)] = 0.01,
+    scale: PositiveFloat,
+    weight_decay: PositiveFloat,
+    remaining: Annotated[FiniteFloat, Gt(0), Lt(1)] = 0.01,
 ) -> float | None:
     """The time by which the network has fitted, an upper bound, up to the lag of order λ that remains.
 

@@ -22,7 +22,7 @@ from dynascope.theory.grokking.late_phase import (
     relative_error,
 )
 from dynascope.validation import require_broadcast
-from dynascope.validation.bounded import FiniteNumbers, PositiveNumber, PositiveNumbers
+from dynascope.validation.bounded import FiniteNumbers, PositiveFloat, PositiveNumbers
 
 __all__ = ["CriticalPoint", "critical_point", "grokking_time"]
 
@@ -58,7 +58,7 @@ def critical_point(
     test_inputs: FiniteNumbers,
     test_targets: FiniteNumbers,
     *,
-    threshold: PositiveNumber = 0.1,
+    threshold: PositiveFloat = 0.1,
 ) -> CriticalPoint | None:
     """The product b* of the weights at which the interpolant w(b) begins to generalise; a property of the data alone.
 

@@ -19,7 +19,7 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.parameters import Model, Point, points, read
 from dynascope.theory.domain import covers
 from dynascope.theory.margins.balanced_rates import balanced_rates
-from dynascope.validation import count_axes, require, require_array
+from dynascope.validation import checked, count_axes, require, require_array
 from dynascope.validation.bounded import Seed
 
 __all__ = ["QuasiHomogeneity", "quasi_homogeneity"]
@@ -31,6 +31,7 @@ _MORE, _SPARE = 1.3, 24  # so many times the unknowns, and so many more, are the
 _RANK = 1e-9  # singular values over the largest that are rounding
 
 
+@checked
 @dataclasses.dataclass(frozen=True, eq=False)
 class QuasiHomogeneity:
     """The rates Λ of a network: f(x; exp(αΛ)θ) = exp(α) f(x; θ).

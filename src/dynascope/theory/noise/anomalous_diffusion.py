@@ -15,10 +15,10 @@ from dynascope.theory.domain import covers
 from dynascope.theory.sgd import Momentum
 from dynascope.validation import require, require_number
 from dynascope.validation.bounded import (
-    FiniteNumber,
+    FiniteFloat,
     NonNegativeNumbers,
+    PositiveFloat,
     PositiveInt,
-    PositiveNumber,
     PositiveNumbers,
 )
 
@@ -30,7 +30,7 @@ _NETWORK, _DATA, _START = (
     "at rest for long",
 )
 _REFERENCE = "arXiv:2107.09133"
-_Power = Annotated[FiniteNumber, Ge(0.05)]
+_Power = Annotated[FiniteFloat, Ge(0.05)]
 _GRID = 20  # points of a window in a factor of ten
 _OVERFLOWS = 700.0  # logarithm of what is hardly a number
 _SMOOTH = 3.0  # powers up to which the first modes differ so little that their sum is the closed form
@@ -149,10 +149,10 @@ def diffusion_window(
     *,
     power: _Power,
     modes: PositiveInt,
-    learning_rate: PositiveNumber,
+    learning_rate: PositiveFloat,
     momentum: Momentum = 0.0,
-    largest_curvature: PositiveNumber = 1.0,
-    tolerance: Annotated[FiniteNumber, Gt(0), Le(0.5)] = 0.02,
+    largest_curvature: PositiveFloat = 1.0,
+    tolerance: Annotated[FiniteFloat, Gt(0), Le(0.5)] = 0.02,
 ) -> DiffusionWindow:
     """The longest run of steps in which the slope of `power_law_displacement` is within the tolerance of min(1, 1/p).
 

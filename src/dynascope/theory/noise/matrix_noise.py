@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynascope.theory.domain import covers
-from dynascope.validation.bounded import NonNegativeNumber, PositiveInt, PositiveNumber
+from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveInt
 
 __all__ = ["matrix_noise_exponent"]
 
@@ -22,7 +22,7 @@ _REACH = 45.0  # by which the logarithm of the density has fallen at its ends
     exact=False,
 )
 def matrix_noise_exponent(
-    inputs: PositiveInt, outputs: PositiveInt, *, learning_rate: PositiveNumber, noise_variance: NonNegativeNumber
+    inputs: PositiveInt, outputs: PositiveInt, *, learning_rate: PositiveFloat, noise_variance: NonNegativeFloat
 ) -> float:
     """Λ = (n − 2)/2 ης² for each unit of time of a neuron near zero with n = m inputs and outputs; a law of both else.
 

@@ -13,10 +13,10 @@ from dynascope.theory.domain import covers
 from dynascope.theory.noise.stochastic_collapse import gaussian_collapse_exponent
 from dynascope.validation import require, require_broadcast
 from dynascope.validation.bounded import (
-    FiniteNumber,
+    FiniteFloat,
     FiniteNumbers,
     NonNegativeNumbers,
-    PositiveNumber,
+    PositiveFloat,
     PositiveNumbers,
 )
 
@@ -56,7 +56,7 @@ class NoisyStudentPath(NamedTuple):
     exact=False,
 )
 def noisy_student_strength(
-    strength: FiniteNumbers, noise_variance: NonNegativeNumbers, *, learning_rate: PositiveNumber
+    strength: FiniteNumbers, noise_variance: NonNegativeNumbers, *, learning_rate: PositiveFloat
 ) -> Float[np.ndarray, "*shape"]:
     """E[uv] = max(s − ης²/2, 0) of a student uv that descends on ½(s + ε − uv)², Var ε = ς², from balanced weights.
 
@@ -95,7 +95,7 @@ def noisy_student_strength(
     reference=_REFERENCE,
 )
 def noisy_student_exponent(
-    strength: FiniteNumbers, noise_variance: PositiveNumbers, *, learning_rate: PositiveNumber
+    strength: FiniteNumbers, noise_variance: PositiveNumbers, *, learning_rate: PositiveFloat
 ) -> Float[np.ndarray, "*shape"]:
     """Λ = E log|1 + η(s + ε)| for each step, the exact growth of u + v near zero, where ε is Gaussian.
 
@@ -129,8 +129,8 @@ def noisy_student_path(
     second: FiniteNumbers,
     label_noise: FiniteNumbers,
     *,
-    strength: FiniteNumber,
-    learning_rate: PositiveNumber,
+    strength: FiniteFloat,
+    learning_rate: PositiveFloat,
 ) -> NoisyStudentPath:
     """u_{k+1} = u_k + η z_k v_k and v_{k+1} = v_k + η z_k u_k with z_k = s − u_k v_k + ε_k, descent on noisy labels.
 
@@ -166,7 +166,7 @@ def noisy_student_path(
 
 @covers(network=_NETWORK, data=_DATA, start="any", gives="how noise balances two layers", reference=_REFERENCE)
 def noisy_imbalance(
-    imbalance: FiniteNumbers, errors: FiniteNumbers, *, learning_rate: PositiveNumber
+    imbalance: FiniteNumbers, errors: FiniteNumbers, *, learning_rate: PositiveFloat
 ) -> Float[np.ndarray, "steps ..."]:
     """(u² − v²)_n = (u² − v²)_0 Π_{k<n} (1 − η² z_k²), exactly, whatever the errors z_k are.
 

@@ -13,7 +13,7 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD
 from dynascope.validation import count_axes, require, require_array
-from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumber
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeFloat
 
 __all__ = ["NoisySteps", "QuadraticLoss", "checked_regression", "noisy_steps", "quadratic_loss"]
 
@@ -50,7 +50,7 @@ class QuadraticLoss(NamedTuple):
     reference="arXiv:2107.09133",
 )
 def quadratic_loss(
-    inputs: FiniteNumbers, targets: FiniteNumbers, *, weight_decay: NonNegativeNumber = 0.0
+    inputs: FiniteNumbers, targets: FiniteNumbers, *, weight_decay: NonNegativeFloat = 0.0
 ) -> QuadraticLoss:
     """H = XᵀX/N, θ* = H⁻¹ Xᵀy/N, and Σ = E[g gᵀ] − E[g] E[g]ᵀ of the gradients g = x (xᵀμ − y) of single samples.
 

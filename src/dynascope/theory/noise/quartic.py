@@ -12,11 +12,11 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.validation import require
 from dynascope.validation.bounded import (
-    FiniteNumber,
+    FiniteFloat,
     FiniteNumbers,
-    NonNegativeNumber,
+    NonNegativeFloat,
     NonNegativeNumbers,
-    PositiveNumber,
+    PositiveFloat,
 )
 
 __all__ = ["QuarticLaw", "quartic_collapse_exponent", "quartic_path", "quartic_stationary_law"]
@@ -49,7 +49,7 @@ class QuarticLaw(NamedTuple):
     gives="the stationary law of a weight in a double well",
     reference=_REFERENCE,
 )
-def quartic_stationary_law(squares: NonNegativeNumbers, *, growth: PositiveNumber, noise: PositiveNumber) -> QuarticLaw:
+def quartic_stationary_law(squares: NonNegativeNumbers, *, growth: PositiveFloat, noise: PositiveFloat) -> QuarticLaw:
     """θ² ~ Gamma(shape μ/ζ² − ½, scale ζ²) of dθ = (μθ − θ³) dt + ζ θ dW where ζ² < 2μ.
 
     Args:
@@ -89,7 +89,7 @@ def quartic_stationary_law(squares: NonNegativeNumbers, *, growth: PositiveNumbe
     gives="the rate at which noise makes a weight in a double well vanish",
     reference=_REFERENCE,
 )
-def quartic_collapse_exponent(*, growth: FiniteNumber, noise: NonNegativeNumber) -> float:
+def quartic_collapse_exponent(*, growth: FiniteFloat, noise: NonNegativeFloat) -> float:
     """d/dt E log|θ| = μ − ζ²/2 near zero of dθ = (μθ − θ³) dt + ζ θ dW: below zero, noise wins over the maximum.
 
     Args:
@@ -121,9 +121,9 @@ def quartic_path(
     start: FiniteNumbers,
     increments: FiniteNumbers,
     *,
-    growth: FiniteNumber,
-    noise: NonNegativeNumber,
-    duration: PositiveNumber,
+    growth: FiniteFloat,
+    noise: NonNegativeFloat,
+    duration: PositiveFloat,
 ) -> Float[np.ndarray, "... steps"]:
     """θ_t of dθ = (μθ − θ³) dt + ζ θ dW after each of equal intervals, from the increments of W in them.
 

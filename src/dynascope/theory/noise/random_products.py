@@ -12,7 +12,7 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD, Momentum
 from dynascope.validation import require, require_array
-from dynascope.validation.bounded import FiniteNumber, FiniteNumbers, NonNegativeNumber, PositiveNumber, Seed
+from dynascope.validation.bounded import FiniteFloat, FiniteNumbers, NonNegativeFloat, PositiveFloat, Seed
 
 __all__ = [
     "LyapunovExponent",
@@ -154,10 +154,10 @@ def step_matrices(hessians: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "batch
     exact=False,
 )
 def heavy_ball_collapse_exponent(
-    curvature: FiniteNumber,
-    curvature_deviation: NonNegativeNumber,
+    curvature: FiniteFloat,
+    curvature_deviation: NonNegativeFloat,
     *,
-    learning_rate: PositiveNumber,
+    learning_rate: PositiveFloat,
     momentum: Momentum,
 ) -> float:
     """Λ ≈ −ηh/(1 − β) − η² Var(h_B)/(2(1 − β)²) for each step, to leading order in η, with one normal direction.

@@ -11,7 +11,7 @@ from dynascope.theory.noise.lyapunov import symmetric_matrix
 from dynascope.theory.noise.quadratic_loss import noisy_steps
 from dynascope.theory.sgd import SGD
 from dynascope.validation import require, require_array, require_number
-from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumber, NonNegativeNumbers
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeFloat, NonNegativeNumbers
 
 __all__ = ["gaussian_input_moments"]
 
@@ -29,7 +29,7 @@ def gaussian_input_moments(
     minimum: FiniteNumbers,
     sgd: SGD,
     *,
-    label_noise: NonNegativeNumber,
+    label_noise: NonNegativeFloat,
     start: FiniteNumbers | None = None,
     velocity: FiniteNumbers | None = None,
 ) -> WeightMoments:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.theory.domain import covers
 from dynascope.validation import require, require_array, require_broadcast
-from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveInt, PositiveNumber, PositiveNumbers
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveFloat, PositiveInt, PositiveNumbers
 
 __all__ = ["batch_distribution", "collapse_exponent", "collapse_rate", "exponents", "gaussian_collapse_exponent"]
 
@@ -28,7 +28,7 @@ _SMALL_NOISE = 0.03  # of the factor of a step, below which the series of its lo
     infinite=True,
 )
 def collapse_exponent(
-    curvatures: FiniteNumbers, *, learning_rate: PositiveNumber, probabilities: NonNegativeNumbers | None = None
+    curvatures: FiniteNumbers, *, learning_rate: PositiveFloat, probabilities: NonNegativeNumbers | None = None
 ) -> np.float64:
     """Λ = E log|1 − η h_B| of plain descent near an invariant set with one normal direction, in nats for each step.
 
@@ -68,7 +68,7 @@ def collapse_exponent(
     reference=_REFERENCE,
 )
 def gaussian_collapse_exponent(
-    curvature: FiniteNumbers, deviation: PositiveNumbers, *, learning_rate: PositiveNumber
+    curvature: FiniteNumbers, deviation: PositiveNumbers, *, learning_rate: PositiveFloat
 ) -> Float[np.ndarray, "*shape"]:
     """Λ = E log|1 − η h_B| for h_B of mean h and Gaussian deviation s, exactly, in nats for each step.
 
@@ -111,7 +111,7 @@ def collapse_rate(
     curvature: FiniteNumbers,
     curvature_variance: NonNegativeNumbers,
     *,
-    learning_rate: PositiveNumber,
+    learning_rate: PositiveFloat,
     batch_size: PositiveInt = 1,
 ) -> Float[np.ndarray, "*shape"]:
     """d/dt E log|θ| = −(L″ + c/2) with c = η Var(h)/S, near an invariant set with one normal direction.

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
-from dynascope.validation import require
+from dynascope.validation import checked, require
 from dynascope.validation.bounded import FiniteFloat, NonNegativeFloat, PositiveFloat
 
 __all__ = [
@@ -57,6 +57,7 @@ class Hyperparameters(NamedTuple):
     second_rate: float
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class Parametrisation:
     """Exponents by which the hyperparameters of a two-layer network grow with a scaling parameter κ → ∞.

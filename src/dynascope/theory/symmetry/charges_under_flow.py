@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.theory.domain import covers
-from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumber, NonNegativeNumbers
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeFloat, NonNegativeNumbers
 
 __all__ = ["gradient_flow_charge"]
 
@@ -24,7 +24,7 @@ def gradient_flow_charge(
     times: NonNegativeNumbers,
     initial: FiniteNumbers,
     *,
-    weight_decay: NonNegativeNumber = 0.0,
+    weight_decay: NonNegativeFloat = 0.0,
     degree: Literal[1, 2] = 2,
 ) -> Float[np.ndarray, "*times *charge"]:
     """Q(t) = exp(−p λ t) Q(0) of the flow θ' = −∂L/∂θ − λ θ, with the degree p of the charge in the weights.

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
-from dynascope.validation.bounded import NonNegativeNumber, NonNegativeNumbers
+from dynascope.validation.bounded import NonNegativeFloat, NonNegativeNumbers
 
 __all__ = ["DampedKernels", "damped_kernels"]
 
@@ -41,7 +41,7 @@ class DampedKernels(NamedTuple):
     reference="arXiv:2012.04728",
 )
 def damped_kernels(
-    times: NonNegativeNumbers, *, damping: NonNegativeNumber, frequency: NonNegativeNumber
+    times: NonNegativeNumbers, *, damping: NonNegativeFloat, frequency: NonNegativeFloat
 ) -> DampedKernels:
     """The solutions h and k of x'' + 2γ x' + ω² x = 0 that start at (1, 0) and (0, 1).
 

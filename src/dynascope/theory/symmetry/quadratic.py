@@ -12,7 +12,7 @@ from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
 from dynascope.validation import require
-from dynascope.validation.bounded import FiniteNumber, FiniteNumbers
+from dynascope.validation.bounded import FiniteFloat, FiniteNumbers
 
 __all__ = ["quadratic_charge", "quadratic_charge_from_gradients"]
 
@@ -32,7 +32,7 @@ def quadratic_charge(
     displacements: FiniteNumbers,
     sgd: SGD,
     *,
-    dampening: Annotated[FiniteNumber, Ge(0), Le(1)] = 0.0,
+    dampening: Annotated[FiniteFloat, Ge(0), Le(1)] = 0.0,
     steps: FiniteNumbers | None = None,
 ) -> Float[np.ndarray, "steps ..."]:
     """r_{k+1} = r_k + Δ_{k+1} with Δ_{k+1} = β (Δ_k + q_k) − 2ηλ r_k + q_{k+1}, where r = θᵀGθ and q = dᵀGd.

@@ -13,7 +13,7 @@ from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD, Momentum
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series
 from dynascope.validation import require, require_array
-from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumber, PositiveNumbers
+from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveFloat, PositiveNumbers
 
 __all__ = [
     "ImplicitRMSProp",
@@ -157,7 +157,7 @@ def squared_norm_path(
     assumes=(SMALL_STEPS,),
 )
 def effective_learning_rate(
-    squared_norm: PositiveNumbers, *, learning_rate: PositiveNumber, momentum: Momentum = 0.0
+    squared_norm: PositiveNumbers, *, learning_rate: PositiveFloat, momentum: Momentum = 0.0
 ) -> Float[np.ndarray, "*shape"]:
     """η/((1 − β) r), r = ‖θ‖², by which a step turns θ/‖θ‖ along −ĝ where gradients change slowly.
 

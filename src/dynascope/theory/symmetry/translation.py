@@ -14,7 +14,7 @@ from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry.step_series import known_rule, per_step
 from dynascope.validation import require, require_array, require_whole_numbers
-from dynascope.validation.bounded import FiniteNumber, FiniteNumbers, NonNegativeNumbers, PositiveNumbers
+from dynascope.validation.bounded import FiniteFloat, FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 
 __all__ = ["Dampening", "Momenta", "hyperparameters", "scheduled_translation", "translation_charge"]
 
@@ -31,7 +31,7 @@ def translation_charge(
     initial: FiniteNumbers,
     sgd: SGD,
     *,
-    dampening: Annotated[FiniteNumber, Ge(0), Le(1)] = 0.0,
+    dampening: Annotated[FiniteFloat, Ge(0), Le(1)] = 0.0,
 ) -> Float[np.ndarray, "*steps *charge"]:
     """s_n of s_{k+1} = (1 + β − ηλ) s_k − β s_{k−1}, s_{−1} = s_0, where s = Σ_A θ of weights with ⟨∂L/∂θ, 1_A⟩ = 0.
 
