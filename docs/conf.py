@@ -26,7 +26,8 @@ author = "The dynascope developers"
 copyright = f"2026, {author}"
 release = version = __version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "study_pages"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
+extensions += ["argument_bounds", "study_pages"]
 exclude_patterns = ["_build", "images/*.py"]
 if tags.has("plain"):  # noqa: F821 - Sphinx defines them
     # To see whether all is well: contents of all pages in each, and the sources in colours, take longer than the pages.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import inspect
-import sys
 from collections.abc import Iterator
 from typing import Any, get_args
 
 from documented import Member, members
 
 from dynascope import theory
-from dynascope.validation.annotations import Bounds, bounds_of
+from dynascope.validation.annotations import Bounds, bounds_of, kinds_of
 
 __all__ = ["MEMBERS", "NOT_NEGATIVE", "POSITIVE", "stated_bounds"]
 
@@ -30,19 +28,16 @@ _NOT_NEGATIVE = """
 
 def stated_bounds(member: Member) -> dict[str, Bounds]:
     """The bounds that the annotations of a function state, by argument, or by the place of a part in a record."""
-    plain = inspect.unwrap(member.function)
-    return dict(_bounds_in(plain, plain.__globals__, f"{member.name}."))
+    return dict(_bounds_in(inspect.unwrap(member.function), f"{member.name}."))
 
 
-def _bounds_in(annotated: Any, names: dict[str, Any], prefix: str) -> Iterator[tuple[str, Bounds]]:
-    for name, annotation in annotated.__annotations__.items():
-        with contextlib.suppress(Exception):  # whatever an annotation raises that only type checkers can read
-            kind = eval(getattr(annotation, "__forward_arg__", annotation), names)
-            for each in (kind, *get_args(kind)):  # of an optional one that of what is given
-                if (bounds := bounds_of(each)) is not None:
-                    yield prefix + name, bounds
-                elif hasattr(each, "_fields") or dataclasses.is_dataclass(each):
-                    yield from _bounds_in(each, vars(sys.modules[each.__module__]), f"{prefix}{name}.")
+def _bounds_in(annotated: Any, prefix: str) -> Iterator[tuple[str, Bounds]]:
+    for name, kind in kinds_of(annotated).items():
+        for each in (kind, *get_args(kind)):  # of an optional one that of what is given
+            if (bounds := bounds_of(each)) is not None:
+                yield prefix + name, bounds
+            elif hasattr(each, "_fields") or dataclasses.is_dataclass(each):
+                yield from _bounds_in(each, f"{prefix}{name}.")
 
 
 _BOUNDS = {place: bounds for member in MEMBERS.values() for place, bounds in stated_bounds(member).items()}

@@ -8,7 +8,7 @@ import inspect
 import math
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin
 
 import annotated_types
@@ -18,7 +18,7 @@ from dynascope.validation.arrays import is_traced, real_array, require_known
 from dynascope.validation.kinds import admits, in_words, is_array
 from dynascope.validation.numbers import require_choice, shown
 
-__all__ = ["Bounds", "Check", "bounds_of", "check_of", "checks_of"]
+__all__ = ["Bounds", "Check", "bounds_of", "check_of", "checks_of", "kinds_of"]
 
 Check = Callable[[str, Any], Any]  # of the name of an argument and its value; returns the value to compute with
 
@@ -87,20 +87,27 @@ def checks_of(function: Callable[..., Any]) -> dict[str, Check]:
         >>> list(checks_of(root))
         ['value']
     """
-    plain = inspect.unwrap(function)
-    found = {name: check_of(kind) for name, kind in _kinds(plain, plain.__globals__).items() if name != "return"}
+    kinds = kinds_of(inspect.unwrap(function))
+    found = {name: check_of(kind) for name, kind in kinds.items() if name != "return"}
     return {name: check for name, check in found.items() if check is not None}
 
 
-def _kinds(annotated: Any, names: Mapping[str, Any]) -> dict[str, Any]:
-    """What the annotations of a function or class mean, without those that cannot be read."""
+def kinds_of(annotated: Any) -> dict[str, Any]:
+    """What the annotations of a function or class mean, by name, without those that cannot be read.
+
+    Example:
+        >>> def root(value: float, name): ...
+        >>> kinds_of(root)
+        {'value': <class 'float'>}
+    """
+    names = getattr(annotated, "__globals__", None) or vars(sys.modules[annotated.__module__])
     # Libraries that a module imports for type checkers only, by the names that they have everywhere.
     usual = {short: sys.modules[module] for short, module in _MODULES.items() if module in sys.modules}
     found = {}
     for name, annotation in getattr(annotated, "__annotations__", {}).items():
         annotation = getattr(annotation, "__forward_arg__", annotation)  # as named tuples keep strings
         with contextlib.suppress(Exception):  # whatever an expression with an unknown name raises
-            found[name] = eval(annotation, usual | dict(names)) if isinstance(annotation, str) else annotation
+            found[name] = eval(annotation, usual | names) if isinstance(annotation, str) else annotation
     return found
 
 
@@ -235,8 +242,8 @@ def _is_record(kind: Any) -> bool:
 
 def _record_check(kind: Any) -> Check:
     """Of a named tuple, of which each field with bounds is checked, as is each that is a named tuple itself."""
-    kinds = _kinds(kind, vars(sys.modules[kind.__module__]))
-    checks = {name: cast(Check, check_of(each)) for name, each in kinds.items() if bounds_of(each) or _is_record(each)}
+    kinds = kinds_of(kind).items()
+    checks = {name: cast(Check, check_of(each)) for name, each in kinds if bounds_of(each) or _is_record(each)}
 
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, kind):
