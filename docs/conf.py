@@ -27,7 +27,7 @@ copyright = f"2026, {author}"
 release = version = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
-extensions += ["argument_bounds", "study_pages"]
+extensions += ["argument_bounds", "formulas_by_paper", "study_pages"]
 exclude_patterns = ["_build", "images/*.py"]
 if tags.has("plain"):  # noqa: F821 - Sphinx defines them
     # To see whether all is well: contents of all pages in each, and the sources in colours, take longer than the pages.
