@@ -63,7 +63,7 @@ from dynascope import plot, report
 from dynascope.results import make_record, store
 record = make_record({{"loss": (["time"], [1.0, 0.5])}}, {{"time": [0.0, 1.0]}})
 plot.figure(record)
-report.render_page(record)
+report.page.render_page(record)
 note("drawing")
 for name in {NUMPY_ONLY!r}:
     module = importlib.import_module(f"dynascope.{{name}}")

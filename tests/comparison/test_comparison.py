@@ -8,7 +8,8 @@ import pytest
 from dynascope import Descent, compare, observe, predict
 from dynascope.errors import InputError
 from dynascope.networks import DiagonalLinear, TwoLayer
-from dynascope.results import Observation, Prediction, describe, make_record, to_tree
+from dynascope.results import Observation, Prediction, describe, make_record
+from dynascope.results.tree import to_tree
 from dynascope.tasks import Task, digits, regression
 
 # At this scale every plateau is long, so that nothing excuses a wrong prediction.

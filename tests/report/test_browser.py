@@ -14,7 +14,8 @@ import pytest
 import xarray as xr
 
 from dynascope.report import write_page
-from dynascope.results import Chart, make_record, to_attributes
+from dynascope.results import Chart, make_record
+from dynascope.results.chart import to_attributes
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [

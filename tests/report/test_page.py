@@ -17,8 +17,10 @@ from plotly.offline import get_plotlyjs_version
 from dynascope.comparison.effect import Hypothesis, report_effects
 from dynascope.comparison.verdict import HEADINGS
 from dynascope.errors import InputError
-from dynascope.report import render_page, write_page
-from dynascope.results import Chart, make_record, to_attributes
+from dynascope.report import write_page
+from dynascope.report.page import render_page
+from dynascope.results import Chart, make_record
+from dynascope.results.chart import to_attributes
 
 TIME = np.linspace(0.0, 10.0, 5001)
 HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>"

@@ -6,7 +6,8 @@ import xarray as xr
 
 from dynascope.errors import InputError
 from dynascope.report.page_figures import page_figures
-from dynascope.results import Chart, Result, describe, from_tree, make_record, to_attributes
+from dynascope.results import Chart, Result, describe, from_tree, make_record
+from dynascope.results.chart import to_attributes
 
 TIME = np.linspace(0.1, 1.0, 50)
 ROOM = 100_000

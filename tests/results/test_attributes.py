@@ -11,8 +11,9 @@ from zip_members import read_members, write_members
 
 from dynascope.comparison import compare
 from dynascope.errors import InputError
-from dynascope.results import Chart, load, make_record, save, to_tree
+from dynascope.results import Chart, load, make_record, save
 from dynascope.results.attributes import CHART, check_attributes
+from dynascope.results.tree import to_tree
 
 GOOD = {"error": 0.1, "tolerance": 1, "agrees": True, "reason": "it is exact"}
 WRONG = [

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from dynascope.comparison import Hypothesis, compare, report_claims
 from dynascope.comparison.effect import report_runs
 from dynascope.errors import InputError
-from dynascope.results import Claim, Observation, from_tree, load, make_record, to_tree
+from dynascope.results import Claim, Observation, from_tree, load, make_record
 from dynascope.results.claim import reported_claims
+from dynascope.results.tree import to_tree
 
 numbers = st.floats(-1e6, 1e6)
 

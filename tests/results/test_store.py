@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from zip_members import read_members, write_members
 
 from dynascope.errors import InputError
-from dynascope.results import GrowingRecord, make_record, to_tree
+from dynascope.results import GrowingRecord, make_record
 from dynascope.results.store import load, save
+from dynascope.results.tree import to_tree
 
 NAME = "study.zarr.zip"
 

@@ -19,8 +19,8 @@ from dynascope.results import (
     from_tree,
     load,
     make_record,
-    to_tree,
 )
+from dynascope.results.tree import to_tree
 
 TIME = {"time": [0.0, 1.0, 2.0]}
 THEORY = make_record(

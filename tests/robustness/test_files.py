@@ -18,7 +18,8 @@ from zip_members import read_members, write_members
 from dynascope.cli.commands import main
 from dynascope.comparison import Claim, compare, report_claims
 from dynascope.errors import InputError
-from dynascope.results import Chart, Parameter, load, make_record, save, to_tree
+from dynascope.results import Chart, Parameter, load, make_record, save
+from dynascope.results.tree import to_tree
 from dynascope.tasks import read_images
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pipes, devices, and what a process took")

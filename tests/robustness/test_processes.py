@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from dynascope.cli.commands import main
-from dynascope.results import load, to_tree
+from dynascope.results import load
+from dynascope.results.tree import to_tree
 
 TRIES = 6
 COMMAND = [sys.executable, "-m", "dynascope", "predict", "a.npz", "--check"]

@@ -18,10 +18,11 @@ from tiny_runs import TinyRun, tiny_run
 from dynascope.cli.json_output import study_answer
 from dynascope.comparison import Claim
 from dynascope.comparison.verdict import HEADINGS
-from dynascope.plot import draw_chart
-from dynascope.report import render_page
-from dynascope.results import Outcome, to_tree, validate_record
+from dynascope.plot.figures import draw_chart
+from dynascope.report.page import render_page
+from dynascope.results import Outcome, validate_record
 from dynascope.results.store import load, save
+from dynascope.results.tree import to_tree
 from dynascope.studies import Study, find_studies, find_study
 
 every_study = pytest.mark.parametrize("study", find_studies().values(), ids=find_studies())

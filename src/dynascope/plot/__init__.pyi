@@ -1,5 +1,4 @@
 from .figures import curves as curves
-from .figures import draw_chart as draw_chart
 from .figures import figure as figure
 from .figures import learned_features as learned_features
 from .figures import plane as plane

@@ -1,6 +1,4 @@
 from .chart import Chart as Chart
-from .chart import from_attributes as from_attributes
-from .chart import to_attributes as to_attributes
 from .claim import Claim as Claim
 from .clock import is_exponential as is_exponential
 from .clock import other_scale as other_scale
@@ -32,4 +30,3 @@ from .staircase_view import is_staircase as is_staircase
 from .store import load as load
 from .store import save as save
 from .tree import from_tree as from_tree
-from .tree import to_tree as to_tree

@@ -10,10 +10,11 @@ import user_training
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynascope import compare, predict, report
+from dynascope import compare, predict
 from dynascope.comparison import user_curve
 from dynascope.comparison.user_curves.units import LOSSES
 from dynascope.errors import InputError
+from dynascope.report.page import render_page
 from dynascope.results import make_record
 
 RATE = user_training.RATE
@@ -285,7 +286,7 @@ def test_a_staircase_without_jumps_is_compared():
 
 def test_pages_say_everything_in_the_units_of_the_curve():
     tree = compared(losses())
-    page = report.render_page(tree)
+    page = render_page(tree)
     words = page[: page.index("<script>")]
     assert "½" not in words
     assert "gradient-flow time" not in words

@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dynascope import plot, report
+from dynascope import plot
 from dynascope.comparison import user_curve
 from dynascope.comparison.user_curves import units
 from dynascope.comparison.user_curves.reading import rate_of_each_step, read_curve
 from dynascope.errors import InputError
+from dynascope.report.page import render_page
 from dynascope.results import describe
 
 LOSSES = (1.0, 0.75, 0.5)
@@ -239,7 +240,7 @@ def test_steps_of_rate_zero_are_left_out():
 
 
 def test_a_curve_alone_has_a_page_in_its_own_units():
-    page = report.render_page(curve())
+    page = render_page(curve())
     assert "MSELoss" in page
     assert "½" not in page
 
