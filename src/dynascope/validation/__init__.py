@@ -5,6 +5,7 @@ or plain Python, before anything is compiled; of an array that JAX traces only t
 domain give NaN there.
 """
 
+from dynascope.validation.annotations import require_kind
 from dynascope.validation.array_libraries import (
     array_namespace,
     holds,
@@ -94,6 +95,7 @@ __all__ = [
     "require_increasing",
     "require_integer",
     "require_jax_arrays",
+    "require_kind",
     "require_known",
     "require_labels",
     "require_last_axes",

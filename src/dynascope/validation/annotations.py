@@ -18,7 +18,7 @@ from dynascope.validation.arrays import is_traced, real_array, require_known
 from dynascope.validation.kinds import admits, in_words, is_array
 from dynascope.validation.numbers import require_choice, shown
 
-__all__ = ["Bounds", "Check", "bounds_of", "check_of", "checks_of", "kinds_of"]
+__all__ = ["Bounds", "Check", "bounds_of", "check_of", "checks_of", "kinds_of", "require_kind"]
 
 Check = Callable[[str, Any], Any]  # of the name of an argument and its value; returns the value to compute with
 
@@ -111,7 +111,7 @@ def kinds_of(annotated: Any) -> dict[str, Any]:
     return found
 
 
-@functools.lru_cache(maxsize=None, typed=True)
+@functools.lru_cache(maxsize=4096, typed=True)
 def check_of(kind: Any) -> Check | None:
     """The check of a value against an annotation; None where that allows everything.
 
@@ -137,6 +137,22 @@ def check_of(kind: Any) -> Check | None:
     if _is_record(kind):
         return _record_check(kind)
     return _kind_check(kind, stated)
+
+
+def require_kind(kind: Any, **arguments: Any) -> None:
+    """Check values against an annotation where they are not arguments of a `checked` function.
+
+    Example:
+        >>> from annotated_types import Ge
+        >>> require_kind(Annotated[int, Ge(2)], depth=1)
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: depth is 1: choose an integer of at least 2.
+    """
+    check = check_of(kind)
+    assert check is not None
+    for name, value in arguments.items():
+        check(name, value)
 
 
 def _number_check(kind: type, bounds: Bounds | None) -> Check:
