@@ -7,9 +7,20 @@ functions that compute in JAX: arrays of any shape, which come as Python numbers
 
 from typing import Annotated, TypeAlias
 
-from annotated_types import Ge, Gt, Interval, IsFinite
+from annotated_types import Ge, Gt, IsFinite
 from jax.typing import ArrayLike
 from numpy.typing import ArrayLike as NumPyArrayLike
+
+from dynascope.validation.bounded_scalars import (
+    FiniteFloat,
+    Fraction,
+    NonNegativeFloat,
+    NonNegativeInt,
+    OpenFraction,
+    PositiveFloat,
+    PositiveInt,
+    Seed,
+)
 
 __all__ = [
     "FiniteArray",
@@ -27,16 +38,6 @@ __all__ = [
     "PositiveNumbers",
     "Seed",
 ]
-
-FiniteFloat: TypeAlias = IsFinite[float]
-PositiveFloat: TypeAlias = Annotated[float, Gt(0)]
-NonNegativeFloat: TypeAlias = Annotated[float, Ge(0)]
-Fraction: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
-OpenFraction: TypeAlias = Annotated[float, Interval(gt=0, lt=1)]
-
-PositiveInt: TypeAlias = Annotated[int, Ge(1)]
-NonNegativeInt: TypeAlias = Annotated[int, Ge(0)]
-Seed: TypeAlias = Annotated[int, Ge(0)]
 
 FiniteArray: TypeAlias = IsFinite[ArrayLike]
 PositiveArray: TypeAlias = Annotated[ArrayLike, Gt(0)]
