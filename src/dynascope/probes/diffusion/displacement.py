@@ -8,7 +8,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import array_namespace, checked, require, require_axes, require_real_values, require_sizes
+from dynascope.validation import array_namespace, checked, require, require_axes, require_real_values
+from dynascope.validation.bounded_scalars import NonNegativeInt
 
 __all__ = ["Displacements", "StepCorrelation", "count_checkpoints", "displacements", "step_correlation"]
 
@@ -67,7 +68,7 @@ def displacements(path: Any) -> Displacements:
 
 
 @checked
-def step_correlation(path: Any, lags: Sequence[int] | np.ndarray) -> StepCorrelation:
+def step_correlation(path: Any, lags: Sequence[NonNegativeInt] | np.ndarray) -> StepCorrelation:
     """The mean over j of ⟨d_{j+k}, d_j⟩ with the steps d_j = θ_{j+1} − θ_j, for each lag k.
 
     It is η² times `theory.noise.velocity_correlation` where weights are at rest.
@@ -87,17 +88,17 @@ def step_correlation(path: Any, lags: Sequence[int] | np.ndarray) -> StepCorrela
         StepCorrelation(step_correlation=[4.6667, 4])
     """
     count = count_checkpoints(path)
-    chosen = require_sizes("lags", lags, fewest=1, least=0, remedy="give whole numbers from zero on")
+    require(len(lags) > 0, "lags is empty", argument="lags", value=0, remedy="give one lag or more")
     require(
-        max(chosen) < count - 1,
-        f"lags has {max(chosen)}, of {count - 1} steps",
+        max(lags) < count - 1,
+        f"lags has {max(lags)}, of {count - 1} steps",
         argument="lags",
-        value=max(chosen),
+        value=max(lags),
         remedy=f"choose lags up to {count - 2}",
     )
     xp = array_namespace(path)
     moves = path[1:, :] - path[:-1, :]
-    products = [moves[each:, :] * moves[: count - 1 - each, :] for each in chosen]
+    products = [moves[each:, :] * moves[: count - 1 - each, :] for each in lags]
     means = xp.stack([xp.sum(each) / each.shape[0] for each in products])
     return StepCorrelation(means)
 

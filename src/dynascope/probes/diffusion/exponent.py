@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from annotated_types import IsFinite
+from numpy.typing import ArrayLike
 from scipy import special
 
 from dynascope.results.named_tuples import short_repr
@@ -16,10 +17,9 @@ from dynascope.validation import (
     holds,
     require,
     require_axes,
-    require_between,
-    require_integer,
     require_real_values,
 )
+from dynascope.validation.bounded_scalars import OpenFraction, PositiveInt
 
 __all__ = ["ExponentFit", "fit_exponent"]
 
@@ -46,7 +46,12 @@ class ExponentFit(NamedTuple):
 
 @checked
 def fit_exponent(
-    steps: Sequence[int] | np.ndarray, squared_displacements: Any, *, first: int, last: int, confidence: float = 0.95
+    steps: IsFinite[ArrayLike],
+    squared_displacements: Any,
+    *,
+    first: PositiveInt,
+    last: PositiveInt,
+    confidence: OpenFraction = 0.95,
 ) -> ExponentFit:
     """The slope of log E‖Δ_k‖² over log k in a window of steps, by least squares on the mean over runs.
 
@@ -81,12 +86,16 @@ def fit_exponent(
     """
     runs, count = require_axes("squared_displacements", squared_displacements, 2)
     require_real_values("squared_displacements", squared_displacements)
-    require_integer(first=first)
-    require_integer(least=first + 1, last=last)
-    require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
-    clock = np.asarray(steps, np.float64)
     require(
-        clock.shape == (count,) and bool(np.all(np.isfinite(clock))),
+        first < last,
+        f"last is {last}, and first {first}",
+        argument="last",
+        value=last,
+        remedy=f"choose an integer of at least {first + 1}",
+    )
+    clock = np.asarray(steps)
+    require(
+        clock.shape == (count,),
         f"steps has shape {clock.shape}, of {count} displacements",
         argument="steps",
         value=clock.shape,

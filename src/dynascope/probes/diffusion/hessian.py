@@ -13,7 +13,8 @@ from jax.flatten_util import ravel_pytree
 from dynascope.compilation import jit
 from dynascope.probes.diffusion.lanczos import tridiagonal
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import calling, given, require, require_finite_values, require_integer, require_seed, shown
+from dynascope.validation import calling, require, require_finite_values, shown
+from dynascope.validation.bounded_scalars import PositiveInt, Seed
 
 __all__ = ["TopCurvatures", "curvature_product", "gauss_newton_product", "require_lanczos", "top_curvatures"]
 
@@ -37,11 +38,11 @@ class TopCurvatures(NamedTuple):
 def top_curvatures(
     loss: Callable[[Any], Any],
     weights: Any,
-    count: int,
+    count: PositiveInt,
     *,
     model: Callable[[Any], Any] | None = None,
-    products: int | None = None,
-    seed: int = 0,
+    products: PositiveInt | None = None,
+    seed: Seed = 0,
 ) -> TopCurvatures:
     """The largest eigenvalues ρ of the Hessian of a loss, or of its Gauss-Newton matrix, by Lanczos' method.
 
@@ -72,8 +73,13 @@ def top_curvatures(
     """
     flat, product = curvature_product(loss, weights, model)
     size = len(flat)
-    require_seed(seed)
-    require_integer(most=size, count=count)
+    require(
+        count <= size,
+        f"count is {count}, of {size} weights",
+        argument="count",
+        value=count,
+        remedy=f"choose an integer from 1 to {size}",
+    )
     wanted = min(size, max(2 * count, count + 40)) if products is None else products
     require_lanczos(wanted, size, least=count)
     start = np.random.default_rng(seed).normal(size=size)
@@ -134,4 +140,10 @@ def gauss_newton_product(loss: Callable[[Any], Any], model: Callable[[Any], Any]
 
 def require_lanczos(products: int, size: int, *, least: int = 1) -> None:
     """Raise `InputError` unless there are enough products, and not more than weights."""
-    require_integer(least=least, most=size, **given(products=products))
+    require(
+        least <= products <= size,
+        f"products is {products}, of {size} weights",
+        argument="products",
+        value=products,
+        remedy=f"choose an integer from {least} to {size}",
+    )

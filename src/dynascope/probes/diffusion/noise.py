@@ -9,13 +9,12 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.validation import (
     array_namespace,
     checked,
-    given,
     require,
     require_axes,
-    require_integer,
     require_one_framework,
     require_real_values,
 )
+from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["GradientNoise", "gradient_noise"]
 
@@ -81,8 +80,8 @@ def gradient_noise(
     batch_gradients: Any,
     full_gradient: Any,
     *,
-    batch_size: int,
-    samples: int | None = None,
+    batch_size: PositiveInt,
+    samples: PositiveInt | None = None,
     directions: Any = None,
 ) -> GradientNoise:
     """Σ = S E (g_B − g)(g_B − g)ᵀ, the covariance over samples of their gradients, from gradients g_B of batches of S.
@@ -119,7 +118,6 @@ def gradient_noise(
         value=tuple(full_gradient.shape),
         remedy="give the gradient by the same weights",
     )
-    require_integer(batch_size=batch_size, **given(samples=samples))
     require(
         samples is None or batch_size < samples,
         f"batch_size is {batch_size}, of {samples} samples",

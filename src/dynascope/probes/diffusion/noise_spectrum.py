@@ -14,6 +14,7 @@ from dynascope.probes.diffusion.hessian import curvature_product, require_lanczo
 from dynascope.probes.diffusion.lanczos import tridiagonal
 from dynascope.results.named_tuples import short_repr
 from dynascope.validation import require, require_axes, require_real_values
+from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["NoiseSpectrum", "noise_spectrum", "quadrature_nodes"]
 
@@ -38,7 +39,7 @@ def noise_spectrum(
     noise: Any,
     *,
     model: Callable[[Any], Any] | None = None,
-    products: int = 32,
+    products: PositiveInt = 32,
 ) -> NoiseSpectrum:
     """Nodes ρ_i and variances s_i with tr(Σ f(H)) ≃ Σ_i s_i f(ρ_i), Σ the mean of x xᵀ over noise vectors x.
 

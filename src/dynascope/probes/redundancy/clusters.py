@@ -17,10 +17,9 @@ from dynascope.validation import (
     is_traced,
     require,
     require_axes,
-    require_choice,
-    require_number,
     require_real_values,
 )
+from dynascope.validation.bounded_scalars import NonNegativeFloat
 
 __all__ = ["RedundantUnits", "redundant_units"]
 
@@ -54,8 +53,8 @@ def redundant_units(
     incoming: Any,
     outgoing: Any,
     *,
-    vanishing: float = 1e-3,
-    duplicate: float = 1e-2,
+    vanishing: NonNegativeFloat = 1e-3,
+    duplicate: NonNegativeFloat = 1e-2,
     compare: Literal["weights", "directions", "incoming directions"] = "weights",
     linkage: Literal["single", "complete"] = "single",
     active: Any = None,
@@ -100,10 +99,6 @@ def redundant_units(
         value=tuple(a.shape),
         remedy="give one row of weights for each unit",
     )
-    require_number("vanishing", vanishing, least=0)
-    require_number("duplicate", duplicate, least=0)
-    require_choice("compare", compare, ("weights", "directions", "incoming directions"))
-    require_choice("linkage", linkage, ("single", "complete"))
     xp = array_namespace(w, a)
     # Of order one, so that no square is lost.
     w, a = (each / _positive(xp, xp.max(xp.abs(each))) for each in (w, a)) if compare != "weights" else _alike(xp, w, a)

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from jaxtyping import Shaped
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import array_namespace, checked, require, require_integer, require_real_values
+from dynascope.validation import array_namespace, checked, require, require_real_values
+from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["UnitGroup", "UnitPart", "UnitWeights", "unit_weights"]
 
@@ -51,12 +52,11 @@ class UnitGroup:
         >>> last_channels = UnitGroup(16, [("kernels.1", 3)], [UnitPart("hidden", 0, interleaved=True)])
     """
 
-    units: int
+    units: PositiveInt
     incoming: Sequence[UnitPart | tuple[str, int]]
     outgoing: Sequence[UnitPart | tuple[str, int]]
 
     def __post_init__(self):
-        require_integer(units=self.units)
         for name in ("incoming", "outgoing"):
             parts = tuple(each if isinstance(each, UnitPart) else UnitPart(*each) for each in getattr(self, name))
             require(

@@ -14,7 +14,8 @@ from jaxtyping import Float
 
 from dynascope.compilation import filter_jit
 from dynascope.probes.redundancy.hidden_units import UnitGroup, unit_weights
-from dynascope.validation import require, require_finite_values, require_integer, require_number, require_room, shown
+from dynascope.validation import require, require_finite_values, require_integer, require_room, shown
+from dynascope.validation.bounded_scalars import NonNegativeFloat
 
 __all__ = ["normal_hessians"]
 
@@ -26,7 +27,7 @@ def normal_hessians(
     group: UnitGroup,
     sets: Sequence[int | tuple[int, int]],
     *,
-    kept: float = 1.0,
+    kept: NonNegativeFloat = 1.0,
 ) -> Float[np.ndarray, "sets batches k k"]:
     """∂²L_B/∂n² of each batch along n, which moves away from an invariant set, at a share of the distance from it.
 
@@ -87,7 +88,6 @@ def normal_hessians(
         value=sorted(counts),
         remedy="give each array with the same number of batches in front",
     )
-    require_number("kept", kept, least=0)
     k = sum(widths)
     require_room(len(ways) * counts.pop() * k**2, sets=len(ways))
     found = np.asarray(
