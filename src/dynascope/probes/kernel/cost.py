@@ -11,12 +11,13 @@ from typing import Any, Literal, NamedTuple
 import jax
 
 from dynascope.probes.kernel.adapters import also_in_pytorch
-from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction
+from dynascope.probes.kernel.conventions import Contraction
 from dynascope.probes.kernel.dense_tracing import DenseUse, dense_uses
 from dynascope.probes.kernel.model import Arrays, Model, count_examples, layer_rates, split
 from dynascope.probes.kernel.structured import forms_gradients
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import given, require, require_choice, require_integer
+from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["ESTIMATES", "EXACT", "Algorithm", "Cost", "Size", "choose", "cost_of", "estimate_cost", "measure"]
 
@@ -66,9 +67,9 @@ def estimate_cost(
     other: Any = None,
     *,
     contraction: Contraction = "full",
-    batch_size: int | None = None,
+    batch_size: PositiveInt | None = None,
     rates: Any = None,
-    draws: int | None = None,
+    draws: PositiveInt | None = None,
 ) -> dict[str, Cost]:
     """Operations and bytes of each algorithm of `neural_tangent_kernel`, found by tracing, without running any.
 
@@ -108,10 +109,8 @@ def estimate_cost(
         >>> costs["jacobian"].flops / costs["structured"].flops > 100
         True
     """
-    require_choice("contraction", contraction, CONTRACTIONS)
     model, arrays = split(apply, params)
     size = measure(model, arrays, layer_rates(params, rates), x, other)
-    require_integer(**given(batch_size=batch_size, draws=draws))
     block = min(batch_size or math.inf, max(size.rows, size.columns))
     return {name: cost_of(name, size, contraction, int(block), draws) for name in EXACT + ESTIMATES}
 

@@ -9,10 +9,9 @@ from dynascope.validation import (
     array_namespace,
     holds,
     require,
-    require_choice,
     require_finite_values,
-    require_positive,
 )
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["centred_alignment", "kernel_distance", "kernel_velocity", "relative_change", "target_alignment"]
 
@@ -49,7 +48,7 @@ def kernel_distance(kernel: Any, other: Any, *, centred: bool = False) -> Any:
     return _distance(*_pair(kernel, other, centred=centred, name="other"), "other")
 
 
-def kernel_velocity(kernel: Any, later: Any, *, duration: float, centred: bool = False) -> Any:
+def kernel_velocity(kernel: Any, later: Any, *, duration: PositiveFloat, centred: bool = False) -> Any:
     """The velocity S(K_t, K_{t+Δ})/Δ of a kernel, with the `kernel_distance` S.
 
     Cost: that of `kernel_distance`, about 8 operations and two copies of the kernel for each entry.
@@ -68,7 +67,6 @@ def kernel_velocity(kernel: Any, later: Any, *, duration: float, centred: bool =
         >>> float(kernel_velocity(np.eye(2), np.ones((2, 2)), duration=0.5).round(4))
         0.5858
     """
-    require_positive(duration=duration)
     return _distance(*_pair(kernel, later, centred=centred, name="later"), "later") / duration
 
 
@@ -131,7 +129,6 @@ def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any
         0.36
         -0.02
     """
-    require_choice("debiased", debiased, (True, False))
     one, two = _pair(kernel, other, centred=True, name="other")
     require(
         not debiased or one.shape[0] > 3,

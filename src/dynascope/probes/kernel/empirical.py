@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -22,14 +21,11 @@ from dynascope.probes.kernel.model import Arrays, Model, check_inputs, count_exa
 from dynascope.probes.kernel.products import kernel_columns, projected_outputs
 from dynascope.probes.kernel.structured import contract_structured
 from dynascope.validation import (
-    given,
-    require_choice,
+    require,
     require_finite_values,
-    require_integer,
     require_jax_arrays,
-    require_positive,
-    require_seed,
 )
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["neural_tangent_kernel"]
 
@@ -50,11 +46,11 @@ def neural_tangent_kernel(
     *,
     algorithm: Algorithm = "auto",
     contraction: Contraction = "full",
-    batch_size: int | None = None,
+    batch_size: PositiveInt | None = None,
     rates: Any = None,
-    draws: int | None = None,
-    seed: int = 0,
-    memory: float = 4e9,
+    draws: PositiveInt | None = None,
+    seed: Seed = 0,
+    memory: PositiveFloat = 4e9,
 ) -> NeuralTangentKernel:
     """The empirical neural tangent kernel Θ_{ia,jb} = Σ_θ η_θ ∂f_a(x_i)/∂θ ∂f_b(x'_j)/∂θ, that is J diag(η) J'ᵀ.
 
@@ -116,11 +112,6 @@ def neural_tangent_kernel(
         ([[1.0, 0.0], [0.0, 1.0]], ('sample', 'other_sample'), 'structured')
     """
     require_jax_arrays(params=params, x=x, other=other)
-    require_choice("algorithm", algorithm, typing.get_args(Algorithm))
-    require_choice("contraction", contraction, CONTRACTIONS)
-    require_seed(seed)
-    require_positive(memory=memory)
-    require_integer(**given(batch_size=batch_size, draws=draws))
     model, arrays = split(apply, params)
     eta = layer_rates(params, rates)
     for each in arrays[0]:
@@ -165,7 +156,13 @@ def neural_tangent_kernel(
 
 
 def _drawn(outputs: int, draws: int, seed: int) -> tuple[int, ...]:
-    require_integer(most=outputs, draws=draws)
+    require(
+        draws <= outputs,
+        f"draws is {draws}, of {outputs} outputs",
+        argument="draws",
+        value=draws,
+        remedy=f"choose an integer from 1 to {outputs}",
+    )
     chosen = np.random.default_rng(seed).choice(outputs, size=draws, replace=False)
     return tuple(sorted(int(each) for each in chosen))
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
-from dynascope.validation import array_namespace, holds, require, require_choice, require_finite_values, shown
+from dynascope.validation import array_namespace, holds, require, require_finite_values, shown
+from dynascope.validation.bounded_scalars import NonNegativeFloat
 
 __all__ = ["check_rates", "contract_signals", "dense_layer_kernel", "rate_weighted_kernel", "structured_kernel"]
 
@@ -18,7 +19,7 @@ def structured_kernel(
     other_signals: Sequence[Any] | None = None,
     *,
     bias: bool = False,
-    rates: Sequence[float] | None = None,
+    rates: Sequence[NonNegativeFloat] | None = None,
     contraction: Contraction = "full",
 ) -> NeuralTangentKernel:
     """The neural tangent kernel of dense layers z_l = h_l W_l (+ b_l) from activations and signals.
@@ -51,7 +52,6 @@ def structured_kernel(
         array([[5., 2.],
                [2., 1.]])
     """
-    require_choice("contraction", contraction, CONTRACTIONS)
     same = other_activations is None and other_signals is None
     layers = list(activations), list(signals)
     others = layers if same else (list(other_activations or ()), list(other_signals or ()))
@@ -90,7 +90,7 @@ def structured_kernel(
     )
 
 
-def rate_weighted_kernel(layer_kernels: Sequence[Any], rates: Sequence[float]) -> Any:
+def rate_weighted_kernel(layer_kernels: Sequence[Any], rates: Sequence[NonNegativeFloat]) -> Any:
     """The kernel Σ_l η_l Θ_l = J diag(η) Jᵀ of training with one learning rate for each layer.
 
     Cost: 2 operations for each entry of each kernel, and memory for two more kernels.
@@ -152,16 +152,13 @@ def contract_signals(d: Any, d_other: Any, contraction: Contraction) -> Any:
 
 def check_rates(rates: Sequence[float] | None, layers: int) -> list[float]:
     """One rate for each layer, ones by default."""
-    try:
-        eta = [1.0] * layers if rates is None else [float(each) for each in rates]
-    except (TypeError, ValueError, OverflowError):
-        eta = []
+    eta = [1.0] * layers if rates is None else list(rates)
     require(
-        len(eta) == layers and layers > 0 and all(0 <= each < float("inf") for each in eta),
+        len(eta) == layers and layers > 0,
         f"rates is {shown(rates)} for {layers} layers",
         argument="rates",
         value=shown(rates),
-        remedy="give one finite number from zero for each layer",
+        remedy="give one number for each layer",
     )
     return eta
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import typing
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -11,7 +10,8 @@ import scipy.special
 
 from dynascope.probes.kernel.conventions import Contraction, NeuralTangentKernel
 from dynascope.probes.kernel.layers import check_rates, dense_layer_kernel, structured_kernel
-from dynascope.validation import array_namespace, require, require_choice, require_finite_values
+from dynascope.validation import array_namespace, require, require_finite_values
+from dynascope.validation.bounded_scalars import NonNegativeFloat
 
 __all__ = ["dense_stack_kernel"]
 
@@ -26,7 +26,7 @@ def dense_stack_kernel(
     *,
     activation: _Activation = "relu",
     parametrisation: Literal["standard", "ntk"] = "standard",
-    rates: Sequence[float] | None = None,
+    rates: Sequence[NonNegativeFloat] | None = None,
     contraction: Contraction = "full",
 ) -> NeuralTangentKernel:
     """The neural tangent kernel of h_1 = x, z_l = g_l h_l W_l + b_l, h_{l+1} = σ(z_l), f = z_L.
@@ -55,7 +55,7 @@ def dense_stack_kernel(
                [3., 6.]])
     """
     weights, biases = list(weights), list(biases)
-    _check_stack(inputs, weights, biases, activation, parametrisation)
+    _check_stack(inputs, weights, biases)
     passes = [_passes(x, weights, biases, activation, parametrisation) for x in _inputs(inputs, other_inputs)]
     h, d = passes[0]
     h_other, d_other = passes[-1]
@@ -135,9 +135,7 @@ def _erf(z: Any) -> Any:
     return scipy.special.erf(z)
 
 
-def _check_stack(inputs: Any, weights: list[Any], biases: list[Any], activation: str, parametrisation: str) -> None:
-    require_choice("activation", activation, typing.get_args(_Activation))
-    require_choice("parametrisation", parametrisation, ("standard", "ntk"))
+def _check_stack(inputs: Any, weights: list[Any], biases: list[Any]) -> None:
     array_namespace(inputs, *weights, *biases)
     shapes = [tuple(each.shape) for each in weights]
     chain = len(inputs.shape) == 2 and inputs.shape[0] > 0 and all(len(each) == 2 and min(each) > 0 for each in shapes)
