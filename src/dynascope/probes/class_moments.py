@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, SupportsIndex
+from typing import Annotated, Any
+
+from annotated_types import Ge
 
 from dynascope.probes.features.samples import finite_matrix
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import array_namespace, checked, require, require_integer, require_labels, require_room
+from dynascope.validation import array_namespace, checked, require, require_labels, require_room
 
 __all__ = ["ClassMoments", "between_class_share", "class_moments"]
 
@@ -63,7 +65,7 @@ class ClassMoments:
 
 
 @checked
-def class_moments(features: Any, labels: Any, *, classes: SupportsIndex) -> ClassMoments:
+def class_moments(features: Any, labels: Any, *, classes: Annotated[int, Ge(2)]) -> ClassMoments:
     """The moments of one batch, to be added to those of others and given to `collapse_metrics`.
 
     Sums are in double precision where the library has it (JAX: inside `jax.enable_x64(True)`).
@@ -89,10 +91,8 @@ def class_moments(features: Any, labels: Any, *, classes: SupportsIndex) -> Clas
         >>> bool(np.allclose(streamed.scatter, whole.scatter, rtol=1e-13))
         True
     """
-    require_integer(least=2, classes=classes)
     xp = array_namespace(features, labels)
     h, _ = finite_matrix("features", features)
-    classes = int(classes)
     require_room(3 * (len(h) + h.shape[1]) * classes, classes=classes)
     require_labels("labels", labels, len(h), classes=classes)
     # Counted from ones rather than made anew, so that it lies on the device of the features.

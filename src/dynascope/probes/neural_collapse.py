@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
+
+from annotated_types import Ge
 
 from dynascope.errors import InputError
 from dynascope.probes.class_moments import ClassMoments, class_moments
 from dynascope.probes.features.samples import finite_matrix
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import array_namespace, checked, holds, require, require_choice
+from dynascope.validation import array_namespace, checked, holds, require
 
 __all__ = [
     "ClassMoments",
@@ -212,7 +214,7 @@ def neural_collapse(
     classifier: Any | None = None,
     bias: Any | None = None,
     *,
-    classes: int | None = None,
+    classes: Annotated[int, Ge(2)] | None = None,
     layout: Layout | None = None,
     center_classifier: bool = False,
 ) -> CollapseMetrics:
@@ -279,7 +281,6 @@ def _classes(labels: Any) -> int:
 
 def _oriented(classifier: Any, p: int, classes: int | None, beside: Any, layout: Layout | None) -> Any:
     """The classifier as a matrix of shape (p, C), whichever way round it was given; any C if it is not known."""
-    require_choice("layout", layout, (None, *get_args(Layout)))
     array_namespace(beside, classifier)
     w, _ = finite_matrix("classifier", classifier)
     shape = tuple(w.shape)

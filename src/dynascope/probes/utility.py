@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
+from annotated_types import Ge
+
 from dynascope.results.named_tuples import short_repr
 from dynascope.validation import (
     array_namespace,
@@ -15,10 +17,9 @@ from dynascope.validation import (
     require,
     require_axes,
     require_finite_values,
-    require_integer,
     require_one_framework,
-    require_positive,
 )
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["NeuronUtility", "UtilitySpectrum", "output_utility", "two_layer_utility", "utility_spectrum"]
 
@@ -88,7 +89,13 @@ class UtilitySpectrum(NamedTuple):
 
 @checked
 def two_layer_utility(
-    inputs: Any, residuals: Any, first: Any, second: Any, *, activation: Callable[[Any], Any], degree: int
+    inputs: Any,
+    residuals: Any,
+    first: Any,
+    second: Any,
+    *,
+    activation: Callable[[Any], Any],
+    degree: Annotated[int, Ge(2)],
 ) -> NeuronUtility:
     """Utilities of the neurons of f(x) = σ(x W₁) W₂, Û_i = E[σ(x·w_i) ⟨v_i, r(x)⟩] at unit ‖(w_i, v_i)‖.
 
@@ -124,7 +131,6 @@ def two_layer_utility(
         value=(n_residuals, c),
         remedy="give shapes (n, d), (n, c), (d, h) and (h, c)",
     )
-    require_integer(least=2, degree=degree)
     for name, each in {"inputs": inputs, "residuals": residuals, "first": first, "second": second}.items():
         require_finite_values(name, each)
     require_one_framework(first=first, second=second, inputs=inputs, residuals=residuals)
@@ -145,7 +151,7 @@ def two_layer_utility(
 
 
 @checked
-def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: int) -> NeuronUtility:
+def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: Annotated[int, Ge(2)]) -> NeuronUtility:
     """Utilities of any homogeneous neurons from their outputs, Û_i = E⟨f_i(x), r(x)⟩ / ‖θ_i‖^κ.
 
     Cost: 2nhc operations and memory for as many numbers as there are outputs. Outputs go with the power κ of the
@@ -174,7 +180,6 @@ def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: int) -> 
         value=(n, h, c),
         remedy="give shapes (n, h, c), (n, c) and (h,)",
     )
-    require_integer(least=2, degree=degree)
     for name, each in {"outputs": outputs, "residuals": residuals, "norms": norms}.items():
         require_finite_values(name, each)
     require_one_framework(outputs=outputs, residuals=residuals, norms=norms)
@@ -183,7 +188,9 @@ def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: int) -> 
 
 
 @checked
-def utility_spectrum(utility: NeuronUtility, *, threshold: float = 0.1, normalised: bool = False) -> UtilitySpectrum:
+def utility_spectrum(
+    utility: NeuronUtility, *, threshold: PositiveFloat = 0.1, normalised: bool = False
+) -> UtilitySpectrum:
     """What the utilities at a checkpoint say about the growth of each neuron.
 
     A neuron whose norm is below the threshold c is dormant: it does not change the residual, and if its direction
@@ -215,7 +222,6 @@ def utility_spectrum(utility: NeuronUtility, *, threshold: float = 0.1, normalis
         >>> spectrum.activation_time.round(2), int(spectrum.next_neuron)
         (array([4.61, 5.76, 0.  ]), 0)
     """
-    require_positive(threshold=threshold)
     xp, norms, degree = array_namespace(utility.total), utility.norms, utility.degree
     growth = degree * utility.mean
     if degree == 2 or normalised:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from dynascope.probes.alignment.chain import check_chain
 from dynascope.probes.alignment.vectors import largest, overlap, top_directions
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import array_namespace, require, require_axes, require_choice, require_real_values
+from dynascope.validation import array_namespace, require, require_axes, require_real_values
 
 __all__ = ["DataAlignment", "LayerAlignment", "data_alignment", "layer_alignment"]
 
@@ -125,7 +125,6 @@ def data_alignment(
         value=got,
         remedy="give the data that the network was trained on",
     )
-    require_choice("direction", direction, ("correlation", "data"))
     # Divided by their largest entries, as the square of a small number may vanish.
     x, y = inputs / largest(inputs, (0, 1)), targets / largest(targets, (0, 1))
     if direction == "correlation":

@@ -16,7 +16,8 @@ from dynascope.probes.features.modes import (
 from dynascope.probes.features.moments import FeatureMoments
 from dynascope.probes.features.samples import OutputFunction, Rows, check_samples, sample_rows
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import array_namespace, holds, require, require_positive
+from dynascope.validation import array_namespace, checked, holds, require
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["FeatureMetrics", "feature_metrics"]
 
@@ -62,6 +63,7 @@ class FeatureMetrics(NamedTuple):
     __repr__ = short_repr
 
 
+@checked
 def feature_metrics(
     features: Any,
     outputs: Any | None = None,
@@ -71,7 +73,7 @@ def feature_metrics(
     bias: bool = False,
     output_function: OutputFunction | None = None,
     exclude_first: bool = True,
-    threshold: float = 0.1,
+    threshold: PositiveFloat = 0.1,
 ) -> FeatureMetrics:
     """How strong, useful and used the features of a network are, and how far they are from a minimum.
 
@@ -121,7 +123,6 @@ def feature_metrics(
         >>> round(float(found.effective_dimension), 6), bool(found.minimum_features)
         (1.918909, False)
     """
-    require_positive(threshold=threshold)
     if isinstance(features, FeatureMoments):
         output_function = output_function or features.output_function
     rows = _rows(features, outputs, targets, output_function or "logits")

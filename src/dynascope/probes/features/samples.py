@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import typing
 from typing import Any, Literal, NamedTuple
 
 from dynascope.errors import InputError
-from dynascope.validation import array_namespace, holds, require, require_choice, require_finite_values
+from dynascope.validation import array_namespace, holds, require, require_finite_values
 
 __all__ = ["OutputFunction", "Rows", "centred", "check_samples", "constant_rows", "finite_matrix", "sample_rows"]
 
@@ -38,9 +37,8 @@ def sample_rows(features: Any, outputs: Any, targets: Any | None, output_functio
     """The rows of the samples themselves, in double precision where the library has it.
 
     Raises:
-        InputError: Shapes that do not fit, values that are not finite, labels outside 0..C−1, or an unknown function.
+        InputError: Shapes that do not fit, values that are not finite, or labels outside 0..C−1.
     """
-    require_choice("output_function", output_function, typing.get_args(OutputFunction))
     xp = array_namespace(features, outputs) if targets is None else array_namespace(features, outputs, targets)
     h, resolution = finite_matrix("features", features)
     f, f_resolution = finite_matrix("outputs", outputs)
