@@ -11,6 +11,7 @@ import numpy as np
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
 from dynascope.validation import array_namespace, checked, require, require_real_values
+from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = [
     "Activity",
@@ -39,7 +40,7 @@ class NeuronCounts:
     """
 
     layers: tuple[Any, ...]
-    samples: int
+    samples: PositiveInt
     event: Literal["active", "flip"]
 
     __repr__ = short_repr

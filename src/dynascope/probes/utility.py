@@ -19,7 +19,7 @@ from dynascope.validation import (
     require_finite_values,
     require_one_framework,
 )
-from dynascope.validation.bounded_scalars import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["NeuronUtility", "UtilitySpectrum", "output_utility", "two_layer_utility", "utility_spectrum"]
 
@@ -38,9 +38,9 @@ class NeuronUtility:
     """
 
     total: Any
-    samples: int
+    samples: PositiveInt
     norms: Any
-    degree: int
+    degree: Annotated[int, Ge(2)]
 
     __repr__ = short_repr
 

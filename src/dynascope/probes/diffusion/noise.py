@@ -33,7 +33,7 @@ class GradientNoise:
     total: Any
     total_trace: Any
     total_squares: Any
-    batches: int
+    batches: PositiveInt
 
     __repr__ = short_repr
 

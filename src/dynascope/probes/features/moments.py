@@ -8,6 +8,7 @@ from typing import Any
 from dynascope.probes.features.samples import OutputFunction, Rows, sample_rows
 from dynascope.results.named_tuples import short_repr
 from dynascope.validation import array_namespace, require
+from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveInt
 
 __all__ = ["FeatureMoments", "feature_moments"]
 
@@ -28,12 +29,12 @@ class FeatureMoments:
         resolution: Singular values below this fraction of the largest cannot be told from zero.
     """
 
-    samples: int
+    samples: PositiveInt
     mean: Any
     scatter: Any
     widths: tuple[int, int, int]
     output_function: OutputFunction
-    resolution: float
+    resolution: NonNegativeFloat
 
     __repr__ = short_repr
 
