@@ -7,17 +7,23 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from annotated_types import IsFinite
 from numpy.typing import ArrayLike
 
 from dynascope.comparison.interval import student_half
 from dynascope.results.claim import Claim
-from dynascope.validation import require, require_array
+from dynascope.validation import require
 
 __all__ = ["Claim", "claim_on_mean", "report_claims"]
 
 
 def claim_on_mean(
-    name: str, statement: str, runs: ArrayLike, *, least: float = -math.inf, most: float = math.inf
+    name: str,
+    statement: str,
+    runs: IsFinite[ArrayLike],
+    *,
+    least: float = -math.inf,
+    most: float = math.inf,
 ) -> Claim:
     """A claim about the mean over runs, with its Student interval of 95 %.
 
@@ -36,13 +42,13 @@ def claim_on_mean(
         >>> claim.interval[0] < 0.5 < claim.interval[1], claim.outcome
         (True, 'holds')
     """
-    values = require_array("runs", runs, (None,))
+    values = np.asarray(runs)
     require(
-        len(values) >= 2,
-        f"runs has {len(values)} values",
+        values.ndim == 1 and len(values) >= 2,
+        f"runs has shape {values.shape}",
         argument="runs",
-        value=len(values),
-        remedy="give at least two runs, from which their mean is told from chance",
+        value=values.shape,
+        remedy="give a row of at least two runs, from which their mean is told from chance",
     )
     mean, half = float(np.mean(values)), student_half(float(np.var(values, ddof=1)), len(values))
     return Claim(name, statement, mean, mean - half, mean + half, float(least), float(most))

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from annotated_types import Interval
 from numpy.typing import ArrayLike
 
 from dynascope.comparison.interval import fewest_for_median, median_interval, student_half
 from dynascope.results.judgement import Outcome
 from dynascope.results.numbers import number
-from dynascope.validation import require, require_array
+from dynascope.validation import checked, require, require_array
+from dynascope.validation.bounded_scalars import OpenFraction
 
 __all__ = ["Effect", "Hypothesis", "report_effects", "report_runs"]
 
@@ -44,6 +46,7 @@ class Effect(NamedTuple):
     why_undecided: str = ""
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class Hypothesis:
     """A metric is expected to rise (+1), fall (−1) or stay (0) as a factor grows.
@@ -69,21 +72,12 @@ class Hypothesis:
 
     factor: str
     metric: str
-    direction: int
+    direction: Annotated[int, Interval(ge=-1, le=1)]
     name: str = ""
     statement: str = ""
     median: bool = False
 
-    def __post_init__(self):
-        require(
-            self.direction in (-1, 0, 1),
-            f"direction is {self.direction}",
-            argument="direction",
-            value=self.direction,
-            remedy="choose +1 if the metric should rise with the factor, -1 if it should fall, 0 if it should stay",
-        )
-
-    def compare(self, runs: ArrayLike, *, paired: bool = True, confidence: float = 0.95) -> Effect:
+    def compare(self, runs: ArrayLike, *, paired: bool = True, confidence: OpenFraction = 0.95) -> Effect:
         """The effect in runs at increasing levels of the factor, with its Student interval over runs.
 
         Two runs are enough for an interval that covers the truth as often as it says where the trends of runs are

@@ -8,12 +8,14 @@ import math
 import numpy as np
 import scipy
 
-from dynascope.validation import require_between
+from dynascope.validation import checked
+from dynascope.validation.bounded_scalars import OpenFraction
 
 __all__ = ["fewest_for_median", "median_interval", "student_half"]
 
 
-def student_half(variance: float, runs: int, confidence: float = 0.95) -> float:
+@checked
+def student_half(variance: float, runs: int, confidence: OpenFraction = 0.95) -> float:
     """Half of the interval that covers the mean with this probability, where runs are normally distributed.
 
     Args:
@@ -28,11 +30,11 @@ def student_half(variance: float, runs: int, confidence: float = 0.95) -> float:
         >>> round(student_half(1.0, 4), 2)  # two standard errors of 0.5 each would be 1
         1.59
     """
-    require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
     return float(scipy.special.stdtrit(runs - 1, (1 + confidence) / 2)) * math.sqrt(variance / runs)
 
 
-def median_interval(runs: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
+@checked
+def median_interval(runs: np.ndarray, confidence: OpenFraction = 0.95) -> tuple[float, float]:
     """The narrowest pair of ranks x₍ₖ₎, x₍ₙ₊₁₋ₖ₎ that holds the median at least with this probability.
 
     It holds for runs of any one distribution, as P(x₍ₖ₎ ≤ median ≤ x₍ₙ₊₁₋ₖ₎) ≥ 1 − 2 P(Binomial(n, ½) < k). Values of
@@ -54,13 +56,13 @@ def median_interval(runs: np.ndarray, confidence: float = 0.95) -> tuple[float, 
         >>> median_interval(np.arange(5.0))
         (-inf, inf)
     """
-    require_between(0, 1, open_below=True, open_above=True, confidence=confidence)
     ordered = [-math.inf, *sorted(runs.tolist()), math.inf]
     rank = _rank(len(runs), confidence)
     return ordered[rank], ordered[-1 - rank]
 
 
-def fewest_for_median(confidence: float = 0.95) -> int:
+@checked
+def fewest_for_median(confidence: OpenFraction = 0.95) -> int:
     """The least number n of runs for which `median_interval` has both ends, 2·2⁻ⁿ ≤ 1 − confidence.
 
     Example:

@@ -6,14 +6,14 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
-from dynascope.comparison.user_curves.units import LOSSES, LossName
+from dynascope.comparison.user_curves.units import LOSSES, LossName, Momentum
 from dynascope.results import describe, make_record
 from dynascope.tasks.data.column_names import is_unnamed, listed
 from dynascope.tasks.data.plain_arrays import array_or_frame
@@ -21,8 +21,6 @@ from dynascope.tasks.data.table_files import read_frame
 from dynascope.validation import (
     require,
     require_array,
-    require_between,
-    require_choice,
     require_increasing,
     require_memory,
     require_positive,
@@ -30,7 +28,8 @@ from dynascope.validation import (
 
 __all__ = ["CHOOSE_A_LOSS", "LoggedCurve", "numbers", "rate_of_each_step", "read_curve", "user_curve"]
 
-CHOOSE_A_LOSS = f"choose loss='mse', which is torch.nn.MSELoss(), or one of {', '.join(map(repr, LOSSES))}"
+_A_LOSS = f"loss='mse', which is torch.nn.MSELoss(), or one of {', '.join(map(repr, LOSSES))}"
+CHOOSE_A_LOSS = f"choose {_A_LOSS}"
 
 _STEPS = ("step", "_step", "global_step", "trainer/global_step", "train/global_step", "iteration")
 _TIME = "time"
@@ -46,8 +45,8 @@ def user_curve(
     losses: Any,
     *,
     learning_rate: Any = None,
-    momentum: float = 0.0,
-    loss: LossName | None = None,
+    momentum: Momentum = 0.0,
+    loss: Annotated[LossName | None, _A_LOSS] = None,
     steps: Any = None,
 ) -> xr.Dataset:
     """The record of a loss curve that you logged while you trained by gradient descent, with or without momentum.
@@ -84,9 +83,7 @@ def user_curve(
         array([0. , 0.1, 0.3])
     """
     require(loss is not None, "nothing says how the loss is defined", argument="loss", remedy=CHOOSE_A_LOSS)
-    require_choice("loss", loss, LOSSES)
     assert loss is not None
-    require_between(0.0, 1.0, open_above=True, momentum=momentum)
     logged = read_curve(losses)
     clock, places = logged.clock, logged.places
     if steps is not None:

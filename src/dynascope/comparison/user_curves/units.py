@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
+
+from annotated_types import Interval
 
 # The face of a room loads what is behind it when it is used: the command line reads `LossName` for its help.
 from dynascope import results
 from dynascope.results import staircase_names as names
-from dynascope.validation import require, require_between, require_choice, require_count, require_positive
+from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -17,6 +20,7 @@ __all__ = [
     "LOSSES",
     "LossConvention",
     "LossName",
+    "Momentum",
     "factor_of",
     "in_steps",
     "in_units_of",
@@ -27,6 +31,7 @@ __all__ = [
     "with_clock_of",
 ]
 
+Momentum: TypeAlias = Annotated[float, Interval(ge=0, lt=1)]
 LossName = Literal["mse", "half_mse", "squared_norm", "squared", "sum"]
 
 
@@ -181,7 +186,7 @@ def with_clock_of(converted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
 
 
 def step_duration(
-    predicted: xr.Dataset, *, learning_rate: float, momentum: float = 0.0, loss: LossName = "squared"
+    predicted: xr.Dataset, *, learning_rate: PositiveFloat, momentum: Momentum = 0.0, loss: LossName = "squared"
 ) -> float:
     """The gradient-flow time of a step, a η / (1 − β), where the loss is a L.
 
@@ -195,19 +200,16 @@ def step_duration(
         InputError: The rate is not positive, the momentum not at least 0 and below 1, the loss has no such name, or the
             prediction does not state the number of outputs or samples on which the convention depends.
     """
-    require_positive(learning_rate=learning_rate)
-    require_between(0.0, 1.0, open_above=True, momentum=momentum)
-    require_choice("loss", loss, LOSSES)
     return learning_rate / (1 - momentum) * factor_of(loss, predicted.attrs)
 
 
 def in_steps(
     predicted: xr.Dataset,
     *,
-    learning_rate: float,
-    momentum: float = 0.0,
+    learning_rate: PositiveFloat,
+    momentum: Momentum = 0.0,
     loss: LossName = "squared",
-    batch_size: int | None = None,
+    batch_size: PositiveInt | None = None,
 ) -> xr.Dataset:
     """Add to a prediction the step and the epoch of each jump, or of each time of a loss curve.
 
@@ -252,7 +254,13 @@ def in_steps(
             remedy="leave it out",
         )
         samples = int(predicted.attrs["samples"])
-        require_count(most=samples, batch_size=batch_size)
+        require(
+            batch_size <= samples,
+            f"batch_size is {batch_size}, of {samples} samples",
+            argument="batch_size",
+            value=batch_size,
+            remedy=f"choose a whole number from 1 to {samples}",
+        )
         columns[in_epoch] = (steps.dims, steps.to_numpy() * batch_size / samples)
         said += f", each with {batch_size} of {samples} samples"
     return results.name_all(predicted.drop_vars([*columns], errors="ignore").assign(columns)).assign_attrs(steps=said)
