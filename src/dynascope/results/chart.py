@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from dynascope.errors import InputError
-from dynascope.validation import require
+from dynascope.validation import checked, require
+from dynascope.validation.bounded_scalars import NonNegativeFloat
 
 __all__ = ["Chart", "from_attributes", "to_attributes"]
 
 Log = Literal["", "x", "y", "xy"]
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class Chart:
     """One figure of a study: what was observed solid, or as points, and what was predicted dashed over it.
@@ -67,7 +69,7 @@ class Chart:
     points: bool = False
     arrows: bool = False
     residual: bool = False
-    decades: float | None = None
+    decades: NonNegativeFloat | None = None
     staircase: bool = False
     trained: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
@@ -82,7 +84,6 @@ class Chart:
         bounds = (self.interval is not None) + (self.error is not None)
         for valid, problem, argument, remedy in (
             (names, "there is no variable", "variables", "name what is to be drawn"),
-            (self.log in get_args(Log), f"log is {self.log!r}", "log", "name the log axes: '', 'x', 'y' or 'xy'"),
             (
                 len(self.words) in (0, len(names)),
                 f"there are {len(self.words)} words for {len(names)} variables",

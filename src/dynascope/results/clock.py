@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated, TypeAlias
 
-from dynascope.validation import require, require_between, require_positive
+from annotated_types import Ge
+
+from dynascope.validation import checked, require
+from dynascope.validation.bounded_scalars import OpenFraction, PositiveFloat
 
 __all__ = ["is_exponential", "other_scale", "time_unit"]
+
+_Degree: TypeAlias = Annotated[int, Ge(2)]
 
 _LEAST = 1e-300  # no scale below it has another far below itself
 
 
-def time_unit(scale: float, *, degree: int = 2, normalised: bool = False) -> float:
+@checked
+def time_unit(scale: OpenFraction, *, degree: _Degree = 2, normalised: bool = False) -> float:
     """T(α): a network that starts at scale α has its jumps at t = τ·T(α) + O(1), with accelerated times τ.
 
     The norm of a neuron of degree κ grows as ‖θ‖' ∝ ‖θ‖^(κ−1). So it needs the time log(1/α) to reach order one if
@@ -36,8 +43,6 @@ def time_unit(scale: float, *, degree: int = 2, normalised: bool = False) -> flo
         >>> round(time_unit(1e-3), 3), time_unit(0.01, degree=3), round(time_unit(0.01, degree=3, normalised=True), 3)
         (6.908, 100.0, 4.605)
     """
-    require_between(0, 1, open_below=True, open_above=True, scale=scale)
-    require(degree >= 2, f"degree is {degree}", argument="degree", value=degree, remedy="choose at least two")
     if is_exponential(degree=degree, normalised=normalised):
         return -math.log(scale)
     exponent = (2 - degree) * math.log10(scale)
@@ -65,13 +70,14 @@ def is_exponential(*, degree: int = 2, normalised: bool = False) -> bool:
     return degree == 2 or normalised
 
 
+@checked
 def other_scale(
-    scale: float,
+    scale: PositiveFloat,
     *,
-    degree: int = 2,
+    degree: _Degree = 2,
     normalised: bool = False,
-    factor: float = 1e-4,
-    divisor: float = 3.0,
+    factor: PositiveFloat = 1e-4,
+    divisor: PositiveFloat = 3.0,
 ) -> float:
     """The scale from which to train, or predict, again for the slope of the times against the unit of accelerated time.
 
@@ -89,7 +95,6 @@ def other_scale(
         >>> other_scale(1e-8), other_scale(3e-3, degree=3), other_scale(1e-320) > 1e-320
         (1e-12, 0.001, True)
     """
-    require_positive(scale=scale, factor=factor, divisor=divisor)
     if not is_exponential(degree=degree, normalised=normalised):
         return scale / divisor
     return scale * factor if scale > _LEAST else scale / factor

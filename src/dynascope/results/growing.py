@@ -33,7 +33,8 @@ from dynascope.results.growing_layout import (
 from dynascope.results.names import Names, name_all
 from dynascope.results.packed_chunks import require_plain_decoder
 from dynascope.results.row_buffer import RowBuffer
-from dynascope.validation import require, require_number, require_unpacked
+from dynascope.validation import checked, require, require_unpacked
+from dynascope.validation.bounded_scalars import NonNegativeFloat
 
 __all__ = ["GrowingRecord"]
 
@@ -72,7 +73,7 @@ class GrowingRecord:
         0.25
     """
 
-    def __init__(self, path: Path, *, seconds: float = 1.0) -> None:
+    def __init__(self, path: Path, *, seconds: NonNegativeFloat = 1.0) -> None:
         """Open a record that exists; `create` and `open` report what is wrong with their arguments."""
         self.path, self.seconds = path, seconds
         # The consolidated metadata are what readers see; the arrays may be larger if a kill interrupted doubling.
@@ -98,6 +99,7 @@ class GrowingRecord:
         self._flushed = time.monotonic()
 
     @classmethod
+    @checked
     def create(
         cls,
         path: str | PathLike[str],
@@ -108,7 +110,7 @@ class GrowingRecord:
         attrs: Mapping[str, Any] | None = None,
         names: Names | None = None,
         chunks: Mapping[str, int] | None = None,
-        seconds: float = 1.0,
+        seconds: NonNegativeFloat = 1.0,
     ) -> GrowingRecord:
         """Make an empty record.
 
@@ -129,7 +131,6 @@ class GrowingRecord:
             InputError: The path exists, its parent does not, or a variable has another type, a dimension without
                 labels, or no growing variable is there.
         """
-        require_number("seconds", seconds, least=0)
         target = Path(path)
         for valid, problem, remedy in (
             (target.suffix != ".zip", "is the name of a file", "name the folder ….zarr"),
@@ -145,7 +146,8 @@ class GrowingRecord:
         return cls(target, seconds=seconds)
 
     @classmethod
-    def open(cls, path: str | PathLike[str], *, seconds: float = 1.0) -> GrowingRecord:
+    @checked
+    def open(cls, path: str | PathLike[str], *, seconds: NonNegativeFloat = 1.0) -> GrowingRecord:
         """Open a record to continue after its last counted row, or to read it.
 
         Args:
@@ -155,7 +157,6 @@ class GrowingRecord:
         Raises:
             InputError: The path is missing, is not a running record, is damaged, or has another format version.
         """
-        require_number("seconds", seconds, least=0)
         try:
             return cls(Path(path), seconds=seconds)
         except InputError:

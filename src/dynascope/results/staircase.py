@@ -14,6 +14,7 @@ from dynascope.results import staircase_names as names
 from dynascope.results.schema import make_record
 from dynascope.results.staircase_view import StaircaseView
 from dynascope.validation import require
+from dynascope.validation.bounded_scalars import OpenFraction, PositiveFloat
 
 __all__ = [
     "Staircase",
@@ -74,7 +75,7 @@ def staircase_record(
     staircase: Staircase,
     task: Described,
     *,
-    scale: float,
+    scale: PositiveFloat,
     network: str,
     jump_time_tolerance: tuple[float, str] | None = None,
     slope_tolerance: tuple[float, str] | None = None,
@@ -161,7 +162,7 @@ def slopes_between(record: xr.Dataset, at_other_scale: xr.Dataset) -> xr.Dataset
     return record.assign({names.ACCELERATED_TIME: ("jump", (there.times - here.times) / (there.unit() - here.unit()))})
 
 
-def training_time(staircase: xr.Dataset, scale: float) -> float:
+def training_time(staircase: xr.Dataset, scale: OpenFraction) -> float:
     """How long to train to see a predicted staircase: a quarter beyond its last jump, or a tenth if more follow.
 
     Args:
@@ -172,7 +173,7 @@ def training_time(staircase: xr.Dataset, scale: float) -> float:
         Gradient-flow time, longer where the scale is large and the prediction is rough.
 
     Raises:
-        InputError: The staircase has no jumps.
+        InputError: The staircase has no jumps, or the scale is not between zero and one.
 
     Example:
         >>> from types import SimpleNamespace
