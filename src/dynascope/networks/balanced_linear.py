@@ -8,13 +8,21 @@ import equinox as eqx
 import numpy as np
 
 from dynascope.networks.two_layer import TwoLayer
-from dynascope.validation import require, require_finite, require_integer, require_positive, require_seed
+from dynascope.validation import checked, require
+from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt, Seed
 
 __all__ = ["balanced_linear", "balanced_networks", "isotropic_linear"]
 
 
+@checked
 def balanced_linear(
-    inputs: int, width: int, outputs: int, *, balance: float = 0.0, scale: float = 1.0, seed: int = 0
+    inputs: PositiveInt,
+    width: PositiveInt,
+    outputs: PositiveInt,
+    *,
+    balance: FiniteFloat = 0.0,
+    scale: PositiveFloat = 1.0,
+    seed: Seed = 0,
 ) -> TwoLayer:
     """A random linear network f(x) = x W₁ W₂ with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
 
@@ -39,10 +47,6 @@ def balanced_linear(
         array([[1.5, 0. ],
                [0. , 1.5]])
     """
-    require_integer(inputs=inputs, width=width, outputs=outputs)
-    require_positive(scale=scale)
-    require_seed(seed)
-    require_finite(balance=balance)
     outer = outputs if balance > 0 else inputs
     require(
         balance == 0 or width <= outer,
@@ -81,10 +85,10 @@ def balanced_networks(
     sizes: tuple[int, int, int],
     balances: Iterable[float],
     *,
-    scale: float = 1.0,
+    scale: PositiveFloat = 1.0,
     rate_ratio: float = 1.0,
     one_sign: bool = False,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> list[TwoLayer]:
     """Networks as `balanced_linear` draws them, one for each λ.
 

@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, PyTree
 
-from dynascope.validation import checked, holds, require, require_integer
-from dynascope.validation.bounded import NonNegativeFloat
+from dynascope.validation import checked, holds, require
+from dynascope.validation.bounded import NonNegativeFloat, PositiveInt
 
 __all__ = ["BatchNormalisation", "RunningStatistics", "running_statistics", "trained_weights"]
 
@@ -70,8 +70,7 @@ class BatchNormalisation(eqx.Module):
     epsilon: float = eqx.field(static=True)
 
     @checked
-    def __init__(self, channels: int, *, epsilon: NonNegativeFloat = 1e-5):
-        require_integer(channels=channels)
+    def __init__(self, channels: PositiveInt, *, epsilon: NonNegativeFloat = 1e-5):
         self.gain, self.shift = np.ones(channels), np.zeros(channels)
         self.statistics = RunningStatistics(np.zeros(channels), np.ones(channels))
         self.epsilon = float(epsilon)

@@ -13,15 +13,8 @@ from jaxtyping import Float
 
 from dynascope.networks.convolution import convolved, mean_pooled
 from dynascope.networks.mlp import ACTIVATIONS, ActivationName
-from dynascope.validation import (
-    require,
-    require_choice,
-    require_integer,
-    require_positive,
-    require_room,
-    require_seed,
-    require_sizes,
-)
+from dynascope.validation import checked, require, require_room, require_sizes
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["Convolutional"]
 
@@ -74,20 +67,18 @@ class Convolutional(eqx.Module):
     image_shape: tuple[int, int] = eqx.field(static=True)
     activation: ActivationName = eqx.field(static=True)
 
+    @checked
     def __init__(
         self,
         image_shape: Sequence[int],
-        outputs: int,
+        outputs: PositiveInt,
         *,
         channels: Sequence[int] = (8, 16),
-        width: int = 64,
+        width: PositiveInt = 64,
         activation: ActivationName = "relu",
-        scale: float = 1.0,
-        seed: int = 0,
+        scale: PositiveFloat = 1.0,
+        seed: Seed = 0,
     ):
-        require_integer(outputs=outputs, width=width)
-        require_positive(scale=scale)
-        require_seed(seed)
         channels = require_sizes(
             "channels", channels, fewest=1, remedy="give the number of channels of each convolution"
         )
@@ -101,10 +92,9 @@ class Convolutional(eqx.Module):
             value=tuple(image_shape),
             remedy="give a height and a width of at least 2 to the number of convolutions, or fewer convolutions",
         )
-        require_choice("activation", activation, ACTIVATIONS)
         entering = (1, *channels[:-1])
         numbers = sum(_KERNEL**2 * math.prod(each) for each in zip(entering, channels, strict=True))
-        numbers += (math.prod(shrunk) * channels[-1] + int(outputs)) * int(width)
+        numbers += (math.prod(shrunk) * channels[-1] + outputs) * width
         require_room(numbers, outputs=outputs, width=width, channels=max(channels), image_shape=max(image_shape))
         draw = np.random.default_rng(seed)
 

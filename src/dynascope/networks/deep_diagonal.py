@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import equinox as eqx
 import numpy as np
+from annotated_types import Ge
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.validation import require_integer, require_positive, require_room
+from dynascope.validation import checked, require_room
+from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 __all__ = ["DeepDiagonal"]
 
@@ -42,14 +46,12 @@ class DeepDiagonal(eqx.Module):
     v: Float[Array | np.ndarray, " d"]
     depth: int = eqx.field(static=True)
 
-    def __init__(self, input_dimension: int, depth: int = 3, *, scale: float = 1.0):
-        require_positive(scale=scale)
-        require_integer(input_dimension=input_dimension)
-        require_integer(least=2, depth=depth)
+    @checked
+    def __init__(self, input_dimension: PositiveInt, depth: Annotated[int, Ge(2)] = 3, *, scale: PositiveFloat = 1.0):
         require_room(2 * input_dimension, input_dimension=input_dimension)
         self.u = np.full(input_dimension, scale)
         self.v = np.full(input_dimension, scale)
-        self.depth = int(depth)
+        self.depth = depth
 
     @property
     def degree(self) -> int:

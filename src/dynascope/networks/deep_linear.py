@@ -14,7 +14,8 @@ from jaxtyping import Float
 from dynascope.networks.mlp import MLP
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Network
-from dynascope.validation import require_between, require_positive, require_room, require_seed, require_sizes
+from dynascope.validation import checked, require_between, require_room, require_sizes
+from dynascope.validation.bounded import FiniteFloat, PositiveFloat, Seed
 
 __all__ = ["DeepLinear", "linear_layers", "product_layers"]
 
@@ -48,14 +49,20 @@ class DeepLinear(eqx.Module):
 
     weights: tuple[Float[Array | np.ndarray, "_ _"], ...]
 
-    def __init__(self, widths: Sequence[int], *, scale: float = 1.0, balance: float = 0.0, seed: int = 0):
+    @checked
+    def __init__(
+        self,
+        widths: Sequence[int],
+        *,
+        scale: PositiveFloat = 1.0,
+        balance: FiniteFloat = 0.0,
+        seed: Seed = 0,
+    ):
         remedy = "give the input, hidden and output widths, all positive"
         widths = require_sizes("widths", widths, fewest=2, remedy=remedy)
         require_room(sum(map(math.prod, itertools.pairwise(widths))), widths=max(widths))
-        require_positive(scale=scale)
         largest = _LARGEST / max((len(widths) - 2) / 2, 1)
         require_between(-largest, largest, balance=balance)
-        require_seed(seed)
         draw = np.random.default_rng(seed)
         middle = (len(widths) - 2) / 2
         layers = []

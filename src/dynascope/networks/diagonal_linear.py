@@ -8,7 +8,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.validation import require_integer, require_positive, require_room
+from dynascope.validation import checked, require_room
+from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 __all__ = ["DiagonalLinear"]
 
@@ -39,10 +40,9 @@ class DiagonalLinear(eqx.Module):
     u: Float[Array | np.ndarray, " d"]
     v: Float[Array | np.ndarray, " d"]
 
-    def __init__(self, input_dimension: int, *, scale: float = 1.0):
-        require_integer(input_dimension=input_dimension)
+    @checked
+    def __init__(self, input_dimension: PositiveInt, *, scale: PositiveFloat = 1.0):
         require_room(2 * input_dimension, input_dimension=input_dimension)
-        require_positive(scale=scale)
         self.u = np.full(input_dimension, scale)
         self.v = np.zeros(input_dimension)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
 import jax
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Float, Inexact
 from numpy.typing import ArrayLike
 
@@ -17,7 +18,7 @@ from dynascope.networks.recurrent import Recurrent
 from dynascope.networks.tree import Tree
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_array, require_integer
+from dynascope.validation import checked, require, require_array
 
 __all__ = [
     "ARCHITECTURES",
@@ -33,8 +34,9 @@ _MOST_WEIGHTS = 2e7  # 160 MB
 _VANISHES = 1e-9  # rounding of what is zero stays below this fraction of the encoding's size
 
 
+@checked
 def two_layer_composition(
-    group: Group, encoding: ArrayLike, sequence_length: int = 2, *, fast_multiplication: bool = False
+    group: Group, encoding: ArrayLike, sequence_length: Annotated[int, Ge(2)] = 2, *, fast_multiplication: bool = False
 ) -> TwoLayer:
     """A two-layer network of power-k neurons that maps x_{g₁}, …, x_{g_k} to x_{g₁⋯g_k}, with x_g[h] = x[g⁻¹h].
 
@@ -76,8 +78,7 @@ def two_layer_composition(
         >>> network.first.shape, np.round(network(np.array([-1.0, 2, -1, -1, -1, 2])), 5).tolist()
         ((6, 16), [2.0, -1.0, -1.0])
     """
-    require_integer(least=2, sequence_length=sequence_length)
-    k, n = int(sequence_length), group.order
+    k, n = sequence_length, group.order
     blocks = _blocks(group, encoding, real=not fast_multiplication)
     width = sum(
         2 ** (k - 1) * block.read.shape[1] ** (k + 1) * (k + 1 if np.iscomplexobj(block.read) else 1)

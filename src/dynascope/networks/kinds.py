@@ -12,6 +12,7 @@ from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Dimensioned, Learnable
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.validation import require_choice
+from dynascope.validation.bounded import PositiveInt, Seed
 
 __all__ = ["KINDS", "NETWORKS", "NetworkKind", "is_specification", "network_for"]
 
@@ -30,7 +31,7 @@ def is_specification(network: Any) -> bool:
 
 
 def network_for(
-    kind: NetworkKind | TwoLayer, task: Learnable, *, width: int = 50, seed: int = 0
+    kind: NetworkKind | TwoLayer, task: Learnable, *, width: PositiveInt = 50, seed: Seed = 0
 ) -> TwoLayer | DiagonalLinear | LinearAttention:
     """A network of the named kind with the task's dimensions, at unit scale.
 

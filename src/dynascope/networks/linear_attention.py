@@ -11,7 +11,8 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from dynascope.validation import require, require_integer, require_positive, require_room, require_seed
+from dynascope.validation import checked, require, require_room
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["LinearAttention", "MergedAttention", "context_and_query"]
 
@@ -53,11 +54,9 @@ class LinearAttention(eqx.Module):
     k: Float[Array | np.ndarray, "heads d"]
     q: Float[Array | np.ndarray, "heads d"]
 
-    def __init__(self, dimension: int, heads: int, *, scale: float = 1.0, seed: int = 0):
-        require_integer(dimension=dimension, heads=heads)
+    @checked
+    def __init__(self, dimension: PositiveInt, heads: PositiveInt, *, scale: PositiveFloat = 1.0, seed: Seed = 0):
         require_room((2 * dimension + 1) * heads, dimension=dimension, heads=heads)
-        require_positive(scale=scale)
-        require_seed(seed)
         draw = np.random.default_rng(seed)
         self.v = draw.normal(size=heads) * scale
         self.k = draw.normal(size=(heads, dimension)) * (scale / np.sqrt(dimension))
@@ -128,11 +127,9 @@ class MergedAttention(eqx.Module):
     v: Float[Array | np.ndarray, " heads"]
     K: Float[Array | np.ndarray, "heads d d"]
 
-    def __init__(self, dimension: int, heads: int, *, scale: float = 1.0, seed: int = 0):
-        require_integer(dimension=dimension, heads=heads)
+    @checked
+    def __init__(self, dimension: PositiveInt, heads: PositiveInt, *, scale: PositiveFloat = 1.0, seed: Seed = 0):
         require_room((dimension**2 + 1) * heads, dimension=dimension, heads=heads)
-        require_positive(scale=scale)
-        require_seed(seed)
         draw = np.random.default_rng(seed)
         self.v = draw.normal(size=heads) * scale
         self.K = draw.normal(size=(heads, dimension, dimension)) * (scale / dimension)

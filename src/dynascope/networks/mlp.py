@@ -14,7 +14,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.validation import require_choice, require_positive, require_room, require_seed, require_sizes
+from dynascope.validation import checked, require_room, require_sizes
+from dynascope.validation.bounded import PositiveFloat, Seed
 
 __all__ = ["ACTIVATIONS", "MLP", "ActivationName", "with_random_biases"]
 
@@ -63,6 +64,7 @@ class MLP(eqx.Module):
     activation: ActivationName = eqx.field(static=True)
     parametrisation: Literal["standard", "ntk"] = eqx.field(static=True)
 
+    @checked
     def __init__(
         self,
         widths: Sequence[int],
@@ -70,16 +72,12 @@ class MLP(eqx.Module):
         activation: ActivationName = "relu",
         bias: bool = True,
         parametrisation: Literal["standard", "ntk"] = "standard",
-        scale: float = 1.0,
-        seed: int = 0,
+        scale: PositiveFloat = 1.0,
+        seed: Seed = 0,
     ):
         remedy = "give the input, hidden and output widths, all positive"
         widths = require_sizes("widths", widths, fewest=2, remedy=remedy)
         require_room(sum(map(math.prod, itertools.pairwise(widths))), widths=max(widths))
-        require_choice("activation", activation, ACTIVATIONS)
-        require_choice("parametrisation", parametrisation, ("standard", "ntk"))
-        require_positive(scale=scale)
-        require_seed(seed)
         draw = np.random.default_rng(seed)
         deviations = [scale / (math.sqrt(rows) if parametrisation == "standard" else 1.0) for rows in widths[:-1]]
         self.weights = tuple(

@@ -12,7 +12,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.validation import require_array, require_integer
+from dynascope.validation import checked, require_array
+from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["NeuronSum"]
 
@@ -43,8 +44,8 @@ class NeuronSum(eqx.Module):
     degree: int = eqx.field(static=True)
     coefficients: Any
 
-    def __init__(self, neurons: Any, neuron: Callable[[Any, Any], Any], *, degree: int):
-        require_integer(degree=degree)
+    @checked
+    def __init__(self, neurons: Any, neuron: Callable[[Any, Any], Any], *, degree: PositiveInt):
         self.neurons = require_array("neurons", neurons, (None, None))
         self.neuron = neuron
         self.degree = degree

@@ -7,7 +7,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.validation import require, require_integer, require_positive, require_room, require_seed
+from dynascope.validation import checked, require, require_room
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["Recurrent", "elements"]
 
@@ -49,12 +50,18 @@ class Recurrent(eqx.Module):
     mix: Float[Array | np.ndarray, "width width"]
     output: Float[Array | np.ndarray, "width c"]
 
-    def __init__(self, element_dimension: int, width: int, output_dimension: int, *, scale: float = 1.0, seed: int = 0):
-        require_integer(element_dimension=element_dimension, width=width, output_dimension=output_dimension)
+    @checked
+    def __init__(
+        self,
+        element_dimension: PositiveInt,
+        width: PositiveInt,
+        output_dimension: PositiveInt,
+        *,
+        scale: PositiveFloat = 1.0,
+        seed: Seed = 0,
+    ):
         sizes = {"element_dimension": element_dimension, "width": width, "output_dimension": output_dimension}
         require_room((2 * element_dimension + width + output_dimension) * width, **sizes)
-        require_positive(scale=scale)
-        require_seed(seed)
         draw = np.random.default_rng(seed)
         deviation = scale / np.sqrt(width)
         self.first = draw.normal(size=(element_dimension, width)) * deviation

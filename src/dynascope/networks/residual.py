@@ -12,7 +12,8 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.networks.convolution import Convolution, as_images, full_image_shape
-from dynascope.validation import require_integer, require_room, require_seed
+from dynascope.validation import checked, require_room
+from dynascope.validation.bounded import NonNegativeFloat, PositiveInt, Seed
 
 __all__ = ["ResNet18", "ResidualBlock"]
 
@@ -104,17 +105,21 @@ class ResNet18(eqx.Module):
     classifier_bias: Float[Array | np.ndarray, " c"]
     image_shape: tuple[int, int, int] = eqx.field(static=True)
 
+    @checked
     def __init__(
-        self, image_shape: Sequence[int], outputs: int, *, width: int = 64, epsilon: float = 1e-5, seed: int = 0
+        self,
+        image_shape: Sequence[int],
+        outputs: PositiveInt,
+        *,
+        width: PositiveInt = 64,
+        epsilon: NonNegativeFloat = 1e-5,
+        seed: Seed = 0,
     ):
-        require_integer(outputs=outputs, width=width)
-        require_seed(seed)
         self.image_shape = full_image_shape(image_shape)
         draw = np.random.default_rng(seed)
-        width = int(width)
         channels = [width, *(width * growth for growth in _GROWTH for _ in range(_BLOCKS))]
         kernels = self.image_shape[2] * width + sum(i * o + o * o for i, o in itertools.pairwise(channels))
-        require_room(9 * kernels + channels[-1] * int(outputs), outputs=outputs, width=width)
+        require_room(9 * kernels + channels[-1] * outputs, outputs=outputs, width=width)
         self.stem = Convolution(self.image_shape[2], width, draw, epsilon=epsilon)
         self.blocks = tuple(
             ResidualBlock(entering, leaving, 1 if entering == leaving else 2, draw, epsilon=epsilon)

@@ -12,15 +12,8 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.networks.mlp import ACTIVATIONS, ActivationName
-from dynascope.validation import (
-    given,
-    require,
-    require_choice,
-    require_integer,
-    require_positive,
-    require_room,
-    require_seed,
-)
+from dynascope.validation import checked, given, require, require_room
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["Transformer", "TransformerBlock"]
 
@@ -107,25 +100,23 @@ class Transformer(eqx.Module):
     activation: ActivationName = eqx.field(static=True)
     layer_norm: bool = eqx.field(static=True)
 
+    @checked
     def __init__(
         self,
-        vocabulary: int,
-        length: int,
-        output_dimension: int,
+        vocabulary: PositiveInt,
+        length: PositiveInt,
+        output_dimension: PositiveInt,
         *,
-        width: int = 128,
-        heads: int = 4,
-        hidden_width: int | None = None,
-        blocks: int = 1,
+        width: PositiveInt = 128,
+        heads: PositiveInt = 4,
+        hidden_width: PositiveInt | None = None,
+        blocks: PositiveInt = 1,
         activation: ActivationName = "relu",
         layer_norm: bool = False,
-        scale: float = 1.0,
-        seed: int = 0,
+        scale: PositiveFloat = 1.0,
+        seed: Seed = 0,
     ):
         hidden = 4 * width if hidden_width is None else hidden_width
-        require_integer(vocabulary=vocabulary, length=length, output_dimension=output_dimension, width=width)
-        require_integer(heads=heads, hidden_width=hidden, blocks=blocks)
-        require_positive(scale=scale)
         require(
             width % heads == 0,
             f"heads is {heads} and width {width}",
@@ -133,11 +124,9 @@ class Transformer(eqx.Module):
             value=heads,
             remedy="choose a number of heads that divides the width",
         )
-        require_choice("activation", activation, ACTIVATIONS)
-        require_seed(seed)
         sizes = {"vocabulary": vocabulary, "length": length, "output_dimension": output_dimension}
-        layers = int(blocks) * (4 * int(width) + 2 * int(hidden)) + sum(map(int, sizes.values())) + 2
-        require_room(int(width) * layers, **sizes, **given(hidden_width=hidden_width), width=width, blocks=blocks)
+        layers = blocks * (4 * width + 2 * hidden) + sum(sizes.values()) + 2
+        require_room(width * layers, **sizes, **given(hidden_width=hidden_width), width=width, blocks=blocks)
         draw = np.random.default_rng(seed)
 
         def drawn(rows: int, columns: int, input_width: int) -> np.ndarray:

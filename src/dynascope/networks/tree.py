@@ -9,7 +9,8 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.networks.recurrent import elements
-from dynascope.validation import require_integer, require_positive, require_room, require_seed
+from dynascope.validation import checked, require_room
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["Tree"]
 
@@ -48,11 +49,16 @@ class Tree(eqx.Module):
     right: Float[Array | np.ndarray, "m width"]
     output: Float[Array | np.ndarray, "width m"]
 
-    def __init__(self, element_dimension: int, width: int, *, scale: float = 1.0, seed: int = 0):
-        require_integer(element_dimension=element_dimension, width=width)
+    @checked
+    def __init__(
+        self,
+        element_dimension: PositiveInt,
+        width: PositiveInt,
+        *,
+        scale: PositiveFloat = 1.0,
+        seed: Seed = 0,
+    ):
         require_room(3 * element_dimension * width, element_dimension=element_dimension, width=width)
-        require_positive(scale=scale)
-        require_seed(seed)
         draw = np.random.default_rng(seed)
         deviation = scale / np.sqrt(width)
         self.left = draw.normal(size=(element_dimension, width)) * deviation

@@ -11,7 +11,8 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.errors import InputError
-from dynascope.validation import require, require_finite, require_integer, require_positive, require_room, require_seed
+from dynascope.validation import checked, require, require_room
+from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt, Seed
 
 __all__ = ["HomogeneousActivation", "TwoLayer", "homogeneous_activation"]
 
@@ -131,29 +132,25 @@ class TwoLayer(eqx.Module):
     second: Float[Array | np.ndarray, "width c"]
     activation: HomogeneousActivation
 
+    @checked
     def __init__(
         self,
-        input_dimension: int | None = None,
-        width: int = 50,
-        output_dimension: int | None = None,
+        input_dimension: PositiveInt | None = None,
+        width: PositiveInt = 50,
+        output_dimension: PositiveInt | None = None,
         *,
         activation: str = "linear",
-        scale: float = 1.0,
-        balance: float = 0.0,
-        seed: int = 0,
+        scale: PositiveFloat = 1.0,
+        balance: FiniteFloat = 0.0,
+        seed: Seed = 0,
     ):
         self.activation = homogeneous_activation(activation)
         if input_dimension is None or output_dimension is None:
             _require_nothing_drawn(input_dimension, output_dimension, scale=scale, balance=balance, seed=seed)
-            require_integer(width=width)
             self.first, self.second = np.empty((0, width)), np.empty((width, 0))
             return
-        require_integer(input_dimension=input_dimension, width=width, output_dimension=output_dimension)
         sizes = {"input_dimension": input_dimension, "width": width, "output_dimension": output_dimension}
         require_room((input_dimension + output_dimension) * width, **sizes)
-        require_positive(scale=scale)
-        require_finite(balance=balance)
-        require_seed(seed)
         draw = np.random.default_rng(seed)
         ratio = np.exp(balance / 2)
         deviation = scale / np.sqrt(width)

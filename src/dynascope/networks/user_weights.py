@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import equinox as eqx
 import numpy as np
@@ -12,7 +12,7 @@ from dynascope.errors import InputError
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Dimensioned
 from dynascope.tasks.data.packed_arrays import read_archive
-from dynascope.validation import require, require_array, require_choice
+from dynascope.validation import checked, require, require_array
 
 __all__ = ["weights_from_file"]
 
@@ -21,6 +21,7 @@ _NAMES = ("W1", "W2")
 _SAVED = 'np.savez("weights.npz", W1=model[0].weight.detach().numpy(), W2=model[2].weight.detach().numpy())'
 
 
+@checked
 def weights_from_file(
     path: str | Path, kind: _Kind, task: Annotated[Dimensioned, "a task with inputs and targets"]
 ) -> TwoLayer:
@@ -45,8 +46,6 @@ def weights_from_file(
         ...     weights_from_file(f"{folder}/start.npz", "relu", task).first.shape
         (3, 7)
     """
-    require_choice("kind", kind, get_args(_Kind))
-    require(isinstance(task, Dimensioned), "the task has no samples", argument="task", remedy="give a Task")
     found = _read(Path(path))
     first, second = (require_array(name, found[name], (None, None)) for name in _NAMES)
     inputs, outputs = task.input_dimension, task.output_dimension

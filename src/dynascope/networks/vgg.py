@@ -13,7 +13,8 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.networks.convolution import Convolution, as_images, full_image_shape
-from dynascope.validation import require_between, require_integer, require_room, require_seed, require_sizes
+from dynascope.validation import checked, require_room, require_sizes
+from dynascope.validation.bounded import NonNegativeFloat, PositiveInt, Seed
 
 __all__ = ["VGG16"]
 
@@ -79,30 +80,28 @@ class VGG16(eqx.Module):
     classifier_bias: Float[Array | np.ndarray, " c"]
     image_shape: tuple[int, int, int] = eqx.field(static=True)
 
+    @checked
     def __init__(
         self,
         image_shape: Sequence[int],
-        outputs: int,
+        outputs: PositiveInt,
         *,
-        width: int = 64,
+        width: PositiveInt = 64,
         hidden_widths: Sequence[int] = (),
         batch_normalisation: bool = True,
-        epsilon: float = 1e-5,
-        seed: int = 0,
+        epsilon: NonNegativeFloat = 1e-5,
+        seed: Seed = 0,
     ):
-        require_integer(outputs=outputs, width=width)
-        require_between(0, math.inf, epsilon=epsilon)
-        require_seed(seed)
         hidden_widths = require_sizes("hidden_widths", hidden_widths, remedy="choose positive widths, or none")
         self.image_shape = full_image_shape(image_shape)
         draw = np.random.default_rng(seed)
         stages = zip(_CONVOLUTIONS, _GROWTH, strict=True)
-        channels = [self.image_shape[2], *(int(width) * growth for count, growth in stages for _ in range(count))]
+        channels = [self.image_shape[2], *(width * growth for count, growth in stages for _ in range(count))]
         dense = list(itertools.pairwise([channels[-1], *hidden_widths]))
         last = dense[-1][1] if dense else channels[-1]
         numbers = 9 * sum(map(math.prod, itertools.pairwise(channels))) + sum(map(math.prod, dense))
         widest = max(hidden_widths, default=0)
-        require_room(numbers + last * int(outputs), outputs=outputs, width=width, hidden_widths=widest)
+        require_room(numbers + last * outputs, outputs=outputs, width=width, hidden_widths=widest)
         self.convolutions = tuple(
             Convolution(entering, leaving, draw, bias=True, normalise=batch_normalisation, epsilon=epsilon)
             for entering, leaving in itertools.pairwise(channels)

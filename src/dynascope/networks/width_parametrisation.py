@@ -10,19 +10,20 @@ import numpy as np
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.theory.regimes.phases import Parametrisation
 from dynascope.validation import require
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["initial_network"]
 
 
 def initial_network(
     parametrisation: Parametrisation,
-    scaling_parameter: float,
-    input_dimension: int,
-    output_dimension: int = 1,
+    scaling_parameter: PositiveFloat,
+    input_dimension: PositiveInt,
+    output_dimension: PositiveInt = 1,
     *,
-    width: float = 1.0,
+    width: PositiveFloat = 1.0,
     activation: str = "linear",
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> tuple[TwoLayer, dict[str, float]]:
     """A network drawn from a parametrisation at a value of κ, with the learning rates of its layers.
 
