@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, SupportsIndex
+from typing import Annotated, Any, SupportsIndex
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.errors import InputError
 from dynascope.groups.representations import Irrep, irreducible_representations
 from dynascope.groups.tables import Group
-from dynascope.validation import require, require_array, require_integer, require_seed
+from dynascope.validation import checked, require, require_array
+from dynascope.validation.bounded import Seed
 
 __all__ = ["encoding_from_fourier", "encoding_from_frequencies", "valid_encoding"]
 
 _ROUND_OFF = 1e-9
 
 
+@checked
 def encoding_from_frequencies(
-    p: int, amplitudes: Mapping[int, float], phases: Mapping[int, float] | None = None
+    p: Annotated[int, Ge(3)], amplitudes: Mapping[int, float], phases: Mapping[int, float] | None = None
 ) -> Float[np.ndarray, " p"]:
     """The encoding x[j] = Σ_ξ A_ξ cos(2π ξ j/p + φ_ξ), with |x̂[ξ]| = A_ξ p/2 (A_ξ p |cos φ_ξ| at ξ = p/2).
 
@@ -41,7 +44,6 @@ def encoding_from_frequencies(
         >>> np.abs(np.fft.fft(x))[:4].round(12) + 0.0
         array([0.  , 6.8 , 4.42, 0.  ])
     """
-    require_integer(least=3, p=p)
     phases = dict(phases or {})
     require(len(amplitudes) > 0, "there is no frequency", argument="amplitudes", value={}, remedy="give at least one")
     for frequency in (*amplitudes, *phases):
@@ -58,8 +60,9 @@ def encoding_from_frequencies(
     return np.cos(angles) @ strengths
 
 
+@checked
 def encoding_from_fourier(
-    group: Group, amplitudes: Mapping[str | int, ArrayLike], *, seed: int | None = None
+    group: Group, amplitudes: Mapping[str | int, ArrayLike], *, seed: Seed | None = None
 ) -> Float[np.ndarray, " n"]:
     """A real encoding of mean zero with chosen Fourier coefficients x̂(ρ) = Σ_g x[g] ρ(g).
 
@@ -89,8 +92,6 @@ def encoding_from_fourier(
         len(amplitudes) > 0, "no amplitude is given", argument="amplitudes", remedy="name an irrep and its amplitude"
     )
     irreps = irreducible_representations(group)
-    if seed is not None:
-        require_seed(seed)
     noise = None if seed is None else np.random.default_rng(seed).normal(size=group.order)
     x = np.zeros(group.order)
     given: set[int] = set()

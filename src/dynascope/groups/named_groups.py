@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Interval
 
 from dynascope.errors import InputError
 from dynascope.groups.tables import LARGEST_ORDER, Group
-from dynascope.validation import require_integer
+from dynascope.validation import checked, require_integer
 
 __all__ = [
     "alternating",
@@ -24,7 +26,8 @@ __all__ = [
 ]
 
 
-def cyclic(n: int) -> Group:
+@checked
+def cyclic(n: Annotated[int, Interval(ge=1, le=LARGEST_ORDER)]) -> Group:
     """The cyclic group Cₙ: g·h = g + h mod n.
 
     Example:
@@ -33,7 +36,6 @@ def cyclic(n: int) -> Group:
                [1, 2, 0],
                [2, 0, 1]])
     """
-    require_integer(most=LARGEST_ORDER, n=n)
     return Group(f"C{n}", np.add.outer(np.arange(n), np.arange(n)) % n)
 
 
@@ -52,7 +54,8 @@ def direct_product(first: Group, second: Group) -> Group:
     return Group(f"{first.name}x{second.name}", table.reshape(first.order * n, first.order * n))
 
 
-def dihedral(n: int) -> Group:
+@checked
+def dihedral(n: Annotated[int, Interval(ge=1, le=LARGEST_ORDER // 2)]) -> Group:
     """The dihedral group Dₙ of the 2n symmetries of the regular n-gon: s·r = r⁻¹·s.
 
     The element rᵃ sᵇ has the number a + n b.
@@ -63,31 +66,30 @@ def dihedral(n: int) -> Group:
         >>> bool(group.table[s, r] == group.table[group.inverse[r], s])
         True
     """
-    require_integer(most=LARGEST_ORDER // 2, n=n)
     flip, turn = np.divmod(np.arange(2 * n), n)
     turned = (turn[:, None] + (1 - 2 * flip[:, None]) * turn[None, :]) % n
     return Group(f"D{n}", turned + n * ((flip[:, None] + flip[None, :]) % 2))
 
 
-def symmetric(n: int) -> Group:
+@checked
+def symmetric(n: Annotated[int, Interval(ge=1, le=6)]) -> Group:
     """The symmetric group Sₙ of the permutations of n things, in lexicographic order, (π·π′)(i) = π(π′(i)).
 
     Example:
         >>> symmetric(4).order
         24
     """
-    require_integer(most=6, n=n)
     return Group(f"S{n}", _permutation_table(list(itertools.permutations(range(n)))))
 
 
-def alternating(n: int) -> Group:
+@checked
+def alternating(n: Annotated[int, Interval(ge=1, le=6)]) -> Group:
     """The alternating group Aₙ of the even permutations, in lexicographic order, (π·π′)(i) = π(π′(i)).
 
     Example:
         >>> alternating(5).order
         60
     """
-    require_integer(most=6, n=n)
     return Group(f"A{n}", _permutation_table([each for each in itertools.permutations(range(n)) if _even(each)]))
 
 
