@@ -87,8 +87,8 @@ def test_the_description_says_what_was_drawn():
         ({"target_map": [1.0, np.inf]}, "target_map", "1 values that are not finite"),
         ({"noise": -0.1}, "noise", "noise is -0.1"),
         ({"noise": np.nan}, "noise", "noise is nan"),
-        ({"samples": 1}, "samples", "samples is 1: choose at least 2"),
-        ({"samples": 0, "exact_moments": True}, "samples", "samples is 0: choose at least 2, so that the moments"),
+        ({"samples": 1}, "samples", "samples is 1: choose an integer of at least 2"),
+        ({"samples": 0, "exact_moments": True}, "samples", "samples is 0: choose an integer of at least 2"),
         ({"samples": 2, "exact_moments": True, "noise": 1.0}, "samples", "samples is 2: choose at least 3, so"),
     ],
 )

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.validation import count_axes, require, require_array, require_integer, shown
+from dynascope.validation import checked, count_axes, require, require_array, shown
+from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["AffineMap", "varying"]
 
@@ -41,9 +42,9 @@ class AffineMap:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def identity(cls, dimension: int) -> AffineMap:
+    @checked
+    def identity(cls, dimension: PositiveInt) -> AffineMap:
         """The map that changes nothing."""
-        require_integer(dimension=dimension)
         return cls(np.zeros(dimension), np.ones(dimension))
 
     @classmethod

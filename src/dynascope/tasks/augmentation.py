@@ -12,11 +12,13 @@ from jax import Array
 from jaxtyping import Num
 
 from dynascope.compilation import jit
-from dynascope.validation import require, require_choice, require_integer
+from dynascope.validation import checked, require
+from dynascope.validation.bounded import NonNegativeInt
 
 __all__ = ["CropAndFlip"]
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class CropAndFlip:
     """Random crops of a zero-padded frame, and mirror images with probability one half.
@@ -44,12 +46,8 @@ class CropAndFlip:
         (5, 4, 4, 3)
     """
 
-    padding: int = 4
+    padding: NonNegativeInt = 4
     flip: bool = True
-
-    def __post_init__(self):
-        require_integer(least=0, padding=self.padding)
-        require_choice("flip", self.flip, (True, False))
 
     def __call__(
         self, key: Array, images: Num[Array | np.ndarray, "n height width channels"]

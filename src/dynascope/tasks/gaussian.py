@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import math
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.tasks.task import Task
-from dynascope.validation import count_axes, require, require_array, require_between, require_covariance, require_seed
+from dynascope.validation import checked, count_axes, require, require_array, require_covariance
+from dynascope.validation.bounded import NonNegativeFloat, Seed
 
 __all__ = ["regression"]
 
 
+@checked
 def regression(
     *,
-    samples: int,
+    samples: Annotated[int, Ge(2)],
     input_covariance: ArrayLike,
     target_map: ArrayLike,
-    noise: float = 0.0,
-    seed: int = 0,
+    noise: NonNegativeFloat = 0.0,
+    seed: Seed = 0,
     exact_moments: bool = False,
 ) -> Task:
     """Gaussian inputs x ~ N(0, Σ) with targets y = x B + noise · ε, ε ~ N(0, I).
@@ -54,7 +57,6 @@ def regression(
     dimension = len(root)
     shape = (dimension, None) if count_axes(target_map) == 2 else (dimension,)
     linear_map = require_array("target_map", target_map, shape).reshape(dimension, -1)
-    require_between(0, math.inf, noise=noise)
     noise_dimension = linear_map.shape[1] if noise else 0
     fewest = max(2, dimension + noise_dimension) if exact_moments else 2
     require(
@@ -64,7 +66,6 @@ def regression(
         value=samples,
         remedy=f"choose at least {fewest}" + (", so that the moments can be exact" if exact_moments else ""),
     )
-    require_seed(seed)
     draw = np.random.default_rng(seed).normal(size=(samples, dimension + noise_dimension))
     if exact_moments:
         left, _, right = np.linalg.svd(draw, full_matrices=False)

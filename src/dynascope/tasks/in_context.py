@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge
 from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.protocols import Network
 from dynascope.tasks.task import Task
-from dynascope.validation import (
-    require,
-    require_context,
-    require_count,
-    require_covariance,
-    require_integer,
-    require_room,
-    require_seed,
-)
+from dynascope.validation import checked, require, require_context, require_covariance, require_room
+from dynascope.validation.bounded import PositiveInt, Seed
 
 __all__ = ["InContextRegression", "in_context_regression"]
 
 
-def in_context_regression(*, samples: int, context_length: float, covariance: ArrayLike, seed: int = 0) -> Task:
+@checked
+def in_context_regression(
+    *,
+    samples: Annotated[int, Ge(2)],
+    context_length: PositiveInt,
+    covariance: ArrayLike,
+    seed: Seed = 0,
+) -> Task:
     """Prompts of in-context linear regression: each has its own regression vector, seen through N examples.
 
     For each prompt β ~ N(0, I); then x₁ … x_N, x_query ~ N(0, Σ) with labels y_n = βᵀx_n and the target βᵀx_query.
@@ -54,13 +55,10 @@ def in_context_regression(*, samples: int, context_length: float, covariance: Ar
         ((6, 15), (6, 1))
     """
     _, root = _with_root(covariance)
-    require_integer(least=2, samples=samples)
-    require_count(context_length=context_length)
-    require_seed(seed)
-    numbers = int(samples) * (int(context_length) + 1) * (len(root) + 1)
+    numbers = samples * (context_length + 1) * (len(root) + 1)
     require_room(numbers, samples=samples, context_length=context_length)
     draw = np.random.default_rng(seed)
-    x = draw.normal(size=(samples, int(context_length) + 1, len(root))) @ root
+    x = draw.normal(size=(samples, context_length + 1, len(root))) @ root
     labels = np.einsum("snd,sd->sn", x, draw.normal(size=(samples, len(root))))
     tokens = np.concatenate([x, labels[..., None]], axis=2)
     tokens[:, -1, -1] = 0.0
@@ -69,7 +67,7 @@ def in_context_regression(*, samples: int, context_length: float, covariance: Ar
         labels[:, -1:],
         name="in-context regression",
         description=(
-            f"{samples} prompts of {int(context_length)} labelled Gaussian examples and a query, "
+            f"{samples} prompts of {context_length} labelled Gaussian examples and a query, "
             "each with its own regression vector.",
         ),
     )

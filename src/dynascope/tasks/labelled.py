@@ -15,7 +15,8 @@ from dynascope.protocols import Network
 from dynascope.tasks.digest import data_digest
 from dynascope.tasks.split import split_rows
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_known, require_labels
+from dynascope.validation import checked, require, require_known, require_labels
+from dynascope.validation.bounded import OpenFraction, Seed
 
 __all__ = ["Labelled"]
 
@@ -134,7 +135,8 @@ class Labelled:
     def _data_hash(self) -> str:
         return data_digest(self.inputs, self.labels)
 
-    def split(self, *, test_fraction: float = 0.2, seed: int = 0) -> tuple[Labelled, Labelled]:
+    @checked
+    def split(self, *, test_fraction: OpenFraction = 0.2, seed: Seed = 0) -> tuple[Labelled, Labelled]:
         """A random split into a training and a test part, which have the same classes; by the rows of `Task.split`.
 
         Raises:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge
 from jax import Array
 from jaxtyping import Float
 from numpy.polynomial import hermite_e
@@ -19,14 +20,22 @@ from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.protocols import Network, OneHiddenLayer
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_array, require_integer, require_seed
+from dynascope.validation import checked, require, require_array
+from dynascope.validation.bounded import Seed
 
 __all__ = ["MultiIndex", "multi_index_regression"]
 
 _ROUNDING = 1e-10  # deviation from orthonormality that counts as rounding
 
 
-def multi_index_regression(*, samples: int, links: ArrayLike, directions: ArrayLike, seed: int = 0) -> Task:
+@checked
+def multi_index_regression(
+    *,
+    samples: Annotated[int, Ge(2)],
+    links: ArrayLike,
+    directions: ArrayLike,
+    seed: Seed = 0,
+) -> Task:
     """Gaussian inputs x ~ N(0, I) with the targets y = Σ_r g_r(⟨w_r, x⟩).
 
     Args:
@@ -48,8 +57,6 @@ def multi_index_regression(*, samples: int, links: ArrayLike, directions: ArrayL
         True
     """
     links, directions = _checked(links, directions)
-    require_integer(least=2, samples=samples)
-    require_seed(seed)
     inputs = np.random.default_rng(seed).normal(size=(samples, directions.shape[1]))
     projections = inputs @ directions.T
     targets = sum(hermite_e.hermeval(projections[:, r], link) for r, link in enumerate(links))

@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int
 
-from dynascope.validation import require, require_between, require_seed
+from dynascope.validation import checked, require
+from dynascope.validation.bounded import OpenFraction, Seed
 
 __all__ = ["split_rows"]
 
 _FEWEST = 2  # samples on either side, as a task needs
 
 
+@checked
 def split_rows(
-    samples: int, test_fraction: float, seed: int
+    samples: int, test_fraction: OpenFraction, seed: Seed
 ) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " test"]]:
     """The rows of the training samples and those of the test samples, each in increasing order.
 
@@ -30,7 +32,6 @@ def split_rows(
         >>> train.tolist(), test.tolist()
         ([0, 1, 3], [2, 4])
     """
-    require_between(0, 1, test_fraction=test_fraction)
     test = round(samples * test_fraction)
     require(
         _FEWEST <= test <= samples - _FEWEST,
@@ -39,6 +40,5 @@ def split_rows(
         value=test_fraction,
         remedy="choose a fraction that leaves at least two samples on each side",
     )
-    require_seed(seed)
     order = np.random.default_rng(seed).permutation(samples)
     return np.sort(order[test:]), np.sort(order[:test])

@@ -19,7 +19,8 @@ from dynascope.tasks.sample_checks import check_samples, column_names
 from dynascope.tasks.split import split_rows
 from dynascope.tasks.standardised import standardising
 from dynascope.tasks.transform import Transform
-from dynascope.validation import require, require_between
+from dynascope.validation import checked, require
+from dynascope.validation.bounded import Fraction, OpenFraction, Seed
 
 __all__ = ["Task"]
 
@@ -257,7 +258,8 @@ class Task:
             **named,
         )
 
-    def whitened(self, *, relative_cutoff: float = 1e-12) -> Task:
+    @checked
+    def whitened(self, *, relative_cutoff: Fraction = 1e-12) -> Task:
         """The task in coordinates where E[x xᵀ] is the identity on the range of the inputs.
 
         Directions in which the second moment is below `relative_cutoff` times its largest value carry no data and are
@@ -270,7 +272,6 @@ class Task:
             >>> bool(np.allclose(task.input_moment, np.eye(3)))
             True
         """
-        require_between(0, 1, relative_cutoff=relative_cutoff)
         left, singular, axes = np.linalg.svd(self.inputs, full_matrices=False)
         kept = singular**2 > relative_cutoff * singular[0] ** 2
         root = np.sqrt(self.samples)
@@ -281,7 +282,8 @@ class Task:
             left[:, kept] * root, self.targets, whitening, AffineMap.identity(self.output_dimension), sentence
         )
 
-    def split(self, *, test_fraction: float = 0.2, seed: int = 0) -> tuple[Task, Task]:
+    @checked
+    def split(self, *, test_fraction: OpenFraction = 0.2, seed: Seed = 0) -> tuple[Task, Task]:
         """A random split into a training and a test task.
 
         Raises:

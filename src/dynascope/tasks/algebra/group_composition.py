@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from dynascope.groups.tables import Group
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_array, require_integer
+from dynascope.validation import checked, require, require_array
+from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["Composition", "SampledComposition", "group_composition"]
 
@@ -41,8 +42,9 @@ class SampledComposition(Task):
     composition: Composition | None = None
 
 
+@checked
 def group_composition(
-    group: Group, encoding: ArrayLike | None = None, *, sequence_length: int = 2
+    group: Group, encoding: ArrayLike | None = None, *, sequence_length: PositiveInt = 2
 ) -> SampledComposition:
     """The task to compose k elements: from (x_{g_1}, …, x_{g_k}) to x_{g_1 ⋯ g_k}, all nᵏ sequences once.
 
@@ -79,8 +81,7 @@ def group_composition(
         value=float(x[0]),
         remedy="give different numbers to different elements",
     )
-    require_integer(sequence_length=sequence_length)
-    k = int(sequence_length)
+    k = sequence_length
     require(
         float(n) ** (k + 1) * (k + 1) <= _MOST_NUMBERS,
         f"{n}^{k} sequences of {k} elements of {group.name} make {n ** (k + 1) * (k + 1):.1e} numbers",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Interval
 from jaxtyping import Bool, Int
 
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_choice, require_integer, require_positive, require_seed
+from dynascope.validation import checked, require
+from dynascope.validation.bounded import OpenFraction, Seed
 
 __all__ = ["ModularArithmetic"]
 
@@ -19,6 +21,7 @@ _MOST_NUMBERS = 256  # the samples hold 3 p³ numbers, 400 MB at this p
 _FEWEST = 2  # pairs on either side, as a task needs
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class ModularArithmetic:
     """The table of c = a ∘ b modulo p, split into training and test pairs.
@@ -54,14 +57,12 @@ class ModularArithmetic:
     """
 
     operation: Literal["addition", "subtraction", "multiplication", "division"]
-    p: int
-    train_fraction: float
+    p: Annotated[int, Interval(ge=3, le=_MOST_NUMBERS)]
+    train_fraction: OpenFraction
     symmetric: bool = False
-    seed: int = 0
+    seed: Seed = 0
 
     def __post_init__(self):
-        require_choice("operation", self.operation, _OPERATIONS)
-        require_integer(least=3, most=_MOST_NUMBERS, p=self.p)
         require(
             self.operation != "division" or all(self.p % k for k in range(2, self.p)),
             f"p is {self.p}, by which not every number can be divided",
@@ -76,8 +77,6 @@ class ModularArithmetic:
             value=self.symmetric,
             remedy="leave it out, or choose addition or multiplication",
         )
-        require_seed(self.seed)
-        require_positive(train_fraction=self.train_fraction)
         require(
             _FEWEST <= self._train_count <= len(self.pairs) - _FEWEST,
             f"train_fraction is {self.train_fraction}, which trains on {self._train_count} of {len(self.pairs)} pairs",

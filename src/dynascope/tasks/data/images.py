@@ -17,7 +17,8 @@ from dynascope.tasks.data.idx_files import find_idx, is_idx, read_idx
 from dynascope.tasks.data.image_folders import find_parts, read_image_folders
 from dynascope.tasks.labelled import Labelled
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_choice, require_integer, require_labels, require_seed
+from dynascope.validation import checked, require, require_labels
+from dynascope.validation.bounded import PositiveInt, Seed
 
 __all__ = ["Images", "read_images"]
 
@@ -88,6 +89,7 @@ class Images:
         """Number of images n, without the test images."""
         return len(self.pixels)
 
+    @checked
     def scaled(self, scaling: Literal["unit", "standardised"] = "unit") -> Images:
         """Images of float32, and test images scaled in the same way.
 
@@ -105,7 +107,6 @@ class Images:
             >>> abs(round(float(scaled.mean()), 5)), round(float(scaled.std()), 5)
             (0.0, 1.0)
         """
-        require_choice("scaling", scaling, ("unit", "standardised"))
         require(
             self.pixels.dtype == np.uint8,
             "the images are scaled already",
@@ -120,14 +121,20 @@ class Images:
             sentence = "Every channel has mean zero and variance one over the training images."
         return self._scaled(mean, deviation, sentence)
 
-    def subset(self, samples: int, *, seed: int = 0) -> Images:
+    @checked
+    def subset(self, samples: PositiveInt, *, seed: Seed = 0) -> Images:
         """Randomly chosen training images in random order, with all test images.
 
         Raises:
             InputError: There are not that many.
         """
-        require_seed(seed)
-        require_integer(most=self.samples, samples=samples)
+        require(
+            samples <= self.samples,
+            f"samples is {samples} and there are {self.samples} images",
+            argument="samples",
+            value=samples,
+            remedy=f"choose at most {self.samples}",
+        )
         rows = np.random.default_rng(seed).permutation(self.samples)[:samples]
         sentence = f"{samples} of {self.samples} images were drawn with the seed {seed}."
         return dataclasses.replace(

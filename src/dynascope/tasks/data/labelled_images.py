@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from annotated_types import Ge
 
 from dynascope.tasks.data.digits import digits
 from dynascope.tasks.data.images import read_images
-from dynascope.validation import require, require_count, require_seed
+from dynascope.validation import checked, require
+from dynascope.validation.bounded import Seed
 
 __all__ = ["ImagesInRows", "LabelledImages", "images_in_rows", "labelled_images"]
 
@@ -67,7 +69,10 @@ class ImagesInRows(NamedTuple):
         return {"task": self.name, "description": list(self.description), "samples": len(self.inputs)}
 
 
-def labelled_images(data: str, samples: int, test_samples: int, seed: int) -> LabelledImages:
+@checked
+def labelled_images(
+    data: str, samples: Annotated[int, Ge(2)], test_samples: Annotated[int, Ge(2)], seed: Seed
+) -> LabelledImages:
     """Handwritten digits, or the user's images; those without a test part are split.
 
     Args:
@@ -79,8 +84,6 @@ def labelled_images(data: str, samples: int, test_samples: int, seed: int) -> La
     Raises:
         InputError: There are not that many images, or none at the path.
     """
-    require_count(least=2, samples=samples, test_samples=test_samples)
-    require_seed(seed)
     if data == "digits":
         task, test = digits(), None
         pixels, labels = task.inputs.reshape(-1, *_DIGITS), task.targets.argmax(axis=1)

@@ -13,7 +13,8 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.tasks.parity.draws import ManySkills
-from dynascope.validation import require, require_count, require_integer, require_positive
+from dynascope.validation import checked, require
+from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 __all__ = ["SkillStrength", "measure_skills", "skill_frequencies"]
 
@@ -34,7 +35,8 @@ class SkillStrength(NamedTuple):
     loss: Float[Array, ""]
 
 
-def skill_frequencies(skills: int, exponent: float) -> Float[np.ndarray, " skill"]:
+@checked
+def skill_frequencies(skills: PositiveInt, exponent: PositiveFloat) -> Float[np.ndarray, " skill"]:
     """The zeta law P(k) = k^−(α+1) / Σ_j j^−(α+1), for k = 1 … n_s.
 
     Args:
@@ -48,8 +50,6 @@ def skill_frequencies(skills: int, exponent: float) -> Float[np.ndarray, " skill
         >>> print(skill_frequencies(3, 0.6).round(4))
         [0.6656 0.2196 0.1148]
     """
-    require_count(skills=skills)
-    require_positive(exponent=exponent)
     powers = np.arange(1, skills + 1, dtype=np.float64) ** -(exponent + 1)
     # From the smallest up, which keeps the digits of many rare skills.
     return powers / powers[::-1].sum()
@@ -63,8 +63,6 @@ def measure_skills(
     Raises:
         InputError: As there.
     """
-    if key is not None:
-        require_integer(least=2, samples=samples)
     scale = parity.target_scale
     if key is None:
         bits = jnp.asarray(parity.all_bits(), float)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import jax
 import numpy as np
+from annotated_types import Ge
 from jax import Array
 from jaxtyping import Float, Int
 
@@ -20,15 +21,8 @@ from dynascope.tasks.parity.draws import ParitySample, draw
 from dynascope.tasks.parity.skills import SkillStrength, measure_skills, skill_frequencies
 from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task
-from dynascope.validation import (
-    is_traced,
-    require,
-    require_choice,
-    require_count,
-    require_positive,
-    require_room,
-    require_seed,
-)
+from dynascope.validation import checked, is_traced, require, require_count, require_room
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["ParityPopulation", "SparseParity"]
 
@@ -52,6 +46,7 @@ class ParityPopulation(NamedTuple):
     weights: Float[np.ndarray, " n"]
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class SparseParity(Stream):
     """A mixture of n_s skills, each the parity of its own m of n_b bits.
@@ -84,21 +79,17 @@ class SparseParity(Stream):
         (6, [[0, 1], [2, 3]])
     """
 
-    skills: int = 5
-    bits: int = 32
-    relevant_bits: int = 3
-    exponent: float = 0.6
-    target_scale: float = 5.0
+    skills: PositiveInt = 5
+    bits: PositiveInt = 32
+    relevant_bits: PositiveInt = 3
+    exponent: PositiveFloat = 0.6
+    target_scale: PositiveFloat = 5.0
     subsets: Literal["exclusive", "random"] = "exclusive"
-    seed: int = 0
+    seed: Seed = 0
 
     name: ClassVar[str] = "sparse parity"
 
     def __post_init__(self):
-        require_count(skills=self.skills, bits=self.bits, relevant_bits=self.relevant_bits)
-        require_positive(exponent=self.exponent, target_scale=self.target_scale)
-        require_seed(self.seed)
-        require_choice("subsets", self.subsets, ("exclusive", "random"))
         require(
             self.relevant_bits <= self.bits,
             f"relevant_bits is {self.relevant_bits} and bits {self.bits}",
@@ -133,7 +124,7 @@ class SparseParity(Stream):
         draw = np.random.default_rng(self.seed)
         return np.sort([draw.choice(self.bits, self.relevant_bits, replace=False) for _ in range(self.skills)])
 
-    def sample(self, key: Any, samples: int, *, skill: Any = None, dtype: Any = float) -> ParitySample:
+    def sample(self, key: Any, samples: PositiveInt, *, skill: Any = None, dtype: Any = float) -> ParitySample:
         """Draw samples in pure JAX, so that a compiled training loop can make each batch where it uses it.
 
         The bits are drawn 32 at a time and parities counted on whole words, so that a batch costs little beside the
@@ -155,7 +146,6 @@ class SparseParity(Stream):
             >>> inputs.shape, targets.shape
             ((100, 6), (100, 1))
         """
-        require_count(samples=samples)
         if skill is not None:
             self._require_skill(skill)
         return draw(self, key, skill, samples, dtype)
@@ -203,7 +193,7 @@ class SparseParity(Stream):
         return (np.arange(2**self.bits)[:, None] >> np.arange(self.bits) & 1).astype(np.float64)
 
     def skill_strength(
-        self, function: Callable[[Any], Any], *, key: Any = None, samples: int = 20_000
+        self, function: Callable[[Any], Any], *, key: Any = None, samples: Annotated[int, Ge(2)] = 20_000
     ) -> SkillStrength:
         """The strength R_k = E[g_k f | skill k] of every skill in a function, and what loss it leaves.
 
@@ -249,16 +239,14 @@ class SparseParity(Stream):
         """Whether there are at most 16 bits, and inputs of all skills for no more than a gigabyte."""
         return self.bits <= _MOST_BITS and self.skills * 2**self.bits * self.input_dimension <= _MOST_NUMBERS
 
-    def task(self, samples: int, *, seed: int = 0) -> Task:
+    def task(self, samples: PositiveInt, *, seed: Seed = 0) -> Task:
         """A training set of fixed samples.
 
         Raises:
             InputError: Fewer than two samples.
         """
-        require_seed(seed)
-        require_count(samples=samples)
-        require_room(int(samples) * (self.skills + self.bits), samples=samples)
-        drawn = self.sample(jax.random.key(int(seed)), samples)
+        require_room(samples * (self.skills + self.bits), samples=samples)
+        drawn = self.sample(jax.random.key(seed), samples)
         return Task(
             np.asarray(drawn.inputs),
             np.asarray(drawn.targets),
