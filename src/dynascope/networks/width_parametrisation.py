@@ -42,6 +42,9 @@ def initial_network(
     Returns:
         The network and its rates {"first": η_w, "second": γ²η_u}, as `GradientFlow` takes them.
 
+    Raises:
+        InputError: A number is not positive, or so large or small that a rate or a weight is no number.
+
     Example:
         >>> from dynascope.theory.regimes import standard_parametrisations
         >>> network, rates = initial_network(standard_parametrisations()["lazy"], 10.0, 3, width=8)
