@@ -125,11 +125,12 @@ def _commands(usual: Study) -> Iterator[str]:
 
 def _fields(usual: Study) -> Iterator[tuple[str, str, str]]:
     hints, stand_ins = get_type_hints(type(usual)), fields.stand_ins(usual)
+    descriptions = fields.with_bounds(usual)
     for field in dataclasses.fields(usual):
         default = getattr(usual, field.name)
         listed = isinstance(default, list) and default
         value = " ".join(map(str, default)) if listed else stand_ins.get(field.name) or parameter_text(default)
-        description = field.metadata["description"]
+        description = descriptions[field.name]
         options = [str(each) for each in get_args(hints[field.name]) if get_origin(hints[field.name]) is Literal]
         if not all(option in description for option in options):
             description += f" One of {', '.join(options)}."

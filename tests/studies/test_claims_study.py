@@ -6,13 +6,14 @@ import pytest
 
 from dynascope.comparison import Claim
 from dynascope.studies import ClaimsStudy, Reference
-from dynascope.studies.fields import positive
+from dynascope.studies.fields import parameter
+from dynascope.validation.bounded import PositiveFloat
 
 
 class Widths(ClaimsStudy):
     """How wide a network must be."""
 
-    most: float = positive(8.0, "Neurons that are claimed to be enough.")
+    most: PositiveFloat = parameter(8.0, "Neurons that are claimed to be enough.")
 
     name: ClassVar[str] = "widths"
     reference: ClassVar[Reference] = Reference("A. Author, A title", "2401.00001", "Few neurons are enough.")

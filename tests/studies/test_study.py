@@ -6,7 +6,8 @@ from jaxtyping import TypeCheckError
 from dynascope.errors import InputError
 from dynascope.results import Observation, Prediction, make_record
 from dynascope.studies import Reference, Study, curve_tolerance, find_studies
-from dynascope.studies.fields import positive
+from dynascope.studies.fields import parameter
+from dynascope.validation.bounded import PositiveFloat
 
 CALLS: list[str] = []
 
@@ -14,7 +15,7 @@ CALLS: list[str] = []
 class Decay(Study):
     """The loss halves in every unit of time."""
 
-    start: float = positive(1.0, "Loss at time zero.")
+    start: PositiveFloat = parameter(1.0, "Loss at time zero.")
 
     name = "decay"
     reference = Reference(paper="A. Author, Decay", arxiv="1234.56789", claim="It decays.")

@@ -7,9 +7,10 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.networks import DeepLinear
 from dynascope.studies import Reference, Study, curve_tolerance
-from dynascope.studies.fields import choices, count, positive
+from dynascope.studies.fields import parameter
 from dynascope.tasks import Task
 from dynascope.training import Descent, descend
+from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 REFERENCE = Reference(paper="A. Author, Decay", arxiv="1234.56789", claim="It decays.")
 TASK = Task(np.eye(2), np.ones((2, 1)))
@@ -18,9 +19,9 @@ TASK = Task(np.eye(2), np.ones((2, 1)))
 class Decays(Study):
     """Losses that fall at several rates."""
 
-    rates: int = count(2, "Number of rates.")
-    fastest: float = positive(2.0, "The largest rate.")
-    off: float = positive(1.0, "Factor on what theory says of the rates.")
+    rates: PositiveInt = parameter(2, "Number of rates.")
+    fastest: PositiveFloat = parameter(2.0, "The largest rate.")
+    off: PositiveFloat = parameter(1.0, "Factor on what theory says of the rates.")
 
     name: ClassVar[str] = "decays"
     reference: ClassVar[Reference] = REFERENCE
@@ -115,7 +116,7 @@ def test_the_record_of_a_run_keeps_what_the_flow_says_and_names_its_members():
 class Counted(Study):
     """A study whose times are known beforehand, and whose hypotheses are not."""
 
-    even: int = count(2, "An even number.")
+    even: PositiveInt = parameter(2, "An even number.")
 
     def check(self):
         self.require(self.even % 2 == 0, "even", "double it")
@@ -145,7 +146,7 @@ def test_what_a_study_requires_is_refused_by_the_name_of_its_field():
 class Named(Counted):
     """A study that calls a loss by another name, and has a field with the name of a hook."""
 
-    labels: list[str] = choices(["a"], "What is labelled.", ("a", "b"))
+    labels: list[str] = parameter(["a"], "What is labelled.", options=("a", "b"))
 
     names: ClassVar = {"loss": ("loss on new samples", "mV²"), "accuracy": ("test accuracy", "1")}
 

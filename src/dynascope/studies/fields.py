@@ -1,172 +1,134 @@
-"""Fields of studies: each with its default, what it is in one sentence, and the check of its value."""
+"""Fields of studies: each with its default and what it is in one sentence; its annotation states its bounds."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args, get_type_hints
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
-from dynascope.validation import require, require_choice, require_integer, require_number, require_seed
+from dynascope.validation import require, require_number
+from dynascope.validation.annotations import bounds_of, check_of
+from dynascope.validation.bounded import NonNegativeInt, PositiveInt
 
-__all__ = [
-    "check_fields",
-    "checked",
-    "choice",
-    "choices",
-    "count",
-    "described",
-    "descriptions",
-    "flag",
-    "fraction",
-    "initial_scale",
-    "number",
-    "numbers",
-    "positive",
-    "seed",
-    "stand_ins",
-    "text",
-    "weakest",
-]
+__all__ = ["check_fields", "described", "descriptions", "parameter", "said_bounds", "stand_ins", "with_bounds"]
 
-Bound = float | str | None  # of a field, which is a number, or the name of another field
-_Check = Callable[[str, Any, Any], None]
+_BESIDE = {"least": "at least", "most": "at most", "below": "below"}
 
 
-def count(default: int | None, description: str, *, least: Bound = 1, most: Bound = None, zero: str = "") -> Any:
-    """A whole number from `least` to `most`; None where that is the default; `zero` says what zero stands for."""
-
-    def check(name: str, value: Any, study: Any) -> None:
-        if value is not None or default is not None:
-            low, high = _bound(least, study, 1), _bound(most, study, math.inf)
-            require_integer(least=int(low), most=high, **{name: value})
-
-    return _field(default, description, check, {"0": zero} if zero else {})
-
-
-def positive(default: float, description: str, **bounds: Any) -> Any:
-    """A finite number above zero, from `least` to `most`, and below `below`."""
-    return number(default, description, above=0.0, **bounds)
-
-
-def fraction(default: float, description: str, *, open_below: bool = False, open_above: bool = False) -> Any:
-    """A number from zero to one, without these where the interval is open."""
-    bounds: Any = {"above" if open_below else "least": 0.0, "below" if open_above else "most": 1.0}
-    return number(default, description, **bounds)
-
-
-def number(default: float | None, description: str, *, nonzero: bool = False, **bounds: Any) -> Any:
-    """A finite number within bounds (`above`, `least`, `most`, `below`), each a number or the name of another field.
-
-    None where that is the default.
-    """
-
-    def check(name: str, value: Any, study: Any) -> None:
-        if value is not None or default is not None:
-            _require_number(name, value, study, bounds, nonzero)
-
-    return _field(default, description, check)
-
-
-def numbers(
-    default: Sequence[float],
+def parameter(
+    default: Any,
     description: str,
     *,
+    least: str = "",
+    most: str = "",
+    below: str = "",
+    options: Sequence[str] = (),
     fewest: int = 1,
-    different: bool = True,
-    whole: bool = False,
+    repeats: bool = False,
     increasing: bool = False,
-    **bounds: Any,
+    zero: str = "",
 ) -> Any:
-    """Finite numbers, each within bounds, and different ones unless `different` is false."""
-    many = {0: "a list of", 1: "one or more"}.get(fewest, f"{fewest} or more")
-    each_of = f"{many} {'different ' if different else ''}numbers"
+    """A field whose annotation states its type and bounds, which are checked when the study is made.
 
-    def check(name: str, value: Any, study: Any) -> None:
-        listed = isinstance(value, list | tuple) and len(value) >= fewest
-        right = listed and (not different or len(set(value)) == len(value))
-        require(right, f"{name} is {value}", argument=name, value=value, remedy=f"give {each_of}")
-        for each in value:
-            if whole:
-                least, most = _bound(bounds.get("least"), study, 1), _bound(bounds.get("most"), study, math.inf)
-                require_integer(least=int(least), most=most, **{name: each})
-            else:
-                _require_number(name, each, study, bounds)
-        in_order = not increasing or sorted(value) == list(value)
-        require(in_order, f"{name} is {value}", argument=name, value=value, remedy="sort the numbers")
+    Args:
+        default: The default. A list is copied for each study. An empty list and None stand for the choice of the study.
+        description: What it is, in one sentence.
+        least: The name of another field, which is the smallest value of this one.
+        most: The name of another field, which is the largest.
+        below: The name of another field, which it must stay below.
+        options: What a list may contain.
+        fewest: The fewest entries of a list.
+        repeats: Whether entries of a list may be equal.
+        increasing: Whether a list must be sorted.
+        zero: What zero stands for.
 
-    return _field(list(default), description, check)
+    Example:
+        >>> from dynascope.studies import Study
+        >>> from dynascope.validation.bounded import PositiveInt
+        >>> class Sizes(Study):
+        ...     width: PositiveInt = parameter(8, "Number of hidden neurons.")
+        >>> Sizes(width=0)
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: width is 0: choose an integer of at least 1.
+    """
+    start: dict[str, Any] = {"default": default}
+    if isinstance(default, list | tuple):
+        start = {"default_factory": lambda: list(default)}
+    meanings = dict.fromkeys(("None", "[]"), "chosen by the study")
+    meanings |= ({"[]": "none"} if options else {}) | ({"0": zero} if zero else {})
+    others = {word: other for word, other in (("least", least), ("most", most), ("below", below)) if other}
+    entries = _Entries(tuple(options), fewest, repeats, increasing)
+    metadata = {"description": description, "meanings": meanings, "others": others, "entries": entries}
+    return dataclasses.field(**start, metadata=metadata)
 
 
-def choice(default: str | int, description: str, options: Sequence[str | int] = ()) -> Any:
-    """One of the options, which are those of the Literal by which the field is annotated if none are given."""
+class _Entries(NamedTuple):
+    """What a list must contain."""
 
-    def check(name: str, value: Any, study: Any) -> None:
-        require_choice(name, value, tuple(options) or get_args(get_type_hints(type(study))[name]))
+    options: tuple[str, ...]
+    fewest: int
+    repeats: bool
+    increasing: bool
 
-    return _field(default, description, check)
-
-
-def choices(default: Sequence[str], description: str, options: Sequence[str], *, fewest: int = 1) -> Any:
-    """Different options, one or more of them unless there may be none."""
-    remedy = f"choose {'one or more of' if fewest else 'from'} {', '.join(options)}, each once"
-
-    def check(name: str, value: Any, study: Any) -> None:
-        right = isinstance(value, list | tuple) and len(value) >= fewest and len(set(value)) == len(value)
-        right = right and set(value) <= set(options)
+    def check(self, name: str, value: Sequence[Any]) -> None:
+        """Refuse a list with too few entries, equal ones, others than the options, or in disorder."""
+        many = {0: "", 1: "one or more "}.get(self.fewest, f"{self.fewest} or more ")
+        remedy = f"give {many or 'a list of '}{'' if self.repeats else 'different '}values"
+        right = len(value) >= self.fewest and (self.repeats or len(set(value)) == len(value))
+        if self.options:
+            remedy = f"choose {f'{many}of' if many else 'from'} {', '.join(self.options)}, each once"
+            right = right and set(value) <= set(self.options)
         require(right, f"{name} is {value}", argument=name, value=value, remedy=remedy)
-
-    return _field(list(default), description, check, {"[]": "none"})
-
-
-def flag(default: bool, description: str) -> Any:
-    """Yes or no."""
-    return choice(default, description, (True, False))
-
-
-def text(default: str | None, description: str) -> Any:
-    """A text that is checked where it is used, such as the path of data."""
-    return _field(default, description, lambda name, value, study: None)
-
-
-def checked(default: Any, description: str, check: Callable[[Any], Any] | None = None) -> Any:
-    """Anything, with a check of its own; without one the study checks it where it is used."""
-    return _field(default, description, lambda name, value, study: check and check(value))
-
-
-def seed(description: str) -> Any:
-    """A seed, 0 by default."""
-    return _field(0, description, lambda name, value, study: require_seed(value))
-
-
-def initial_scale(
-    default: float, of: str = "Factor on the initial weights", *, most: float | None = None, beside: str = "1e-4 of it"
-) -> Any:
-    """The scale from which a staircase starts; above `most` times are known to no better than half or twice."""
-    largest, bounds = ("", {"below": 1.0}) if most is None else (f", at most {most:g}", {"most": most})
-    return positive(default, f"{of}{largest}; the slopes are measured between it and {beside}.", **bounds)
-
-
-def weakest(default: float, what: str = "Smallest singular value") -> Any:
-    """The smallest of equally spaced strengths, of which the field `strongest` has the largest."""
-    return positive(default, f"{what}; the others are equally spaced between them.", most="strongest")
+        in_order = not self.increasing or sorted(value) == list(value)
+        require(in_order, f"{name} is {value}", argument=name, value=value, remedy="sort the numbers")
 
 
 def check_fields(study: Any) -> None:
-    """Check the values of all fields of a study.
+    """Check the values of all fields of a study, and keep each as its annotation has it.
 
     Raises:
         InputError: One is outside its domain.
     """
-    for field in dataclasses.fields(study):
-        if check := field.metadata.get("check"):
-            check(field.name, getattr(study, field.name), study)
+    kinds, fields = _kinds_of(type(study)), _parameters(study)
+    for field in fields:
+        check = check_of(kinds[field.name])
+        value = getattr(study, field.name)
+        if check is not None:
+            value = check(field.name, value)
+            object.__setattr__(study, field.name, value)
+        if isinstance(value, list | tuple):
+            field.metadata["entries"].check(field.name, value)
+    for field in fields:
+        for word, other in field.metadata["others"].items():
+            bound: Any = {word: getattr(study, other)}
+            require_number(field.name, getattr(study, field.name), named={word: other}, **bound)
 
 
 def descriptions(study: Any) -> dict[str, str]:
     """What the fields of a study say of themselves, by name; nothing of those that say nothing."""
     said = {each.name: each.metadata.get("description") for each in dataclasses.fields(study)}
     return {name: description for name, description in said.items() if description is not None}
+
+
+def said_bounds(study: Any) -> dict[str, str]:
+    """The bounds of the fields of a study in words, by name; nothing of those that have none.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from annotated_types import Interval
+        >>> from dynascope.studies import Study
+        >>> class Rates(Study):
+        ...     momentum: Annotated[float, Interval(ge=0, lt=1)] = parameter(0.9, "Momentum.")
+        ...     rates: list[Annotated[float, Interval(ge=0, le=1)]] = parameter([0.1], "Learning rates.")
+        >>> said_bounds(Rates)
+        {'momentum': 'at least 0 and below 1', 'rates': 'each between 0 and 1'}
+    """
+    kinds = _kinds_of(study if isinstance(study, type) else type(study))
+    said = {each.name: _in_words(kinds[each.name], each.metadata["others"]) for each in _parameters(study)}
+    return {name: words for name, words in said.items() if words}
 
 
 def stand_ins(study: Any) -> dict[str, str]:
@@ -177,27 +139,35 @@ def stand_ins(study: Any) -> dict[str, str]:
 
 
 def described(study: type) -> str:
-    """The docstring of a study with what its fields say of themselves."""
-    lines = [f"        {name}: {description}" for name, description in descriptions(study).items()]
+    """The docstring of a study with what its fields say of themselves, and their bounds."""
+    lines = [f"        {name}: {description}" for name, description in with_bounds(study).items()]
     return "\n".join([(study.__doc__ or "").rstrip(), *(["\n    Attributes:", *lines] if lines else [])])
 
 
-def _field(default: Any, description: str, check: _Check, meanings: Mapping[str, str] | None = None) -> Any:
-    """A field; an empty list and None stand for the choice of the study unless `meanings` says otherwise."""
-    start: dict[str, Any] = {"default_factory": default.copy} if isinstance(default, list) else {"default": default}
-    chosen = dict.fromkeys(("None", "[]"), "chosen by the study")
-    metadata = {"description": description, "check": check, "meanings": {**chosen, **(meanings or {})}}
-    return dataclasses.field(**start, metadata=metadata)
+def with_bounds(study: Any) -> dict[str, str]:
+    """What the fields of a study say of themselves and their bounds, as sentences by name."""
+    bounds = {name: f" {words[0].upper()}{words[1:]}." for name, words in said_bounds(study).items()}
+    return {name: description + bounds.get(name, "") for name, description in descriptions(study).items()}
 
 
-def _bound(bound: Bound, study: Any, without: float) -> float:
-    if bound is None:
-        return without
-    return getattr(study, bound) if isinstance(bound, str) else bound
+def _parameters(study: Any) -> list[dataclasses.Field[Any]]:
+    return [field for field in dataclasses.fields(study) if "entries" in field.metadata]
 
 
-def _require_number(name: str, value: Any, study: Any, bounds: Mapping[str, Bound], nonzero: bool = False) -> None:
-    known = {each: bound for each, bound in bounds.items() if bound is not None}
-    limits: Any = {each: _bound(bound, study, 0.0) for each, bound in known.items()}
-    named = {each: bound for each, bound in known.items() if isinstance(bound, str)}
-    require_number(name, value, named=named, nonzero=nonzero, **limits)
+@functools.cache
+def _kinds_of(study: type) -> dict[str, Any]:
+    """What the annotations of a study mean, with their bounds."""
+    return get_type_hints(study, include_extras=True)
+
+
+def _in_words(kind: Any, others: Mapping[str, str]) -> str:
+    """The bounds of numbers, or of each number of a list, and the fields that bound them besides."""
+    parts = [kind] if get_origin(kind) is Annotated else [part for part in get_args(kind) if bounds_of(part)]
+    bounds = bounds_of(parts[0]) if parts else None
+    each = "each " if get_origin(kind) is list else ""
+    words = ""
+    if bounds and parts[0] not in (PositiveInt, NonNegativeInt):  # as every count is
+        closed = math.isfinite(bounds.minimum) and math.isfinite(bounds.maximum)
+        words = f"between {bounds.minimum:g} and {bounds.maximum:g}" if closed else bounds.words.replace("of at", "at")
+    said = [words] * bool(words) + [f"{_BESIDE[word]} {other}" for word, other in others.items()]
+    return each + " and ".join(said) if said else ""

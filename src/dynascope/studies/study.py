@@ -33,16 +33,12 @@ _Part = TypeVar("_Part")
 
 @dataclass_transform(
     frozen_default=True,
-    field_specifiers=(
-        *(fields.count, fields.positive, fields.number, fields.fraction, fields.numbers, fields.choice),
-        *(fields.choices, fields.flag, fields.text, fields.checked, fields.seed, dataclasses.field),
-        *(fields.initial_scale, fields.weakest),
-    ),
+    field_specifiers=(fields.parameter, dataclasses.field),
 )
 class Study:
     """A published claim, put to the test: its fields are its parameters.
 
-    A subclass is a frozen dataclass without saying so; its fields come from `studies.fields` and are checked when it is
+    A subclass is a frozen dataclass without saying so; its fields are made by `parameter` and checked when it is
     made. It declares at import and computes nothing. It states `trained`, what is measured on training, and `exact`,
     what theory says; both are computed in double precision, and what has the same name is compared along `along`. A
     study that makes its records in another way, or compares more than two, overrides `observed`, `predicted` or

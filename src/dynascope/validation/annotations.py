@@ -132,7 +132,7 @@ def check_of(kind: Any) -> Check | None:
         return _choice_check(get_args(kind))
     if get_origin(kind) in (Union, types.UnionType):
         return _union_check(kind, stated)
-    if get_origin(kind) in (Sequence, tuple) and bounds_of((*get_args(kind), Any)[0]) is not None:
+    if get_origin(kind) in (Sequence, list, tuple) and bounds_of((*get_args(kind), Any)[0]) is not None:
         return _row_check(kind, get_args(kind))
     if _is_record(kind):
         return _record_check(kind)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import functools
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge
 
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import rounded
 from dynascope.studies import Reference, Values, exact
-from dynascope.studies.fields import count, positive, seed, weakest
+from dynascope.studies.fields import parameter
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.tasks.random_maps import random_map
 from dynascope.theory import papers
 from dynascope.theory.balanced.convergence import slowest_rate
 from dynascope.theory.transfer import forgetting
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 
 class ContinualLearning(TwoTasksStudy):
@@ -26,14 +29,18 @@ class ContinualLearning(TwoTasksStudy):
     convergence on the old one.
     """
 
-    inputs: int = count(5, "Number of inputs.")
-    outputs: int = count(3, "Number of outputs.")
-    strongest: float = positive(2.0, "Largest singular value of both target maps.")
-    weakest: float = weakest(1.0, "Smallest singular value of both target maps")
-    largest_balance: float = positive(2.0, "Largest λ; the smallest is its negative.")
-    balances: int = count(5, "Number of equally spaced λ.", least=2)
-    times: int = count(300, "Number of recorded times.", least=2)
-    seed: int = seed("Seed of the tasks and of the initial weights.")
+    inputs: PositiveInt = parameter(5, "Number of inputs.")
+    outputs: PositiveInt = parameter(3, "Number of outputs.")
+    strongest: PositiveFloat = parameter(2.0, "Largest singular value of both target maps.")
+    weakest: PositiveFloat = parameter(
+        1.0,
+        "Smallest singular value of both target maps; the others are equally spaced between them.",
+        most="strongest",
+    )
+    largest_balance: PositiveFloat = parameter(2.0, "Largest λ; the smallest is its negative.")
+    balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced λ.")
+    times: Annotated[int, Ge(2)] = parameter(300, "Number of recorded times.")
+    seed: Seed = parameter(0, "Seed of the tasks and of the initial weights.")
 
     reference = Reference.of(
         papers.BALANCED,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge
 
 from dynascope.flows.solvers.solver import Solver
 from dynascope.networks import TwoLayer
@@ -15,12 +16,13 @@ from dynascope.probes.kernel.path import kernel_sum_path
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import rounded
 from dynascope.studies import Reference, Values, exact
-from dynascope.studies.fields import count, positive, seed, weakest
+from dynascope.studies.fields import parameter
 from dynascope.studies.linear_networks.balanced_study import BalancedStudy
 from dynascope.tasks import Task
 from dynascope.tasks.random_maps import random_map, whitened
 from dynascope.theory import LayerRates, papers
 from dynascope.theory.balanced import gram
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 
 class LambdaBalanced(BalancedStudy):
@@ -31,18 +33,20 @@ class LambdaBalanced(BalancedStudy):
     hidden layer narrower than the rank of the map learns only the strongest modes.
     """
 
-    inputs: int = count(5, "Number of inputs.")
-    width: int = count(2, "Number of hidden neurons, at most the number of inputs and of outputs.")
-    outputs: int = count(3, "Number of outputs.")
-    strongest: float = positive(2.0, "Largest singular value of the target map.")
-    weakest: float = weakest(0.8)
-    largest_balance: float = positive(5.0, "Largest λ; the smallest is its negative.")
-    balances: int = count(5, "Number of equally spaced λ.", least=2)
-    initial_size: float = positive(0.3, "Size of the smaller layer at initialisation.")
-    first_rate: float = positive(1.0, "Learning rate of the first layer.")
-    second_rate: float = positive(1.0, "Learning rate of the second layer.")
-    times: int = count(200, "Number of recorded times.", least=2)
-    seed: int = seed("Seed of the task and of the initial weights.")
+    inputs: PositiveInt = parameter(5, "Number of inputs.")
+    width: PositiveInt = parameter(2, "Number of hidden neurons, at most the number of inputs and of outputs.")
+    outputs: PositiveInt = parameter(3, "Number of outputs.")
+    strongest: PositiveFloat = parameter(2.0, "Largest singular value of the target map.")
+    weakest: PositiveFloat = parameter(
+        0.8, "Smallest singular value; the others are equally spaced between them.", most="strongest"
+    )
+    largest_balance: PositiveFloat = parameter(5.0, "Largest λ; the smallest is its negative.")
+    balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced λ.")
+    initial_size: PositiveFloat = parameter(0.3, "Size of the smaller layer at initialisation.")
+    first_rate: PositiveFloat = parameter(1.0, "Learning rate of the first layer.")
+    second_rate: PositiveFloat = parameter(1.0, "Learning rate of the second layer.")
+    times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times.")
+    seed: Seed = parameter(0, "Seed of the task and of the initial weights.")
 
     reference = Reference.of(
         papers.BALANCED,

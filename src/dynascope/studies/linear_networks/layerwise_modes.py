@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge
 
 from dynascope.flows.solvers.solver import Solver
 from dynascope.networks import DiagonalLinear
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import rounded
 from dynascope.studies import Reference, Study, Values, exact
-from dynascope.studies.fields import count, number, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import power_law_modes
 from dynascope.theory.scalar_networks import mode_strength
+from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt, Seed
 
 
 class LayerwiseModes(Study):
@@ -26,18 +28,18 @@ class LayerwiseModes(Study):
     y = target · Σ xᵢ. The strength of mode i is aᵢ bᵢ.
     """
 
-    modes: int = count(5, "Number of modes, which is the number of inputs.")
-    exponent: float = number(0.6, "Exponent α of the spectrum λᵢ = i^−(α + 1).")
-    target: float = number(1.0, "Strength S of every mode in the target; not zero, may be negative.", nonzero=True)
-    initial_strength: float = positive(
+    modes: PositiveInt = parameter(5, "Number of modes, which is the number of inputs.")
+    exponent: FiniteFloat = parameter(0.6, "Exponent α of the spectrum λᵢ = i^−(α + 1).")
+    target: FiniteFloat = parameter(1.0, "Strength S of every mode in the target; not zero, may be negative.")
+    initial_strength: PositiveFloat = parameter(
         1e-4, "|a·b| of every mode at initialisation, smaller than |S|; the sign of a·b is that of S."
     )
-    imbalance: float = number(0.0, "log(b/a) at initialisation; with zero both layers are equal.")
-    samples: int = count(
+    imbalance: FiniteFloat = parameter(0.0, "log(b/a) at initialisation; with zero both layers are equal.")
+    samples: PositiveInt = parameter(
         50, "Number of samples; the inputs are transformed so that their second moments are exact.", least="modes"
     )
-    times: int = count(400, "Number of recorded times.", least=2)
-    seed: int = seed("Seed of the inputs.")
+    times: Annotated[int, Ge(2)] = parameter(400, "Number of recorded times.")
+    seed: Seed = parameter(0, "Seed of the inputs.")
 
     reference = Reference.of(
         "A. M. Saxe, J. L. McClelland, S. Ganguli, Exact solutions to the nonlinear dynamics of learning in deep "
@@ -54,7 +56,8 @@ class LayerwiseModes(Study):
     tiny = {"modes": 2, "samples": 6, "times": 40, "initial_strength": 1e-2}
 
     def check(self) -> None:
-        """The initial strength lies below the target."""
+        """The target is not zero, and the initial strength lies below it."""
+        self.require(self.target, "target", "choose a finite number other than zero")
         remedy = "choose a positive number smaller than |target|"
         self.require(self.initial_strength < abs(self.target), "initial_strength", remedy, beside="target")
 

@@ -11,7 +11,8 @@ import xarray as xr
 
 from dynascope.results import Comparison
 from dynascope.studies import Study, Values
-from dynascope.studies.fields import count, flag, positive
+from dynascope.studies.fields import parameter
+from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 if TYPE_CHECKING:
     from dynascope.tasks import SparseParity
@@ -29,12 +30,12 @@ class EmergenceStudy(Study):
     in single precision.
     """
 
-    skills: int = count(3, "Number of skills n_s.")
-    bits: int = count(9, "Number of bits n_b.")
-    relevant_bits: int = count(3, "m, the number of bits in the parity of each skill.", most="bits")
-    exponent: float = positive(0.6, "α of the skill frequencies P(k) ∝ k^−(α+1).")
-    target_scale: float = positive(5.0, "S, the size of the targets ±S.")
-    paper: bool = flag(False, "Whether to train in the setting of the paper instead, on a GPU.")
+    skills: PositiveInt = parameter(3, "Number of skills n_s.")
+    bits: PositiveInt = parameter(9, "Number of bits n_b.")
+    relevant_bits: PositiveInt = parameter(3, "m, the number of bits in the parity of each skill.", most="bits")
+    exponent: PositiveFloat = parameter(0.6, "α of the skill frequencies P(k) ∝ k^−(α+1).")
+    target_scale: PositiveFloat = parameter(5.0, "S, the size of the targets ±S.")
+    paper: bool = parameter(False, "Whether to train in the setting of the paper instead, on a GPU.")
 
     experiment_type: ClassVar[type]
     published: ClassVar[Mapping[str, Any]]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge
 
 from dynascope.results import Chart, Comparison
 from dynascope.studies import Reference, Values, curve_tolerance
-from dynascope.studies.fields import count, numbers, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.scaling.skill_losses import losses_of_training_sets
 from dynascope.studies.scaling.skill_simulation import (
     SkillScaling,
@@ -20,6 +22,7 @@ from dynascope.studies.scaling.skill_simulation import (
 from dynascope.theory import papers
 from dynascope.theory.scaling_laws import data_law, fit
 from dynascope.theory.scaling_laws.resources import data_spread
+from dynascope.validation.bounded import PositiveInt, Seed
 
 _LOSS = (0.03, "five standard errors of the mean over training sets; the integral over skills is accurate to 1e-4")
 _EXPONENT = (0.03, "five standard errors of a fit to these means over one decade; a wider range has smaller errors")
@@ -35,20 +38,19 @@ class ScalingData(SkillScaling):
     single sample.
     """
 
-    exponents: list[float] = numbers(
+    exponents: list[Annotated[float, Ge(0.2)]] = parameter(
         [0.3, 0.6, 0.9],
         "α of the skill frequencies P(k) ∝ k^−(α+1), at least 0.2; below, the ranks of drawn skills get too large.",
-        least=0.2,
     )
-    fewest_samples: int = count(300, "Smallest training set.")
-    most_samples: int = count(30_000, "Largest training set.")
-    sizes: int = count(
-        9, "Number of training-set sizes, spaced geometrically; a power-law fit needs at least three.", least=3
+    fewest_samples: PositiveInt = parameter(300, "Smallest training set.")
+    most_samples: PositiveInt = parameter(30_000, "Largest training set.")
+    sizes: Annotated[int, Ge(3)] = parameter(
+        9, "Number of training-set sizes, spaced geometrically; a power-law fit needs at least three."
     )
-    training_sets: int = count(
-        600, "Training sets of each size; the default gives the mean a standard error of 0.6 %.", least=2
+    training_sets: Annotated[int, Ge(2)] = parameter(
+        600, "Training sets of each size; the default gives the mean a standard error of 0.6 %."
     )
-    seed: int = seed("Seed of the samples.")
+    seed: Seed = parameter(0, "Seed of the samples.")
 
     reference = Reference.of(
         papers.SKILLS,

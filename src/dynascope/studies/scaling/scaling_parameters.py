@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from annotated_types import Ge
+
 from dynascope.results import Chart, Comparison
 from dynascope.studies import Reference, Values, curve_tolerance
-from dynascope.studies.fields import count
+from dynascope.studies.fields import parameter
 from dynascope.studies.scaling.skill_losses import losses_of_sizes
 from dynascope.studies.scaling.skill_simulation import (
     SkillScaling,
@@ -15,6 +19,7 @@ from dynascope.studies.scaling.skill_simulation import (
 )
 from dynascope.theory import papers
 from dynascope.theory.scaling_laws import fit, missing_loss, parameter_law
+from dynascope.validation.bounded import PositiveInt
 
 _LOSS = (1e-12, "the law is an exact sum, and training continues to convergence at machine precision")
 _EXPONENT = (
@@ -31,13 +36,13 @@ class ScalingParameters(SkillScaling):
     fit. Before fitting, it adds the loss of the skills that an infinite task would have beyond the last one.
     """
 
-    skills: int = count(50_000, "Number of skills.")
-    fewest_neurons: int = count(
+    skills: PositiveInt = parameter(50_000, "Number of skills.")
+    fewest_neurons: PositiveInt = parameter(
         10, "Neurons of the smallest model, at least 5 and at least five times the largest exponent."
     )
-    most_neurons: int = count(3000, "Neurons of the largest model, fewer than skills.")
-    sizes: int = count(
-        13, "Number of models, spaced about geometrically; a power-law fit needs at least three.", least=3
+    most_neurons: PositiveInt = parameter(3000, "Neurons of the largest model, fewer than skills.")
+    sizes: Annotated[int, Ge(3)] = parameter(
+        13, "Number of models, spaced about geometrically; a power-law fit needs at least three."
     )
 
     reference = Reference.of(

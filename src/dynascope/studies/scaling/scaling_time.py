@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import warnings
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge
 
 from dynascope.results import Chart, Comparison
 from dynascope.studies import Reference, Values, curve_tolerance
-from dynascope.studies.fields import count, positive
+from dynascope.studies.fields import parameter
 from dynascope.studies.scaling.skill_losses import losses_in_time
 from dynascope.studies.scaling.skill_simulation import (
     SkillScaling,
@@ -22,6 +24,7 @@ from dynascope.studies.scaling.skill_simulation import (
 from dynascope.theory import papers
 from dynascope.theory.scaling_laws import MisfitWarning, fit, missing_loss, time_law, time_window
 from dynascope.theory.scaling_laws.finite_task import smooth_steps
+from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 _LOSS = (
     2e-4,
@@ -44,9 +47,13 @@ class ScalingTime(SkillScaling):
     this correction (`uncorrected_exponent`) is shown and not judged: with few skills or a small α it is too large.
     """
 
-    learning_rate: float = positive(1.0, "η, the gradient-flow time of one step; the power law counts small steps.")
-    skills: int = count(50_000, "Number of skills, and of neurons.")
-    times: int = count(120, "Number of recorded times; the fit needs enough of them in its window.", least=40)
+    learning_rate: PositiveFloat = parameter(
+        1.0, "η, the gradient-flow time of one step; the power law counts small steps."
+    )
+    skills: PositiveInt = parameter(50_000, "Number of skills, and of neurons.")
+    times: Annotated[int, Ge(40)] = parameter(
+        120, "Number of recorded times; the fit needs enough of them in its window."
+    )
 
     reference = Reference.of(
         papers.SKILLS,

@@ -12,8 +12,9 @@ import numpy as np
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import rounded
 from dynascope.studies import Study, Values
-from dynascope.studies.fields import numbers, positive
+from dynascope.studies.fields import parameter
 from dynascope.theory.scaling_laws import PowerLaw, PowerLawFit, power_laws
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["SkillScaling", "exponent_chart", "fitted_exponents", "law_chart", "ratio_chart"]
 
@@ -26,9 +27,9 @@ class SkillScaling(Study):
     A subclass names the resource's field of `theory.scaling_laws.ScalingLaws` in `law`.
     """
 
-    exponents: list[float] = numbers([0.3, 0.6, 0.9], "α of the skill frequencies P(k) ∝ k^−(α+1).", above=0.0)
-    target_scale: float = positive(1.0, "S, the strength of a learned skill.")
-    initial_strength: float = positive(
+    exponents: list[PositiveFloat] = parameter([0.3, 0.6, 0.9], "α of the skill frequencies P(k) ∝ k^−(α+1).")
+    target_scale: PositiveFloat = parameter(1.0, "S, the strength of a learned skill.")
+    initial_strength: PositiveFloat = parameter(
         0.01, "R₀, the initial strength of every skill that has a neuron, below half of S."
     )
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import xarray as xr
+from annotated_types import Ge
 
 from dynascope.flows import deep_diagonal_flow, diagonal_flow
 from dynascope.results import Chart, Comparison, Staircase, other_scale, time_unit
 from dynascope.results.numbers import rounded
 from dynascope.studies import Reference, StaircaseStudy
-from dynascope.studies.fields import choice, count, initial_scale, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.staircase_study import jump_times
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import dropped_input, halving_inputs
 from dynascope.theory import papers
 from dynascope.theory.staircase.activation_times import activation_staircase
+from dynascope.validation.bounded import OpenFraction, PositiveInt, Seed
 
 
 class AgfDiagonal(StaircaseStudy):
@@ -28,24 +30,23 @@ class AgfDiagonal(StaircaseStudy):
     study `diagonal-staircase` has depth two and predicts when the loss has fallen by half of a jump.
     """
 
-    depth: int = count(
+    depth: Annotated[int, Ge(2)] = parameter(
         2,
         "Depth D. At D = 2, β = u ⊙ v with initial weights u = scale and v = 0; above, β = u^D − v^D with initial "
         "weights u = v = scale.",
-        least=2,
     )
-    data: Literal["example", "gaussian"] = choice(
+    data: Literal["example", "gaussian"] = parameter(
         "example",
         '"example" for three samples of four inputs, one of which the network learns and later drops, or "gaussian".',
     )
-    scale: float = initial_scale(1e-12, "Initial value of the weights", beside="a smaller one")
-    samples: int = count(
-        40,
-        "Number of samples of the Gaussian data. With fewer samples than inputs, the times have larger offsets.",
-        least=2,
+    scale: OpenFraction = parameter(
+        1e-12, "Initial value of the weights; the slopes are measured between it and a smaller one."
     )
-    inputs: int = count(5, "Number of inputs of the Gaussian data.")
-    seed: int = seed("Seed of the Gaussian data.")
+    samples: Annotated[int, Ge(2)] = parameter(
+        40, "Number of samples of the Gaussian data. With fewer samples than inputs, the times have larger offsets."
+    )
+    inputs: PositiveInt = parameter(5, "Number of inputs of the Gaussian data.")
+    seed: Seed = parameter(0, "Seed of the Gaussian data.")
 
     reference = Reference.of(
         papers.ALTERNATING,

@@ -8,10 +8,11 @@ from dynascope.networks import network_for
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import rounded
 from dynascope.studies import Reference, Setup, StaircaseStudy
-from dynascope.studies.fields import choice, count, initial_scale, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.staircase_study import jump_times
 from dynascope.tasks.known_modes import moments_regression
 from dynascope.theory import papers
+from dynascope.validation.bounded import OpenFraction, PositiveInt, Seed
 
 
 class AgfLinear(StaircaseStudy):
@@ -23,18 +24,20 @@ class AgfLinear(StaircaseStudy):
     In the commuting example, its loss is 1.485, whereas the best rank-one map has a loss of 0.86.
     """
 
-    moments: Literal["whitened", "general", "commuting"] = choice(
+    moments: Literal["whitened", "general", "commuting"] = parameter(
         "general",
         '"whitened" for Σxx = I, "general", or "commuting" if the right singular vectors of Σyx are eigenvectors of '
         "Σxx.",
     )
-    data: Literal["example", "random"] = choice(
+    data: Literal["example", "random"] = parameter(
         "example", '"example" for fixed data with three inputs and three outputs, or "random".'
     )
-    scale: float = initial_scale(1e-15)
-    width: int = count(10, "Number of hidden neurons.")
-    size: int = count(4, "Number of inputs and of outputs of the random data.")
-    seed: int = seed("Seed of the initial weights, of the samples and of the random data.")
+    scale: OpenFraction = parameter(
+        1e-15, "Factor on the initial weights; the slopes are measured between it and 1e-4 of it."
+    )
+    width: PositiveInt = parameter(10, "Number of hidden neurons.")
+    size: PositiveInt = parameter(4, "Number of inputs and of outputs of the random data.")
+    seed: Seed = parameter(0, "Seed of the initial weights, of the samples and of the random data.")
 
     reference = Reference.of(
         papers.GREEDY,

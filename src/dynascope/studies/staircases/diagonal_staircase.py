@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Annotated
+
+from annotated_types import Ge, Interval
 
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import percent, rounded
 from dynascope.studies import Reference, Setup, StaircaseStudy
-from dynascope.studies.fields import count, initial_scale, number, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.staircase_study import jump_times
 from dynascope.tasks.known_modes import sparse_regression
+from dynascope.validation.bounded import NonNegativeFloat, OpenFraction, PositiveInt, Seed
 
 
 class DiagonalStaircase(StaircaseStudy):
     """Levels, times and slopes of the loss staircase of a diagonal linear network on Gaussian data."""
 
-    samples: int = count(
-        100, "Number of samples. With fewer samples than inputs, many interpolators fit the data.", least=2
+    samples: Annotated[int, Ge(2)] = parameter(
+        100, "Number of samples. With fewer samples than inputs, many interpolators fit the data."
     )
-    inputs: int = count(10, "Number of inputs.")
-    relevant: int = count(4, "Number of inputs on which the target depends.", most="inputs")
-    correlation: float = number(0.3, "ρ; inputs i and j have the correlation ρ^|i−j|.", above=-1.0, below=1.0)
-    noise: float = number(0.1, "Standard deviation of the target noise.", least=0.0)
-    scale: float = initial_scale(1e-8, "Initial value of u")
-    seed: int = seed("Seed of the data.")
+    inputs: PositiveInt = parameter(10, "Number of inputs.")
+    relevant: PositiveInt = parameter(4, "Number of inputs on which the target depends.", most="inputs")
+    correlation: Annotated[float, Interval(gt=-1, lt=1)] = parameter(
+        0.3, "ρ; inputs i and j have the correlation ρ^|i−j|."
+    )
+    noise: NonNegativeFloat = parameter(0.1, "Standard deviation of the target noise.")
+    scale: OpenFraction = parameter(1e-8, "Initial value of u; the slopes are measured between it and 1e-4 of it.")
+    seed: Seed = parameter(0, "Seed of the data.")
 
     reference = Reference.of(
         "S. Pesme, N. Flammarion, Saddle-to-saddle dynamics in diagonal linear networks (arXiv 2304.00488)",

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import numpy as np
 import xarray as xr
+from annotated_types import Ge, Interval
 
 from dynascope.flows import GradientFlow, gradient_flow
 from dynascope.networks import LinearAttention, MergedAttention
 from dynascope.results import Chart, Comparison, Staircase, other_scale
 from dynascope.results.numbers import rounded
 from dynascope.studies import Reference, StaircaseStudy
-from dynascope.studies.fields import checked, choice, count, initial_scale, number, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.staircase_study import jump_times
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.random_maps import covariance
 from dynascope.theory import papers
 from dynascope.theory.attention import linear_attention_staircase, merged_attention_staircase
 from dynascope.validation import require_context
+from dynascope.validation.bounded import PositiveInt, Seed
 
 _KINDS = {
     "rank-one": (LinearAttention, linear_attention_staircase),
@@ -32,19 +34,21 @@ _KINDS = {
 class LinearAttentionStaircase(StaircaseStudy):
     """Levels, times and slopes of the loss staircase of linear attention on in-context regression, in expectation."""
 
-    inputs: int = count(3, "Dimension d of the inputs.")
-    condition: float = number(
-        3.0, "Ratio of the largest to the smallest input variance; the variances are spaced geometrically.", least=1.0
+    inputs: PositiveInt = parameter(3, "Dimension d of the inputs.")
+    condition: Annotated[float, Ge(1)] = parameter(
+        3.0, "Ratio of the largest to the smallest input variance; the variances are spaced geometrically."
     )
-    context_length: float = checked(20.0, "Number of labelled examples in a prompt; may be infinite.", require_context)
-    heads: int = count(8, "Number of attention heads; each rank-one head learns one component.")
-    parametrisation: Literal["rank-one", "merged"] = choice(
+    context_length: float = parameter(20.0, "Number of labelled examples in a prompt; may be infinite.")
+    heads: PositiveInt = parameter(8, "Number of attention heads; each rank-one head learns one component.")
+    parametrisation: Literal["rank-one", "merged"] = parameter(
         "rank-one",
         '"rank-one" for separate rank-one keys and queries, which learn one component at a time; "merged" for a single '
         "key-query matrix, which learns all components at once.",
     )
-    scale: float = initial_scale(1e-3, beside="a tenth of it", most=0.03)
-    seed: int = seed("Seed of the initial weights and of the orientation of the covariance.")
+    scale: Annotated[float, Interval(gt=0, le=0.03)] = parameter(
+        1e-3, "Factor on the initial weights; the slopes are measured between it and a tenth of it."
+    )
+    seed: Seed = parameter(0, "Seed of the initial weights and of the orientation of the covariance.")
 
     name = "linear-attention"
     reference = Reference.of(
@@ -57,6 +61,10 @@ class LinearAttentionStaircase(StaircaseStudy):
     question = "In which order does linear attention learn to do regression on the examples in its prompt?"
     minutes = 0.2
     tiny = {"inputs": 2, "heads": 4, "scale": 3e-3}
+
+    def check(self) -> None:
+        """A prompt has at least one example, and may have infinitely many."""
+        require_context(self.context_length)
 
     def figures(self, result: Comparison) -> list[Chart]:
         """The loss, and the learned fraction along each principal direction."""

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import xarray as xr
+from annotated_types import Ge, Interval
 
 from dynascope.networks import network_for
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import rounded
 from dynascope.results.staircase import with_tolerances
 from dynascope.studies import Reference, Setup, StaircaseStudy
-from dynascope.studies.fields import choice, count, initial_scale, number, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.staircase_study import jump_times
 from dynascope.tasks import digits
 from dynascope.tasks.known_modes import halving_modes
 from dynascope.theory import papers
+from dynascope.validation.bounded import PositiveInt, Seed
 
 # Times may be off by 2.2 e-folds of growth. Usually 0.55 of them change between the two scales. With few neurons for
 # the rank, 1.5 of them change, because the initial weights contain little of the last modes.
@@ -28,18 +30,20 @@ _OVERLAPPING = "neighbouring modes overlap, less at smaller scales and with more
 class LinearStaircase(StaircaseStudy):
     """Levels, times and slopes of the loss staircase of a two-layer linear network."""
 
-    data: Literal["digits", "gaussian"] = choice(
+    data: Literal["digits", "gaussian"] = parameter(
         "digits", '"digits" for the 1797 handwritten digits, or "gaussian" for regression on random correlated inputs.'
     )
-    scale: float = initial_scale(1e-12, most=0.01)
-    width: int = count(50, "Number of hidden neurons.")
-    samples: int = count(500, "Number of samples of the Gaussian data.", least=2)
-    inputs: int = count(8, "Number of inputs of the Gaussian data.")
-    outputs: int = count(3, "Number of outputs of the Gaussian data.")
-    condition: float = number(
-        2.0, "Ratio of the largest to the smallest input variance of the Gaussian data.", least=1.0
+    scale: Annotated[float, Interval(gt=0, le=0.01)] = parameter(
+        1e-12, "Factor on the initial weights; the slopes are measured between it and 1e-4 of it."
     )
-    seed: int = seed("Seed of the initial weights and of the Gaussian data.")
+    width: PositiveInt = parameter(50, "Number of hidden neurons.")
+    samples: Annotated[int, Ge(2)] = parameter(500, "Number of samples of the Gaussian data.")
+    inputs: PositiveInt = parameter(8, "Number of inputs of the Gaussian data.")
+    outputs: PositiveInt = parameter(3, "Number of outputs of the Gaussian data.")
+    condition: Annotated[float, Ge(1)] = parameter(
+        2.0, "Ratio of the largest to the smallest input variance of the Gaussian data."
+    )
+    seed: Seed = parameter(0, "Seed of the initial weights and of the Gaussian data.")
 
     reference = Reference.of(
         papers.GREEDY,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from annotated_types import Ge
 
 from dynascope.comparison import Claim, claim_on_mean
 from dynascope.studies import ClaimsStudy, Reference, Values, exact
 from dynascope.studies.features.feature_metrics import page
 from dynascope.studies.features.feature_metrics.experiment import FITTED, LAST_LAYER, Experiment
-from dynascope.studies.fields import choice, count, number, positive, seed
+from dynascope.studies.fields import parameter
+from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveInt, Seed
 
 _MOST_DIGITS = 870  # for training: the classes are balanced, and as many other digits are held out
 
@@ -28,27 +30,30 @@ class FeatureMetrics(ClaimsStudy):
     those of the first initialisation.
     """
 
-    data: Literal["digits", "heaviside"] = choice(
+    data: Literal["digits", "heaviside"] = parameter(
         "digits",
         '"digits" for images and a small convolutional network, or "heaviside" for a step function on a line and four '
         "dense layers.",
     )
-    samples: int = count(
+    samples: Annotated[int, Ge(20)] = parameter(
         800,
         "Number of training samples; as many others are held out. Digits are balanced over the classes, at most 870 in "
         "all.",
-        least=20,
     )
-    width: int = count(64, 'Number p of features; for "heaviside", the width of all layers.')
-    learning_rate: float = positive(0.5, "Learning rate of SGD on all layers.")
-    weight_decay: float = number(1e-3, "Weight decay λ when all layers are trained: λ‖θ‖²/2 in the loss.", least=0.0)
-    steps: int = count(5000, "Number of SGD steps; the last layer alone is trained by gradient flow for the same time.")
-    batch_size: int = count(50, "Samples in each SGD step.")
-    times: int = count(40, "Number of recorded times.", least=2)
-    modes: int = count(12, "Number of modes recorded one by one, strongest first.")
-    threshold: float = positive(0.1, "κ below which features are called minimal.")
-    seeds: int = count(3, "Number of initialisations.", least=2)
-    seed: int = seed("Seed of the first initialisation, its samples and its batches; the others use the next seeds.")
+    width: PositiveInt = parameter(64, 'Number p of features; for "heaviside", the width of all layers.')
+    learning_rate: PositiveFloat = parameter(0.5, "Learning rate of SGD on all layers.")
+    weight_decay: NonNegativeFloat = parameter(1e-3, "Weight decay λ when all layers are trained: λ‖θ‖²/2 in the loss.")
+    steps: PositiveInt = parameter(
+        5000, "Number of SGD steps; the last layer alone is trained by gradient flow for the same time."
+    )
+    batch_size: PositiveInt = parameter(50, "Samples in each SGD step.")
+    times: Annotated[int, Ge(2)] = parameter(40, "Number of recorded times.")
+    modes: PositiveInt = parameter(12, "Number of modes recorded one by one, strongest first.")
+    threshold: PositiveFloat = parameter(0.1, "κ below which features are called minimal.")
+    seeds: Annotated[int, Ge(2)] = parameter(3, "Number of initialisations.")
+    seed: Seed = parameter(
+        0, "Seed of the first initialisation, its samples and its batches; the others use the next seeds."
+    )
 
     reference = Reference.of(
         "Y. Nam, C. Mingard, S. H. Lee, S. Hayou, A. Louis, Visualising Feature Learning in Deep Neural Networks by "

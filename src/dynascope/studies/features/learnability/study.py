@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import numpy as np
 import xarray as xr
+from annotated_types import Ge
 
 from dynascope.results import Comparison
 from dynascope.studies import Reference, Study, Values, exact
@@ -16,10 +17,11 @@ from dynascope.studies.features.learnability import page
 from dynascope.studies.features.learnability.finite_samples import asymptotic_error, unfitted_share
 from dynascope.studies.features.linear_models import averaged, ridge_fit
 from dynascope.studies.features.sines import sines
-from dynascope.studies.fields import choice, count, number, numbers, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.tolerances import with_limits
 from dynascope.theory import papers
 from dynascope.theory.features.kernel_regression import KernelRegression, kernel_regression_error
+from dynascope.validation.bounded import FiniteFloat, NonNegativeFloat, PositiveFloat, PositiveInt, Seed
 
 _SINES = "sine features are not Gaussian, and the medians of their heavy-tailed distributions differ"
 _SINE_ERROR = 0.3  # relative error allowed for sine features
@@ -40,22 +42,21 @@ class Learnability(Study):
     the study rejects other settings of the sine basis.
     """
 
-    samples: list[int] = numbers(
+    samples: list[PositiveInt] = parameter(
         [40, 60, 90, 130, 200],
         "Numbers n of training samples, increasing; without a ridge, all different from the number of modes.",
-        whole=True,
         increasing=True,
     )
-    modes: int = count(300, "Number of modes.")
-    exponent: float = positive(1.5, "Exponent a > 0 of the kernel eigenvalues k^(−a).")
-    target_exponent: float = number(1.0, "Exponent b of the target coefficients k^(−b).")
-    ridge: float = number(0.5, "Ridge δ ≥ 0; zero stands for gradient flow to convergence.", least=0.0)
-    noise_variance: float = number(0.25, "Variance σ² ≥ 0 of the label noise.", least=0.0)
-    basis: Literal["gaussian", "sine"] = choice(
+    modes: PositiveInt = parameter(300, "Number of modes.")
+    exponent: PositiveFloat = parameter(1.5, "Exponent a > 0 of the kernel eigenvalues k^(−a).")
+    target_exponent: FiniteFloat = parameter(1.0, "Exponent b of the target coefficients k^(−b).")
+    ridge: NonNegativeFloat = parameter(0.5, "Ridge δ ≥ 0; zero stands for gradient flow to convergence.")
+    noise_variance: NonNegativeFloat = parameter(0.25, "Variance σ² ≥ 0 of the label noise.")
+    basis: Literal["gaussian", "sine"] = parameter(
         "gaussian", 'Gaussian features e_k, or "sine" for √2 sin(2πkx) with x uniform in [0, 1].'
     )
-    draws: int = count(300, "Number of training sets for each n.", least=10)
-    seed: int = seed("Seed of the draws.")
+    draws: Annotated[int, Ge(10)] = parameter(300, "Number of training sets for each n.")
+    seed: Seed = parameter(0, "Seed of the draws.")
 
     reference = Reference.of(
         papers.EIGENLEARNING,

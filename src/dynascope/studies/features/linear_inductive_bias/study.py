@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge, Interval
 
 from dynascope.flows.solvers.solver import Solver
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.features.linear_inductive_bias import page
 from dynascope.studies.features.linear_models import exactly_learned, train_from_zero
 from dynascope.studies.features.sines import centres, points_apart, sines
-from dynascope.studies.fields import count, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.theory import papers
 from dynascope.theory.features import learnability, mode_flow, training_flow
+from dynascope.validation.bounded import PositiveInt, Seed
 
 
 class LinearInductiveBias(Study):
@@ -26,13 +28,17 @@ class LinearInductiveBias(Study):
     random points, and its prediction for Gaussian features, are shown but not judged.
     """
 
-    samples: int = count(4, "Number n of points, smaller than the number of modes.", least=2)
-    modes: int = count(10, "Number p of modes.")
-    exponent: float = positive(4.0, "Exponent α > 0 of the intensities k^(−2α) and k^(2α), at most 6.", most=6.0)
-    draws: int = count(2000, "Number of draws of random points, over which the learnability is averaged.")
-    times: int = count(120, "Number of recorded times.", least=2)
-    positions: int = count(400, "Number of positions x (coordinate `sample`) at which the fits are recorded.")
-    seed: int = seed("Seed of the points and of their Gaussian labels.")
+    samples: Annotated[int, Ge(2)] = parameter(4, "Number n of points, smaller than the number of modes.")
+    modes: PositiveInt = parameter(10, "Number p of modes.")
+    exponent: Annotated[float, Interval(gt=0, le=6)] = parameter(
+        4.0, "Exponent α > 0 of the intensities k^(−2α) and k^(2α), at most 6."
+    )
+    draws: PositiveInt = parameter(2000, "Number of draws of random points, over which the learnability is averaged.")
+    times: Annotated[int, Ge(2)] = parameter(120, "Number of recorded times.")
+    positions: PositiveInt = parameter(
+        400, "Number of positions x (coordinate `sample`) at which the fits are recorded."
+    )
+    seed: Seed = parameter(0, "Seed of the points and of their Gaussian labels.")
 
     reference = Reference.of(
         papers.EIGENLEARNING,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge
 
 from dynascope.comparison.effect import report_runs
 from dynascope.probes.last_layer import CURVES, SPAN
@@ -12,8 +14,9 @@ from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
 from dynascope.studies.features.minimum_features import claims, page
 from dynascope.studies.features.minimum_features.claims import HYPOTHESES
 from dynascope.studies.features.minimum_features.experiment import Experiment
-from dynascope.studies.fields import choice, choices, count, flag, number, positive, seed, text
+from dynascope.studies.fields import parameter
 from dynascope.tasks.data.labelled_images import LabelledImages
+from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveInt, Seed
 
 
 class MinimumFeatures(ClaimsStudy):
@@ -34,27 +37,27 @@ class MinimumFeatures(ClaimsStudy):
     `network` to "residual".
     """
 
-    data: str = text("digits", '"digits", or the path of labelled images.')
-    network: Literal["mlp", "residual"] = choice(
+    data: str = parameter("digits", '"digits", or the path of labelled images.')
+    network: Literal["mlp", "residual"] = parameter(
         "mlp", '"mlp" or "residual": the network whose images, learning rate, weight decay and labels are varied.'
     )
-    loss: Literal["squared", "cross_entropy"] = choice("squared", '"squared" or "cross_entropy".')
-    samples: int = count(1000, "Number of training images.", least=2)
-    test_samples: int = count(10_000, "Largest number of test images.", least=2)
-    width: int = count(
+    loss: Literal["squared", "cross_entropy"] = parameter("squared", '"squared" or "cross_entropy".')
+    samples: Annotated[int, Ge(2)] = parameter(1000, "Number of training images.")
+    test_samples: Annotated[int, Ge(2)] = parameter(10_000, "Largest number of test images.")
+    width: PositiveInt = parameter(
         64,
         "Number of features of the MLPs and small convolutional networks; larger networks have an eighth as many "
         "channels in their first stage.",
     )
-    epochs: int = count(100, "Number of passes over the training images.")
-    batch_size: int = count(50, "Number of images in a step.")
-    learning_rate: float = positive(0.02, "Initial learning rate.")
-    weight_decay: float = number(1e-3, "Weight decay λ: ½ λ‖θ‖² in the loss.", least=0.0)
-    augment: bool = flag(False, "Whether to crop and mirror the images for larger convolutional networks.")
-    threshold: float = positive(0.1, "ε: features with κ_CKA < ε are called minimal.")
-    hypotheses: list[str] = choices(HYPOTHESES, "Hypotheses to test, from H1 to H9.", HYPOTHESES)
-    seeds: int = count(4, "Number of initialisations of each network.", least=2)
-    seed: int = seed("Seed of the data.")
+    epochs: PositiveInt = parameter(100, "Number of passes over the training images.")
+    batch_size: PositiveInt = parameter(50, "Number of images in a step.")
+    learning_rate: PositiveFloat = parameter(0.02, "Initial learning rate.")
+    weight_decay: NonNegativeFloat = parameter(1e-3, "Weight decay λ: ½ λ‖θ‖² in the loss.")
+    augment: bool = parameter(False, "Whether to crop and mirror the images for larger convolutional networks.")
+    threshold: PositiveFloat = parameter(0.1, "ε: features with κ_CKA < ε are called minimal.")
+    hypotheses: list[str] = parameter(HYPOTHESES, "Hypotheses to test, from H1 to H9.", options=HYPOTHESES)
+    seeds: Annotated[int, Ge(2)] = parameter(4, "Number of initialisations of each network.")
+    seed: Seed = parameter(0, "Seed of the data.")
 
     reference = Reference.of(
         "Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapters 2 and 7); Y. Nam, C. Mingard, S. H. "

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+from typing import Annotated
+
+from annotated_types import Ge, Interval
 
 from dynascope.studies import Reference, Study, Values, exact
 from dynascope.studies.features.neural_collapse import page
@@ -10,8 +13,9 @@ from dynascope.studies.features.neural_collapse.claims import judged_claims
 from dynascope.studies.features.neural_collapse.experiment import Experiment
 from dynascope.studies.features.neural_collapse.networks import NETWORKS
 from dynascope.studies.features.relabelled_digits import LABELS
-from dynascope.studies.fields import choices, count, numbers, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.validation import require_between, require_integer
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 
 class NeuralCollapse(Study):
@@ -33,46 +37,45 @@ class NeuralCollapse(Study):
     those of the training labels throughout.
     """
 
-    class_sizes: list[int] = numbers(
-        [10, 10, 10, 10],
-        "Number of samples of each class, for the unconstrained features.",
-        fewest=2,
-        whole=True,
-        different=False,
+    class_sizes: list[PositiveInt] = parameter(
+        [10, 10, 10, 10], "Number of samples of each class, for the unconstrained features.", fewest=2, repeats=True
     )
-    features: int = count(9, "Number of unconstrained features, at least the number of classes.")
-    initial_strength: float = positive(
+    features: PositiveInt = parameter(9, "Number of unconstrained features, at least the number of classes.")
+    initial_strength: PositiveFloat = parameter(
         1e-3, "Singular value of the initial outputs from the aligned initialisation, below those of the targets."
     )
-    random_scale: float = positive(
+    random_scale: Annotated[float, Interval(gt=0, le=0.02)] = parameter(
         0.01,
         "Size of the random initialisations, at most 0.02: the Frobenius norm of features and classifier if both "
         "learning rates are one; otherwise the norms are rescaled so that the layers are balanced.",
-        most=0.02,
     )
-    feature_rate: float = positive(1.0, "Learning rate of the features.")
-    classifier_rate: float = positive(1.0, "Learning rate of the classifier.")
-    starts: int = count(
+    feature_rate: PositiveFloat = parameter(1.0, "Learning rate of the features.")
+    classifier_rate: PositiveFloat = parameter(1.0, "Learning rate of the classifier.")
+    starts: PositiveInt = parameter(
         3, "Number of random initialisations of the unconstrained features and of each network; networks need two."
     )
-    times: int = count(200, "Number of recorded times from the aligned initialisation.", least=2)
-    networks: list[str] = choices(
-        NETWORKS, 'Networks to train on digits, of "convolutional" and "mlp"; may be empty.', NETWORKS, fewest=0
+    times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times from the aligned initialisation.")
+    networks: list[str] = parameter(
+        NETWORKS, 'Networks to train on digits, of "convolutional" and "mlp"; may be empty.', options=NETWORKS, fewest=0
     )
-    labels: list[str] = choices(
+    labels: list[str] = parameter(
         LABELS,
         'Kinds of training labels: "true labels", "10 % random labels", "100 % random labels" or "scalar regression"; '
         "may be empty.",
-        LABELS,
+        options=LABELS,
         fewest=0,
     )
-    samples: int = count(300, "Number of training digits, 50 to 898; as many others are held out.", least=50, most=898)
-    width: int = count(64, "Number of features of the networks.")
-    learning_rate: float = positive(5e-3, "Initial learning rate of Adam for the networks, with cosine decay to zero.")
-    weight_decay: float = positive(3e-3, "Weight decay λ of the networks: λ‖θ‖²/2 in the loss.")
-    steps: int = count(4000, "Number of training steps of the networks.")
-    batch_size: int = count(50, "Samples in each training step.", most="samples")
-    seed: int = seed("Seed of all weights, of the labels and of the batches.")
+    samples: Annotated[int, Interval(ge=50, le=898)] = parameter(
+        300, "Number of training digits, 50 to 898; as many others are held out."
+    )
+    width: PositiveInt = parameter(64, "Number of features of the networks.")
+    learning_rate: PositiveFloat = parameter(
+        5e-3, "Initial learning rate of Adam for the networks, with cosine decay to zero."
+    )
+    weight_decay: PositiveFloat = parameter(3e-3, "Weight decay λ of the networks: λ‖θ‖²/2 in the loss.")
+    steps: PositiveInt = parameter(4000, "Number of training steps of the networks.")
+    batch_size: PositiveInt = parameter(50, "Samples in each training step.", most="samples")
+    seed: Seed = parameter(0, "Seed of all weights, of the labels and of the batches.")
 
     reference = Reference.of(
         "D. G. Mixon, H. Parshall, J. Pi, Neural collapse with unconstrained features (arXiv 2011.11619)",

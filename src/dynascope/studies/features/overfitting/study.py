@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import xarray as xr
+from annotated_types import Ge
 
 from dynascope.results import Comparison
 from dynascope.studies import Reference, Study, Values, exact
@@ -13,9 +14,10 @@ from dynascope.studies.features.chance import within_chance
 from dynascope.studies.features.overfitting import page
 from dynascope.studies.features.overfitting.experiment import PURE_NOISE, Experiment
 from dynascope.studies.features.sines import centres
-from dynascope.studies.fields import choice, count, number, seed
+from dynascope.studies.fields import parameter
 from dynascope.theory import papers
 from dynascope.theory.features import overfitting_error
+from dynascope.validation.bounded import NonNegativeFloat, PositiveInt, Seed
 
 
 class Overfitting(Study):
@@ -30,24 +32,24 @@ class Overfitting(Study):
     violate this assumption.
     """
 
-    samples: int = count(100, "Number n of training samples.")
-    modes: int = count(2000, "Number p of modes.")
-    strong_modes: int = count(5, "Number d of strong modes.")
-    benign_mode: int = count(1, "Mode of the benign target, at most d.")
-    malignant_mode: int = count(10, "Mode of the malignant target, above d.")
-    noise_variance: float = number(
-        0.09, "Variance σ² of the label noise; the target has a mean square of ½.", least=0.0
+    samples: PositiveInt = parameter(100, "Number n of training samples.")
+    modes: PositiveInt = parameter(2000, "Number p of modes.")
+    strong_modes: PositiveInt = parameter(5, "Number d of strong modes.")
+    benign_mode: PositiveInt = parameter(1, "Mode of the benign target, at most d.")
+    malignant_mode: PositiveInt = parameter(10, "Mode of the malignant target, above d.")
+    noise_variance: NonNegativeFloat = parameter(
+        0.09, "Variance σ² of the label noise; the target has a mean square of ½."
     )
-    tail: Literal["corrected", "printed"] = choice(
+    tail: Literal["corrected", "printed"] = parameter(
         "corrected", '"corrected" for tail intensities 1/(p − d), or "printed" for the n/(p − d) of the source.'
     )
-    trained: int = count(3, "Number of draws of the samples trained by gradient flow.")
-    draws: int = count(300, "Number of draws of the samples solved for the end of training only.")
-    times: int = count(80, "Number of recorded times.", least=2)
-    positions: int = count(
+    trained: PositiveInt = parameter(3, "Number of draws of the samples trained by gradient flow.")
+    draws: PositiveInt = parameter(300, "Number of draws of the samples solved for the end of training only.")
+    times: Annotated[int, Ge(2)] = parameter(80, "Number of recorded times.")
+    positions: PositiveInt = parameter(
         400, "Number of positions x (coordinate `sample`) at which the final function of the first draw is recorded."
     )
-    seed: int = seed("Seed of the draws.")
+    seed: Seed = parameter(0, "Seed of the draws.")
 
     reference = Reference.of(
         papers.EIGENLEARNING,

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge
 
 from dynascope.flows.gradient_flow import GradientFlow
 from dynascope.prediction.observation import observe
 from dynascope.studies import Reference, Study, Values, curve_tolerance
-from dynascope.studies.fields import count, numbers, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.grokking.grokking_diagonal import page
 from dynascope.studies.grokking.grokking_diagonal.difference_of_squares import DifferenceOfSquares
 from dynascope.studies.grokking.grokking_diagonal.sparse_linear import DecayedLoss, SparseLinear, sparse_linear
 from dynascope.studies.grokking.grokking_diagonal.threshold_time import passage
 from dynascope.theory.grokking import critical_point, fitting_time, grokking_delay, grokking_time, late_curve
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _REMAINING = 0.01  # errors on the samples at which they count as fitted, as a fraction of the first
 
@@ -32,16 +34,16 @@ class GrokkingDiagonal(Study):
     loss of one hundredth of its initial value to that threshold (`delay`) is shown but not judged.
     """
 
-    scales: list[float] = numbers([1.0, 2.0, 4.0], "Sizes α of the initial weights; the delay grows with α.", above=0.0)
-    weight_decay: float = positive(
+    scales: list[PositiveFloat] = parameter([1.0, 2.0, 4.0], "Sizes α of the initial weights; the delay grows with α.")
+    weight_decay: PositiveFloat = parameter(
         0.005, "Weight decay λ: ½λ(‖u‖² + ‖v‖²) in the loss; much smaller than the rates of fitting."
     )
-    samples: int = count(30, "Number of training samples.")
-    inputs: int = count(60, "Number of inputs, larger than the number of samples.")
-    relevant: int = count(2, "Number of inputs that the target depends on.", most="inputs")
-    threshold: float = positive(0.1, "Relative test error below which the network counts as generalising.")
-    times: int = count(400, "Number of recorded times.", least=20)
-    seed: int = seed("Seed of the data.")
+    samples: PositiveInt = parameter(30, "Number of training samples.")
+    inputs: PositiveInt = parameter(60, "Number of inputs, larger than the number of samples.")
+    relevant: PositiveInt = parameter(2, "Number of inputs that the target depends on.", most="inputs")
+    threshold: PositiveFloat = parameter(0.1, "Relative test error below which the network counts as generalising.")
+    times: Annotated[int, Ge(20)] = parameter(400, "Number of recorded times.")
+    seed: Seed = parameter(0, "Seed of the data.")
 
     reference = Reference.of(
         "K. Lyu, J. Jin, Z. Li, S. S. Du, J. D. Lee, W. Hu, Dichotomy of early and late phase implicit biases can "

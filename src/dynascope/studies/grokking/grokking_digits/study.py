@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge, Interval
 
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import count, fraction, positive, seed, text
+from dynascope.studies.fields import parameter
 from dynascope.studies.grokking.grokking_digits import page
 from dynascope.studies.grokking.grokking_digits.experiment import DialledRuns
 from dynascope.studies.grokking.grokking_digits.remedies import DECIDING, TABLE, TWINS, put_claims, remedies
 from dynascope.studies.grokking.grokking_digits.twins import Dials
 from dynascope.tasks.data.labelled_images import ImagesInRows, images_in_rows, labelled_images
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _HIDDEN_LAYERS = 3
 _BLANK = 4  # largest number of blank pixels whose weights are recorded
@@ -45,29 +47,33 @@ class GrokkingDigits(ClaimsStudy):
     - `total_utilization_after`: the outputs lie in the span of the features, so that the utilizations sum to one.
     """
 
-    data: str = text("digits", '"digits", or the path of labelled images.')
-    samples: int = count(1000, "Number of training images.", least=2)
-    test_samples: int = count(1000, "Largest number of test images.", least=2)
-    width: int = count(128, "Neurons in each of the three hidden layers.")
-    weight_scale: float = positive(5.0, "Factor on the initial weights, which have variance 1/(input width).")
-    target_scale: float = positive(3.0, "T, the factor on the targets.")
-    small_weights: float = positive(1.0, "Factor on the initial weights in the weight remedy.")
-    large_targets: float = positive(30.0, "T in the target remedy.")
-    small_inputs: float = positive(0.01, "a in the input remedy.")
-    small_outputs: float = positive(0.1, "b in the output remedy.")
-    learning_rate: float = positive(1e-3, "Learning rate η of Adam.")
-    weight_decay: float = positive(
+    data: str = parameter("digits", '"digits", or the path of labelled images.')
+    samples: Annotated[int, Ge(2)] = parameter(1000, "Number of training images.")
+    test_samples: Annotated[int, Ge(2)] = parameter(1000, "Largest number of test images.")
+    width: PositiveInt = parameter(128, "Neurons in each of the three hidden layers.")
+    weight_scale: PositiveFloat = parameter(5.0, "Factor on the initial weights, which have variance 1/(input width).")
+    target_scale: PositiveFloat = parameter(3.0, "T, the factor on the targets.")
+    small_weights: PositiveFloat = parameter(1.0, "Factor on the initial weights in the weight remedy.")
+    large_targets: PositiveFloat = parameter(30.0, "T in the target remedy.")
+    small_inputs: PositiveFloat = parameter(0.01, "a in the input remedy.")
+    small_outputs: PositiveFloat = parameter(0.1, "b in the output remedy.")
+    learning_rate: PositiveFloat = parameter(1e-3, "Learning rate η of Adam.")
+    weight_decay: PositiveFloat = parameter(
         5e-4,
         "Weight decay λ: ½λ‖θ‖² in the loss. The source averages the error over ten outputs without the factor ½; its "
         "10⁻⁴ corresponds to 5·10⁻⁴ here.",
     )
-    batch_size: int = count(128, "Images in each step.", most="samples")
-    steps: int = count(8000, "Number of training steps.", least=2 * _FIRST_RECORD)
-    records: int = count(60, "Number of recorded steps, at nearly equal ratios.", least=3)
-    train_threshold: float = fraction(0.99, "Training accuracy that counts as fitted.", open_below=True)
-    test_threshold: float = fraction(0.9, "Test accuracy that counts as generalising.", open_below=True)
-    seeds: int = count(4, "Number of initialisations of each run.", least=2)
-    seed: int = seed("Seed of the choice of training images.")
+    batch_size: PositiveInt = parameter(128, "Images in each step.", most="samples")
+    steps: Annotated[int, Ge(2 * _FIRST_RECORD)] = parameter(8000, "Number of training steps.")
+    records: Annotated[int, Ge(3)] = parameter(60, "Number of recorded steps, at nearly equal ratios.")
+    train_threshold: Annotated[float, Interval(gt=0, le=1)] = parameter(
+        0.99, "Training accuracy that counts as fitted."
+    )
+    test_threshold: Annotated[float, Interval(gt=0, le=1)] = parameter(
+        0.9, "Test accuracy that counts as generalising."
+    )
+    seeds: Annotated[int, Ge(2)] = parameter(4, "Number of initialisations of each run.")
+    seed: Seed = parameter(0, "Seed of the choice of training images.")
 
     reference = Reference.of(
         "Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, section 6.4.3); Y. Nam, S. H. Lee, C. Domine, "

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from annotated_types import Ge, Interval
 
 from dynascope.comparison.effect import Hypothesis, report_runs
 from dynascope.probes.last_layer import SPAN
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import choice, count, fraction, number, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.grokking.grokking_modular import page
 from dynascope.studies.grokking.grokking_modular.experiment import HEADS, ModularRuns
 from dynascope.theory.grokking import grokking_delay
 from dynascope.training.losses import Loss
+from dynascope.validation.bounded import NonNegativeFloat, OpenFraction, PositiveFloat, PositiveInt, Seed
 
 _DIMENSION = "effective_dimension"
 _RENAMED_STEPS = 50  # few enough that runs under different names differ by rounding alone
@@ -57,30 +59,34 @@ class GrokkingModular(ClaimsStudy):
       are the weights of the divisor zero of a two-layer network.
     """
 
-    operation: Literal["addition", "subtraction", "multiplication", "division"] = choice(
+    operation: Literal["addition", "subtraction", "multiplication", "division"] = parameter(
         "division", "Operation on two numbers whose results form the table."
     )
-    p: int = count(31, "Modulus p, a prime for multiplication and division.", least=3)
-    train_fraction: float = fraction(0.7, "Fraction of the table used for training.", open_below=True, open_above=True)
-    network: Literal["relu", "quadratic", "transformer"] = choice(
+    p: Annotated[int, Ge(3)] = parameter(31, "Modulus p, a prime for multiplication and division.")
+    train_fraction: OpenFraction = parameter(0.7, "Fraction of the table used for training.")
+    network: Literal["relu", "quadratic", "transformer"] = parameter(
         "transformer", '"relu" or "quadratic" (two layers), or "transformer" (one block with ReLU and four heads).'
     )
-    width: int = count(
+    width: PositiveInt = parameter(
         256, "Hidden neurons of a two-layer network; the residual stream of the transformer is a quarter as wide."
     )
-    loss: Literal["cross_entropy", "squared"] = choice("cross_entropy", "Training loss.")
-    learning_rate: float = positive(
+    loss: Literal["cross_entropy", "squared"] = parameter("cross_entropy", "Training loss.")
+    learning_rate: PositiveFloat = parameter(
         1e-3, "Learning rate η of AdamW with β = (0.9, 0.98), on all training samples at each step."
     )
-    weight_decay: float = number(
-        2.0, "Weight decay λ of AdamW: each step shrinks the weights by the factor 1 − ηλ.", least=0.0
+    weight_decay: NonNegativeFloat = parameter(
+        2.0, "Weight decay λ of AdamW: each step shrinks the weights by the factor 1 − ηλ."
     )
-    steps: int = count(3000, "Number of training steps.")
-    times: int = count(60, "Number of recorded steps, denser at first.", least=2)
-    train_threshold: float = fraction(0.99, "Training accuracy that counts as fitted.", open_below=True)
-    test_threshold: float = fraction(0.9, "Test accuracy that counts as generalising.", open_below=True)
-    seeds: int = count(6, "Number of runs; with fewer than six, the claim is undecided.", least=2)
-    seed: int = seed("Seed of the first run; the others use the next seeds.")
+    steps: PositiveInt = parameter(3000, "Number of training steps.")
+    times: Annotated[int, Ge(2)] = parameter(60, "Number of recorded steps, denser at first.")
+    train_threshold: Annotated[float, Interval(gt=0, le=1)] = parameter(
+        0.99, "Training accuracy that counts as fitted."
+    )
+    test_threshold: Annotated[float, Interval(gt=0, le=1)] = parameter(
+        0.9, "Test accuracy that counts as generalising."
+    )
+    seeds: Annotated[int, Ge(2)] = parameter(6, "Number of runs; with fewer than six, the claim is undecided.")
+    seed: Seed = parameter(0, "Seed of the first run; the others use the next seeds.")
 
     reference = Reference.of(
         "A. Power, Y. Burda, H. Edwards, I. Babuschkin, V. Misra, Grokking: Generalization beyond overfitting on small "

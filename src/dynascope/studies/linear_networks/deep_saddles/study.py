@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge, Gt
 
 from dynascope.studies import Reference, Study, Values, exact
-from dynascope.studies.fields import count, numbers, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.linear_networks.deep_saddles import page
 from dynascope.studies.linear_networks.deep_saddles.experiment import Experiment
 from dynascope.studies.tolerances import with_limits
 from dynascope.tasks import Task
+from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt, Seed
 
 _PLATEAUS = ("plateau_rank", "plateau_loss")
 _PLATEAU_ERROR, _PLATEAU_REASON = 0.03, "with a finite initialisation a plateau is not quite reached"
@@ -34,34 +37,28 @@ class DeepSaddles(Study):
     dlog t/dlog for more). The prefactor of that time depends on the random weights.
     """
 
-    depths: list[int] = numbers(
-        [2, 3, 4], "Numbers of layers at which random networks are measured.", whole=True, least=2
+    depths: list[Annotated[int, Ge(2)]] = parameter(
+        [2, 3, 4], "Numbers of layers at which random networks are measured."
     )
-    gammas: list[float] = numbers([0.75, 1.0, 1.25, 1.75], "γ at which random networks are measured.")
-    widths: list[int] = numbers(
-        [32, 64, 128, 256],
-        "Hidden widths from which the exponents are fitted.",
-        fewest=3,
-        whole=True,
-        increasing=True,
-        least=2,
+    gammas: list[FiniteFloat] = parameter([0.75, 1.0, 1.25, 1.75], "γ at which random networks are measured.")
+    widths: list[Annotated[int, Ge(2)]] = parameter(
+        [32, 64, 128, 256], "Hidden widths from which the exponents are fitted.", fewest=3, increasing=True
     )
-    draws: int = count(60, "Number of random networks for each depth, γ and width.")
-    depth: int = count(3, "Number of layers L ≥ 2 of the trained networks.", least=2)
-    width: int = count(30, "Hidden width of the trained random networks.", least=2)
-    training_gammas: list[float] = numbers(
+    draws: PositiveInt = parameter(60, "Number of random networks for each depth, γ and width.")
+    depth: Annotated[int, Ge(2)] = parameter(3, "Number of layers L ≥ 2 of the trained networks.")
+    width: Annotated[int, Ge(2)] = parameter(30, "Hidden width of the trained random networks.")
+    training_gammas: list[Annotated[float, Gt(1)]] = parameter(
         [3.0, 4.0, 5.0],
         "Two or more γ > 1 of the trained random networks; the plateaus of more than two layers grow with γ as "
         "width^((γ − 1)(L/2 − 1)).",
         fewest=2,
         increasing=True,
-        above=1.0,
     )
-    singular_values: list[float] = numbers(
-        [4.0, 2.0, 1.0], "Singular values σᵢ of the target map, the largest first.", fewest=2, above=0.0
+    singular_values: list[PositiveFloat] = parameter(
+        [4.0, 2.0, 1.0], "Singular values σᵢ of the target map, the largest first.", fewest=2
     )
-    times: int = count(2000, "Number of recorded times.", least=100)
-    seed: int = seed("Seed of all random networks.")
+    times: Annotated[int, Ge(100)] = parameter(2000, "Number of recorded times.")
+    seed: Seed = parameter(0, "Seed of all random networks.")
 
     reference = Reference.of(
         "A. Jacot, F. Ged, B. Şimşek, C. Hongler, F. Gabriel, Saddle-to-Saddle Dynamics in Deep Linear Networks: Small "

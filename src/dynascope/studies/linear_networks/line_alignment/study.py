@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import itertools
+from typing import Annotated
 
 import numpy as np
 import optax
 import xarray as xr
+from annotated_types import Ge
 
 from dynascope.comparison import Claim, report_claims
 from dynascope.flows.solvers.solver import Solver
@@ -15,7 +17,7 @@ from dynascope.networks import TwoLayer
 from dynascope.prediction.observation import observe
 from dynascope.probes.alignment.line import LineLayers
 from dynascope.studies import Reference, Study, Values, exact
-from dynascope.studies.fields import count, flag, fraction, number, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.linear_networks.line_alignment import page
 from dynascope.studies.linear_networks.line_alignment.claims import direction_claim
 from dynascope.studies.linear_networks.line_alignment.starts import STARTS, line_starts
@@ -23,6 +25,7 @@ from dynascope.tasks import Task
 from dynascope.tasks.known_modes import line_regression
 from dynascope.theory import LayerRates, line_inputs, papers
 from dynascope.training.descend import Descent
+from dynascope.validation.bounded import FiniteFloat, Fraction, PositiveFloat, PositiveInt, Seed
 
 _DESCENTS = tuple(itertools.product(("linear", "relu"), ("sgd", "adam")))
 _CALLED = {"relu": "ReLU", "sgd": "SGD", "adam": "Adam"}
@@ -43,18 +46,18 @@ class LineAlignment(Study):
     are active on each input.
     """
 
-    width: int = count(50, "Number of hidden neurons h, at least two.", least=2)
-    input_dimension: int = count(3, "Number of inputs d.")
-    target: float = number(1.0, "Slope S of the targets along the line; not zero, may be negative.", nonzero=True)
-    noise: float = fraction(0.1, "Standard deviation of the noise on the targets, relative to S.")
-    disturbance: float = fraction(0.3, "Angle in radians by which nearly parallel and opposite layers are rotated.")
-    first_rate: float = positive(1.0, "Learning rate of the first layer W.")
-    second_rate: float = positive(0.5, "Learning rate of the second layer u.")
-    samples: int = count(100, "Number of samples.", least=2)
-    descent: bool = flag(True, "Whether to train networks by SGD and Adam too.")
-    batch_size: int = count(10, "Batch size of SGD and Adam.", most="samples")
-    times: int = count(200, "Number of recorded times.", least=2)
-    seed: int = seed("Seed of the data, of the initial weights and of the batches.")
+    width: Annotated[int, Ge(2)] = parameter(50, "Number of hidden neurons h, at least two.")
+    input_dimension: PositiveInt = parameter(3, "Number of inputs d.")
+    target: FiniteFloat = parameter(1.0, "Slope S of the targets along the line; not zero, may be negative.")
+    noise: Fraction = parameter(0.1, "Standard deviation of the noise on the targets, relative to S.")
+    disturbance: Fraction = parameter(0.3, "Angle in radians by which nearly parallel and opposite layers are rotated.")
+    first_rate: PositiveFloat = parameter(1.0, "Learning rate of the first layer W.")
+    second_rate: PositiveFloat = parameter(0.5, "Learning rate of the second layer u.")
+    samples: Annotated[int, Ge(2)] = parameter(100, "Number of samples.")
+    descent: bool = parameter(True, "Whether to train networks by SGD and Adam too.")
+    batch_size: PositiveInt = parameter(10, "Batch size of SGD and Adam.", most="samples")
+    times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times.")
+    seed: Seed = parameter(0, "Seed of the data, of the initial weights and of the batches.")
 
     reference = Reference.of(
         papers.ON_A_LINE,
@@ -79,6 +82,10 @@ class LineAlignment(Study):
         reason="the theory is exact, and the solver's local error is below 1e-9",
     )
     tiny = {"width": 4, "input_dimension": 2, "samples": 20, "descent": False, "times": 40}
+
+    def check(self) -> None:
+        """The target is not zero."""
+        self.require(self.target, "target", "choose a finite number other than zero")
 
     def trained(self) -> xr.Dataset:
         """Train from every initialisation by gradient flow, then linear and ReLU networks by SGD and Adam."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import functools
+from typing import Annotated, Literal
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge
 
 from dynascope.probes.half_strength import first_zero
 from dynascope.studies import Reference, Values, exact
-from dynascope.studies.fields import choice, count, positive, seed, weakest
+from dynascope.studies.fields import parameter
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.studies.linear_networks.reversal_learning import page
 from dynascope.tasks.random_maps import random_map
 from dynascope.theory import papers
 from dynascope.theory.balanced.convergence import slowest_rate
 from dynascope.theory.transfer import reversal_time, reversal_trajectory
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _BALANCED = 1e-7  # least |λ| over the strongest mode: solver errors of 1e-13 then grow to a tenth of the tolerance
 _INTERPOLATED = 2e-5  # largest relative error of an interpolated time, a fifth of its tolerance
@@ -29,16 +32,18 @@ class ReversalLearning(TwoTasksStudy):
     crosses zero. That time grows as log(1/|λ|) as λ vanishes.
     """
 
-    inputs: int = count(4, "Number of inputs.")
-    outputs: int = count(2, "Number of outputs.")
-    strongest: float = positive(2.0, "Largest singular value of the target map.")
-    weakest: float = weakest(1.0)
-    largest_balance: float = positive(1.0, "Largest |λ| of the balance W₂ W₂ᵀ − W₁ᵀ W₁ = λ I of the layers.")
-    smallest_balance: float = positive(1e-3, "Smallest |λ|.", below="largest_balance")
-    balances: int = count(4, "Number of log-spaced |λ|.", least=2)
-    sign: int = choice(1, "Sign of λ, 1 or -1; the prediction does not depend on it.", (1, -1))
-    times: int = count(1000, "Number of recorded times.", least=10)
-    seed: int = seed("Seed of the task and of the initial weights.")
+    inputs: PositiveInt = parameter(4, "Number of inputs.")
+    outputs: PositiveInt = parameter(2, "Number of outputs.")
+    strongest: PositiveFloat = parameter(2.0, "Largest singular value of the target map.")
+    weakest: PositiveFloat = parameter(
+        1.0, "Smallest singular value; the others are equally spaced between them.", most="strongest"
+    )
+    largest_balance: PositiveFloat = parameter(1.0, "Largest |λ| of the balance W₂ W₂ᵀ − W₁ᵀ W₁ = λ I of the layers.")
+    smallest_balance: PositiveFloat = parameter(1e-3, "Smallest |λ|.", below="largest_balance")
+    balances: Annotated[int, Ge(2)] = parameter(4, "Number of log-spaced |λ|.")
+    sign: Literal[1, -1] = parameter(1, "Sign of λ, 1 or -1; the prediction does not depend on it.")
+    times: Annotated[int, Ge(10)] = parameter(1000, "Number of recorded times.")
+    seed: Seed = parameter(0, "Seed of the task and of the initial weights.")
 
     reference = Reference.of(
         papers.BALANCED,

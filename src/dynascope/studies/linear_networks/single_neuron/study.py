@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge, Interval
 
 from dynascope.studies import Reference, Study, Values, exact
-from dynascope.studies.fields import choice, count, number, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.linear_networks.single_neuron import page
 from dynascope.studies.linear_networks.single_neuron.experiment import Experiment
 from dynascope.tasks import Task
 from dynascope.theory import papers
+from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt, Seed
 
 
 class SingleNeuron(Study):
@@ -23,33 +25,31 @@ class SingleNeuron(Study):
     learns in the regime (lazy, rich or delayed rich) that theory predicts from the initial weights.
     """
 
-    imbalance: float = number(
+    imbalance: FiniteFloat = parameter(
         -4.0, "δ = weight_rate · a² − output_rate · ‖w‖², which gradient flow conserves; shown together with 0 and −δ."
     )
-    initial_strength: float = positive(0.1, "Norm ‖β‖ of the initial map β = a w; the target map has norm 1.")
-    alignment: float = number(
+    initial_strength: PositiveFloat = parameter(0.1, "Norm ‖β‖ of the initial map β = a w; the target map has norm 1.")
+    alignment: Annotated[float, Interval(gt=-1, le=1)] = parameter(
         0.2,
         "Cosine of the angle between the initial map and the target; above −1, where a balanced neuron would end in "
         "the saddle.",
-        above=-1.0,
-        most=1.0,
     )
-    output_rate: float = positive(1.0, "Learning rate η_a of the output weight.")
-    weight_rate: float = positive(1.0, "Learning rate η_w of the input weights.")
-    inputs: Literal["whitened", "low-rank"] = choice(
+    output_rate: PositiveFloat = parameter(1.0, "Learning rate η_a of the output weight.")
+    weight_rate: PositiveFloat = parameter(1.0, "Learning rate η_w of the input weights.")
+    inputs: Literal["whitened", "low-rank"] = parameter(
         "whitened",
         'Covariance of the inputs. With "whitened" inputs the weights have a closed form. "low-rank" inputs do not '
         "vary in one direction, and their variances in the others fall from 1 to ½; theory is then an equation of the "
         "function.",
     )
-    dimension: int = count(2, "Number of inputs, at least two.", least=2)
-    samples: int = count(
+    dimension: Annotated[int, Ge(2)] = parameter(2, "Number of inputs, at least two.")
+    samples: PositiveInt = parameter(
         20,
         "Number of samples, at least the dimension; the inputs are transformed so that their second moments are exact.",
         least="dimension",
     )
-    times: int = count(300, "Number of recorded times.", least=10)
-    seed: int = seed("Seed of the inputs and of the directions of the target and the initial map.")
+    times: Annotated[int, Ge(10)] = parameter(300, "Number of recorded times.")
+    seed: Seed = parameter(0, "Seed of the inputs and of the directions of the target and the initial map.")
 
     reference = Reference.of(
         papers.UNBALANCED,

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import functools
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge
 
 from dynascope.flows.objective import FrozenFirst, Samples
 from dynascope.studies import Reference, Values, exact
-from dynascope.studies.fields import count, positive, seed, weakest
+from dynascope.studies.fields import parameter
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.studies.linear_networks.transfer_learning import page
 from dynascope.studies.linear_networks.transfer_learning.readout import decay_rates, reachable_share
 from dynascope.tasks.random_maps import rotation, whitened
 from dynascope.theory import papers
 from dynascope.theory.transfer import joint_transfer, transfer_error, transfer_speed
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _LEFT = 0.01  # remaining part of a mode below which solver errors matter in the fit of its speed
 _LOST = 1e-6  # size of a feature, relative to the largest, below which it counts as lost
@@ -33,18 +36,18 @@ class TransferLearning(TwoTasksStudy):
     and `new_loss`.
     """
 
-    dimension: int = count(3, "Number of inputs, of old outputs and of hidden neurons.")
-    rank: int = count(2, "Number of input directions that the old task uses.", most="dimension")
-    strongest: float = positive(2.0, "Largest singular value of the old target map.")
-    weakest: float = weakest(1.0, "Smallest nonzero singular value")
-    largest_balance: float = positive(3.0, "Largest λ; the smallest is its negative.")
-    balances: int = count(
-        4,
-        "Number of equally spaced λ; even, because at λ = 0 unused directions are never completely forgotten.",
-        least=2,
+    dimension: PositiveInt = parameter(3, "Number of inputs, of old outputs and of hidden neurons.")
+    rank: PositiveInt = parameter(2, "Number of input directions that the old task uses.", most="dimension")
+    strongest: PositiveFloat = parameter(2.0, "Largest singular value of the old target map.")
+    weakest: PositiveFloat = parameter(
+        1.0, "Smallest nonzero singular value; the others are equally spaced between them.", most="strongest"
     )
-    times: int = count(300, "Number of recorded times.", least=10)
-    seed: int = seed("Seed of the tasks and of the initial weights.")
+    largest_balance: PositiveFloat = parameter(3.0, "Largest λ; the smallest is its negative.")
+    balances: Annotated[int, Ge(2)] = parameter(
+        4, "Number of equally spaced λ; even, because at λ = 0 unused directions are never completely forgotten."
+    )
+    times: Annotated[int, Ge(10)] = parameter(300, "Number of recorded times.")
+    seed: Seed = parameter(0, "Seed of the tasks and of the initial weights.")
 
     reference = Reference.of(
         papers.BALANCED,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge
 
 from dynascope.flows.solvers.solver import Solver
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import isotropic_linear
 from dynascope.probes.kernel.path import kernel_path
 from dynascope.studies import Reference, Study, Values, exact
-from dynascope.studies.fields import count, flag, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.linear_networks.wide_linear import page
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import unit_regression
@@ -26,6 +27,7 @@ from dynascope.theory.function_space import (
 )
 from dynascope.theory.function_space.isotropic import trace_drift
 from dynascope.training import Descent, descend
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _LONGEST_STEP = 0.004  # of discrete descent, in units of the fastest time constant
 _SPAN = 5.0  # duration, in units of the slowest time constant
@@ -40,18 +42,18 @@ class WideLinear(Study):
     The drift of Δ in discrete gradient descent is measured at two step sizes; it is proportional to the step size.
     """
 
-    inputs: int = count(3, "Number of inputs.")
-    outputs: int = count(2, "Number of outputs.")
-    imbalance: float = positive(0.5, "δ > 0 of Δ = η₁ A Aᵀ − η₂ Wᵀ W = δ I; shown together with −δ.")
-    initial_size: float = positive(
+    inputs: PositiveInt = parameter(3, "Number of inputs.")
+    outputs: PositiveInt = parameter(2, "Number of outputs.")
+    imbalance: PositiveFloat = parameter(0.5, "δ > 0 of Δ = η₁ A Aᵀ − η₂ Wᵀ W = δ I; shown together with −δ.")
+    initial_size: PositiveFloat = parameter(
         0.1, "Standard deviation of the entries of the initial map, which both networks share."
     )
-    first_rate: float = positive(1.0, "Learning rate η₁ of the first layer W.")
-    second_rate: float = positive(1.0, "Learning rate η₂ of the second layer A.")
-    whitened: bool = flag(False, "Whether the inputs are white; if not, their variances fall from 1 to 0.3.")
-    samples: int = count(20, "Number of samples, at least the number of inputs.", least="inputs")
-    times: int = count(200, "Number of recorded times.", least=2)
-    seed: int = seed("Seed of the task and of the initial map.")
+    first_rate: PositiveFloat = parameter(1.0, "Learning rate η₁ of the first layer W.")
+    second_rate: PositiveFloat = parameter(1.0, "Learning rate η₂ of the second layer A.")
+    whitened: bool = parameter(False, "Whether the inputs are white; if not, their variances fall from 1 to 0.3.")
+    samples: PositiveInt = parameter(20, "Number of samples, at least the number of inputs.", least="inputs")
+    times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times.")
+    seed: Seed = parameter(0, "Seed of the task and of the initial map.")
 
     reference = Reference.of(
         papers.UNBALANCED,

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Annotated
 
 import xarray as xr
+from annotated_types import Ge, Interval
 
 from dynascope.results import Comparison, name_all
 from dynascope.studies import Reference, Study, Values, curve_tolerance
-from dynascope.studies.fields import count, numbers, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.margins.max_margin import page
 from dynascope.studies.margins.max_margin.classifiers import CLASSIFIERS
 from dynascope.studies.margins.max_margin.experiment import Experiment
 from dynascope.theory import papers
+from dynascope.validation.bounded import PositiveInt, Seed
 
 _LIMIT = (
     1e-4,
@@ -48,19 +51,21 @@ class MaxMargin(Study):
     never falls (`margin_kept`).
     """
 
-    levels: int = count(30, "Number of recorded values of ν = log(1/L).", least=3)
-    inputs: list[int] = numbers([2, 3, 4, 5], "Dimensions of the random data.", whole=True, least=2, most=6)
-    draws: int = count(3, "Number of random data sets for each dimension and classifier.")
-    samples: int = count(20, "Number of samples in each random data set.", least=10, most=50)
-    gap: float = positive(
-        0.05, "Least distance of the other samples beyond the margin, relative to the margin.", most=0.1
+    levels: Annotated[int, Ge(3)] = parameter(30, "Number of recorded values of ν = log(1/L).")
+    inputs: list[Annotated[int, Interval(ge=2, le=6)]] = parameter([2, 3, 4, 5], "Dimensions of the random data.")
+    draws: PositiveInt = parameter(3, "Number of random data sets for each dimension and classifier.")
+    samples: Annotated[int, Interval(ge=10, le=50)] = parameter(20, "Number of samples in each random data set.")
+    gap: Annotated[float, Interval(gt=0, le=0.1)] = parameter(
+        0.05, "Least distance of the other samples beyond the margin, relative to the margin."
     )
-    classes: int = count(4, "Number of classes of the networks.", least=3, most=5)
-    class_samples: int = count(2, "Number of samples of each class.", least=2, most=3)
-    features: int = count(10, "Number of features, more than classes.", least=5, most=20)
-    likeness: float = positive(0.8, "Component of the next class in all but the first sample of a class.", most=0.9)
-    starts: int = count(3, "Number of random initialisations of the networks.")
-    seed: int = seed("Seed of the data and of the initial weights.")
+    classes: Annotated[int, Interval(ge=3, le=5)] = parameter(4, "Number of classes of the networks.")
+    class_samples: Annotated[int, Interval(ge=2, le=3)] = parameter(2, "Number of samples of each class.")
+    features: Annotated[int, Interval(ge=5, le=20)] = parameter(10, "Number of features, more than classes.")
+    likeness: Annotated[float, Interval(gt=0, le=0.9)] = parameter(
+        0.8, "Component of the next class in all but the first sample of a class."
+    )
+    starts: PositiveInt = parameter(3, "Number of random initialisations of the networks.")
+    seed: Seed = parameter(0, "Seed of the data and of the initial weights.")
 
     reference = Reference.of(
         papers.QUASI_HOMOGENEOUS,

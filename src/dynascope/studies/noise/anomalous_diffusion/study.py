@@ -5,19 +5,21 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import xarray as xr
+from annotated_types import Ge, Interval
 
 from dynascope.comparison import Claim
 from dynascope.results import Comparison, name_all
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import choice, count, fraction, number, numbers, positive, seed, text
+from dynascope.studies.fields import parameter
 from dynascope.studies.noise.anomalous_diffusion import page
 from dynascope.studies.noise.anomalous_diffusion.experiment import Experiment
 from dynascope.studies.noise.anomalous_diffusion.networks import NETWORK_CLAIMS
 from dynascope.studies.noise.anomalous_diffusion.regression import DECADE
 from dynascope.theory import papers
+from dynascope.validation.bounded import Fraction, PositiveFloat, PositiveInt, Seed
 
 _DIGITS = 1797
 _CLOSE = 0.1  # allowed error of an exponent: less than the difference 1/6 from p = 1.5 to 2, and from 2 to 3
@@ -49,25 +51,29 @@ class AnomalousDiffusion(ClaimsStudy):
     `batches`² · `products` · 4/3 steps. The study estimates the run time from one step and announces it first.
     """
 
-    powers: list[float] = numbers([0.5, 1.5, 2.0, 3.0], "Exponents p of the spectra l⁻ᵖ.", least=0.3, most=4.0)
-    modes: int = count(100_000, "Number d of modes whose displacements are summed exactly.", least=10_000)
-    inputs: int = count(400, "Number of inputs of the simulated regressions.", least=100, most=2000)
-    runs: int = count(200, "Number of simulated runs per spectrum.", least=10)
-    data: str = text("digits", '"digits", or the path of labelled images.')
-    network: Literal["small", "resnet18"] = choice("small", 'The network to train, "small" or "resnet18".')
-    samples: int = count(200, "Number of images; at most 1797 digits.", least=20)
-    random_labels: float = fraction(0.1, "Fraction of random labels, which keep the gradient noise from vanishing.")
-    width: int = count(8, "Neurons of the hidden dense layer; for ResNet-18, channels of the first stage.")
-    learning_rate: float = positive(0.01, "Learning rate η of the networks.")
-    momentum: float = number(0.9, "Momentum β (heavy ball).", least=0.0, most=0.99)
-    weight_decay: float = positive(0.02, "Weight decay λ of ½ λ‖θ‖².")
-    batch_size: int = count(20, "Images S per minibatch, drawn with replacement.", least=5, most="samples")
-    starts: int = count(8, "Number of networks.", least=3)
-    warm_up: int = count(4000, "Number of steps before the displacement is measured.", least=100)
-    legs: int = count(8, "Number of consecutive initial points over which displacements are averaged.")
-    batches: int = count(12, "Number of minibatches on which noise and curvature are measured.", least=4)
-    products: int = count(16, "Number of products with the curvature matrix per minibatch.", least=4, most=200)
-    seed: int = seed("Seed of the first network, of its data and of all minibatches.")
+    powers: list[Annotated[float, Interval(ge=0.3, le=4)]] = parameter(
+        [0.5, 1.5, 2.0, 3.0], "Exponents p of the spectra l⁻ᵖ."
+    )
+    modes: Annotated[int, Ge(10_000)] = parameter(100_000, "Number d of modes whose displacements are summed exactly.")
+    inputs: Annotated[int, Interval(ge=100, le=2000)] = parameter(400, "Number of inputs of the simulated regressions.")
+    runs: Annotated[int, Ge(10)] = parameter(200, "Number of simulated runs per spectrum.")
+    data: str = parameter("digits", '"digits", or the path of labelled images.')
+    network: Literal["small", "resnet18"] = parameter("small", 'The network to train, "small" or "resnet18".')
+    samples: Annotated[int, Ge(20)] = parameter(200, "Number of images; at most 1797 digits.")
+    random_labels: Fraction = parameter(0.1, "Fraction of random labels, which keep the gradient noise from vanishing.")
+    width: PositiveInt = parameter(8, "Neurons of the hidden dense layer; for ResNet-18, channels of the first stage.")
+    learning_rate: PositiveFloat = parameter(0.01, "Learning rate η of the networks.")
+    momentum: Annotated[float, Interval(ge=0, le=0.99)] = parameter(0.9, "Momentum β (heavy ball).")
+    weight_decay: PositiveFloat = parameter(0.02, "Weight decay λ of ½ λ‖θ‖².")
+    batch_size: Annotated[int, Ge(5)] = parameter(20, "Images S per minibatch, drawn with replacement.", most="samples")
+    starts: Annotated[int, Ge(3)] = parameter(8, "Number of networks.")
+    warm_up: Annotated[int, Ge(100)] = parameter(4000, "Number of steps before the displacement is measured.")
+    legs: PositiveInt = parameter(8, "Number of consecutive initial points over which displacements are averaged.")
+    batches: Annotated[int, Ge(4)] = parameter(12, "Number of minibatches on which noise and curvature are measured.")
+    products: Annotated[int, Interval(ge=4, le=200)] = parameter(
+        16, "Number of products with the curvature matrix per minibatch."
+    )
+    seed: Seed = parameter(0, "Seed of the first network, of its data and of all minibatches.")
 
     reference = Reference.of(
         papers.LIMITING_DYNAMICS,

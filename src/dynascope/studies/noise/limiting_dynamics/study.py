@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge, Interval
 
 from dynascope.comparison import Claim
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import count, fraction, number, numbers, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.noise.limiting_dynamics import page
 from dynascope.studies.noise.limiting_dynamics.claims import LIMITING_CLAIMS, limiting_claims
 from dynascope.studies.noise.limiting_dynamics.experiment import LONGEST, MODIFIED_LOSS, WINDOW, Experiment
 from dynascope.studies.noise.limiting_dynamics.phase_space import ALONG, DIRECTIONS, MOMENTS, SHARES
 from dynascope.theory import papers
+from dynascope.validation.bounded import Fraction, PositiveFloat, PositiveInt, Seed
 
 
 class LimitingDynamics(ClaimsStudy):
@@ -38,20 +40,20 @@ class LimitingDynamics(ClaimsStudy):
     that the loss is a quadratic form of the positions (`quadratic_share`).
     """
 
-    curvatures: list[float] = numbers(
-        [1.0, 0.3, 0.05], "Eigenvalues ρ of the Hessian.", fewest=2, above=0.0, least=0.02, most=4.0
+    curvatures: list[Annotated[float, Interval(ge=0.02, le=4)]] = parameter(
+        [1.0, 0.3, 0.05], "Eigenvalues ρ of the Hessian.", fewest=2
     )
-    samples: int = count(200, "Number of samples.", least=20, most=2000)
-    residual: float = positive(0.5, "Standard deviation σ of the residuals of the labels.")
-    distance: float = number(
-        1.0, "Distance of the minimum from the initial weights along each mode.", least=-5.0, most=5.0
+    samples: Annotated[int, Interval(ge=20, le=2000)] = parameter(200, "Number of samples.")
+    residual: PositiveFloat = parameter(0.5, "Standard deviation σ of the residuals of the labels.")
+    distance: Annotated[float, Interval(ge=-5, le=5)] = parameter(
+        1.0, "Distance of the minimum from the initial weights along each mode."
     )
-    learning_rate: float = positive(0.02, "Learning rate η.", most=0.5)
-    momentum: float = fraction(0.9, "Momentum β.", open_above=True)
-    weight_decay: float = number(0.01, "Weight decay λ.", least=0.0, most=1.0)
-    batch_size: int = count(8, "Samples S per minibatch, drawn with replacement.")
-    runs: int = count(4000, "Number of runs of SGD and of Langevin dynamics.", least=200)
-    seed: int = seed("Seed of the data, of the minibatches and of the noise.")
+    learning_rate: Annotated[float, Interval(gt=0, le=0.5)] = parameter(0.02, "Learning rate η.")
+    momentum: Annotated[float, Interval(ge=0, lt=1)] = parameter(0.9, "Momentum β.")
+    weight_decay: Fraction = parameter(0.01, "Weight decay λ.")
+    batch_size: PositiveInt = parameter(8, "Samples S per minibatch, drawn with replacement.")
+    runs: Annotated[int, Ge(200)] = parameter(4000, "Number of runs of SGD and of Langevin dynamics.")
+    seed: Seed = parameter(0, "Seed of the data, of the minibatches and of the noise.")
 
     reference = Reference.of(
         papers.LIMITING_DYNAMICS,

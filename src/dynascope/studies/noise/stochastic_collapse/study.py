@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge, Interval
 
 from dynascope.comparison import Claim
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import choices, count, fraction, numbers, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.noise.stochastic_collapse import page
 from dynascope.studies.noise.stochastic_collapse.models import SQUARES, STRONG, THEORY, CollapseModels
 from dynascope.studies.noise.stochastic_collapse.network_runs import NETWORKS, training_shares
 from dynascope.studies.noise.stochastic_collapse.networks import CollapseNetworks
 from dynascope.theory import papers
+from dynascope.validation.bounded import PositiveFloat, Seed
 
 
 class StochasticCollapse(ClaimsStudy):
@@ -46,71 +48,61 @@ class StochasticCollapse(ClaimsStudy):
     along them, averaged over all data and the preceding time, or of a single minibatch.
     """
 
-    settling: list[float] = numbers(
-        [0.2, 0.4, 0.65],
-        "Noise levels ζ²/2 of double wells in which the weight stays away from zero.",
-        least=0.05,
-        most=0.7,
-        increasing=True,
+    settling: list[Annotated[float, Interval(ge=0.05, le=0.7)]] = parameter(
+        [0.2, 0.4, 0.65], "Noise levels ζ²/2 of double wells in which the weight stays away from zero.", increasing=True
     )
-    collapsing: list[float] = numbers(
-        [1.6, 3.0],
-        "Noise levels ζ²/2 of double wells in which the weight falls to zero.",
-        least=1.3,
-        most=6.0,
-        increasing=True,
+    collapsing: list[Annotated[float, Interval(ge=1.3, le=6)]] = parameter(
+        [1.6, 3.0], "Noise levels ζ²/2 of double wells in which the weight falls to zero.", increasing=True
     )
-    well_runs: int = count(8000, "Number of paths per double well.", least=100)
-    student_rates: list[float] = numbers(
-        [0.006, 0.008, 0.01], "Learning rates η of the students.", above=0.0, increasing=True
+    well_runs: Annotated[int, Ge(100)] = parameter(8000, "Number of paths per double well.")
+    student_rates: list[PositiveFloat] = parameter(
+        [0.006, 0.008, 0.01], "Learning rates η of the students.", increasing=True
     )
-    label_variance: float = positive(80.0, "Label variance ς² of the students; η²ς² must be between 0.001 and 0.01.")
-    teachers: list[float] = numbers(
+    label_variance: PositiveFloat = parameter(
+        80.0, "Label variance ς² of the students; η²ς² must be between 0.001 and 0.01."
+    )
+    teachers: list[Annotated[float, Interval(ge=0.1, le=6)]] = parameter(
         [0.5, 2.0, 3.0, 4.0],
         "Strengths of the teachers relative to the threshold ης²/2; at least two must be 1.8 or more.",
         fewest=3,
         increasing=True,
-        least=0.1,
-        most=6.0,
     )
-    student_runs: int = count(64, "Number of students per teacher and learning rate.", least=8)
-    inputs: list[int] = numbers(
-        [1, 2, 3, 1, 2], "Numbers of inputs n of the neurons.", fewest=2, different=False, whole=True, least=1, most=8
+    student_runs: Annotated[int, Ge(8)] = parameter(64, "Number of students per teacher and learning rate.")
+    inputs: list[Annotated[int, Interval(ge=1, le=8)]] = parameter(
+        [1, 2, 3, 1, 2], "Numbers of inputs n of the neurons.", fewest=2, repeats=True
     )
-    outputs: list[int] = numbers(
-        [1, 2, 3, 4, 3],
-        "Numbers of outputs m of the same neurons.",
-        fewest=2,
-        different=False,
-        whole=True,
-        least=1,
-        most=8,
+    outputs: list[Annotated[int, Interval(ge=1, le=8)]] = parameter(
+        [1, 2, 3, 4, 3], "Numbers of outputs m of the same neurons.", fewest=2, repeats=True
     )
-    neuron_runs: int = count(64, "Number of neurons per size.", least=8)
-    neuron_steps: int = count(6000, "Number of steps of these neurons.", least=1500)
-    networks: list[str] = choices(NETWORKS, 'Networks trained on digits, "mlp" and "convolutional".', NETWORKS)
-    samples: int = count(300, "Number of training digits.", least=20, most=1500)
-    units: int = count(32, "Hidden neurons of the MLP; the second convolution has a quarter as many channels.", least=8)
-    rates: list[float] = numbers(
+    neuron_runs: Annotated[int, Ge(8)] = parameter(64, "Number of neurons per size.")
+    neuron_steps: Annotated[int, Ge(1500)] = parameter(6000, "Number of steps of these neurons.")
+    networks: list[str] = parameter(
+        NETWORKS, 'Networks trained on digits, "mlp" and "convolutional".', options=NETWORKS
+    )
+    samples: Annotated[int, Interval(ge=20, le=1500)] = parameter(300, "Number of training digits.")
+    units: Annotated[int, Ge(8)] = parameter(
+        32, "Hidden neurons of the MLP; the second convolution has a quarter as many channels."
+    )
+    rates: list[Annotated[float, Interval(gt=0, le=0.4)]] = parameter(
         [0.1, 0.2, 0.4],
         "Learning rates η of the MLP; the convolutional network uses half of each.",
         fewest=2,
-        above=0.0,
-        most=0.4,
         increasing=True,
     )
-    label_noise: float = fraction(0.5, "Share of the digit labels that are random in every step.", open_below=True)
-    batch_size: int = count(4, "Digits per minibatch.", least=4, most="samples")
-    weight_decay: float = positive(0.004, "Weight decay λ.", most=0.02)
-    time: float = positive(
+    label_noise: Annotated[float, Interval(gt=0, le=1)] = parameter(
+        0.5, "Share of the digit labels that are random in every step."
+    )
+    batch_size: Annotated[int, Ge(4)] = parameter(4, "Digits per minibatch.", most="samples")
+    weight_decay: Annotated[float, Interval(gt=0, le=0.02)] = parameter(0.004, "Weight decay λ.")
+    time: PositiveFloat = parameter(
         3000.0, "Training time of the MLP (sum of learning rates); a thirtieth for the convolutional network."
     )
-    later_time: float = positive(60.0, "Further training time at the smallest learning rate with true labels.")
-    window: float = positive(
+    later_time: PositiveFloat = parameter(60.0, "Further training time at the smallest learning rate with true labels.")
+    window: PositiveFloat = parameter(
         100.0, "Training time in which the growth of a neuron near zero is predicted, and then measured."
     )
-    starts: int = count(8, "Number of networks per setting.", least=2)
-    seed: int = seed("Seed of all noise, of the data and of the initial weights.")
+    starts: Annotated[int, Ge(2)] = parameter(8, "Number of networks per setting.")
+    seed: Seed = parameter(0, "Seed of all noise, of the data and of the initial weights.")
 
     reference = Reference.of(
         papers.STOCHASTIC_COLLAPSE,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge, Interval
 
 from dynascope.studies import Reference, Study, Values, curve_tolerance, exact
-from dynascope.studies.fields import choice, count, numbers, positive, seed, text
+from dynascope.studies.fields import parameter
 from dynascope.studies.regimes.lazy_rich_features import page
 from dynascope.studies.regimes.lazy_rich_features.experiment import STEP, Experiment
 from dynascope.tasks.data.labelled_images import LabelledImages
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _LAZIEST = 1e6
 _TWO_ORDERS = (1e-3, "two orders of the expansion are known; the next is smaller by 1/α²")
@@ -40,31 +42,29 @@ class LazyRichFeatures(Study):
     with outputs over √width, which are lazier.
     """
 
-    data: str = text("digits", '"digits", or the path of labelled images.')
-    samples: int = count(200, "Number of training images.", least=2)
-    test_samples: int = count(500, "Largest number of test images.", least=2)
-    width: int = count(32, "Number of neurons in each hidden layer.")
-    hidden_layers: int = count(3, "Number of hidden layers.")
-    activation: Literal["tanh", "erf", "gelu"] = choice(
+    data: str = parameter("digits", '"digits", or the path of labelled images.')
+    samples: Annotated[int, Ge(2)] = parameter(200, "Number of training images.")
+    test_samples: Annotated[int, Ge(2)] = parameter(500, "Largest number of test images.")
+    width: PositiveInt = parameter(32, "Number of neurons in each hidden layer.")
+    hidden_layers: PositiveInt = parameter(3, "Number of hidden layers.")
+    activation: Literal["tanh", "erf", "gelu"] = parameter(
         "tanh", 'Activation "tanh", "erf" or "gelu"; the expansion needs smooth activations.'
     )
-    rich: list[float] = numbers(
-        [1.0, 3.0, 10.0, 30.0, 100.0], "Factors α that are measured only.", fewest=0, increasing=True, above=0.0
+    rich: list[PositiveFloat] = parameter(
+        [1.0, 3.0, 10.0, 30.0, 100.0], "Factors α that are measured only.", fewest=0, increasing=True
     )
-    lazy: list[float] = numbers(
+    lazy: list[Annotated[float, Interval(gt=0, le=_LAZIEST)]] = parameter(
         [300.0, 3000.0],
         "Larger factors α that are also compared with theory; at most 1e6, beyond which f − f₀ is lost in rounding.",
         increasing=True,
-        above=0.0,
-        most=_LAZIEST,
     )
-    duration: float = positive(2000.0, "Training time, in fastest time constants of the linearised network.")
-    times: int = count(50, "Number of recorded times, at equal ratios.", least=2)
-    seeds: int = count(4, "Number of initialisations.", least=2)
-    factor: float = positive(10.0, "Factor by which the scalar network is made richer.")
-    scalar_neurons: int = count(4, "Number of neurons of the scalar network; even.")
-    scalar_target: float = positive(3.0, "Slope S > 0 that the scalar network learns.")
-    seed: int = seed("Seed of the data and of the first initialisation.")
+    duration: PositiveFloat = parameter(2000.0, "Training time, in fastest time constants of the linearised network.")
+    times: Annotated[int, Ge(2)] = parameter(50, "Number of recorded times, at equal ratios.")
+    seeds: Annotated[int, Ge(2)] = parameter(4, "Number of initialisations.")
+    factor: PositiveFloat = parameter(10.0, "Factor by which the scalar network is made richer.")
+    scalar_neurons: PositiveInt = parameter(4, "Number of neurons of the scalar network; even.")
+    scalar_target: PositiveFloat = parameter(3.0, "Slope S > 0 that the scalar network learns.")
+    seed: Seed = parameter(0, "Seed of the data and of the first initialisation.")
 
     reference = Reference.of(
         "Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6); L. Chizat, E. Oyallon, F. Bach, On "

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge
 
 from dynascope.studies import Reference, Study, Values, exact
-from dynascope.studies.fields import count, number, numbers, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.regimes.scalar_network import page
 from dynascope.studies.regimes.scalar_training import trained_curves
 from dynascope.theory.scalar_networks.scalar import (
@@ -20,6 +21,7 @@ from dynascope.theory.scalar_networks.scalar import (
     scalar_limit,
     scalar_trajectory,
 )
+from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt, Seed
 
 _DIALS = ("target", "output", "input", "weights")
 
@@ -33,17 +35,17 @@ class ScalarNetwork(Study):
     at all times: the same growth ln γ of the weights, the same learned part of the target, the same relative loss.
     """
 
-    factors: list[float] = numbers(
-        [0.1, 1.0, 10.0], "Factors c; large factors make learning rich, small ones lazy.", above=0.0
+    factors: list[PositiveFloat] = parameter(
+        [0.1, 1.0, 10.0], "Factors c; large factors make learning rich, small ones lazy."
     )
-    neurons: int = count(8, "Number of hidden neurons.")
-    target: float = number(1.0, "Unscaled slope S of the target; not zero, may be negative.", nonzero=True)
-    weight_scale: float = positive(1.0, "Standard deviation of the initial weights, times √neurons.")
-    input_power: float = positive(1.0, "Unscaled second moment E[x²] of the input.")
-    divisor: float = number(1.0, "Unscaled divisor Z of the output; not zero.", nonzero=True)
-    samples: int = count(10, "Number of samples.")
-    times: int = count(200, "Number of recorded times.", least=2)
-    seed: int = seed("Seed of the initial weights and of the samples.")
+    neurons: PositiveInt = parameter(8, "Number of hidden neurons.")
+    target: FiniteFloat = parameter(1.0, "Unscaled slope S of the target; not zero, may be negative.")
+    weight_scale: PositiveFloat = parameter(1.0, "Standard deviation of the initial weights, times √neurons.")
+    input_power: PositiveFloat = parameter(1.0, "Unscaled second moment E[x²] of the input.")
+    divisor: FiniteFloat = parameter(1.0, "Unscaled divisor Z of the output; not zero.")
+    samples: PositiveInt = parameter(10, "Number of samples.")
+    times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times.")
+    seed: Seed = parameter(0, "Seed of the initial weights and of the samples.")
 
     reference = Reference.of(
         "Y. Nam, S. H. Lee, C. C. J. Dominé, Y. Park, C. London, W. Choi, N. Göring, S. Lee, Position: Solve Layerwise "
@@ -75,6 +77,11 @@ class ScalarNetwork(Study):
     labelled = {"dial": _DIALS, "scaling_parameter": "factors"}
     tolerance = exact("loss", "relative_loss", "learned_fraction", "log_growth")
     tiny = {"factors": [0.5, 4.0], "neurons": 3, "samples": 4, "times": 40}
+
+    def check(self) -> None:
+        """Target and divisor are not zero."""
+        for name in ("target", "divisor"):
+            self.require(getattr(self, name), name, "choose a finite number other than zero")
 
     def trained(self) -> Values:
         """Train every network by gradient flow."""

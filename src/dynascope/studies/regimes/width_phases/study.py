@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge, Interval
 
 from dynascope.results import Comparison
 from dynascope.studies import Reference, Study, Values, exact
-from dynascope.studies.fields import count, number, numbers, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.regimes.width_phases import page
 from dynascope.studies.regimes.width_phases.experiment import Experiment
 from dynascope.studies.tolerances import limit_tolerances
 from dynascope.theory import papers
 from dynascope.theory.regimes.phases import ZERO
+from dynascope.validation.bounded import FiniteFloat, NonNegativeInt, PositiveInt, Seed
 
 _FEWEST_DIGITS = 20  # on which NTKs are compared
 _DIGITS = 1797  # in the data set, of which at least two stay out of training
@@ -42,24 +45,24 @@ class WidthPhases(Study):
     layers, so that few networks are enough.
     """
 
-    scaling_parameters: list[float] = numbers(
+    scaling_parameters: list[Annotated[float, Ge(16)]] = parameter(
         [64.0, 128.0, 256.0, 512.0],
         "Values of κ: widths, or output multipliers in lazy training.",
         fewest=3,
         increasing=True,
-        least=16.0,
     )
-    fixed_width: int = count(64, "Width in lazy training, where it does not scale.")
-    seeds: int = count(16, "Number of linear networks for each parametrisation and κ.", least=2)
-    target: float = number(1.5, "Slope S of the target y = S·x on the line; not zero, may be negative.", nonzero=True)
-    digits_samples: int = count(100, "Number of training digits.", least=_FEWEST_DIGITS, most=_DIGITS - 2)
-    digits_seeds: int = count(
+    fixed_width: PositiveInt = parameter(64, "Width in lazy training, where it does not scale.")
+    seeds: Annotated[int, Ge(2)] = parameter(16, "Number of linear networks for each parametrisation and κ.")
+    target: FiniteFloat = parameter(1.5, "Slope S of the target y = S·x on the line; not zero, may be negative.")
+    digits_samples: Annotated[int, Interval(ge=_FEWEST_DIGITS, le=_DIGITS - 2)] = parameter(
+        100, "Number of training digits."
+    )
+    digits_seeds: NonNegativeInt = parameter(
         2,
         "Number of ReLU networks on digits for each parametrisation and κ; zero leaves the digits out.",
-        least=0,
         zero="none, the digits are left out",
     )
-    seed: int = seed("Seed of the first network and of the choice of digits.")
+    seed: Seed = parameter(0, "Seed of the first network and of the choice of digits.")
 
     reference = Reference.of(
         papers.ON_A_LINE,
@@ -100,6 +103,7 @@ class WidthPhases(Study):
 
     def check(self) -> None:
         """Networks on digits are wide enough to show their limit, which theory does not quantify."""
+        self.require(self.target, "target", "choose a finite number other than zero")
         for name, least in (("scaling_parameters", self.scaling_parameters[0]), ("fixed_width", self.fixed_width)):
             enough = self.digits_seeds == 0 or least >= _DIGITS_WIDTH
             remedy = f"choose {_DIGITS_WIDTH} or more for digits, or leave them out (digits_seeds=0)"

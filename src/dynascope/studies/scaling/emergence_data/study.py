@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from annotated_types import Ge
+
 from dynascope.studies import Reference, curve_tolerance
-from dynascope.studies.fields import count, numbers, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.scaling.emergence_data import page
 from dynascope.studies.scaling.emergence_data.experiment import Experiment
 from dynascope.studies.scaling.emergence_study import EmergenceStudy
 from dynascope.theory import papers
+from dynascope.validation.bounded import NonNegativeInt, PositiveFloat, PositiveInt, Seed
 
 _MEAN = (0.02, "the standard error of a mean over at least 4000 training sets is below half a percent")
 _INTERPOLANT = (1e-3, "directions without samples keep their initial weights, a ten-thousandth of the final ones")
@@ -36,24 +41,23 @@ class EmergenceData(EmergenceStudy):
     twelve training sets).
     """
 
-    samples: list[int] = numbers(
+    samples: list[PositiveInt] = parameter(
         [16, 30, 45, 56, 60, 72, 105, 144, 210, 252, 360, 504, 720, 1260, 5040],
         "Numbers of samples D, increasing. Each divides the last, so that all share one compiled program.",
         fewest=2,
-        whole=True,
         increasing=True,
     )
-    width: int = count(100, "Number of hidden neurons.")
-    learning_rate: float = positive(0.1, "Learning rate of gradient descent.")
-    halving_steps: int = count(
-        0, "Number of steps after which the learning rate halves repeatedly; zero for never.", least=0, zero="never"
+    width: PositiveInt = parameter(100, "Number of hidden neurons.")
+    learning_rate: PositiveFloat = parameter(0.1, "Learning rate of gradient descent.")
+    halving_steps: NonNegativeInt = parameter(
+        0, "Number of steps after which the learning rate halves repeatedly; zero for never.", zero="never"
     )
-    steps: int = count(10_000, "Number of training steps.")
-    batch_size: int = count(128, "Batch size, at most the size of the largest training set.")
-    runs: int = count(24, "Training sets of each size; two networks are trained on each.", least=2)
-    features: int = count(64, "D_c of the model of the theory.", least=6)
-    draws: int = count(5000, "Number of training sets drawn for the model of the theory.", least=4000)
-    seed: int = seed("Seed of samples, training sets and initial weights.")
+    steps: PositiveInt = parameter(10_000, "Number of training steps.")
+    batch_size: PositiveInt = parameter(128, "Batch size, at most the size of the largest training set.")
+    runs: Annotated[int, Ge(2)] = parameter(24, "Training sets of each size; two networks are trained on each.")
+    features: Annotated[int, Ge(6)] = parameter(64, "D_c of the model of the theory.")
+    draws: Annotated[int, Ge(4000)] = parameter(5000, "Number of training sets drawn for the model of the theory.")
+    seed: Seed = parameter(0, "Seed of samples, training sets and initial weights.")
 
     axes = ("samples", "skill")
     labelled = {"samples": "samples"}

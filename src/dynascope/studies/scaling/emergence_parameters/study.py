@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from annotated_types import Ge
+
 from dynascope.studies import Reference, curve_tolerance
-from dynascope.studies.fields import count, number, numbers, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.scaling.emergence_parameters import page
 from dynascope.studies.scaling.emergence_parameters.experiment import Experiment
 from dynascope.studies.scaling.emergence_study import EmergenceStudy
 from dynascope.theory import papers
+from dynascope.validation.bounded import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Seed
 
 _EXACT = (1e-6, "the limit of training is known exactly, and training continues to convergence up to rounding")
 
@@ -38,24 +43,23 @@ class EmergenceParameters(EmergenceStudy):
     φ = min(max(N/N_c − (k − 1), 0), 1) of its strength (`basis_strength`) and keep 1 − φ of its loss (`basis_loss`).
     """
 
-    skills: int = count(2, "Number of skills n_s.")
-    bits: int = count(6, "Number of bits n_b.")
-    neurons: list[int] = numbers(
+    skills: PositiveInt = parameter(2, "Number of skills n_s.")
+    bits: PositiveInt = parameter(6, "Number of bits n_b.")
+    neurons: list[PositiveInt] = parameter(
         [*range(1, 13)],
         "Numbers of neurons N, increasing. Networks of up to half the last number also learn one skill alone.",
-        whole=True,
         increasing=True,
     )
-    learning_rate: float = positive(0.02, "Learning rate of Adam.")
-    weight_decay: float = number(5e-5, "Coefficient λ of ½ λ‖θ‖².", least=0.0)
-    steps: int = count(16_000, "Number of training steps.")
-    batch_size: int = count(
-        0, "Fresh samples in a step; zero for all inputs in every step.", least=0, zero="all samples in every step"
+    learning_rate: PositiveFloat = parameter(0.02, "Learning rate of Adam.")
+    weight_decay: NonNegativeFloat = parameter(5e-5, "Coefficient λ of ½ λ‖θ‖².")
+    steps: PositiveInt = parameter(16_000, "Number of training steps.")
+    batch_size: NonNegativeInt = parameter(
+        0, "Fresh samples in a step; zero for all inputs in every step.", zero="all samples in every step"
     )
-    runs: int = count(96, "Networks of each width that learn all skills.", least=2)
-    alone: int = count(384, "Networks of each width that learn one skill alone.", least=2)
-    features: int = count(4, "N_c of the model of the theory.")
-    seed: int = seed("Seed of networks and samples.")
+    runs: Annotated[int, Ge(2)] = parameter(96, "Networks of each width that learn all skills.")
+    alone: Annotated[int, Ge(2)] = parameter(384, "Networks of each width that learn one skill alone.")
+    features: PositiveInt = parameter(4, "N_c of the model of the theory.")
+    seed: Seed = parameter(0, "Seed of networks and samples.")
 
     axes = ("neurons", "skill")
     labelled = {"neurons": "neurons"}

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge
 
 from dynascope.comparison.interval import student_half
 from dynascope.comparison.undecided import leave_undecided
 from dynascope.results import Comparison
 from dynascope.results.numbers import signed_percent
 from dynascope.studies import Reference, Values
-from dynascope.studies.fields import count, flag, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.scaling.emergence_study import EmergenceStudy
 from dynascope.studies.scaling.emergence_time import page
 from dynascope.studies.scaling.emergence_time.experiment import Experiment
 from dynascope.studies.tolerances import with_limits
 from dynascope.theory import papers
+from dynascope.validation.bounded import NonNegativeInt, PositiveFloat, PositiveInt, Seed
 
 _WITHIN = 0.15  # tolerance of a half-strength step, relative to the forecast
 _REASON = (
@@ -48,37 +51,34 @@ class EmergenceTime(EmergenceStudy):
     percent late at any width.
     """
 
-    paper: bool = flag(
+    paper: bool = parameter(
         False,
         "Whether to train in the setting of the paper instead (37 → 1000 → 1 on fresh samples, 30 000 steps, ten "
         "networks), on a GPU.",
     )
-    width: int = count(400, "Number of hidden neurons.")
-    deviation: float = positive(
+    width: PositiveInt = parameter(400, "Number of hidden neurons.")
+    deviation: PositiveFloat = parameter(
         0.01, "Standard deviation of the initial weights and hidden biases; the output bias starts at zero."
     )
-    learning_rate: float = positive(0.05, "η of gradient descent.")
-    batch_size: int = count(
+    learning_rate: PositiveFloat = parameter(0.05, "η of gradient descent.")
+    batch_size: NonNegativeInt = parameter(
         0,
         "Fresh samples in a step; zero for the exact gradient over all inputs, of at most 16 bits.",
-        least=0,
         zero="all samples in every step",
     )
-    steps: int = count(
+    steps: NonNegativeInt = parameter(
         0,
         "Steps with all skills; zero for one and a half times the last forecast step.",
-        least=0,
         zero="as many as the forecast needs",
     )
-    calibration_steps: int = count(1200, "Steps with one skill, enough to learn it.", least=20)
-    calibration_seeds: int = count(
+    calibration_steps: Annotated[int, Ge(20)] = parameter(1200, "Steps with one skill, enough to learn it.")
+    calibration_seeds: Annotated[int, Ge(2)] = parameter(
         20,
         "Networks that learn one skill; more than seeds, because an error of the calibration affects every forecast.",
-        least=2,
     )
-    times: int = count(200, "Number of recorded steps.", least=20)
-    seeds: int = count(5, "Networks that learn all skills.", least=2)
-    seed: int = seed("Seed of the networks and samples.")
+    times: Annotated[int, Ge(20)] = parameter(200, "Number of recorded steps.")
+    seeds: Annotated[int, Ge(2)] = parameter(5, "Networks that learn all skills.")
+    seed: Seed = parameter(0, "Seed of the networks and samples.")
 
     notes = (
         "{calibration_seeds} networks of {width} neurons learn one skill, and {seeds} learn all skills.",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge
 
 from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.probes.half_strength import first_passages
 from dynascope.studies import Reference, Study, Values, curve_tolerance
-from dynascope.studies.fields import count, number, numbers, positive
+from dynascope.studies.fields import parameter
 from dynascope.studies.scaling.four_parameter_parity import page
 from dynascope.studies.scaling.four_parameter_parity.network import TiedParity
 from dynascope.tasks import Task
@@ -18,6 +19,7 @@ from dynascope.theory import papers
 from dynascope.theory.skills import parity_relu
 from dynascope.theory.skills.multilinear import skill_strengths
 from dynascope.theory.skills.parity_relu import INPUTS, TiedWeights
+from dynascope.validation.bounded import FiniteFloat, PositiveFloat
 
 _MODES = 3
 _SETTLED = 12.0  # training continues for this many of the slowest time constants
@@ -37,14 +39,16 @@ class FourParameterParity(Study):
     and not judged.
     """
 
-    target_scale: float = positive(5.0, "S, the size of the targets ±S.")
-    scales: list[float] = numbers([0.1, 0.01, 0.001], "Factors on the initial weights, one network each.", above=0.0)
-    neurons: list[float] = numbers(
-        [1.0, 1.0, 1.0], "Initial α, β and γ at scale one.", fewest=_MODES, different=False, above=0.0
+    target_scale: PositiveFloat = parameter(5.0, "S, the size of the targets ±S.")
+    scales: list[PositiveFloat] = parameter([0.1, 0.01, 0.001], "Factors on the initial weights, one network each.")
+    neurons: list[PositiveFloat] = parameter(
+        [1.0, 1.0, 1.0], "Initial α, β and γ at scale one.", fewest=_MODES, repeats=True
     )
-    bias: float = number(0.0, "Initial c at scale one.")
-    learning_rate: float = positive(1.0, "Learning rate η.")
-    times: int = count(400, "Number of recorded times, enough to interpolate half-saturation times.", least=200)
+    bias: FiniteFloat = parameter(0.0, "Initial c at scale one.")
+    learning_rate: PositiveFloat = parameter(1.0, "Learning rate η.")
+    times: Annotated[int, Ge(200)] = parameter(
+        400, "Number of recorded times, enough to interpolate half-saturation times."
+    )
 
     reference = Reference.of(
         papers.SKILLS,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge
 
 from dynascope.studies import Reference, Values, curve_tolerance
-from dynascope.studies.fields import count, positive
+from dynascope.studies.fields import parameter
 from dynascope.studies.scaling.scaling_compute import page
 from dynascope.studies.scaling.scaling_compute.best_sizes import best_sizes
 from dynascope.studies.scaling.skill_losses import losses_of_models
@@ -18,6 +19,7 @@ from dynascope.theory import papers
 from dynascope.theory.scaling_laws import ComputeOptimum, compute_optimum, fit, time_law
 from dynascope.theory.scaling_laws.allocation import finite_optimum
 from dynascope.theory.scaling_laws.finite_task import learning_folds, smooth_steps
+from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 _MODELS = (
     2e-4,
@@ -36,15 +38,17 @@ class ScalingCompute(SkillScaling):
     size. Exponents and prefactors of fits are compared with the power laws for large compute.
     """
 
-    learning_rate: float = positive(
+    learning_rate: PositiveFloat = parameter(
         1.0, "η, the gradient-flow time of one step; compute is the number of steps times neurons."
     )
-    least_compute: float = positive(3e6, "Smallest budget C.")
-    most_compute: float = positive(1e9, "Largest budget, at least twenty times least_compute.")
-    budgets: int = count(7, "Number of budgets, spaced geometrically; a power-law fit needs at least three.", least=3)
-    fewest_neurons: int = count(10, "Neurons of the smallest model.")
-    most_neurons: int = count(10_000, "Neurons of the largest model.")
-    sizes: int = count(101, "Number of models, spaced about geometrically.", least=3)
+    least_compute: PositiveFloat = parameter(3e6, "Smallest budget C.")
+    most_compute: PositiveFloat = parameter(1e9, "Largest budget, at least twenty times least_compute.")
+    budgets: Annotated[int, Ge(3)] = parameter(
+        7, "Number of budgets, spaced geometrically; a power-law fit needs at least three."
+    )
+    fewest_neurons: PositiveInt = parameter(10, "Neurons of the smallest model.")
+    most_neurons: PositiveInt = parameter(10_000, "Neurons of the largest model.")
+    sizes: Annotated[int, Ge(3)] = parameter(101, "Number of models, spaced about geometrically.")
 
     reference = Reference.of(
         papers.SKILLS,

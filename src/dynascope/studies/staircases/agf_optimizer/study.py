@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge
 
 from dynascope.alternating.optimizer import active_set_descent, by_neurons
 from dynascope.networks import TwoLayer
 from dynascope.studies import Reference, Study, curve_tolerance
-from dynascope.studies.fields import choice, count, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.staircases.agf_optimizer import page
 from dynascope.studies.staircases.smallest_width import best_of_widths
 from dynascope.tasks import Task, digits
@@ -21,6 +22,7 @@ from dynascope.tasks.random_maps import relu_teacher
 from dynascope.theory import papers
 from dynascope.theory.staircase import linear_staircase
 from dynascope.training.optimizers import annealed
+from dynascope.validation.bounded import PositiveInt, Seed
 
 _INPUTS, _TARGETS = 10, 4  # of the teacher
 _SAME = 1e-3  # relative difference below which two decreases of the loss count as equal
@@ -42,17 +44,19 @@ class AgfOptimizer(Study):
     one percent of the initial loss (0 if it never does).
     """
 
-    data: Literal["teacher", "digits"] = choice("teacher", '"teacher" (a ReLU network on Gaussian inputs) or "digits".')
-    neurons: int = count(10, "Largest number of neurons.", least=2)
-    teacher: int = count(6, "Number of neurons of the teacher.")
-    samples: int = count(256, "Number of samples.")
-    starts: int = count(64, "Number of random directions from which each utility is maximised.")
-    steps: int = count(
+    data: Literal["teacher", "digits"] = parameter(
+        "teacher", '"teacher" (a ReLU network on Gaussian inputs) or "digits".'
+    )
+    neurons: Annotated[int, Ge(2)] = parameter(10, "Largest number of neurons.")
+    teacher: PositiveInt = parameter(6, "Number of neurons of the teacher.")
+    samples: PositiveInt = parameter(256, "Number of samples.")
+    starts: PositiveInt = parameter(64, "Number of random directions from which each utility is maximised.")
+    steps: PositiveInt = parameter(
         4000, "Number of steps of SGD and Adam, with a cosine schedule of the learning rate down to zero."
     )
-    batch_size: int = count(32, "Batch size of SGD and Adam.")
-    seeds: int = count(2, "Number of initialisations for SGD and Adam.")
-    seed: int = seed("Seed of the data and of the random directions.")
+    batch_size: PositiveInt = parameter(32, "Batch size of SGD and Adam.")
+    seeds: PositiveInt = parameter(2, "Number of initialisations for SGD and Adam.")
+    seed: Seed = parameter(0, "Seed of the data and of the random directions.")
 
     reference = Reference.of(
         papers.ALTERNATING,

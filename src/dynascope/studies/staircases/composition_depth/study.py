@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge
 
 from dynascope.comparison import report_claims
 from dynascope.groups import Group, find_group
@@ -18,7 +19,7 @@ from dynascope.networks.exact_composition import (
     two_layer_composition,
 )
 from dynascope.studies import Reference, Study, Values, curve_tolerance
-from dynascope.studies.fields import count, positive, text
+from dynascope.studies.fields import parameter
 from dynascope.studies.staircases.composition_depth import page
 from dynascope.studies.staircases.composition_depth.claims import WidthSearch, growth_claims
 from dynascope.studies.staircases.smallest_width import smallest_width
@@ -26,6 +27,7 @@ from dynascope.tasks import Task, group_composition
 from dynascope.theory import papers
 from dynascope.theory.groups import construction_width
 from dynascope.training.optimizers import annealed
+from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 
 class CompositionDepth(Study):
@@ -44,14 +46,18 @@ class CompositionDepth(Study):
     are finitely many: on a commutative group, a width polynomial in k suffices.
     """
 
-    group: str = text("D3", 'Name of the group, such as "D3"; its elements are encoded one-hot, minus the mean.')
-    longest: int = count(4, "Largest number k of composed elements.", least=3)
-    smallest_width: int = count(8, "First width that is trained; it doubles until training reaches the target loss.")
-    largest_width: int = count(256, "Largest width that is trained.", least="smallest_width")
-    target_loss: float = positive(0.01, "Loss to reach, relative to that of the zero function.")
-    steps: int = count(1000, "Number of steps of Adam, with a cosine schedule of the learning rate down to zero.")
-    learning_rate: float = positive(0.02, "Initial learning rate.")
-    seeds: int = count(4, "Number of initialisations per width, of which the best counts.")
+    group: str = parameter("D3", 'Name of the group, such as "D3"; its elements are encoded one-hot, minus the mean.')
+    longest: Annotated[int, Ge(3)] = parameter(4, "Largest number k of composed elements.")
+    smallest_width: PositiveInt = parameter(
+        8, "First width that is trained; it doubles until training reaches the target loss."
+    )
+    largest_width: PositiveInt = parameter(256, "Largest width that is trained.", least="smallest_width")
+    target_loss: PositiveFloat = parameter(0.01, "Loss to reach, relative to that of the zero function.")
+    steps: PositiveInt = parameter(
+        1000, "Number of steps of Adam, with a cosine schedule of the learning rate down to zero."
+    )
+    learning_rate: PositiveFloat = parameter(0.02, "Initial learning rate.")
+    seeds: PositiveInt = parameter(4, "Number of initialisations per width, of which the best counts.")
 
     reference = Reference.of(
         papers.COMPOSITION,

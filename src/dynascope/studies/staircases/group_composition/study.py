@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
+from annotated_types import Interval
 
 from dynascope.flows import GradientFlow, gradient_flow
 from dynascope.groups import Group, Irrep, find_group, real_irreducible_representations
 from dynascope.networks import TwoLayer
 from dynascope.results import Staircase
 from dynascope.studies import Reference, StaircaseStudy
-from dynascope.studies.fields import checked, count, initial_scale, numbers, seed, text
+from dynascope.studies.fields import parameter
 from dynascope.studies.staircases.group_composition import page
 from dynascope.studies.staircases.group_composition.paced_encoding import paced_encoding, undisturbed_irreps
 from dynascope.studies.staircases.loss_parts import loss_parts
@@ -24,6 +25,7 @@ from dynascope.tasks.algebra.group_composition import group_composition
 from dynascope.theory import papers
 from dynascope.theory.groups import composition_staircase
 from dynascope.theory.groups.irrep_neurons import irrep_projection, neurons_by_share, shares_of_irreps
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 # With only as many neurons as the construction needs, gradient flow converges slowly to a plateau.
 _SURPLUS = 2
@@ -38,29 +40,32 @@ class GroupComposition(StaircaseStudy):
     the loss in each irrep, which shows the order.
     """
 
-    group: str = text("D7", "Name of the group: C11, C5xC5, D7, S4, A5, Q8, Oh, …")
-    sequence_length: int = count(2, "Number k of composed elements.", least=2, most=20)
-    irreps: list[str] = checked(
+    group: str = parameter("D7", "Name of the group: C11, C5xC5, D7, S4, A5, Q8, Oh, …")
+    sequence_length: Annotated[int, Interval(ge=2, le=20)] = parameter(2, "Number k of composed elements.")
+    irreps: list[str] = parameter(
         [],
         "Names of the irreps in the encoding. By default up to three, of different dimensions if possible, such that "
         "learning one irrep does not drive the neurons of another; if the group has no two such irreps, its first two.",
+        fewest=0,
+        repeats=True,
     )
-    amplitudes: list[float] = numbers(
+    amplitudes: list[PositiveFloat] = parameter(
         [],
         "Amplitude of each irrep. By default, the first irrep is learned at t = log(1/scale), and each further irrep "
         "2.5 times as late as the one before.",
         fewest=0,
-        different=False,
-        above=0.0,
+        repeats=True,
     )
-    width: int | None = count(
+    width: PositiveInt | None = parameter(
         None,
         "Number of neurons. By default twice as many as the explicit construction needs (see "
         "`theory.groups.construction_width`), with irreps of dimension one counted as dimension two. Each irrep gets "
         "at least as many neurons as in the construction.",
     )
-    scale: float = initial_scale(1e-5, "Initial norm of the neurons", most=0.01)
-    seed: int = seed("Seed of the encoding and of the neurons.")
+    scale: Annotated[float, Interval(gt=0, le=0.01)] = parameter(
+        1e-5, "Initial norm of the neurons; the slopes are measured between it and 1e-4 of it."
+    )
+    seed: Seed = parameter(0, "Seed of the encoding and of the neurons.")
 
     reference = Reference.of(
         papers.COMPOSITION,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge, Interval
 
 from dynascope.flows import GradientFlow, gradient_flow
 from dynascope.flows.solvers.solver import Solver
@@ -15,7 +16,7 @@ from dynascope.groups import encoding_from_frequencies
 from dynascope.networks import TwoLayer
 from dynascope.results import Staircase, other_scale
 from dynascope.studies import Reference, StaircaseStudy
-from dynascope.studies.fields import choice, count, initial_scale, numbers, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.staircases.loss_parts import loss_parts
 from dynascope.studies.staircases.modular_addition import page
 from dynascope.studies.staircases.modular_addition.frequency_neurons import (
@@ -25,6 +26,7 @@ from dynascope.studies.staircases.modular_addition.frequency_neurons import (
 from dynascope.tasks.algebra import modular_addition
 from dynascope.theory import papers
 from dynascope.theory.modular.addition import modular_addition_staircase
+from dynascope.validation.bounded import FiniteFloat, PositiveInt, Seed
 
 _NEURONS = 6  # per frequency, to learn it completely
 _LARGEST_PLAIN = 0.05  # largest scale in the plain flow, at which times are known to within 25 %
@@ -38,21 +40,23 @@ class ModularAddition(StaircaseStudy):
     plain clock the phases of its three parts are aligned, so that all neurons of a frequency grow at the same time.
     """
 
-    p: int = count(17, "Modulus of the addition.", least=3)
-    frequencies: list[int] = numbers([1, 2, 4], "Frequencies of the encoding, with random phases.", whole=True)
-    amplitudes: list[float] = numbers([0.8, 0.52, 0.36], "Amplitudes of these frequencies.", different=False)
-    clock: Literal["normalised", "plain"] = choice(
+    p: Annotated[int, Ge(3)] = parameter(17, "Modulus of the addition.")
+    frequencies: list[PositiveInt] = parameter([1, 2, 4], "Frequencies of the encoding, with random phases.")
+    amplitudes: list[FiniteFloat] = parameter([0.8, 0.52, 0.36], "Amplitudes of these frequencies.", repeats=True)
+    clock: Literal["normalised", "plain"] = parameter(
         "normalised",
         '"normalised" for the flow in which each neuron has the learning rate 1/norm, so that times grow as '
         'log(1/scale); "plain" for gradient flow, in which times grow as 1/scale and a scale of 0.02 is already small.',
     )
-    width: int = count(
+    width: PositiveInt = parameter(
         60, "Number of neurons, at least six per frequency; twice as many are robust against unlucky phases."
     )
-    scale: float = initial_scale(
-        1e-6, "Initial norm of the neurons", beside="1e-4 of it, or half of it in the plain clock", most=0.1
+    scale: Annotated[float, Interval(gt=0, le=0.1)] = parameter(
+        1e-6,
+        "Initial norm of the neurons; the slopes are measured between it and 1e-4 of it, or half of it in the plain "
+        "clock.",
     )
-    seed: int = seed("Seed of the phases.")
+    seed: Seed = parameter(0, "Seed of the phases.")
 
     reference = Reference.of(
         papers.ALTERNATING,

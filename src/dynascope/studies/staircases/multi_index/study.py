@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import jax
 import numpy as np
 import xarray as xr
+from annotated_types import Ge, Interval
 from numpy.polynomial import hermite_e
 
 from dynascope.alternating import alternating_flow
@@ -17,13 +18,14 @@ from dynascope.networks import TwoLayer
 from dynascope.results import Staircase, StaircaseView, other_scale, staircase_names, staircase_record
 from dynascope.results.staircase import slopes_between, with_tolerances
 from dynascope.studies import Reference, StaircaseStudy
-from dynascope.studies.fields import choice, count, numbers, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.staircases.multi_index import page
 from dynascope.studies.staircases.multi_index.learned_directions import with_overlaps
 from dynascope.tasks.multi_index import MultiIndex
 from dynascope.tasks.random_maps import orthonormal
 from dynascope.theory import papers
 from dynascope.theory.staircase.multi_index import quadratic_index_staircase
+from dynascope.validation.bounded import FiniteFloat, PositiveInt, Seed
 
 _APART = 1e-8  # ratio of the two scales
 _SMALLEST = 1e-12  # smallest scale; at 1e-8 of it, rounding of the weights may erase the last direction
@@ -37,26 +39,23 @@ class MultiIndexStaircase(StaircaseStudy):
     used here, each neuron has the learning rate ‖θ_i‖^(1−k), and the durations of plateaus grow as log(1/scale).
     """
 
-    dimension: int = count(10, "Number of inputs d.")
-    strengths: list[float] = numbers(
-        [1.0, 0.4, 0.15],
-        "Strengths g_r, one per direction; the directions are random and orthonormal.",
-        different=False,
+    dimension: PositiveInt = parameter(10, "Number of inputs d.")
+    strengths: list[FiniteFloat] = parameter(
+        [1.0, 0.4, 0.15], "Strengths g_r, one per direction; the directions are random and orthonormal.", repeats=True
     )
-    degree: int = count(2, "k, the power in the target and of the neurons; at least two.", least=2)
-    width: int = count(16, "Number of neurons, at least one per direction; some die out, so choose a few more.")
-    theory: Literal["alternating-flow", "closed-form"] = choice(
+    degree: Annotated[int, Ge(2)] = parameter(2, "k, the power in the target and of the neurons; at least two.")
+    width: PositiveInt = parameter(
+        16, "Number of neurons, at least one per direction; some die out, so choose a few more."
+    )
+    theory: Literal["alternating-flow", "closed-form"] = parameter(
         "alternating-flow",
         '"alternating-flow" for the general prediction from the initial weights, or "closed-form" for the formula of '
         "the quadratic network with positive strengths.",
     )
-    scale: float = positive(
-        1e-8,
-        "Factor on the initial weights, from 1e-12 to 1e-3; the slopes are measured between it and 1e-8 of it.",
-        least=_SMALLEST,
-        most=1e-3,  # above it, predicted times are accurate only to a factor of two
+    scale: Annotated[float, Interval(ge=_SMALLEST, le=1e-3)] = parameter(
+        1e-8, "Factor on the initial weights, from 1e-12 to 1e-3; the slopes are measured between it and 1e-8 of it."
     )
-    seed: int = seed("Seed of the initial weights and of the directions.")
+    seed: Seed = parameter(0, "Seed of the initial weights and of the directions.")
 
     name = "multi-index"
     reference = Reference.of(

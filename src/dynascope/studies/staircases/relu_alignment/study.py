@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import xarray as xr
+from annotated_types import Ge, Interval
 
 from dynascope.comparison import compare
 from dynascope.results import Comparison
 from dynascope.studies import Reference, StaircaseStudy, Values, curve_tolerance
-from dynascope.studies.fields import choice, count, positive
+from dynascope.studies.fields import parameter
 from dynascope.studies.staircases.relu_alignment import page
 from dynascope.studies.staircases.relu_alignment.experiment import Experiment
 from dynascope.studies.tolerances import with_limits
 from dynascope.tasks import Task
+from dynascope.validation.bounded import NonNegativeInt, PositiveInt
 
 _ROUNDING = 1e-12  # smallest scale at which the rounding of orthogonal inputs cannot activate a neuron
 _LAG = "gradient descent lags behind gradient flow by a fraction of its step"
@@ -35,21 +37,19 @@ class ReluAlignment(StaircaseStudy):
     excluded: training keeps them balanced only up to the size of its steps, which matters once they are small.
     """
 
-    data: Literal["plane", "orthogonal", "general"] = choice(
+    data: Literal["plane", "orthogonal", "general"] = parameter(
         "plane",
         '"plane" for Gaussian inputs and targets in the plane; "orthogonal" for orthogonal inputs, as many as samples, '
         'with targets of both signs; "general" for Gaussian inputs in three dimensions and targets of two teacher '
         "neurons of opposite sign, where only alternating gradient flow predicts the staircase.",
     )
-    samples: int = count(6, "Number of samples; general data have ten times as many.", least=2)
-    width: int = count(60, "Number of neurons.")
+    samples: Annotated[int, Ge(2)] = parameter(6, "Number of samples; general data have ten times as many.")
+    width: PositiveInt = parameter(60, "Number of neurons.")
     # Neurons must be aligned before they are large.
-    scale: float = positive(
-        1e-8,
-        "Factor on the initial weights; with orthogonal data the slopes are measured between it and 1e-4 of it.",
-        most=1e-4,
+    scale: Annotated[float, Interval(gt=0, le=1e-4)] = parameter(
+        1e-8, "Factor on the initial weights; with orthogonal data the slopes are measured between it and 1e-4 of it."
     )
-    seed: int = count(10, "Seed of the data and of the initial weights.", least=0)
+    seed: NonNegativeInt = parameter(10, "Seed of the data and of the initial weights.")
 
     reference = Reference.of(
         "H. Maennel, O. Bousquet, S. Gelly, Gradient descent quantizes ReLU network features (arXiv 1803.08367)",

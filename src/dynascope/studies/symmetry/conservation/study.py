@@ -5,19 +5,21 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge, Interval
 
 from dynascope.comparison import Claim
 from dynascope.results import Comparison
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import choices, count, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.symmetry.conservation import page
 from dynascope.studies.symmetry.conservation.experiment import EPSILON, Experiment
 from dynascope.studies.symmetry.formulas import ZOO
 from dynascope.theory import papers
+from dynascope.validation.bounded import Seed
 
 _CONSERVED = (
     1e-5,
@@ -41,14 +43,16 @@ class Conservation(ClaimsStudy):
     the charge, and claims that the integral equals the change of the charge.
     """
 
-    networks: list[str] = choices(
-        list(ZOO), 'Networks to train; "epsilon" is the network with batch normalisation at ε > 0.', list(ZOO)
+    networks: list[str] = parameter(
+        list(ZOO), 'Networks to train; "epsilon" is the network with batch normalisation at ε > 0.', options=list(ZOO)
     )
-    epsilon: float = positive(1e-5, 'ε of the normalisation in the network "epsilon".', most=1e-2)
-    samples: int = count(60, "Number of training samples.", least=20)
-    duration: float = positive(10.0, "Training time of gradient flow.", least=1.0, most=100.0)
-    times: int = count(400, "Number of times at which charges are recorded.", least=200)
-    seed: int = seed("Seed of the networks and of the data.")
+    epsilon: Annotated[float, Interval(gt=0, le=1e-2)] = parameter(
+        1e-5, 'ε of the normalisation in the network "epsilon".'
+    )
+    samples: Annotated[int, Ge(20)] = parameter(60, "Number of training samples.")
+    duration: Annotated[float, Interval(ge=1, le=100)] = parameter(10.0, "Training time of gradient flow.")
+    times: Annotated[int, Ge(200)] = parameter(400, "Number of times at which charges are recorded.")
+    seed: Seed = parameter(0, "Seed of the networks and of the data.")
 
     reference = Reference.of(
         papers.CONSERVATION,

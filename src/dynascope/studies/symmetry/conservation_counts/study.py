@@ -5,20 +5,22 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge, Interval
 
 from dynascope.comparison import Claim
 from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import choices, count, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.symmetry.conservation_counts import page
 from dynascope.studies.symmetry.formulas import LAWS, SMALL, Formula, drawn
 from dynascope.symmetry import Discovery, cross_check, discover
 from dynascope.tasks import Task
 from dynascope.theory import papers
 from dynascope.theory.symmetry import LawCount, gradient_flow_charge, two_layer_linear_laws
+from dynascope.validation.bounded import Seed
 
 _LAWS = {name: each.exact for name, each in LAWS.items()}
 _MOST = (3, 3, 4)  # outputs, inputs and hidden neurons of the largest linear network
@@ -42,11 +44,13 @@ class ConservationCounts(ClaimsStudy):
     check.
     """
 
-    networks: list[str] = choices(list(_LAWS), "Small networks with closed forms.", list(_LAWS))
-    sizes: int = count(20, "Number of two-layer linear networks of random sizes.", most=len(_SIZES))
-    samples: int = count(50, "Number of training samples.", least=6)
-    duration: float = positive(2.0, "Training time of gradient flow.", most=20.0)
-    seed: int = seed("Seed of the sizes, the weights and the data.")
+    networks: list[str] = parameter(list(_LAWS), "Small networks with closed forms.", options=list(_LAWS))
+    sizes: Annotated[int, Interval(ge=1, le=len(_SIZES))] = parameter(
+        20, "Number of two-layer linear networks of random sizes."
+    )
+    samples: Annotated[int, Ge(6)] = parameter(50, "Number of training samples.")
+    duration: Annotated[float, Interval(gt=0, le=20)] = parameter(2.0, "Training time of gradient flow.")
+    seed: Seed = parameter(0, "Seed of the sizes, the weights and the data.")
 
     reference = Reference.of(
         papers.CONSERVATION,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+from typing import Annotated
+
+from annotated_types import Ge, Interval
 
 from dynascope.studies import Reference, Study, Values, curve_tolerance
-from dynascope.studies.fields import choices, count, positive, seed, weakest
+from dynascope.studies.fields import parameter
 from dynascope.studies.symmetry.minima_orbits import page
 from dynascope.studies.symmetry.minima_orbits.experiment import FLAT_DIRECTIONS, Experiment
 from dynascope.theory import papers
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _LARGEST_BALANCE = 20  # relative to the weakest mode, beyond which a layer takes thousands of times to turn
 _COUNT = (0.0, "both are counts, which are exact")
@@ -29,19 +33,23 @@ class MinimaOrbits(Study):
     along the orbits of random points are checks.
     """
 
-    networks: list[str] = choices(
-        list(FLAT_DIRECTIONS), "Networks whose flat directions are counted.", list(FLAT_DIRECTIONS)
+    networks: list[str] = parameter(
+        list(FLAT_DIRECTIONS), "Networks whose flat directions are counted.", options=list(FLAT_DIRECTIONS)
     )
-    samples: int = count(100, "Number of training samples of each of these networks.", least=50)
-    inputs: int = count(4, "Number of inputs of the linear networks with several balances.", least=2)
-    outputs: int = count(3, "Number of outputs of these linear networks.", least=2)
-    strongest: float = positive(2.0, "Largest singular value s₁ of the map that these linear networks learn.")
-    weakest: float = weakest(1.0)
-    largest_balance: float = positive(4.0, "Largest balance λ; the smallest is −λ.")
-    balances: int = count(5, "Number of equally spaced balances.", least=2)
-    distance: float = positive(0.8, "Largest |τ| by which weights move along their orbit.", most=2.0)
-    places: int = count(8, "Number of τ on either side of zero.")
-    seed: int = seed("Seed of the networks and of the data.")
+    samples: Annotated[int, Ge(50)] = parameter(100, "Number of training samples of each of these networks.")
+    inputs: Annotated[int, Ge(2)] = parameter(4, "Number of inputs of the linear networks with several balances.")
+    outputs: Annotated[int, Ge(2)] = parameter(3, "Number of outputs of these linear networks.")
+    strongest: PositiveFloat = parameter(2.0, "Largest singular value s₁ of the map that these linear networks learn.")
+    weakest: PositiveFloat = parameter(
+        1.0, "Smallest singular value; the others are equally spaced between them.", most="strongest"
+    )
+    largest_balance: PositiveFloat = parameter(4.0, "Largest balance λ; the smallest is −λ.")
+    balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced balances.")
+    distance: Annotated[float, Interval(gt=0, le=2)] = parameter(
+        0.8, "Largest |τ| by which weights move along their orbit."
+    )
+    places: PositiveInt = parameter(8, "Number of τ on either side of zero.")
+    seed: Seed = parameter(0, "Seed of the networks and of the data.")
 
     reference = Reference.of(
         papers.NEURAL_MECHANICS,

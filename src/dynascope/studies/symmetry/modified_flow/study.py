@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from annotated_types import Ge, Interval
 from jax.flatten_util import ravel_pytree
 from scipy.integrate import solve_ivp
 
 from dynascope.compilation import jit
 from dynascope.networks import MLP
 from dynascope.studies import Reference, Study, Values, curve_tolerance
-from dynascope.studies.fields import count, number, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.symmetry.modified_flow import page
 from dynascope.tasks import Task
 from dynascope.theory import SGD, papers
 from dynascope.theory.symmetry import convergence_orders, modified_loss, shifted_start
 from dynascope.training import Descent, descend, largest_curvature
 from dynascope.training.optimizers import decayed
+from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveInt, Seed
 
 _FLOWS = ("gradient flow", "modified flow", "modified flow, shifted start")
 _OUTPUTS, _TEACHER_WIDTH, _TEACHER_SCALE = 2, 12, 2.0
@@ -42,17 +44,17 @@ class ModifiedFlow(Study):
     but does not judge.
     """
 
-    inputs: int = count(3, "Number of inputs.")
-    width: int = count(6, "Number of hidden neurons.")
-    samples: int = count(20, "Number of samples, in a full batch.")
-    momentum: float = number(0.5, "Momentum β (heavy ball).", least=0.0, most=0.99)
-    weight_decay: float = number(0.01, "Weight decay λ of ½ λ‖θ‖².", least=0.0)
-    duration: float = positive(2.0, "Training time t/(1 − β), as the time of gradient flow on L.")
-    largest_ratio: float = positive(
-        0.2, "η (‖H‖ + λ)/(1 − β)² at initialisation for the largest learning rate, far below one.", most=0.25
+    inputs: PositiveInt = parameter(3, "Number of inputs.")
+    width: PositiveInt = parameter(6, "Number of hidden neurons.")
+    samples: PositiveInt = parameter(20, "Number of samples, in a full batch.")
+    momentum: Annotated[float, Interval(ge=0, le=0.99)] = parameter(0.5, "Momentum β (heavy ball).")
+    weight_decay: NonNegativeFloat = parameter(0.01, "Weight decay λ of ½ λ‖θ‖².")
+    duration: PositiveFloat = parameter(2.0, "Training time t/(1 − β), as the time of gradient flow on L.")
+    largest_ratio: Annotated[float, Interval(gt=0, le=0.25)] = parameter(
+        0.2, "η (‖H‖ + λ)/(1 − β)² at initialisation for the largest learning rate, far below one."
     )
-    rates: int = count(6, "Number of learning rates, each half of the one before.", least=5)
-    seed: int = seed("Seed of the samples, the teacher and the initial weights.")
+    rates: Annotated[int, Ge(5)] = parameter(6, "Number of learning rates, each half of the one before.")
+    seed: Seed = parameter(0, "Seed of the samples, the teacher and the initial weights.")
 
     reference = Reference.of(
         papers.NEURAL_MECHANICS,

@@ -5,18 +5,20 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge, Interval
 
 from dynascope.comparison import Claim
 from dynascope.results import Comparison, name_all
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import choice, count, number, numbers, positive, seed, text
+from dynascope.studies.fields import parameter
 from dynascope.studies.symmetry.neural_mechanics import page
 from dynascope.studies.symmetry.neural_mechanics.experiment import WRONG_OPTIMIZERS, Experiment
 from dynascope.theory import papers
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _DIGITS = 1797
 _LARGEST_ERROR = 0.05  # of the continuous law, relative to the motion of the charges
@@ -48,19 +50,21 @@ class NeuralMechanics(ClaimsStudy):
     there.
     """
 
-    data: str = text("digits", '"digits", or the path of labelled images.')
-    network: Literal["small", "vgg16"] = choice("small", 'The network to train, "small" or "vgg16".')
-    samples: int = count(400, "Number of images; at most 1797 digits.", least=20)
-    channels: list[int] = numbers(
-        [4, 8], "Channels of each convolution, at most three.", whole=True, different=False, most=64
+    data: str = parameter("digits", '"digits", or the path of labelled images.')
+    network: Literal["small", "vgg16"] = parameter("small", 'The network to train, "small" or "vgg16".')
+    samples: Annotated[int, Ge(20)] = parameter(400, "Number of images; at most 1797 digits.")
+    channels: list[Annotated[int, Interval(ge=1, le=64)]] = parameter(
+        [4, 8], "Channels of each convolution, at most three.", repeats=True
     )
-    width: int = count(16, "Neurons of the hidden dense layer; for VGG-16, channels of the first stage.")
-    learning_rate: float = positive(0.02, "Learning rate η.")
-    weight_decay: float = positive(1e-3, "Weight decay λ of ½ λ‖θ‖², added to the gradient.")
-    momentum: float = number(0.9, "Momentum β (heavy ball).", least=0.1, most=0.99)
-    batch_size: int = count(50, "Images per minibatch.", least=5, most="samples")
-    steps: int = count(1000, "Number of steps; the continuous law ignores the first one or two.", least=150)
-    seed: int = seed("Seed of the initial weights and of the minibatches.")
+    width: PositiveInt = parameter(16, "Neurons of the hidden dense layer; for VGG-16, channels of the first stage.")
+    learning_rate: PositiveFloat = parameter(0.02, "Learning rate η.")
+    weight_decay: PositiveFloat = parameter(1e-3, "Weight decay λ of ½ λ‖θ‖², added to the gradient.")
+    momentum: Annotated[float, Interval(ge=0.1, le=0.99)] = parameter(0.9, "Momentum β (heavy ball).")
+    batch_size: Annotated[int, Ge(5)] = parameter(50, "Images per minibatch.", most="samples")
+    steps: Annotated[int, Ge(150)] = parameter(
+        1000, "Number of steps; the continuous law ignores the first one or two."
+    )
+    seed: Seed = parameter(0, "Seed of the initial weights and of the minibatches.")
 
     reference = Reference.of(
         papers.NEURAL_MECHANICS,

@@ -5,19 +5,21 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge, Interval
 
 from dynascope.comparison import Claim, claim_on_mean
 from dynascope.results import Comparison, name_all
 from dynascope.results.numbers import percent
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import count, fraction, number, positive, seed
+from dynascope.studies.fields import parameter
 from dynascope.studies.symmetry.noether_dynamics import page
 from dynascope.studies.symmetry.noether_dynamics.experiment import Experiment, white_share
 from dynascope.theory import papers
+from dynascope.validation.bounded import Fraction, PositiveFloat, PositiveInt, Seed
 
 _RUNS = ("full batch, no decay", "minibatches")
 _CLAIMS = (
@@ -52,23 +54,23 @@ class NoetherDynamics(ClaimsStudy):
     momentum, weight decay and minibatches is a check: `within_rounding` is the share of steps that agree to rounding.
     """
 
-    samples: int = count(200, "Number of training digits.", least=10, most=1797)
-    width: int = count(32, "Neurons per hidden layer; there are two hidden layers.")
-    random_labels: float = fraction(0.5, "Fraction of random labels, which keep the gradient noise from vanishing.")
-    learning_rate: float = positive(0.002, "Learning rate η.")
-    momentum: float = number(
-        0.9, "Momentum β (heavy ball). The closures differ more for a larger momentum.", least=0.3, most=0.99
+    samples: Annotated[int, Interval(ge=10, le=1797)] = parameter(200, "Number of training digits.")
+    width: PositiveInt = parameter(32, "Neurons per hidden layer; there are two hidden layers.")
+    random_labels: Fraction = parameter(0.5, "Fraction of random labels, which keep the gradient noise from vanishing.")
+    learning_rate: PositiveFloat = parameter(0.002, "Learning rate η.")
+    momentum: Annotated[float, Interval(ge=0.3, le=0.99)] = parameter(
+        0.9, "Momentum β (heavy ball). The closures differ more for a larger momentum."
     )
-    decay_ratio: float = positive(
-        0.016, "4ηλ/(1 − β)², which sets the weight decay λ on minibatches; far below one.", most=0.1
+    decay_ratio: Annotated[float, Interval(gt=0, le=0.1)] = parameter(
+        0.016, "4ηλ/(1 − β)², which sets the weight decay λ on minibatches; far below one."
     )
-    batch_size: int = count(4, "Digits per minibatch, drawn with replacement.", least=2, most="samples")
-    equilibrations: float = positive(
-        12.0, "Length of the run on minibatches, in units of (1 − β)/(4ηλ) steps.", least=4.0
+    batch_size: Annotated[int, Ge(2)] = parameter(4, "Digits per minibatch, drawn with replacement.", most="samples")
+    equilibrations: Annotated[float, Ge(4)] = parameter(
+        12.0, "Length of the run on minibatches, in units of (1 − β)/(4ηλ) steps."
     )
-    coherent_steps: int = count(1000, "Number of steps on the full batch.", least=20)
-    starts: int = count(4, "Number of networks per run, with different initial weights.", least=2)
-    seed: int = seed("Seed of the labels, of the initial weights and of the minibatches.")
+    coherent_steps: Annotated[int, Ge(20)] = parameter(1000, "Number of steps on the full batch.")
+    starts: Annotated[int, Ge(2)] = parameter(4, "Number of networks per run, with different initial weights.")
+    seed: Seed = parameter(0, "Seed of the labels, of the initial weights and of the minibatches.")
 
     reference = Reference.of(
         papers.NOETHER_DYNAMICS,
