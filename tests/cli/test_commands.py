@@ -464,7 +464,7 @@ def bad(folder, data, table):
         (["run", "linear-staircase", "--data", "gaussian", "--condition", 0], "condition is 0.0"),
         (["run", "linear-staircase", "--data", "gaussian", "--samples", 1], "samples is 1"),
         (["run", "linear-staircase", "--width", -2], "width is -2"),
-        (["run", "diagonal-staircase", "--relevant", 11], "relevant is 11: choose an integer from 1 to 10"),
+        (["run", "diagonal-staircase", "--relevant", 11], "relevant is 11: choose an integer of at most inputs (10)"),
         (["run", "diagonal-staircase", "--noise", -1], "noise is -1.0"),
         (["run", "diagonal-staircase", "--seed", -1], "seed is -1"),
         (["run", "layerwise-modes", "--initial-strength", 2], "initial_strength is 2.0"),

@@ -5,8 +5,7 @@ from typing import ClassVar
 import pytest
 
 from dynascope.comparison import Claim
-from dynascope.studies import ClaimsStudy, Reference
-from dynascope.studies.fields import parameter
+from dynascope.studies import ClaimsStudy, Reference, parameter
 from dynascope.validation.bounded import PositiveFloat
 
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.studies import Study, fields
-from dynascope.studies.fields import parameter
+from dynascope.studies import Study, fields, parameter
 from dynascope.validation.bounded import FiniteFloat, Fraction, NonNegativeInt, PositiveFloat, PositiveInt, Seed
 
 
@@ -75,7 +74,7 @@ def test_what_is_inside_the_bounds_is_taken(samples, share, target, seed):
     [
         ("samples", 1, "at least 2"),
         ("samples", 2.5, "integer"),
-        ("chosen", 11, "10"),
+        ("chosen", 11, r"an integer of at most samples \(10\)"),
         ("chosen", 0, "of at least 1"),
         ("strongest", np.nan, "finite number above 0"),
         ("strongest", np.inf, "finite"),
@@ -127,7 +126,7 @@ def test_what_a_value_stands_for_is_said_only_of_that_value():
 def test_bounds_are_said_where_they_say_more_than_that_a_field_is_a_count():
     said = fields.said_bounds(Sample)
     assert {name: said[name] for name in ("samples", "chosen", "weakest", "share", "rate", "factors", "momentum")} == {
-        **{"samples": "at least 2", "chosen": "at most samples", "weakest": "above 0 and at most strongest"},
+        **{"samples": "at least 2", "chosen": "at most `samples`", "weakest": "above 0 and at most `strongest`"},
         **{"share": "at least 0 and below 1", "rate": "above 0", "factors": "each above 0"},
         "momentum": "between 0 and 1",
     }

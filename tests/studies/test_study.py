@@ -5,8 +5,7 @@ from jaxtyping import TypeCheckError
 
 from dynascope.errors import InputError
 from dynascope.results import Observation, Prediction, make_record
-from dynascope.studies import Reference, Study, curve_tolerance, find_studies
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, curve_tolerance, find_studies, parameter
 from dynascope.validation.bounded import PositiveFloat
 
 CALLS: list[str] = []

@@ -6,8 +6,7 @@ import pytest
 
 from dynascope.errors import InputError
 from dynascope.networks import DeepLinear
-from dynascope.studies import Reference, Study, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, curve_tolerance, parameter
 from dynascope.tasks import Task
 from dynascope.training import Descent, descend
 from dynascope.validation.bounded import PositiveFloat, PositiveInt

@@ -1,4 +1,5 @@
 from .claims_study import ClaimsStudy as ClaimsStudy
+from .fields import parameter as parameter
 from .index import StudyEntry as StudyEntry
 from .index import find_studies as find_studies
 from .index import find_study as find_study

@@ -5,16 +5,20 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
-from dynascope.validation import require, require_number
+from dynascope.validation import require
 from dynascope.validation.annotations import bounds_of, check_of
 from dynascope.validation.bounded import NonNegativeInt, PositiveInt
 
 __all__ = ["check_fields", "described", "descriptions", "parameter", "said_bounds", "stand_ins", "with_bounds"]
 
-_BESIDE = {"least": "at least", "most": "at most", "below": "below"}
+_BESIDE = {
+    **{"least": ("of at least", operator.ge), "most": ("of at most", operator.le)},
+    "below": ("below", operator.lt),
+}
 
 
 def parameter(
@@ -103,8 +107,10 @@ def check_fields(study: Any) -> None:
             field.metadata["entries"].check(field.name, value)
     for field in fields:
         for word, other in field.metadata["others"].items():
-            bound: Any = {word: getattr(study, other)}
-            require_number(field.name, getattr(study, field.name), named={word: other}, **bound)
+            value, bound = getattr(study, field.name), getattr(study, other)
+            words, holds = _BESIDE[word]
+            remedy = f"choose {'an integer' if isinstance(value, int) else 'a number'} {words} {other} ({bound:g})"
+            require(holds(value, bound), f"{field.name} is {value}", argument=field.name, value=value, remedy=remedy)
 
 
 def descriptions(study: Any) -> dict[str, str]:
@@ -169,5 +175,7 @@ def _in_words(kind: Any, others: Mapping[str, str]) -> str:
     if bounds and parts[0] not in (PositiveInt, NonNegativeInt):  # as every count is
         closed = math.isfinite(bounds.minimum) and math.isfinite(bounds.maximum)
         words = f"between {bounds.minimum:g} and {bounds.maximum:g}" if closed else bounds.words.replace("of at", "at")
-    said = [words] * bool(words) + [f"{_BESIDE[word]} {other}" for word, other in others.items()]
+    said = [words] * bool(words) + [
+        f"{_BESIDE[word][0].removeprefix('of ')} `{other}`" for word, other in others.items()
+    ]
     return each + " and ".join(said) if said else ""

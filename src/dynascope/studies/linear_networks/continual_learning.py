@@ -11,8 +11,7 @@ from annotated_types import Ge
 
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import rounded
-from dynascope.studies import Reference, Values, exact
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Values, exact, parameter
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.tasks.random_maps import random_map
 from dynascope.theory import papers

@@ -15,8 +15,7 @@ from dynascope.networks.balanced_linear import balanced_networks
 from dynascope.probes.kernel.path import kernel_sum_path
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import rounded
-from dynascope.studies import Reference, Values, exact
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Values, exact, parameter
 from dynascope.studies.linear_networks.balanced_study import BalancedStudy
 from dynascope.tasks import Task
 from dynascope.tasks.random_maps import random_map, whitened

@@ -13,8 +13,7 @@ from dynascope.flows.solvers.solver import Solver
 from dynascope.networks import DiagonalLinear
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import rounded
-from dynascope.studies import Reference, Study, Values, exact
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, Values, exact, parameter
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import power_law_modes
 from dynascope.theory.scalar_networks import mode_strength

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import xarray as xr
 
 from dynascope.results import Comparison
-from dynascope.studies import Study, Values
-from dynascope.studies.fields import parameter
+from dynascope.studies import Study, Values, parameter
 from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 if TYPE_CHECKING:

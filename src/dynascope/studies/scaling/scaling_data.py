@@ -9,8 +9,7 @@ import numpy as np
 from annotated_types import Ge
 
 from dynascope.results import Chart, Comparison
-from dynascope.studies import Reference, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Values, curve_tolerance, parameter
 from dynascope.studies.scaling.skill_losses import losses_of_training_sets
 from dynascope.studies.scaling.skill_simulation import (
     SkillScaling,
@@ -40,7 +39,7 @@ class ScalingData(SkillScaling):
 
     exponents: list[Annotated[float, Ge(0.2)]] = parameter(
         [0.3, 0.6, 0.9],
-        "α of the skill frequencies P(k) ∝ k^−(α+1), at least 0.2; below, the ranks of drawn skills get too large.",
+        "α of the skill frequencies P(k) ∝ k^−(α+1); below 0.2, the ranks of drawn skills get too large.",
     )
     fewest_samples: PositiveInt = parameter(300, "Smallest training set.")
     most_samples: PositiveInt = parameter(30_000, "Largest training set.")

@@ -7,8 +7,7 @@ from typing import Annotated
 from annotated_types import Ge
 
 from dynascope.results import Chart, Comparison
-from dynascope.studies import Reference, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Values, curve_tolerance, parameter
 from dynascope.studies.scaling.skill_losses import losses_of_sizes
 from dynascope.studies.scaling.skill_simulation import (
     SkillScaling,

@@ -11,8 +11,7 @@ import xarray as xr
 from annotated_types import Ge
 
 from dynascope.results import Chart, Comparison
-from dynascope.studies import Reference, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Values, curve_tolerance, parameter
 from dynascope.studies.scaling.skill_losses import losses_in_time
 from dynascope.studies.scaling.skill_simulation import (
     SkillScaling,

@@ -11,8 +11,7 @@ import numpy as np
 
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import rounded
-from dynascope.studies import Study, Values
-from dynascope.studies.fields import parameter
+from dynascope.studies import Study, Values, parameter
 from dynascope.theory.scaling_laws import PowerLaw, PowerLawFit, power_laws
 from dynascope.validation.bounded import PositiveFloat
 

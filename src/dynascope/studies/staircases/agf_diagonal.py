@@ -12,8 +12,7 @@ from annotated_types import Ge
 from dynascope.flows import deep_diagonal_flow, diagonal_flow
 from dynascope.results import Chart, Comparison, Staircase, other_scale, time_unit
 from dynascope.results.numbers import rounded
-from dynascope.studies import Reference, StaircaseStudy
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, StaircaseStudy, parameter
 from dynascope.studies.staircase_study import jump_times
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import dropped_input, halving_inputs

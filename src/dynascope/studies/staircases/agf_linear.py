@@ -7,8 +7,7 @@ from typing import Literal
 from dynascope.networks import network_for
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import rounded
-from dynascope.studies import Reference, Setup, StaircaseStudy
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Setup, StaircaseStudy, parameter
 from dynascope.studies.staircase_study import jump_times
 from dynascope.tasks.known_modes import moments_regression
 from dynascope.theory import papers

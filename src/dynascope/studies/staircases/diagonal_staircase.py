@@ -9,8 +9,7 @@ from annotated_types import Ge, Interval
 
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import percent, rounded
-from dynascope.studies import Reference, Setup, StaircaseStudy
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Setup, StaircaseStudy, parameter
 from dynascope.studies.staircase_study import jump_times
 from dynascope.tasks.known_modes import sparse_regression
 from dynascope.validation.bounded import NonNegativeFloat, OpenFraction, PositiveInt, Seed

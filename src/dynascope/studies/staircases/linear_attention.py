@@ -15,8 +15,7 @@ from dynascope.flows import GradientFlow, gradient_flow
 from dynascope.networks import LinearAttention, MergedAttention
 from dynascope.results import Chart, Comparison, Staircase, other_scale
 from dynascope.results.numbers import rounded
-from dynascope.studies import Reference, StaircaseStudy
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, StaircaseStudy, parameter
 from dynascope.studies.staircase_study import jump_times
 from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.random_maps import covariance

@@ -12,8 +12,7 @@ from dynascope.networks import network_for
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import rounded
 from dynascope.results.staircase import with_tolerances
-from dynascope.studies import Reference, Setup, StaircaseStudy
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Setup, StaircaseStudy, parameter
 from dynascope.studies.staircase_study import jump_times
 from dynascope.tasks import digits
 from dynascope.tasks.known_modes import halving_modes

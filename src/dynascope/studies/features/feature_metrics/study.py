@@ -10,10 +10,9 @@ import numpy as np
 from annotated_types import Ge
 
 from dynascope.comparison import Claim, claim_on_mean
-from dynascope.studies import ClaimsStudy, Reference, Values, exact
+from dynascope.studies import ClaimsStudy, Reference, Values, exact, parameter
 from dynascope.studies.features.feature_metrics import page
 from dynascope.studies.features.feature_metrics.experiment import FITTED, LAST_LAYER, Experiment
-from dynascope.studies.fields import parameter
 from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveInt, Seed
 
 _MOST_DIGITS = 870  # for training: the classes are balanced, and as many other digits are held out

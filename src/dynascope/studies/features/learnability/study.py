@@ -11,13 +11,12 @@ import xarray as xr
 from annotated_types import Ge
 
 from dynascope.results import Comparison
-from dynascope.studies import Reference, Study, Values, exact
+from dynascope.studies import Reference, Study, Values, exact, parameter
 from dynascope.studies.features.chance import WORTH, within_chance
 from dynascope.studies.features.learnability import page
 from dynascope.studies.features.learnability.finite_samples import asymptotic_error, unfitted_share
 from dynascope.studies.features.linear_models import averaged, ridge_fit
 from dynascope.studies.features.sines import sines
-from dynascope.studies.fields import parameter
 from dynascope.studies.tolerances import with_limits
 from dynascope.theory import papers
 from dynascope.theory.features.kernel_regression import KernelRegression, kernel_regression_error
@@ -48,10 +47,10 @@ class Learnability(Study):
         increasing=True,
     )
     modes: PositiveInt = parameter(300, "Number of modes.")
-    exponent: PositiveFloat = parameter(1.5, "Exponent a > 0 of the kernel eigenvalues k^(−a).")
+    exponent: PositiveFloat = parameter(1.5, "Exponent a of the kernel eigenvalues k^(−a).")
     target_exponent: FiniteFloat = parameter(1.0, "Exponent b of the target coefficients k^(−b).")
-    ridge: NonNegativeFloat = parameter(0.5, "Ridge δ ≥ 0; zero stands for gradient flow to convergence.")
-    noise_variance: NonNegativeFloat = parameter(0.25, "Variance σ² ≥ 0 of the label noise.")
+    ridge: NonNegativeFloat = parameter(0.5, "Ridge δ; zero stands for gradient flow to convergence.")
+    noise_variance: NonNegativeFloat = parameter(0.25, "Variance σ² of the label noise.")
     basis: Literal["gaussian", "sine"] = parameter(
         "gaussian", 'Gaussian features e_k, or "sine" for √2 sin(2πkx) with x uniform in [0, 1].'
     )

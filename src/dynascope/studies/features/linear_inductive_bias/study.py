@@ -10,11 +10,10 @@ import numpy as np
 from annotated_types import Ge, Interval
 
 from dynascope.flows.solvers.solver import Solver
-from dynascope.studies import Reference, Study, Values, exact
+from dynascope.studies import Reference, Study, Values, exact, parameter
 from dynascope.studies.features.linear_inductive_bias import page
 from dynascope.studies.features.linear_models import exactly_learned, train_from_zero
 from dynascope.studies.features.sines import centres, points_apart, sines
-from dynascope.studies.fields import parameter
 from dynascope.theory import papers
 from dynascope.theory.features import learnability, mode_flow, training_flow
 from dynascope.validation.bounded import PositiveInt, Seed
@@ -31,7 +30,7 @@ class LinearInductiveBias(Study):
     samples: Annotated[int, Ge(2)] = parameter(4, "Number n of points, smaller than the number of modes.")
     modes: PositiveInt = parameter(10, "Number p of modes.")
     exponent: Annotated[float, Interval(gt=0, le=6)] = parameter(
-        4.0, "Exponent α > 0 of the intensities k^(−2α) and k^(2α), at most 6."
+        4.0, "Exponent α of the intensities k^(−2α) and k^(2α)."
     )
     draws: PositiveInt = parameter(2000, "Number of draws of random points, over which the learnability is averaged.")
     times: Annotated[int, Ge(2)] = parameter(120, "Number of recorded times.")

@@ -10,11 +10,10 @@ from annotated_types import Ge
 
 from dynascope.comparison.effect import report_runs
 from dynascope.probes.last_layer import CURVES, SPAN
-from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.features.minimum_features import claims, page
 from dynascope.studies.features.minimum_features.claims import HYPOTHESES
 from dynascope.studies.features.minimum_features.experiment import Experiment
-from dynascope.studies.fields import parameter
 from dynascope.tasks.data.labelled_images import LabelledImages
 from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveInt, Seed
 

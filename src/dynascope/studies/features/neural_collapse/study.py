@@ -7,13 +7,12 @@ from typing import Annotated
 
 from annotated_types import Ge, Interval
 
-from dynascope.studies import Reference, Study, Values, exact
+from dynascope.studies import Reference, Study, Values, exact, parameter
 from dynascope.studies.features.neural_collapse import page
 from dynascope.studies.features.neural_collapse.claims import judged_claims
 from dynascope.studies.features.neural_collapse.experiment import Experiment
 from dynascope.studies.features.neural_collapse.networks import NETWORKS
 from dynascope.studies.features.relabelled_digits import LABELS
-from dynascope.studies.fields import parameter
 from dynascope.validation import require_between, require_integer
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
@@ -46,7 +45,7 @@ class NeuralCollapse(Study):
     )
     random_scale: Annotated[float, Interval(gt=0, le=0.02)] = parameter(
         0.01,
-        "Size of the random initialisations, at most 0.02: the Frobenius norm of features and classifier if both "
+        "Size of the random initialisations: the Frobenius norm of features and classifier if both "
         "learning rates are one; otherwise the norms are rescaled so that the layers are balanced.",
     )
     feature_rate: PositiveFloat = parameter(1.0, "Learning rate of the features.")
@@ -66,7 +65,7 @@ class NeuralCollapse(Study):
         fewest=0,
     )
     samples: Annotated[int, Interval(ge=50, le=898)] = parameter(
-        300, "Number of training digits, 50 to 898; as many others are held out."
+        300, "Number of training digits; as many others are held out."
     )
     width: PositiveInt = parameter(64, "Number of features of the networks.")
     learning_rate: PositiveFloat = parameter(

@@ -9,12 +9,11 @@ import xarray as xr
 from annotated_types import Ge
 
 from dynascope.results import Comparison
-from dynascope.studies import Reference, Study, Values, exact
+from dynascope.studies import Reference, Study, Values, exact, parameter
 from dynascope.studies.features.chance import within_chance
 from dynascope.studies.features.overfitting import page
 from dynascope.studies.features.overfitting.experiment import PURE_NOISE, Experiment
 from dynascope.studies.features.sines import centres
-from dynascope.studies.fields import parameter
 from dynascope.theory import papers
 from dynascope.theory.features import overfitting_error
 from dynascope.validation.bounded import NonNegativeFloat, PositiveInt, Seed

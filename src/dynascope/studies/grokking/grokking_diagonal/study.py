@@ -11,8 +11,7 @@ from annotated_types import Ge
 
 from dynascope.flows.gradient_flow import GradientFlow
 from dynascope.prediction.observation import observe
-from dynascope.studies import Reference, Study, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, Values, curve_tolerance, parameter
 from dynascope.studies.grokking.grokking_diagonal import page
 from dynascope.studies.grokking.grokking_diagonal.difference_of_squares import DifferenceOfSquares
 from dynascope.studies.grokking.grokking_diagonal.sparse_linear import DecayedLoss, SparseLinear, sparse_linear

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from annotated_types import Ge, Interval
 
-from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.grokking.grokking_digits import page
 from dynascope.studies.grokking.grokking_digits.experiment import DialledRuns
 from dynascope.studies.grokking.grokking_digits.remedies import DECIDING, TABLE, TWINS, put_claims, remedies

@@ -11,8 +11,7 @@ from annotated_types import Ge, Interval
 
 from dynascope.comparison.effect import Hypothesis, report_runs
 from dynascope.probes.last_layer import SPAN
-from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.grokking.grokking_modular import page
 from dynascope.studies.grokking.grokking_modular.experiment import HEADS, ModularRuns
 from dynascope.theory.grokking import grokking_delay

@@ -9,8 +9,7 @@ import numpy as np
 import xarray as xr
 from annotated_types import Ge, Gt
 
-from dynascope.studies import Reference, Study, Values, exact
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, Values, exact, parameter
 from dynascope.studies.linear_networks.deep_saddles import page
 from dynascope.studies.linear_networks.deep_saddles.experiment import Experiment
 from dynascope.studies.tolerances import with_limits
@@ -45,7 +44,7 @@ class DeepSaddles(Study):
         [32, 64, 128, 256], "Hidden widths from which the exponents are fitted.", fewest=3, increasing=True
     )
     draws: PositiveInt = parameter(60, "Number of random networks for each depth, γ and width.")
-    depth: Annotated[int, Ge(2)] = parameter(3, "Number of layers L ≥ 2 of the trained networks.")
+    depth: Annotated[int, Ge(2)] = parameter(3, "Number of layers L of the trained networks.")
     width: Annotated[int, Ge(2)] = parameter(30, "Hidden width of the trained random networks.")
     training_gammas: list[Annotated[float, Gt(1)]] = parameter(
         [3.0, 4.0, 5.0],

@@ -16,8 +16,7 @@ from dynascope.flows.solvers.solver import Solver
 from dynascope.networks import TwoLayer
 from dynascope.prediction.observation import observe
 from dynascope.probes.alignment.line import LineLayers
-from dynascope.studies import Reference, Study, Values, exact
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, Values, exact, parameter
 from dynascope.studies.linear_networks.line_alignment import page
 from dynascope.studies.linear_networks.line_alignment.claims import direction_claim
 from dynascope.studies.linear_networks.line_alignment.starts import STARTS, line_starts
@@ -46,7 +45,7 @@ class LineAlignment(Study):
     are active on each input.
     """
 
-    width: Annotated[int, Ge(2)] = parameter(50, "Number of hidden neurons h, at least two.")
+    width: Annotated[int, Ge(2)] = parameter(50, "Number of hidden neurons h.")
     input_dimension: PositiveInt = parameter(3, "Number of inputs d.")
     target: FiniteFloat = parameter(1.0, "Slope S of the targets along the line; not zero, may be negative.")
     noise: Fraction = parameter(0.1, "Standard deviation of the noise on the targets, relative to S.")

@@ -10,8 +10,7 @@ import xarray as xr
 from annotated_types import Ge
 
 from dynascope.probes.half_strength import first_zero
-from dynascope.studies import Reference, Values, exact
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Values, exact, parameter
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.studies.linear_networks.reversal_learning import page
 from dynascope.tasks.random_maps import random_map

@@ -9,8 +9,7 @@ import numpy as np
 import xarray as xr
 from annotated_types import Ge, Interval
 
-from dynascope.studies import Reference, Study, Values, exact
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, Values, exact, parameter
 from dynascope.studies.linear_networks.single_neuron import page
 from dynascope.studies.linear_networks.single_neuron.experiment import Experiment
 from dynascope.tasks import Task
@@ -42,10 +41,10 @@ class SingleNeuron(Study):
         "vary in one direction, and their variances in the others fall from 1 to ½; theory is then an equation of the "
         "function.",
     )
-    dimension: Annotated[int, Ge(2)] = parameter(2, "Number of inputs, at least two.")
+    dimension: Annotated[int, Ge(2)] = parameter(2, "Number of inputs.")
     samples: PositiveInt = parameter(
         20,
-        "Number of samples, at least the dimension; the inputs are transformed so that their second moments are exact.",
+        "Number of samples; the inputs are transformed so that their second moments are exact.",
         least="dimension",
     )
     times: Annotated[int, Ge(10)] = parameter(300, "Number of recorded times.")

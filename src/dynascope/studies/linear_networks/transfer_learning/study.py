@@ -10,8 +10,7 @@ import xarray as xr
 from annotated_types import Ge
 
 from dynascope.flows.objective import FrozenFirst, Samples
-from dynascope.studies import Reference, Values, exact
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Values, exact, parameter
 from dynascope.studies.linear_networks.balanced_study import TwoTasksStudy
 from dynascope.studies.linear_networks.transfer_learning import page
 from dynascope.studies.linear_networks.transfer_learning.readout import decay_rates, reachable_share

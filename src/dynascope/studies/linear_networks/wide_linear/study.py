@@ -13,8 +13,7 @@ from dynascope.flows.solvers.solver import Solver
 from dynascope.networks import TwoLayer
 from dynascope.networks.balanced_linear import isotropic_linear
 from dynascope.probes.kernel.path import kernel_path
-from dynascope.studies import Reference, Study, Values, exact
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, Values, exact, parameter
 from dynascope.studies.linear_networks.wide_linear import page
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import unit_regression
@@ -51,7 +50,7 @@ class WideLinear(Study):
     first_rate: PositiveFloat = parameter(1.0, "Learning rate η₁ of the first layer W.")
     second_rate: PositiveFloat = parameter(1.0, "Learning rate η₂ of the second layer A.")
     whitened: bool = parameter(False, "Whether the inputs are white; if not, their variances fall from 1 to 0.3.")
-    samples: PositiveInt = parameter(20, "Number of samples, at least the number of inputs.", least="inputs")
+    samples: PositiveInt = parameter(20, "Number of samples.", least="inputs")
     times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the task and of the initial map.")
 

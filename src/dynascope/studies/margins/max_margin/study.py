@@ -10,8 +10,7 @@ import xarray as xr
 from annotated_types import Ge, Interval
 
 from dynascope.results import Comparison, name_all
-from dynascope.studies import Reference, Study, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, Values, curve_tolerance, parameter
 from dynascope.studies.margins.max_margin import page
 from dynascope.studies.margins.max_margin.classifiers import CLASSIFIERS
 from dynascope.studies.margins.max_margin.experiment import Experiment

@@ -12,8 +12,7 @@ from annotated_types import Ge, Interval
 
 from dynascope.comparison import Claim
 from dynascope.results import Comparison, name_all
-from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.noise.anomalous_diffusion import page
 from dynascope.studies.noise.anomalous_diffusion.experiment import Experiment
 from dynascope.studies.noise.anomalous_diffusion.networks import NETWORK_CLAIMS

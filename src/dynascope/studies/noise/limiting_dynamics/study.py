@@ -10,8 +10,7 @@ import numpy as np
 from annotated_types import Ge, Interval
 
 from dynascope.comparison import Claim
-from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.noise.limiting_dynamics import page
 from dynascope.studies.noise.limiting_dynamics.claims import LIMITING_CLAIMS, limiting_claims
 from dynascope.studies.noise.limiting_dynamics.experiment import LONGEST, MODIFIED_LOSS, WINDOW, Experiment

@@ -10,8 +10,7 @@ import numpy as np
 from annotated_types import Ge, Interval
 
 from dynascope.comparison import Claim
-from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.noise.stochastic_collapse import page
 from dynascope.studies.noise.stochastic_collapse.models import SQUARES, STRONG, THEORY, CollapseModels
 from dynascope.studies.noise.stochastic_collapse.network_runs import NETWORKS, training_shares

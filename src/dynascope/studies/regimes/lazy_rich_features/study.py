@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 from annotated_types import Ge, Interval
 
-from dynascope.studies import Reference, Study, Values, curve_tolerance, exact
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, Values, curve_tolerance, exact, parameter
 from dynascope.studies.regimes.lazy_rich_features import page
 from dynascope.studies.regimes.lazy_rich_features.experiment import STEP, Experiment
 from dynascope.tasks.data.labelled_images import LabelledImages
@@ -63,7 +62,7 @@ class LazyRichFeatures(Study):
     seeds: Annotated[int, Ge(2)] = parameter(4, "Number of initialisations.")
     factor: PositiveFloat = parameter(10.0, "Factor by which the scalar network is made richer.")
     scalar_neurons: PositiveInt = parameter(4, "Number of neurons of the scalar network; even.")
-    scalar_target: PositiveFloat = parameter(3.0, "Slope S > 0 that the scalar network learns.")
+    scalar_target: PositiveFloat = parameter(3.0, "Slope S that the scalar network learns.")
     seed: Seed = parameter(0, "Seed of the data and of the first initialisation.")
 
     reference = Reference.of(

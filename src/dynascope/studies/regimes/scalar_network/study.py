@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from annotated_types import Ge
 
-from dynascope.studies import Reference, Study, Values, exact
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, Values, exact, parameter
 from dynascope.studies.regimes.scalar_network import page
 from dynascope.studies.regimes.scalar_training import trained_curves
 from dynascope.theory.scalar_networks.scalar import (

@@ -11,8 +11,7 @@ import xarray as xr
 from annotated_types import Ge, Interval
 
 from dynascope.results import Comparison
-from dynascope.studies import Reference, Study, Values, exact
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, Values, exact, parameter
 from dynascope.studies.regimes.width_phases import page
 from dynascope.studies.regimes.width_phases.experiment import Experiment
 from dynascope.studies.tolerances import limit_tolerances

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from dynascope.studies import Reference, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, curve_tolerance, parameter
 from dynascope.studies.scaling.emergence_data import page
 from dynascope.studies.scaling.emergence_data.experiment import Experiment
 from dynascope.studies.scaling.emergence_study import EmergenceStudy

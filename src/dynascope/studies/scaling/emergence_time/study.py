@@ -14,8 +14,7 @@ from dynascope.comparison.interval import student_half
 from dynascope.comparison.undecided import leave_undecided
 from dynascope.results import Comparison
 from dynascope.results.numbers import signed_percent
-from dynascope.studies import Reference, Values
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Values, parameter
 from dynascope.studies.scaling.emergence_study import EmergenceStudy
 from dynascope.studies.scaling.emergence_time import page
 from dynascope.studies.scaling.emergence_time.experiment import Experiment

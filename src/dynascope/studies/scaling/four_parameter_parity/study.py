@@ -10,8 +10,7 @@ from annotated_types import Ge
 
 from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.probes.half_strength import first_passages
-from dynascope.studies import Reference, Study, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, Values, curve_tolerance, parameter
 from dynascope.studies.scaling.four_parameter_parity import page
 from dynascope.studies.scaling.four_parameter_parity.network import TiedParity
 from dynascope.tasks import Task

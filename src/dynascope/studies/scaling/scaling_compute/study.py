@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from annotated_types import Ge
 
-from dynascope.studies import Reference, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Values, curve_tolerance, parameter
 from dynascope.studies.scaling.scaling_compute import page
 from dynascope.studies.scaling.scaling_compute.best_sizes import best_sizes
 from dynascope.studies.scaling.skill_losses import losses_of_models

@@ -12,8 +12,7 @@ from annotated_types import Ge
 
 from dynascope.alternating.optimizer import active_set_descent, by_neurons
 from dynascope.networks import TwoLayer
-from dynascope.studies import Reference, Study, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, curve_tolerance, parameter
 from dynascope.studies.staircases.agf_optimizer import page
 from dynascope.studies.staircases.smallest_width import best_of_widths
 from dynascope.tasks import Task, digits

@@ -18,8 +18,7 @@ from dynascope.networks.exact_composition import (
     tree_composition,
     two_layer_composition,
 )
-from dynascope.studies import Reference, Study, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, Values, curve_tolerance, parameter
 from dynascope.studies.staircases.composition_depth import page
 from dynascope.studies.staircases.composition_depth.claims import WidthSearch, growth_claims
 from dynascope.studies.staircases.smallest_width import smallest_width

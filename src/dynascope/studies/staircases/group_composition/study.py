@@ -15,8 +15,7 @@ from dynascope.flows import GradientFlow, gradient_flow
 from dynascope.groups import Group, Irrep, find_group, real_irreducible_representations
 from dynascope.networks import TwoLayer
 from dynascope.results import Staircase
-from dynascope.studies import Reference, StaircaseStudy
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, StaircaseStudy, parameter
 from dynascope.studies.staircases.group_composition import page
 from dynascope.studies.staircases.group_composition.paced_encoding import paced_encoding, undisturbed_irreps
 from dynascope.studies.staircases.loss_parts import loss_parts

@@ -15,8 +15,7 @@ from dynascope.flows.solvers.solver import Solver
 from dynascope.groups import encoding_from_frequencies
 from dynascope.networks import TwoLayer
 from dynascope.results import Staircase, other_scale
-from dynascope.studies import Reference, StaircaseStudy
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, StaircaseStudy, parameter
 from dynascope.studies.staircases.loss_parts import loss_parts
 from dynascope.studies.staircases.modular_addition import page
 from dynascope.studies.staircases.modular_addition.frequency_neurons import (

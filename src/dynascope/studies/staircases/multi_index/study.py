@@ -17,8 +17,7 @@ from dynascope.flows import GradientFlow, gradient_flow
 from dynascope.networks import TwoLayer
 from dynascope.results import Staircase, StaircaseView, other_scale, staircase_names, staircase_record
 from dynascope.results.staircase import slopes_between, with_tolerances
-from dynascope.studies import Reference, StaircaseStudy
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, StaircaseStudy, parameter
 from dynascope.studies.staircases.multi_index import page
 from dynascope.studies.staircases.multi_index.learned_directions import with_overlaps
 from dynascope.tasks.multi_index import MultiIndex
@@ -43,7 +42,7 @@ class MultiIndexStaircase(StaircaseStudy):
     strengths: list[FiniteFloat] = parameter(
         [1.0, 0.4, 0.15], "Strengths g_r, one per direction; the directions are random and orthonormal.", repeats=True
     )
-    degree: Annotated[int, Ge(2)] = parameter(2, "k, the power in the target and of the neurons; at least two.")
+    degree: Annotated[int, Ge(2)] = parameter(2, "k, the power in the target and of the neurons.")
     width: PositiveInt = parameter(
         16, "Number of neurons, at least one per direction; some die out, so choose a few more."
     )
@@ -53,7 +52,7 @@ class MultiIndexStaircase(StaircaseStudy):
         "the quadratic network with positive strengths.",
     )
     scale: Annotated[float, Interval(ge=_SMALLEST, le=1e-3)] = parameter(
-        1e-8, "Factor on the initial weights, from 1e-12 to 1e-3; the slopes are measured between it and 1e-8 of it."
+        1e-8, "Factor on the initial weights; the slopes are measured between it and 1e-8 of it."
     )
     seed: Seed = parameter(0, "Seed of the initial weights and of the directions.")
 

@@ -11,8 +11,7 @@ from annotated_types import Ge, Interval
 
 from dynascope.comparison import compare
 from dynascope.results import Comparison
-from dynascope.studies import Reference, StaircaseStudy, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, StaircaseStudy, Values, curve_tolerance, parameter
 from dynascope.studies.staircases.relu_alignment import page
 from dynascope.studies.staircases.relu_alignment.experiment import Experiment
 from dynascope.studies.tolerances import with_limits

@@ -13,8 +13,7 @@ from annotated_types import Ge, Interval
 
 from dynascope.comparison import Claim
 from dynascope.results import Comparison
-from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.symmetry.conservation import page
 from dynascope.studies.symmetry.conservation.experiment import EPSILON, Experiment
 from dynascope.studies.symmetry.formulas import ZOO

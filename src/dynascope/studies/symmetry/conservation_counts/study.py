@@ -12,8 +12,7 @@ from annotated_types import Ge, Interval
 
 from dynascope.comparison import Claim
 from dynascope.flows import GradientFlow, Solver, gradient_flow
-from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.symmetry.conservation_counts import page
 from dynascope.studies.symmetry.formulas import LAWS, SMALL, Formula, drawn
 from dynascope.symmetry import Discovery, cross_check, discover

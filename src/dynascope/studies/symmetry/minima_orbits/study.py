@@ -7,8 +7,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Interval
 
-from dynascope.studies import Reference, Study, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, Values, curve_tolerance, parameter
 from dynascope.studies.symmetry.minima_orbits import page
 from dynascope.studies.symmetry.minima_orbits.experiment import FLAT_DIRECTIONS, Experiment
 from dynascope.theory import papers

@@ -17,8 +17,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.compilation import jit
 from dynascope.networks import MLP
-from dynascope.studies import Reference, Study, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import Reference, Study, Values, curve_tolerance, parameter
 from dynascope.studies.symmetry.modified_flow import page
 from dynascope.tasks import Task
 from dynascope.theory import SGD, papers

@@ -13,8 +13,7 @@ from annotated_types import Ge, Interval
 
 from dynascope.comparison import Claim
 from dynascope.results import Comparison, name_all
-from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.symmetry.neural_mechanics import page
 from dynascope.studies.symmetry.neural_mechanics.experiment import WRONG_OPTIMIZERS, Experiment
 from dynascope.theory import papers

@@ -14,8 +14,7 @@ from annotated_types import Ge, Interval
 from dynascope.comparison import Claim, claim_on_mean
 from dynascope.results import Comparison, name_all
 from dynascope.results.numbers import percent
-from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance
-from dynascope.studies.fields import parameter
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.symmetry.noether_dynamics import page
 from dynascope.studies.symmetry.noether_dynamics.experiment import Experiment, white_share
 from dynascope.theory import papers
