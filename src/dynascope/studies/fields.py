@@ -123,14 +123,9 @@ def said_bounds(study: Any) -> dict[str, str]:
     """The bounds of the fields of a study in words, by name; nothing of those that have none.
 
     Example:
-        >>> from typing import Annotated
-        >>> from annotated_types import Interval
-        >>> from dynascope.studies import Study
-        >>> class Rates(Study):
-        ...     momentum: Annotated[float, Interval(ge=0, lt=1)] = parameter(0.9, "Momentum.")
-        ...     rates: list[Annotated[float, Interval(ge=0, le=1)]] = parameter([0.1], "Learning rates.")
-        >>> said_bounds(Rates)
-        {'momentum': 'at least 0 and below 1', 'rates': 'each between 0 and 1'}
+        >>> from dynascope.studies import find_study
+        >>> said_bounds(find_study("learnability"))["draws"]
+        'at least 10'
     """
     kinds = _kinds_of(study if isinstance(study, type) else type(study))
     said = {each.name: _in_words(kinds[each.name], each.metadata["others"]) for each in _parameters(study)}
