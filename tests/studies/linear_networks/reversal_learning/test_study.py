@@ -94,6 +94,7 @@ def test_a_mode_that_is_not_seen_to_reverse_is_a_disagreement():
     assert failed == {"reversal_time"}
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("field", "value"),
     [
