@@ -13,7 +13,7 @@ if importlib.util.find_spec("curvlinops") is None:
 
 from torch import nn  # noqa: E402  after the skip without PyTorch
 
-from dynascope.torch import top_curvatures  # noqa: E402
+from dynascope.probes.diffusion import top_curvatures  # noqa: E402
 
 GENERATOR = torch.Generator().manual_seed(0)
 X, Y = (torch.rand(size, generator=GENERATOR, dtype=torch.float64) for size in ((10, 4), (10, 2)))
@@ -52,7 +52,7 @@ def test_directions_and_curvatures_are_those_of_the_gradients(name, reduction):
     with torch.no_grad():
         nn.utils.vector_to_parameters(weights, parameters)
     # Batches of unequal sizes.
-    found = top_curvatures(module, loss, [(X[:7], Y[:7]), (X[7:], Y[7:])], 3)
+    found = top_curvatures(loss, module, 3, batches=[(X[:7], Y[:7]), (X[7:], Y[7:])])
     size = np.abs(hessian).max()
     np.testing.assert_allclose(found.curvature, np.linalg.eigvalsh((hessian + hessian.T) / 2)[:-4:-1], atol=1e-7 * size)
     # The differences are exact to second order in the step.

@@ -16,13 +16,13 @@ if importlib.util.find_spec("curvlinops") is None:
 from torch import nn  # noqa: E402  after the skip without PyTorch
 from torch.utils.data import DataLoader, Dataset, TensorDataset  # noqa: E402
 
+from dynascope.probes.diffusion import top_curvatures  # noqa: E402
 from dynascope.torch import (  # noqa: E402
     estimate_cost,
     find_symmetries,
     neural_tangent_kernel,
     program,
     temperature,
-    top_curvatures,
 )
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -105,8 +105,8 @@ def measured_temperature(module):
 
 
 LOSSES = {
-    "top_curvatures": lambda module: top_curvatures(module, LOSS, BATCHES, 1),
-    "gauss_newton": lambda module: top_curvatures(module, LOSS, BATCHES, 1, gauss_newton=True),
+    "top_curvatures": lambda module: top_curvatures(LOSS, module, 1, batches=BATCHES),
+    "gauss_newton": lambda module: top_curvatures(LOSS, module, 1, batches=BATCHES, gauss_newton=True),
     "temperature": measured_temperature,
 }
 KERNELS = {
@@ -122,7 +122,7 @@ def test_layers_that_change_in_training_are_named_with_the_remedy(name, function
     made, message = TRAINING[name]
     with pytest.raises(InputError, match=message) as rejected:
         (LOSSES | KERNELS)[function](made().double())
-    assert rejected.value.argument in ("module", "apply")
+    assert rejected.value.argument in ("module", "weights", "apply")
     assert "eval()" in rejected.value.remedy
 
 
@@ -169,7 +169,7 @@ def test_the_module_and_the_random_numbers_are_unchanged(function):
 def test_in_evaluation_the_same_modules_are_measured(name):
     torch.manual_seed(0)
     module = TRAINING[name][0]().double().eval()
-    [curvature] = top_curvatures(module, LOSS, BATCHES, 1).curvature
+    [curvature] = top_curvatures(LOSS, module, 1, batches=BATCHES).curvature
     parameters = dict(module.named_parameters())
 
     def loss(*values):
@@ -221,24 +221,26 @@ ALL = TensorDataset(X, Y)
 )
 def test_batches_that_change_between_passes_are_rejected(batches):
     with pytest.raises(InputError, match=r"in one pass and .* in the next.*without shuffling and random aug") as caught:
-        top_curvatures(linear(), LOSS, batches, 1)
+        top_curvatures(LOSS, linear(), 1, batches=batches)
     assert caught.value.argument == "batches"
 
 
 @pytest.mark.parametrize("loss", [LOSS, nn.MSELoss(reduction="sum")], ids=["mean", "sum"])
 def test_the_order_of_the_same_batches_does_not_matter(loss):
     module, state = linear(), torch.get_rng_state()
-    expected = top_curvatures(module, loss, [(X, Y)], 2)
+    expected = top_curvatures(loss, module, 2, batches=[(X, Y)])
     for batches in (DataLoader(ALL, 4), DataLoader(ALL, 4, shuffle=True), BATCHES):
-        np.testing.assert_allclose(top_curvatures(module, loss, batches, 2).curvature, expected.curvature, rtol=1e-10)
+        np.testing.assert_allclose(
+            top_curvatures(loss, module, 2, batches=batches).curvature, expected.curvature, rtol=1e-10
+        )
     assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_single_precision_is_no_change():
     module = linear().float()
     batches = DataLoader(TensorDataset(X.float(), Y.float()), 4, shuffle=True)
-    expected = top_curvatures(linear(), LOSS, [(X, Y)], 2).curvature
-    np.testing.assert_allclose(top_curvatures(module, LOSS, batches, 2).curvature, expected, rtol=1e-5)
+    expected = top_curvatures(LOSS, linear(), 2, batches=[(X, Y)]).curvature
+    np.testing.assert_allclose(top_curvatures(LOSS, module, 2, batches=batches).curvature, expected, rtol=1e-5)
 
 
 def test_a_random_loss_is_rejected():
@@ -247,7 +249,7 @@ def test_a_random_loss_is_rejected():
             return super().forward(outputs, targets) * np.random.default_rng().uniform(1, 2)
 
     with pytest.raises(InputError, match="other numbers"):
-        top_curvatures(linear(), Random(), BATCHES, 1)
+        top_curvatures(Random(), linear(), 1, batches=BATCHES)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +263,7 @@ def test_a_random_loss_is_rejected():
 )
 def test_batches_that_cannot_be_evaluated_are_rejected(batches, message):
     with pytest.raises(InputError, match=message) as caught:
-        top_curvatures(linear(), LOSS, batches, 1)
+        top_curvatures(LOSS, linear(), 1, batches=batches)
     assert caught.value.argument == "batches"
 
 
@@ -270,9 +272,9 @@ def test_the_remedy_for_attention_works():
     layers = nn.TransformerEncoderLayer(3, 1, 4, batch_first=True), nn.Flatten(), nn.Linear(3, 2)
     module = nn.Sequential(nn.Unflatten(1, (1, 3)), *layers).double().eval()
     with pytest.raises(InputError, match=r"differentiate the loss twice.*attention.sdpa_kernel"):
-        top_curvatures(module, LOSS, BATCHES, 1)
+        top_curvatures(LOSS, module, 1, batches=BATCHES)
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-        found = top_curvatures(module, LOSS, BATCHES, 1)
+        found = top_curvatures(LOSS, module, 1, batches=BATCHES)
     assert found.residual < 1e-6 * found.curvature
 
 
@@ -290,4 +292,4 @@ def test_what_cannot_be_differentiated_twice_is_rejected():
             return slope.clone()
 
     with pytest.raises(InputError, match="differentiate the loss twice"):
-        top_curvatures(Then(lambda z, _: Once.apply(z)).double(), LOSS, BATCHES, 1)
+        top_curvatures(LOSS, Then(lambda z, _: Once.apply(z)).double(), 1, batches=BATCHES)

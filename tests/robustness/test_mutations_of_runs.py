@@ -68,7 +68,6 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"gradient": [1.0, 0.5], "start": [0.1, 0.2], "noise": [0.1, 0.1], "times": [0.5], "time_step": 0.1}
         | {"learning_rate": 0.1, "batch_size": 2, "runs": 3, "velocity": [0.0, 0.1], "seed": 0},
     ),
-    "training.largest_curvature": (training.largest_curvature, {"network": LINEAR, "task": TASK}),
     "flows.linear_flow": (
         flows.linear_flow,
         {"task": TASK, "first": np.eye(2), "second": np.ones((2, 1)), **SHORT, "points": 9},

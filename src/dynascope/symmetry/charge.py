@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dynascope.compilation.frameworks import also_in_pytorch
 from dynascope.symmetry.map_symmetries import in_turn
 from dynascope.symmetry.parameters import arrays_by_path
 from dynascope.symmetry.unit_products import (
@@ -289,19 +290,19 @@ class Charge:
         place = np.full(part.labels.size, order.size)
         place[order.ravel()] = np.arange(order.size)
         rows = xp.concatenate([rows, xp.zeros_like(rows[:1])])[place]
-        shape = [leaf.shape[axis] for axis in (*outer, *inner)]
-        return xp.moveaxis(rows.reshape(shape), range(len(outer)), outer)
+        return xp.moveaxis(rows.reshape([leaf.shape[axis] for axis in (*outer, *inner)]), range(len(outer)), outer)
 
 
+@also_in_pytorch("dynascope.torch.symmetry.charges")
 def charges(params: Any, symmetries: Sequence[Charge]) -> Any:
     """The conserved charges θᵀGθ, and ⟨θ, 1⟩ of translations, of all symmetries one after the other.
 
     Args:
-        params: The tree of the parameters θ, of NumPy or JAX.
+        params: The tree of the parameters θ, of NumPy or JAX; or a `torch.nn.Module`, or a tree of tensors of PyTorch.
         symmetries: Those of `find_symmetries` or of your own.
 
     Returns:
-        Values (charge,).
+        Values (charge,); of PyTorch as an array of NumPy, without gradients.
 
     Raises:
         InputError: Something else than symmetries, parameters that these do not fit, or values that are not finite.
@@ -315,9 +316,8 @@ def charges(params: Any, symmetries: Sequence[Charge]) -> Any:
         >>> charges([np.array([[1.0, 2.0]]), np.array([[3.0], [1.0]])], [Charge("rescale", hidden, 2)]).tolist()
         [8.0, -3.0]
     """
-    values = in_turn(symmetries, lambda each, theta: checked_charge(each).form(theta, theta), params)
-    known = all(isinstance(each, np.ndarray) for each in values)
-    found = (np if known else jnp).concatenate(values) if values else np.zeros(0)
+    values = in_turn(symmetries, lambda each, theta: checked_charge(each).form(theta, theta), params) or [np.zeros(0)]
+    found = (np if all(isinstance(each, np.ndarray) for each in values) else jnp).concatenate(values)
     if not is_traced(found):
         require_finite_values("params", found)
     return found

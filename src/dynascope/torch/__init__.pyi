@@ -1,4 +1,3 @@
-from .curvature import top_curvatures as top_curvatures
 from .kernel.cost import estimate_cost as estimate_cost
 from .kernel.empirical import neural_tangent_kernel as neural_tangent_kernel
 from .symmetry.find_symmetries import find_symmetries as find_symmetries

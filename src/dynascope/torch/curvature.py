@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,81 +24,72 @@ from dynascope.validation import (
     require_finite_values,
     require_integer,
     require_seed,
+    shown,
     shown_error,
 )
 
-__all__ = ["require_batched_loss", "top_curvatures"]
+__all__ = ["module_curvatures", "require_batched_loss", "top_curvatures"]
 
 
 def top_curvatures(
+    loss: Any,
+    weights: Any,
+    count: int,
+    *,
+    batches: Any = None,
+    model: Any = None,
+    gauss_newton: bool = False,
+    products: Any = None,
+    seed: int = 0,
+) -> TopCurvatures:
+    """`probes.diffusion.top_curvatures` of a module, which is given as weights."""
+    for name, value in (("model", model), ("products", products)):
+        require(
+            value is None,
+            f"{name} is given for a module of PyTorch",
+            argument=name,
+            value=shown(value),
+            remedy="leave it out, as it is for functions of JAX",
+        )
+    return module_curvatures(weights, loss, batches, count, gauss_newton=gauss_newton, seed=seed, argument="weights")
+
+
+def module_curvatures(
     module: torch.nn.Module,
-    loss: Callable[[Any, Any], Any],
+    loss: Any,
     batches: Iterable[tuple[Any, Any]],
     count: int,
     *,
     gauss_newton: bool = False,
     seed: int = 0,
+    argument: str = "module",
 ) -> TopCurvatures:
-    """The largest eigenvalues ρ of the Hessian of a loss, or of its Gauss-Newton matrix, for a module of PyTorch.
-
-    It is `probes.diffusion.top_curvatures`, with the eigenvalues by ARPACK. Products with the Hessian take two backward
-    passes; those with the Gauss-Newton matrix are by curvlinops. Directions are in the order of the parameters that
-    require a gradient. Cost: some tens of passes over all batches, of about four gradients each, memory for 3k times as
-    many numbers as there are weights.
-
-    Every product passes over all batches, so that the loss must be the same function in each pass. Two passes check
-    this before the iteration starts. The module and the random numbers of PyTorch are left unchanged.
-
-    Args:
-        module: The module, in evaluation mode if it has dropout or batch normalisation.
-        loss: A loss of PyTorch that takes outputs and targets, such as `torch.nn.CrossEntropyLoss()`, with the
-            reduction "mean" or "sum" (that of the sum is not divided by anything).
-        batches: Pairs (inputs, targets) of all the data: a list, or a loader without shuffling and random augmentation.
-        count: k, below the number of weights.
-        gauss_newton: Whether it is the Gauss-Newton matrix, which has no eigenvalue below zero for convex losses.
-        seed: Seed of the vector from which the iteration starts.
-
-    Raises:
-        InputError: No module, loss or batches such as these, no weights, weights that are not finite, or as many
-            eigenvalues as there are weights. Layers in training mode that draw random numbers or use statistics of the
-            batch, a module or loss that gives other numbers when it is called again, or batches that change between
-            passes. A loss that is not finite, or that PyTorch cannot differentiate twice.
-
-    References:
-        F. Dangel et al., Position: curvature matrices should be democratized via linear operators, arXiv:2501.19183.
-
-    Example:
-        >>> import torch
-        >>> layer, x = torch.nn.Linear(2, 1, bias=False), torch.diag(torch.tensor([2.0, 1.0]))
-        >>> found = top_curvatures(layer, torch.nn.MSELoss(), [(x, torch.zeros(2, 1))], 1)
-        >>> print(found.curvature.round(4), np.abs(found.directions).round(4))
-        [4.] [[1. 0.]]
-    """
-    require_batched_loss(module, loss, batches)
+    """The curvatures of a module; errors call it by the name of the argument that it is to the caller."""
+    require_batched_loss(module, loss, batches, argument=argument)
     require_choice("gauss_newton", gauss_newton, (True, False))
     module = unwrapped(module)
     parameters = [each for each in module.parameters() if each.requires_grad]
     size = sum(each.numel() for each in parameters)
     require(
         size > 1,
-        f"module has {size} weights that require a gradient",
-        argument="module",
+        f"{argument} has {size} weights that require a gradient",
+        argument=argument,
         value=size,
         remedy="give a module with two or more",
     )
     for each in parameters:
-        require_finite_values("module", each)
+        require_finite_values(argument, each)
     require_integer(most=size - 1, count=count)
     require_seed(seed)
     with unchanged(module, parameters[0].device):
-        samples = _samples_of_repeatable_loss(module, loss, batches, parameters[0].device)
+        samples = _samples_of_repeatable_loss(module, loss, batches, parameters[0].device, argument)
         operator: Any = (
             GGNLinearOperator(module, loss, parameters, batches, check_deterministic=False).to_scipy()
             if gauss_newton
             else hessian_operator(module, loss, parameters, batches, samples)
         )
         start = np.random.default_rng(seed).normal(size=size).astype(operator.dtype)
-        with _differentiating():
+        with _differentiating(argument):
             curvature, columns = eigsh(operator, k=count, which="LA", v0=start)
         order = np.argsort(-curvature)
         curvature, directions = curvature[order], columns[:, order].T
@@ -107,17 +98,17 @@ def top_curvatures(
     return TopCurvatures(*(each.astype(np.float64) for each in found))
 
 
-def require_batched_loss(module: Any, loss: Any, batches: Any) -> None:
+def require_batched_loss(module: Any, loss: Any, batches: Any, *, argument: str = "module") -> None:
     """Raise `InputError` unless a module in evaluation mode has a loss on pairs that can be read again and again."""
     require(
         isinstance(module, torch.nn.Module),
-        f"module is a {type(module).__name__}",
-        argument="module",
+        f"{argument} is a {type(module).__name__}",
+        argument=argument,
         value=type(module).__name__,
         remedy="give a torch.nn.Module",
     )
-    require_shapes("module", module)
-    require_evaluation_mode("module", module, purpose="the loss is the same at every call")
+    require_shapes(argument, module)
+    require_evaluation_mode(argument, module, purpose="the loss is the same at every call")
     require(
         callable(loss) and getattr(loss, "reduction", None) in ("mean", "sum"),
         f"loss is a {type(loss).__name__} that does not say whether it is a mean or a sum",
@@ -138,7 +129,9 @@ def require_batched_loss(module: Any, loss: Any, batches: Any) -> None:
     )
 
 
-def _samples_of_repeatable_loss(module: torch.nn.Module, loss: Any, batches: Any, device: torch.device) -> int:
+def _samples_of_repeatable_loss(
+    module: torch.nn.Module, loss: Any, batches: Any, device: torch.device, argument: str
+) -> int:
     """Return the number of samples after checking that every batch and both of two passes have the same loss."""
     passes = []
     for first in (True, False):
@@ -146,7 +139,7 @@ def _samples_of_repeatable_loss(module: torch.nn.Module, loss: Any, batches: Any
         for inputs, targets in batches:
             evaluate = functools.partial(_outputs_and_loss, module, loss, inputs, targets, device)
             with _calling():
-                _, value = require_repeatable("module", evaluate, device) if first else evaluate()
+                _, value = require_repeatable(argument, evaluate, device) if first else evaluate()
             require(
                 bool(torch.isfinite(value)),
                 f"the loss is {float(value)}",
@@ -190,7 +183,7 @@ def _calling() -> Iterator[None]:
 
 
 @contextmanager
-def _differentiating() -> Iterator[None]:
+def _differentiating(argument: str) -> Iterator[None]:
     try:
         yield
     except (ArpackError, torch.OutOfMemoryError):
@@ -198,7 +191,7 @@ def _differentiating() -> Iterator[None]:
     except RuntimeError as error:
         raise InputError(
             f"PyTorch cannot differentiate the loss twice ({type(error).__name__}: {shown_error(error)})",
-            argument="module",
+            argument=argument,
             remedy="give a module of operations with second derivatives; attention has them within "
             "torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)",
         ) from error

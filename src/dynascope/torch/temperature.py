@@ -12,7 +12,7 @@ import torch
 from dynascope.probes.diffusion import gradient_noise
 from dynascope.theory import SGD
 from dynascope.theory.noise import Thermometer, thermometer
-from dynascope.torch.curvature import require_batched_loss, top_curvatures
+from dynascope.torch.curvature import module_curvatures, require_batched_loss
 from dynascope.torch.repeatable import unchanged
 from dynascope.validation import require
 
@@ -31,14 +31,14 @@ def temperature(
 ) -> Thermometer:
     """Whether a run of SGD has settled along its sharpest directions, in how many steps it will, and how far it swings.
 
-    Curvatures are those of `top_curvatures`, the noise along them that of the gradients of the batches, and learning
-    rate, momentum and decay are read from the optimiser. A direction has settled after a few times its
-    `relaxation_steps`; directions that are not `stationary` curve downwards, or diverge. The module and the random
-    numbers of PyTorch are left unchanged. Cost: that of `top_curvatures`, and a gradient of each batch, which are kept
-    together. The batches are read once: a loader that shuffles or augments gives one sample of its batches.
+    Curvatures are those of `probes.diffusion.top_curvatures`, the noise along them that of the gradients of the
+    batches, and learning rate, momentum and decay are read from the optimiser. A direction has settled after a few
+    times its `relaxation_steps`; directions that are not `stationary` curve downwards, or diverge. The module and the
+    random numbers of PyTorch are left unchanged. Cost: that of the curvatures, and a gradient of each batch, which are
+    kept together. The batches are read once: a loader that shuffles or augments gives one sample of its batches.
 
     Args:
-        module: The module, in evaluation mode if it has dropout or batch normalisation, as for `top_curvatures`.
+        module: The module, in evaluation mode if it has dropout or batch normalisation, as for the curvatures.
         loss: A loss of PyTorch of outputs and targets, a mean over samples.
         batches: Pairs (inputs, targets) of equal sizes, as training draws them, two or more.
         optimizer: `torch.optim.SGD` of the parameters, in one group, without Nesterov's step and dampening.
@@ -47,7 +47,7 @@ def temperature(
         seed: Seed of the vector from which the iteration for the curvatures starts.
 
     Raises:
-        InputError: Batches of different sizes, another optimiser, or what `top_curvatures` rejects.
+        InputError: Batches of different sizes, another optimiser, or what `probes.diffusion.top_curvatures` rejects.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
@@ -82,7 +82,7 @@ def temperature(
         remedy="give torch.optim.SGD with one group, without nesterov, dampening or maximize",
     )
     [group] = groups
-    directions = top_curvatures(module, loss, batches, count, seed=seed)
+    directions = module_curvatures(module, loss, batches, count, seed=seed)
     gradients, [size] = _gradients(module, loss, batches), sizes
     # The mean is over these batches alone, which takes a degree of freedom from their noise.
     share = len(batches) / (len(batches) - 1)

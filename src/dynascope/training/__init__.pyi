@@ -5,7 +5,6 @@ from .descend import Descent as Descent
 from .descend import descend as descend
 from .losses import Loss as Loss
 from .optimizers import runge_kutta as runge_kutta
-from .stability import largest_curvature as largest_curvature
 from .stability import stable_rate as stable_rate
 from .statistics import Largest as Largest
 from .statistics import Latest as Latest

@@ -8,38 +8,17 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.flatten_util import ravel_pytree
 
-from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
+from dynascope.probes.diffusion import top_curvatures
 from dynascope.protocols import Learnable, Network
 from dynascope.training.descend import Descent, descend
 
-__all__ = ["largest_curvature", "stable_rate"]
+__all__ = ["stable_rate"]
 
 _DIVISORS = (4, 16, 64)
 _MULTIPLICATIONS = 3e10  # of a run that looks for rest: ten seconds or so, and the same rate on every machine
 _LEAST = 2e3  # that take as long as what a step does besides
-_ITERATIONS = 100
-
-
-def largest_curvature(network: Network, task: Learnable) -> float:
-    """λ, the eigenvalue of the Hessian of L = ½ E‖f(x) − y‖² that is largest in size, by power iteration.
-
-    Args:
-        network: An equinox module with its weights.
-        task: What it learns.
-
-    Example:
-        >>> from dynascope.networks.diagonal_linear import DiagonalLinear
-        >>> from dynascope.tasks import Task
-        >>> round(largest_curvature(DiagonalLinear(2), Task(np.eye(2) * 2**0.5, [[0.0], [0.0]])), 3)
-        1.0
-    """
-    with jax.enable_x64(True):
-        network = jax.tree.map(lambda leaf: jnp.asarray(leaf, float) if eqx.is_inexact_array(leaf) else leaf, network)
-        return float(_curvature(network, task))
 
 
 def stable_rate(network: Network, task: Learnable, *, scale: float, learning_rate: float, steps: int) -> float | None:
@@ -57,6 +36,7 @@ def stable_rate(network: Network, task: Learnable, *, scale: float, learning_rat
         in multiplications.
 
     Example:
+        >>> import numpy as np
         >>> from dynascope.networks.diagonal_linear import DiagonalLinear
         >>> from dynascope.tasks import Task
         >>> task = Task(np.eye(2) * 2**0.5, [[2.0], [0.0]])
@@ -72,9 +52,9 @@ def stable_rate(network: Network, task: Learnable, *, scale: float, learning_rat
             _, end = descend(network, task, smaller, scale=scale, return_networks=True)
         except DivergenceError:
             continue
-        curvature = largest_curvature(end, task)
+        curvature = _largest_curvature(end, task)
         # Nearer to 2 it may not rest.
-        if learning_rate / divisor * curvature < 1:
+        if 0 < learning_rate / divisor * curvature < 1:
             return 2 / curvature
     return None
 
@@ -84,16 +64,10 @@ def _weights(network: Any) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
 
 
-@filter_jit
-def _curvature(network: Any, task: Any) -> Any:
-    weights, frame = eqx.partition(network, eqx.is_inexact_array)
-    start, restore = ravel_pytree(weights)
-    slope = jax.grad(lambda vector: task.loss(eqx.combine(restore(vector), frame)))
-
-    def times_hessian(_: Any, direction: Any) -> Any:
-        image = jax.jvp(slope, (start,), (direction,))[1]
-        return image / jnp.maximum(jnp.linalg.norm(image), jnp.finfo(image.dtype).tiny)
-
-    first = jnp.asarray(np.random.default_rng(0).normal(size=start.shape))
-    direction = jax.lax.fori_loop(0, _ITERATIONS, times_hessian, first / jnp.linalg.norm(first))
-    return jnp.linalg.norm(jax.jvp(slope, (start,), (direction,))[1])
+def _largest_curvature(network: Network, task: Learnable) -> float:
+    """λ in 64 bits, of all weights that are floating-point numbers."""
+    with jax.enable_x64(True):
+        network = jax.tree.map(lambda leaf: jnp.asarray(leaf, float) if eqx.is_inexact_array(leaf) else leaf, network)
+        weights, frame = eqx.partition(network, lambda leaf: eqx.is_inexact_array(leaf) and leaf.size > 0)
+        found = top_curvatures(lambda moved: task.loss(eqx.combine(moved, frame)), weights, 1)
+    return float(found.curvature[0])

@@ -87,7 +87,13 @@ def conserved(module, inputs):
     for each in found.symmetries:
         # Rounding of sums over all parameters, which are of order one.
         assert np.abs(each.identity(theta, slope)).max() < 1e-13 * size
-    assert charges(theta, found.symmetries).shape == (found.size,)
+    values = charges(theta, found.symmetries)
+    assert values.shape == (found.size,)
+    for params in (wide, named):
+        np.testing.assert_array_equal(charges(params, found.symmetries), values)
+    halves = {name: each.to(torch.bfloat16) for name, each in named.items()}
+    rounded = {name: each.double().numpy(force=True) for name, each in halves.items()}
+    np.testing.assert_array_equal(charges(halves, found.symmetries), charges(rounded, found.symmetries))
     return found
 
 

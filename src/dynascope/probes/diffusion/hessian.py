@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -11,6 +11,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from dynascope.compilation import jit
+from dynascope.compilation.frameworks import also_in_pytorch
 from dynascope.probes.diffusion.lanczos import tridiagonal
 from dynascope.results.named_tuples import short_repr
 from dynascope.validation import calling, require, require_finite_values, shown
@@ -24,7 +25,8 @@ class TopCurvatures(NamedTuple):
 
     Attributes:
         curvature: Eigenvalues, the largest first, shape (k,).
-        directions: Their eigenvectors as rows, in the order of `jax.flatten_util.ravel_pytree`, shape (k, d).
+        directions: Their eigenvectors as rows, shape (k, d), in the order of `jax.flatten_util.ravel_pytree`, or of the
+            parameters of a module that require a gradient.
         residual: ‖Hq − ρq‖ of each, within which an eigenvalue lies, shape (k,).
     """
 
@@ -35,35 +37,53 @@ class TopCurvatures(NamedTuple):
     __repr__ = short_repr
 
 
+@also_in_pytorch("dynascope.torch.curvature")
 def top_curvatures(
-    loss: Callable[[Any], Any],
+    loss: Callable[..., Any],
     weights: Any,
     count: PositiveInt,
     *,
+    batches: Iterable[tuple[Any, Any]] | None = None,
     model: Callable[[Any], Any] | None = None,
+    gauss_newton: bool = False,
     products: PositiveInt | None = None,
     seed: Seed = 0,
 ) -> TopCurvatures:
     """The largest eigenvalues ρ of the Hessian of a loss, or of its Gauss-Newton matrix, by Lanczos' method.
 
-    Needs products with the matrix only, each of about four gradients, and every new vector is made orthogonal to all
-    before. Cost: (products + count) such products, and memory for as many numbers times the weights. In PyTorch
-    `dynascope.torch.top_curvatures` does the same.
+    Needs products with the matrix only, each of about four gradients. In JAX every new vector is made orthogonal to all
+    before. Cost: (products + count) such products, and memory for as many numbers times the weights.
+
+    For a module of PyTorch the eigenvalues are by ARPACK, products with the Hessian by two backward passes and those
+    with the Gauss-Newton matrix by curvlinops. Cost: some tens of passes over all batches, of about four gradients
+    each, memory for 3k times as many numbers as there are weights. Every product passes over all batches, so that the
+    loss must be the same function in each pass. Two passes check this before the iteration starts. The module and the
+    random numbers of PyTorch are left unchanged.
 
     Args:
-        loss: A JAX function of the weights, or of the outputs of `model`, with one number.
-        weights: A tree of JAX or NumPy arrays of floating-point numbers, d in all.
-        count: k, the number of eigenvalues.
-        model: None for the Hessian; or a JAX function of the weights whose outputs the loss takes, for the Gauss-Newton
-            matrix Jᵀ L'' J, which has no eigenvalue below zero where the loss is convex in the outputs.
-        products: Number of products for the eigenvalues; None for max(2k, k + 40), or d if that is less.
-        seed: Seed of the vector from which Lanczos' method starts.
+        loss: A JAX function of the weights, or of the outputs of `model`, with one number. For a module a loss of
+            PyTorch that takes outputs and targets, such as `torch.nn.CrossEntropyLoss()`, with the reduction "mean" or
+            "sum" (that of the sum is not divided by anything).
+        weights: A tree of JAX or NumPy arrays of floating-point numbers, d in all; or a `torch.nn.Module`, of which
+            those that require a gradient count, in evaluation mode if it has dropout or batch normalisation.
+        count: k, the number of eigenvalues; for a module below d.
+        batches: For a module pairs (inputs, targets) of all the data: a list, or a loader without shuffling and random
+            augmentation. In JAX the loss holds the data.
+        model: In JAX a function of the weights whose outputs the loss takes; None if it takes the weights.
+        gauss_newton: Whether it is the Gauss-Newton matrix Jᵀ L'' J, which has no eigenvalue below zero where the loss
+            is convex in the outputs. In JAX it needs `model`.
+        products: In JAX the number of products for the eigenvalues; None for max(2k, k + 40), or d if that is less.
+        seed: Seed of the vector from which the iteration starts.
 
     Raises:
-        InputError: Weights that are not finite, or more eigenvalues or products than there are weights.
+        InputError: Weights that are not finite, more eigenvalues or products than there are weights, or arguments of
+            the other framework. For a module also layers in training mode that draw random numbers or use statistics
+            of the batch, a module or loss that gives other numbers when it is called again, batches that change between
+            passes, or a loss that is not finite, or that PyTorch cannot differentiate twice.
 
     References:
-        C. Lanczos, An iteration method for the solution of the eigenvalue problem (1950).
+        C. Lanczos, An iteration method for the solution of the eigenvalue problem (1950); F. Dangel et al., Position:
+        curvature matrices should be democratized via linear operators, arXiv:2501.19183.
 
     Example:
         >>> import jax.numpy as jnp
@@ -71,7 +91,14 @@ def top_curvatures(
         >>> print(found.curvature.round(4), np.abs(found.directions[0]).round(4))
         [3. 2.] [1. 0. 0.]
     """
-    flat, product = curvature_product(loss, weights, model)
+    require(
+        batches is None,
+        "batches are given for a function of JAX",
+        argument="batches",
+        value=type(batches).__name__,
+        remedy="leave them out and let the loss hold the data, or give a torch.nn.Module as weights",
+    )
+    flat, product = curvature_product(loss, weights, model, gauss_newton=gauss_newton)
     size = len(flat)
     require(
         count <= size,
@@ -97,13 +124,21 @@ def top_curvatures(
 
 
 def curvature_product(
-    loss: Callable[[Any], Any], weights: Any, model: Callable[[Any], Any] | None
+    loss: Callable[[Any], Any], weights: Any, model: Callable[[Any], Any] | None, *, gauss_newton: bool
 ) -> tuple[Any, Callable[[Any, Any], Any]]:
     """The weights in a row, and the product (weights in a row, vector) → Hv, or that of the Gauss-Newton matrix.
 
     Raises:
-        InputError: Weights that are not finite, or none, or functions that do not take them.
+        InputError: Weights that are not finite, or none, functions that do not take them, or a Gauss-Newton matrix
+            without a model.
     """
+    require(
+        model is not None or not gauss_newton,
+        "gauss_newton is True, and there is no model",
+        argument="model",
+        value=None,
+        remedy="give the function of the weights whose outputs the loss takes",
+    )
     leaves, structure = jax.tree.flatten(weights)
     for leaf in leaves or [None]:
         require(
@@ -125,10 +160,10 @@ def curvature_product(
     ):
         jax.eval_shape(lambda tree: jax.grad(loss)(tree if model is None else model(tree)), tree)
 
-    if model is None:
-        return flat, lambda point, v: jax.jvp(jax.grad(lambda w: loss(unravel(w))), (point,), (v,))[1]
-    apply = model
-    return flat, lambda point, v: gauss_newton_product(loss, lambda w: apply(unravel(w)), point, v)
+    apply = model or (lambda tree: tree)
+    if gauss_newton:
+        return flat, lambda point, v: gauss_newton_product(loss, lambda w: apply(unravel(w)), point, v)
+    return flat, lambda point, v: jax.jvp(jax.grad(lambda w: loss(apply(unravel(w)))), (point,), (v,))[1]
 
 
 def gauss_newton_product(loss: Callable[[Any], Any], model: Callable[[Any], Any], point: Any, v: Any) -> Any:

@@ -39,6 +39,7 @@ def noise_spectrum(
     noise: Any,
     *,
     model: Callable[[Any], Any] | None = None,
+    gauss_newton: bool = False,
     products: PositiveInt = 32,
 ) -> NoiseSpectrum:
     """Nodes ρ_i and variances s_i with tr(Σ f(H)) ≃ Σ_i s_i f(ρ_i), Σ the mean of x xᵀ over noise vectors x.
@@ -56,8 +57,9 @@ def noise_spectrum(
         weights: A tree of JAX or NumPy arrays of floating-point numbers, d in all.
         noise: Vectors x with E x xᵀ = Σ, shape (n, d), in the order of `jax.flatten_util.ravel_pytree`: gradients of
             batches of S samples less that of all samples, times √S.
-        model: None for the Hessian; or a JAX function of the weights whose outputs the loss takes, for the Gauss-Newton
-            matrix, which has no node below zero.
+        model: A JAX function of the weights whose outputs the loss takes; None if it takes the weights.
+        gauss_newton: Whether it is the Gauss-Newton matrix, which needs `model` and has no node below zero where the
+            loss is convex in the outputs, and not the Hessian.
         products: Number of nodes of each vector, at most d.
 
     Raises:
@@ -73,7 +75,7 @@ def noise_spectrum(
         >>> print(found.curvature.round(4), found.noise.round(4))
         [1. 3.] [4. 1.]
     """
-    flat, product = curvature_product(loss, weights, model)
+    flat, product = curvature_product(loss, weights, model, gauss_newton=gauss_newton)
     count, size = require_axes("noise", noise, 2)
     require_real_values("noise", noise)
     require(

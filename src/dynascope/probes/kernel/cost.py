@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 
-from dynascope.probes.kernel.adapters import also_in_pytorch
+from dynascope.compilation.frameworks import also_in_pytorch
 from dynascope.probes.kernel.conventions import Contraction
 from dynascope.probes.kernel.dense_tracing import DenseUse, dense_uses
 from dynascope.probes.kernel.model import Arrays, Model, count_examples, layer_rates, split
@@ -59,7 +59,7 @@ class Size:
     uses: tuple[DenseUse, ...]
 
 
-@also_in_pytorch
+@also_in_pytorch("dynascope.torch")
 def estimate_cost(
     apply: Callable[[Any, Any], Any],
     params: Any,

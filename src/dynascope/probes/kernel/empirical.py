@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dynascope.compilation import jit
-from dynascope.probes.kernel.adapters import also_in_pytorch
+from dynascope.compilation.frameworks import also_in_pytorch
 from dynascope.probes.kernel.contraction import contract_jacobians, contract_layers
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
 from dynascope.probes.kernel.cost import Algorithm, choose, measure
@@ -37,7 +37,7 @@ _BLOCK = {
 _MIRRORED = {"full": (2, 3, 0, 1), "diagonal": (1, 0, 2), "trace": (1, 0)}
 
 
-@also_in_pytorch
+@also_in_pytorch("dynascope.torch")
 def neural_tangent_kernel(
     apply: Callable[[Any, Any], Any],
     params: Any,

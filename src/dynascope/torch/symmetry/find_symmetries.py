@@ -23,8 +23,7 @@ def find_symmetries(
 
     The result is that of `dynascope.symmetry.find_symmetries` for the `program` of the model: functional calls, wiring,
     tied weights and parametrisations are seen as they are, and each symmetry is held against gradients. Paths are those
-    of {name: array}, so that `symmetry.charges({name: each.numpy(force=True) for name, each in named_parameters()}, …)`
-    takes them.
+    of {name: array}, with the names of `named_parameters`; `symmetry.charges` reads their charges off the module.
 
     The module is read in the mode in which it stands. In training mode batch norm has the statistics of the example
     batch; in evaluation those that it has recorded, which count as constants, as do all buffers and parameters that do

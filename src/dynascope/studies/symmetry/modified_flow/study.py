@@ -17,12 +17,13 @@ from scipy.integrate import solve_ivp
 
 from dynascope.compilation import jit
 from dynascope.networks import MLP
+from dynascope.probes.diffusion import top_curvatures
 from dynascope.studies import Reference, Study, Values, curve_tolerance, parameter
 from dynascope.studies.symmetry.modified_flow import page
 from dynascope.tasks import Task
 from dynascope.theory import SGD, papers
 from dynascope.theory.symmetry import convergence_orders, modified_loss, shifted_start
-from dynascope.training import Descent, descend, largest_curvature
+from dynascope.training import Descent, descend
 from dynascope.training.optimizers import decayed
 from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveInt, Seed
 
@@ -133,7 +134,10 @@ class ModifiedFlow(Study):
     @functools.cached_property
     def _steps(self) -> np.ndarray:
         """Numbers of steps for which all learning rates end at the same time."""
-        curvature = largest_curvature(self._network, self._task) + self.weight_decay
+        with jax.enable_x64(True):
+            network = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self._network)
+            [sharpest] = top_curvatures(self._task.loss, network, 1).curvature
+        curvature = float(sharpest) + self.weight_decay
         fewest = self.duration * curvature / ((1 - self.momentum) * self.largest_ratio)
         return max(4, math.ceil(fewest)) * 2 ** np.arange(self.rates)
 
