@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from dynascope.errors import InputError
-from dynascope.validation import (
-    is_traced,
-    known_times,
-    real_array,
-    require_array,
-    require_broadcast,
-    require_covariance,
-    require_times,
-)
+from dynascope.validation import is_traced, known_times, require_array, require_broadcast, require_covariance
+from dynascope.validation.arrays import real_array, require_times
 
 finite = st.floats(-1e30, 1e30)  # within what single precision holds
 matrices = arrays.arrays(np.float64, arrays.array_shapes(min_dims=2, max_dims=2, max_side=4), elements=finite)

@@ -7,14 +7,8 @@ import pytest
 
 from dynascope.compilation import float64_jit
 from dynascope.errors import InputError
-from dynascope.validation import (
-    all_finite,
-    in_one_shape,
-    nan_outside,
-    require_known,
-    require_last_axes,
-    require_numbers,
-)
+from dynascope.validation import all_finite, in_one_shape, nan_outside, require_known, require_last_axes
+from dynascope.validation.arrays import require_numbers
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.networks import DeepDiagonal, DeepLinear, LinearAttention, TwoLayer
 from dynascope.probes.class_moments import class_moments
-from dynascope.validation import machine_memory, require_memory, require_room, require_unpacked, said_bytes
+from dynascope.validation import require_memory, require_room, require_unpacked, said_bytes
+from dynascope.validation.memory import machine_memory
 
 HUGE = 10**13  # of which no machine has as many bytes
 

@@ -3,27 +3,26 @@ from __future__ import annotations
 import functools
 import math
 import re
+from typing import Annotated
 
 import hypothesis
 import numpy as np
 import pytest
+from annotated_types import Ge, Gt, Interval, Le, Lt
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.validation import (
     given,
     require,
-    require_between,
     require_choice,
     require_context,
     require_count,
-    require_finite,
-    require_integer,
+    require_kind,
     require_number,
-    require_positive,
-    require_seed,
     require_sizes,
 )
+from dynascope.validation.bounded import FiniteFloat, Fraction, OpenFraction, PositiveFloat, PositiveInt, Seed
 
 NO_NUMBERS = ["3", None, 1j, np.array([1.0, 2.0]), [1.0], {}]
 # Whole numbers below 2**53, which every type of number here holds exactly.
@@ -44,13 +43,13 @@ def test_require_raises_only_when_the_condition_fails():
 
 @pytest.mark.parametrize("value", [1, 1e-300, np.float32(2.0), np.int64(3), np.array(4.0)])
 def test_positive_numbers_of_any_type_pass(value):
-    require_positive(width=value)
+    require_kind(PositiveFloat, width=value)
 
 
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, *NO_NUMBERS])
 def test_what_is_not_a_finite_positive_number_is_refused_by_name(value):
     with pytest.raises(InputError, match="width is") as caught:
-        require_positive(scale=1.0, width=value)
+        require_kind(PositiveFloat, scale=1.0, width=value)
     assert caught.value.argument == "width"
 
 
@@ -77,19 +76,19 @@ def test_what_is_no_count_is_refused_by_name(value):
 
 @hypothesis.given(whole, st.sampled_from([int, np.int64, np.asarray]))
 def test_an_integer_passes_from_its_bound_on(value, kind):
-    require_integer(least=value, depth=kind(value))
+    require_kind(Annotated[int, Ge(value)], depth=kind(value))
     with pytest.raises(InputError, match="depth is") as caught:
-        require_integer(least=value + 1, depth=kind(value))
+        require_kind(Annotated[int, Ge(value + 1)], depth=kind(value))
     assert caught.value.argument == "depth"
     assert str(value + 1) in caught.value.remedy
-    with pytest.raises(InputError, match=f"from {value - 2} to {value - 1}"):
-        require_integer(least=value - 2, most=value - 1, depth=kind(value))
+    with pytest.raises(InputError, match=f"of at least {value - 2} and of at most {value - 1}"):
+        require_kind(Annotated[int, Interval(ge=value - 2, le=value - 1)], depth=kind(value))
 
 
 @pytest.mark.parametrize("value", [3.0, np.float64(3.0), np.array(3.0), math.nan, *NO_NUMBERS])
 def test_a_number_that_no_loop_can_count_to_is_no_integer_even_if_it_is_whole(value):
     with pytest.raises(InputError, match=r"depth is .*: choose an integer of at least 1") as caught:
-        require_integer(depth=value)
+        require_kind(PositiveInt, depth=value)
     assert caught.value.argument == "depth"
 
 
@@ -111,55 +110,38 @@ def test_sizes_that_do_not_fit_are_refused_by_name_with_what_they_are(sizes):
 def test_a_number_passes_if_it_is_between_the_bounds(value, least, more, open_below, open_above):
     most = least + more
     inside = (least < value if open_below else least <= value) and (value < most if open_above else value <= most)
-    bounds = {"open_below": open_below, "open_above": open_above}
+    low, high = (Gt if open_below else Ge)(least), (Lt if open_above else Le)(most)
     if inside:
-        require_between(least, most, **bounds, fraction=value)
+        require_kind(Annotated[float, low, high], fraction=value)
     else:
         with pytest.raises(InputError, match="fraction is") as caught:
-            require_between(least, most, **bounds, fraction=value)
+            require_kind(Annotated[float, low, high], fraction=value)
         assert caught.value.argument == "fraction"
 
 
 @pytest.mark.parametrize("value", [0, 1])
 def test_a_bound_counts_unless_it_is_open(value):
-    require_between(0, 1, fraction=value)
+    require_kind(Fraction, fraction=value)
     with pytest.raises(InputError, match=f"fraction is {value}"):
-        require_between(0, 1, open_below=True, open_above=True, fraction=value)
+        require_kind(OpenFraction, fraction=value)
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS)
 def test_what_is_no_number_is_between_no_bounds(value):
     with pytest.raises(InputError, match="fraction is") as caught:
-        require_between(0, 1, fraction=value)
+        require_kind(Fraction, fraction=value)
     assert caught.value.argument == "fraction"
-
-
-@pytest.mark.parametrize(
-    ("least", "most", "bounds", "remedy"),
-    [
-        (0, 1, {}, "choose a number from 0 to 1"),
-        (0, 1, {"open_below": True}, "choose a number above 0 and of at most 1"),
-        (0, 1, {"open_above": True}, "choose a number of at least 0 and below 1"),
-        (0, math.inf, {}, "choose a finite number of at least 0"),
-        (-math.inf, 2, {"open_above": True}, "choose a finite number below 2"),
-        (-math.inf, math.inf, {}, "choose a finite number"),
-    ],
-)
-def test_the_remedy_says_the_bounds(least, most, bounds, remedy):
-    with pytest.raises(InputError) as caught:
-        require_between(least, most, **bounds, fraction=math.nan)
-    assert caught.value.remedy == remedy
 
 
 @hypothesis.given(st.floats(allow_nan=False, allow_infinity=False))
 def test_finite_numbers_pass_as_finite(value):
-    require_finite(balance=value)
+    require_kind(FiniteFloat, balance=value)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, *NO_NUMBERS])
 def test_what_is_not_finite_is_refused_by_name(value):
     with pytest.raises(InputError, match=r"balance is .*: choose a finite number") as caught:
-        require_finite(scale=1.0, balance=value)
+        require_kind(FiniteFloat, scale=1.0, balance=value)
     assert caught.value.argument == "balance"
 
 
@@ -186,16 +168,15 @@ def test_what_is_no_name_is_no_choice(value):
 
 @hypothesis.given(st.integers(0, 2**63 - 1), st.sampled_from([int, np.int64, np.asarray]))
 def test_seeds_of_any_integer_type_pass(seed, kind):
-    require_seed(kind(seed))
+    require_kind(Seed, seed=kind(seed))
 
 
 @pytest.mark.parametrize(
     "check",
     [
-        require_positive,
         require_count,
-        require_integer,
-        functools.partial(require_between, 0.0, 1.0),
+        functools.partial(require_kind, PositiveFloat),
+        functools.partial(require_kind, PositiveInt),
         lambda value: require_number("value", value, above=0),
     ],
 )
@@ -209,7 +190,7 @@ def test_a_seed_that_is_no_whole_number_from_zero_is_named(seed):
     # Text is in quotes, as "0.5" would look like a number.
     named = repr(seed) if isinstance(seed, str) else seed
     with pytest.raises(InputError, match=f"seed is {named}") as caught:
-        require_seed(seed)
+        require_kind(Seed, seed=seed)
     assert caught.value.argument == "seed"
 
 

@@ -21,7 +21,8 @@ from dynascope.results import Staircase, make_record, staircase_record
 from dynascope.results import staircase_names as names
 from dynascope.theory.domain import warn_of_large_scale
 from dynascope.theory.papers import ALTERNATING
-from dynascope.validation import given, require, require_count, require_positive
+from dynascope.validation import given, require, require_count, require_kind
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["alternating_flow"]
 
@@ -95,7 +96,7 @@ def alternating_flow(
         >>> staircase["loss_after"].to_numpy().round(3), staircase["accelerated_time"].to_numpy().round(2)
         (array([0.125, 0.   ]), array([0.53, 2.1 ]))
     """
-    require_positive(**given(duration=duration, operations=operations))
+    require_kind(PositiveFloat, **given(duration=duration, operations=operations))
     require_count(max_steps=max_steps, **given(jumps=jumps))
     networks, scales, dimensions = _members(network, scale)
     warn_of_large_scale("alternating.alternating_flow", float(max(scales)))
@@ -117,7 +118,7 @@ def _members(network: Any, scale: Any) -> tuple[Any, Any, dict[str, np.ndarray]]
     for name, each in (("network", networks), ("scale", scales)):
         require(len(each) > 0, f"there is no {name}", argument=name, value=0, remedy="give one, or a list of them")
     for each in scales:
-        require_positive(scale=each)
+        require_kind(PositiveFloat, scale=each)
     if several and all(isinstance(each, SumOfNeurons) for each in networks):
         first = networks[0]
         alike = all(

@@ -15,7 +15,8 @@ from dynascope.flows.objective import Samples
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.results.named_tuples import short_repr
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_count, require_positive
+from dynascope.validation import require, require_count, require_kind
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["NextActivation", "predict_next_activation"]
 
@@ -86,7 +87,7 @@ def predict_next_activation(
         >>> coming.neuron, round(coming.time, 4), round(float(np.log(0.1 / (1e-6 * 2**0.5)) / 2), 4)
         (0, 5.5832, 5.5832)
     """
-    require_positive(threshold=threshold)
+    require_kind(PositiveFloat, threshold=threshold)
     require_count(max_steps=max_steps)
     require(
         duration > 0, f"duration is {duration}", argument="duration", value=duration, remedy="choose more than zero"

@@ -22,7 +22,8 @@ from dynascope.flows.objective import Samples
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_count, require_positive, require_seed
+from dynascope.validation import require, require_count, require_kind
+from dynascope.validation.bounded import PositiveFloat, Seed
 
 __all__ = ["active_set_descent", "by_neurons"]
 
@@ -100,8 +101,8 @@ def active_set_descent(
         (array([2.5, 0.5, 0. ]), array([2., 1., 0.]), 'no neuron can grow')
     """
     require_count(max_neurons=max_neurons, starts=starts, ascent_steps=ascent_steps, descent_steps=descent_steps)
-    require_positive(least_growth=least_growth, gradient_tolerance=gradient_tolerance)
-    require_seed(seed)
+    require_kind(PositiveFloat, least_growth=least_growth, gradient_tolerance=gradient_tolerance)
+    require_kind(Seed, seed=seed)
     require_neurons(network, exchangeable=True)
     with jax.enable_x64(True):
         run = _Run(network, task, int(max_neurons), gradient_tolerance, int(descent_steps))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
-from dynascope.validation import require_between, require_positive
+from dynascope.validation import require_kind
+from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat
 
 __all__ = ["PhaseRules"]
 
@@ -37,5 +37,5 @@ class PhaseRules:
 
     def __post_init__(self):
         positive = {name: getattr(self, name) for name in ("threshold", "least_growth", "level_tolerance")}
-        require_positive(**positive)
-        require_between(0, math.inf, tie=self.tie)
+        require_kind(PositiveFloat, **positive)
+        require_kind(NonNegativeFloat, tie=self.tie)

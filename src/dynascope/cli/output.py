@@ -19,7 +19,8 @@ from dynascope.cli.failure import FULL
 from dynascope.cli.interrupts import uninterrupted
 from dynascope.cli.progress import step
 from dynascope.errors import InputError
-from dynascope.validation import require, require_seed
+from dynascope.validation import require, require_kind
+from dynascope.validation.bounded import Seed
 
 if TYPE_CHECKING:
     from dynascope.results import Result
@@ -41,7 +42,7 @@ _LONGEST = 160  # bytes of a name: file systems allow 255, and what is written b
 
 def check_before(folder: Path, seed: int) -> None:
     """Refuse before the work what would fail only in the midst of it or after."""
-    require_seed(seed)
+    require_kind(Seed, seed=seed)
     place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     require(
         place.is_dir() and os.access(place, os.W_OK),

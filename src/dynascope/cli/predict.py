@@ -33,7 +33,8 @@ from dynascope.cli.user_training import UserTraining
 from dynascope.cli.user_weights import UserWeights
 from dynascope.compilation import compile_cache
 from dynascope.results.numbers import rounded
-from dynascope.validation import require, require_between, require_integer
+from dynascope.validation import require, require_kind
+from dynascope.validation.bounded import Fraction, PositiveInt
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -84,8 +85,8 @@ class Predict:
         """Predict, check if asked, write the results and say them; returns the exit code."""
         start = time.perf_counter()
         check_before(self.out, self.start.seed)
-        require_integer(seeds=self.start.seeds)
-        require_between(0, 1, smallest_jump=self.smallest_jump)
+        require_kind(PositiveInt, seeds=self.start.seeds)
+        require_kind(Fraction, smallest_jump=self.smallest_jump)
         self.training.require_training(learning_rate=self.curve.learning_rate, normalised=self.normalised)
         curve = self.curve.read(
             known=self.start.scale is not None or self.start.weights is not None,

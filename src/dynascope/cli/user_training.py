@@ -14,7 +14,8 @@ from dynascope import comparison, results, training
 from dynascope.cli.progress import step
 from dynascope.errors import DivergenceError
 from dynascope.results.clock import other_scale
-from dynascope.validation import require, require_positive
+from dynascope.validation import require, require_kind
+from dynascope.validation.bounded import PositiveFloat
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -56,7 +57,7 @@ class UserTraining:
         Raises:
             InputError: They do.
         """
-        require_positive(minutes=self.minutes)
+        require_kind(PositiveFloat, minutes=self.minutes)
         descends = self.flow == "descent"
         for name, wrong in {"slope": self.slope, **others}.items():
             require(

@@ -8,7 +8,8 @@ import math
 import time
 from collections.abc import Iterator
 
-from dynascope.validation import require_positive
+from dynascope.validation import require_kind
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["is_limited", "overdue", "stopping_after"]
 
@@ -34,7 +35,7 @@ def stopping_after(seconds: float) -> Iterator[None]:
         ...     is_limited(), overdue()
         (True, False)
     """
-    require_positive(seconds=seconds)
+    require_kind(PositiveFloat, seconds=seconds)
     token = _end.set(min(_end.get(), time.monotonic() + seconds))
     try:
         yield

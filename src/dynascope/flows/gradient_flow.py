@@ -17,7 +17,8 @@ from dynascope.flows.pieces import in_pieces
 from dynascope.flows.save_times import recorded_times
 from dynascope.flows.solvers.solver import Solver, SolverName
 from dynascope.protocols import Learnable, Network, SumOfNeurons
-from dynascope.validation import given, require, require_choice, require_positive
+from dynascope.validation import given, require, require_choice, require_kind
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["GradientFlow", "gradient_flow"]
 
@@ -75,7 +76,7 @@ class GradientFlow:
 
     def __post_init__(self):
         numbers = {name: getattr(self, name) for name in ("duration", "loss_target", "stationarity")}
-        require_positive(**given(**numbers))
+        require_kind(PositiveFloat, **given(**numbers))
         require_choice("normalised", self.normalised, (True, False))
         Solver.of(self.solver)
         check_statistics(self.statistics)
@@ -134,7 +135,7 @@ def gradient_flow(
         remedy="give a GradientFlow",
     )
     duration, chosen = method.duration, Solver.of(method.solver)
-    require_positive(duration=duration)
+    require_kind(PositiveFloat, duration=duration)
     solver = "explicit" if chosen.name == "automatic" else chosen.name
     checked = check_statistics(method.statistics)
     if method.normalised:

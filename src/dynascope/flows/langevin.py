@@ -30,7 +30,7 @@ from dynascope.validation import (
     require_bounds,
     require_covariance,
     require_function,
-    require_integer,
+    require_kind,
 )
 from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveInt
 
@@ -122,7 +122,7 @@ def langevin(
         >>> print(found.position.shape, np.allclose(found.position[-1].var(axis=0), 0.005, rtol=0.3))
         (2, 500, 2) True
     """
-    require_integer(least=0, most=2**32 - 1, seed=seed)
+    require_kind(Annotated[int, Interval(ge=0, le=2**32 - 1)], seed=seed)
     clock = known_times(times, increasing=True, single=False)
     first = require_array("start", start, (None,) if count_axes(start) < 2 else (runs, None))
     size = first.shape[-1]

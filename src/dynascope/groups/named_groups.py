@@ -12,7 +12,7 @@ from annotated_types import Interval
 
 from dynascope.errors import InputError
 from dynascope.groups.tables import LARGEST_ORDER, Group
-from dynascope.validation import checked, require_integer
+from dynascope.validation import checked, require_kind
 
 __all__ = [
     "alternating",
@@ -49,7 +49,7 @@ def direct_product(first: Group, second: Group) -> Group:
         'C2xC3'
     """
     n = second.order
-    require_integer(most=LARGEST_ORDER, order=first.order * n)
+    require_kind(Annotated[int, Interval(ge=1, le=LARGEST_ORDER)], order=first.order * n)
     table = first.table[:, None, :, None] * n + second.table[None, :, None, :]
     return Group(f"{first.name}x{second.name}", table.reshape(first.order * n, first.order * n))
 

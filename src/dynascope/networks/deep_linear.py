@@ -5,16 +5,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 import equinox as eqx
 import numpy as np
+from annotated_types import Interval
 from jax import Array
 from jaxtyping import Float
 
 from dynascope.networks.mlp import MLP
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Network
-from dynascope.validation import checked, require_between, require_room, require_sizes
+from dynascope.validation import checked, require_kind, require_room, require_sizes
 from dynascope.validation.bounded import FiniteFloat, PositiveFloat, Seed
 
 __all__ = ["DeepLinear", "linear_layers", "product_layers"]
@@ -62,7 +64,7 @@ class DeepLinear(eqx.Module):
         widths = require_sizes("widths", widths, fewest=2, remedy=remedy)
         require_room(sum(map(math.prod, itertools.pairwise(widths))), widths=max(widths))
         largest = _LARGEST / max((len(widths) - 2) / 2, 1)
-        require_between(-largest, largest, balance=balance)
+        require_kind(Annotated[float, Interval(ge=-largest, le=largest)], balance=balance)
         draw = np.random.default_rng(seed)
         middle = (len(widths) - 2) / 2
         layers = []

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
 import numpy as np
+from annotated_types import Interval
 from jaxtyping import Float
 
 from dynascope.networks.deep_diagonal import DeepDiagonal
@@ -21,7 +22,8 @@ from dynascope.prediction.alternating_flow import MAX_STEPS
 from dynascope.prediction.network_parts import Rows
 from dynascope.prediction.ntk_modes import is_linear_in_weights
 from dynascope.tasks.task import Task
-from dynascope.validation import given, require, require_between, require_count, require_positive
+from dynascope.validation import given, require, require_count, require_kind
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["Case"]
 
@@ -55,13 +57,13 @@ class Case:
 
     def __post_init__(self) -> None:
         self._require_rates()
-        require_between(0, _LARGEST, open_below=True, scale=self.scale)
+        require_kind(Annotated[float, Interval(gt=0, le=_LARGEST)], scale=self.scale)
         require_count(**given(batch_size=self.batch_size, jumps=self.jumps))
 
     def _require_rates(self) -> None:
         """Refuse rates that are no numbers above zero, or more or fewer than there are layers."""
         for each in self.rates:
-            require_positive(learning_rate=each)
+            require_kind(PositiveFloat, learning_rate=each)
         if len(self.rates) == 1 or self.learning_rate is None:
             return
         layers = 2 if isinstance(self.network, TwoLayer) else len(self.layers or self.rates)

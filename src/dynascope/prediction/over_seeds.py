@@ -16,7 +16,8 @@ from dynascope.protocols import Learnable
 from dynascope.results import Prediction
 from dynascope.results import staircase_names as names
 from dynascope.tasks.as_task import as_task
-from dynascope.validation import require, require_integer
+from dynascope.validation import require, require_kind
+from dynascope.validation.bounded import PositiveInt
 from dynascope.validation.checked import checked
 
 __all__ = ["predict_seeds"]
@@ -59,7 +60,7 @@ def predict_seeds(
         >>> predicted["seed_learned"].to_numpy()[:, 0].tolist()
         ['direction x1, for y1', 'direction x1, for y1', 'direction x1, for y1']
     """
-    require_integer(seeds=seeds)
+    require_kind(PositiveInt, seeds=seeds)
     require(
         kind != "diagonal",
         "the weights of a diagonal network are not drawn",

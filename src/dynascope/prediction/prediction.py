@@ -33,7 +33,8 @@ from dynascope.results import Prediction
 from dynascope.tasks.as_task import as_task
 from dynascope.tasks.task import Task
 from dynascope.theory.assumptions import SMALL_START
-from dynascope.validation import given, require, require_count, require_positive
+from dynascope.validation import given, require, require_count, require_kind
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["predict"]
 
@@ -136,7 +137,7 @@ def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
     """A network that theory knows, with its weights at unit scale, and the scale that it starts from."""
     read = user_network(network)
     if scale is not None:
-        require_positive(scale=scale)
+        require_kind(PositiveFloat, scale=scale)
     if read is not None:
         network, size = at_unit_scale(read)
         return network, size if scale is None else size * scale

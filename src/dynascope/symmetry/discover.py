@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Interval
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.affine import Generators, affine_generators, independent, unknowns
 from dynascope.symmetry.lie_brackets import bracket_ranks, flat_gradients
 from dynascope.symmetry.parameters import points, read
-from dynascope.validation import require, require_integer, require_positive, require_seed, said_bytes
+from dynascope.validation import require, require_kind, said_bytes
+from dynascope.validation.bounded import PositiveFloat, Seed
 
 __all__ = ["Discovery", "discover", "discovery_memory"]
 
@@ -113,9 +115,9 @@ def discover(
         >>> found.ranks, found.laws, found.charges, np.abs(found.generators.matrices[0]).round(3).tolist()
         ((1, 1), 1, 1, [[0.707, 0.0], [0.0, 0.707]])
     """
-    require_seed(seed)
-    require_positive(memory=memory)
-    require_integer(least=0, most=_DEEPEST, levels=levels)
+    require_kind(Seed, seed=seed)
+    require_kind(PositiveFloat, memory=memory)
+    require_kind(Annotated[int, Interval(ge=0, le=_DEEPEST)], levels=levels)
     model, point = read(apply, params, example_inputs)
     dimension = sum(each.size for each in point[0])
     require(

@@ -11,7 +11,8 @@ import numpy as np
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
-from dynascope.validation import require, require_positive, require_seed, said_bytes
+from dynascope.validation import require, require_kind, said_bytes
+from dynascope.validation.bounded import PositiveFloat, Seed
 
 __all__ = ["BlockDiscovery", "block_memory", "discover_blocks"]
 
@@ -103,8 +104,8 @@ def discover_blocks(
         >>> found.charges, found.units[5].tolist(), found.pairs[5]
         (5, [1, 1, 1, 1, 1], 0)
     """
-    require_seed(seed)
-    require_positive(memory=memory)
+    require_kind(Seed, seed=seed)
+    require_kind(PositiveFloat, memory=memory)
     model, point = read(apply, params, example_inputs)
     shapes = [each.shape for each in point[0]]
     needed = _memory(shapes)

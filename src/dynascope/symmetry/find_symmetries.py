@@ -24,7 +24,8 @@ from dynascope.symmetry.program_loops import bodies
 from dynascope.symmetry.scaling import exact_and_relaxed
 from dynascope.symmetry.symmetry_defects import defects, holds_far
 from dynascope.symmetry.translations import is_used, translations
-from dynascope.validation import require_seed
+from dynascope.validation import require_kind
+from dynascope.validation.bounded import Seed
 
 __all__ = ["BrokenSymmetry", "SymmetryStructure", "find_symmetries"]
 
@@ -150,7 +151,7 @@ def find_symmetries(
         >>> print(found.table)
         rescale  positive scales for each of 2 units  2  ['in'] ['out']
     """
-    require_seed(seed)
+    require_kind(Seed, seed=seed)
     model, point = read(apply, params, example_inputs)
     program = traced(model, point)
     given = points(model, point, _POINTS, seed)

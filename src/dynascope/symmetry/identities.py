@@ -22,10 +22,11 @@ from dynascope.validation import (
     require,
     require_choice,
     require_finite_values,
-    require_seed,
+    require_kind,
     shown,
     shown_error,
 )
+from dynascope.validation.bounded import Seed
 
 __all__ = ["Identities", "angular_momentum", "check_identities", "orbit_directions"]
 
@@ -90,7 +91,7 @@ def check_identities(
         >>> checked.holds
         True
     """
-    require_seed(seed)
+    require_kind(Seed, seed=seed)
     symmetries = list(symmetries)
     for each in symmetries:
         checked_charge(each)

@@ -6,10 +6,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from annotated_types import Interval
 from curvlinops import GGNLinearOperator
 from scipy.sparse.linalg import ArpackError, eigsh
 
@@ -18,15 +19,8 @@ from dynascope.probes.diffusion.hessian import TopCurvatures
 from dynascope.torch.hessian import hessian_operator
 from dynascope.torch.modules import require_shapes, unwrapped
 from dynascope.torch.repeatable import require_evaluation_mode, require_repeatable, rounding, unchanged
-from dynascope.validation import (
-    require,
-    require_choice,
-    require_finite_values,
-    require_integer,
-    require_seed,
-    shown,
-    shown_error,
-)
+from dynascope.validation import require, require_choice, require_finite_values, require_kind, shown, shown_error
+from dynascope.validation.bounded import Seed
 
 __all__ = ["module_curvatures", "require_batched_loss", "top_curvatures"]
 
@@ -79,8 +73,8 @@ def module_curvatures(
     )
     for each in parameters:
         require_finite_values(argument, each)
-    require_integer(most=size - 1, count=count)
-    require_seed(seed)
+    require_kind(Annotated[int, Interval(ge=1, le=size - 1)], count=count)
+    require_kind(Seed, seed=seed)
     with unchanged(module, parameters[0].device):
         samples = _samples_of_repeatable_loss(module, loss, batches, parameters[0].device, argument)
         operator: Any = (

@@ -15,15 +15,8 @@ from dynascope.flows.save_times import recorded_steps
 from dynascope.tasks.labelled import Labelled
 from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task
-from dynascope.validation import (
-    calling,
-    given,
-    require,
-    require_choice,
-    require_count,
-    require_function,
-    require_integer,
-)
+from dynascope.validation import calling, given, require, require_choice, require_count, require_function, require_kind
+from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["ALL_SAMPLES", "Batch", "Batches", "Sampler", "Steps", "chosen_steps", "sampler"]
 
@@ -70,7 +63,7 @@ class Batches:
     augmentation: Callable[[Any, Any], Any] | None = None
 
     def __post_init__(self):
-        require_integer(**given(size=self.size, micro_size=self.micro_size))
+        require_kind(PositiveInt, **given(size=self.size, micro_size=self.micro_size))
         for name in ("independent", "replacement"):
             require_choice(name, getattr(self, name), (True, False))
         if self.augmentation is not None:
@@ -81,7 +74,7 @@ class Batches:
         """The batches, or those of this size; None for all samples in each step."""
         if isinstance(batches, Batches):
             return batches
-        require_integer(**given(batches=batches))
+        require_kind(PositiveInt, **given(batches=batches))
         return cls(batches)
 
 

@@ -19,7 +19,8 @@ from dynascope.theory.symmetry.rounding import DEVIATIONS, SUMMED
 from dynascope.training.charge_causes import cause_statistics
 from dynascope.training.charge_declaration import Declaration, momentum_buffer
 from dynascope.training.statistics import Recursion, Step
-from dynascope.validation import require_choice, require_integer
+from dynascope.validation import require_choice, require_kind
+from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["charge_statistics"]
 
@@ -92,7 +93,7 @@ def charge_statistics(
     """
     require_symmetries(symmetries, remedy="give those that symmetry.find_symmetries finds, at least one")
     require_choice("optimizer", optimizer, RULES)
-    require_integer(gradient_roundings=gradient_roundings)
+    require_kind(PositiveInt, gradient_roundings=gradient_roundings)
     require_choice("causes", causes, (True, False))
     declared = Declaration.checked(
         symmetries,

@@ -20,7 +20,8 @@ from dynascope import __version__
 from dynascope.errors import InputError
 from dynascope.flows.ensemble import Ensemble
 from dynascope.results.whole_files import written_beside
-from dynascope.validation import require, require_positive, shown_error
+from dynascope.validation import require, require_kind, shown_error
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["Checkpoint", "CheckpointFile", "digest"]
 
@@ -54,7 +55,7 @@ class Checkpoint:
             value=str(self.path),
             remedy="give the name of a file",
         )
-        require_positive(seconds=self.seconds)
+        require_kind(PositiveFloat, seconds=self.seconds)
 
     @classmethod
     def of(cls, checkpoint: Any) -> Checkpoint:

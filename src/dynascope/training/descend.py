@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import equinox as eqx
 import numpy as np
 import optax
+from annotated_types import Interval
 
 from dynascope.flows.ensemble import Ensemble, gather
 from dynascope.flows.progress import report_progress
@@ -23,7 +24,7 @@ from dynascope.training.optimizers import chosen_optimizer, name_of
 from dynascope.training.result import Probed, observed
 from dynascope.training.specification import Run, specified
 from dynascope.training.statistics import StepStatistic
-from dynascope.validation import given, require, require_choice, require_count, require_function, require_integer
+from dynascope.validation import given, require, require_choice, require_count, require_function, require_kind
 
 __all__ = ["Descent", "descend"]
 
@@ -193,7 +194,7 @@ def descend(
         value=type(method).__name__,
         remedy="give a Descent",
     )
-    require_integer(least=0, most=2**32 - 1, seed=seed)
+    require_kind(Annotated[int, Interval(ge=0, le=2**32 - 1)], seed=seed)
     require_choice("return_networks", return_networks, (True, False))
     optimizer, rates = chosen_optimizer(method.optimizer, method.learning_rate)
     first: Any = task[0] if isinstance(task, list | tuple) and task else task

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from annotated_types import Interval
 from jax import Array
 from jaxtyping import Bool, Float
 
 from dynascope.errors import InputError
 from dynascope.results import CONVENTION
 from dynascope.training.batches import Batch
-from dynascope.validation import calling, require, require_between, require_choice, require_function, shown_error
+from dynascope.validation import calling, require, require_choice, require_function, require_kind, shown_error
 
 __all__ = ["Loss", "LossName", "applied", "check_targets", "evaluated", "losses"]
 
@@ -67,7 +68,7 @@ class Loss:
             require_function("loss", self.kind)
         else:
             require_choice("loss", self.kind, tuple(_FORMULAS))
-        require_between(0, 1, open_above=True, label_smoothing=self.label_smoothing)
+        require_kind(Annotated[float, Interval(ge=0, lt=1)], label_smoothing=self.label_smoothing)
         require(
             self.label_smoothing == 0 or self.kind == "cross_entropy",
             f"label_smoothing is {self.label_smoothing} and loss is {self.kind!r}",

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import inspect
 import math
+import operator
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -54,7 +55,12 @@ class Bounds(NamedTuple):
             *(("of at least", self.minimum), ("above", self.above)),
             *(("below", self.below), ("of at most", self.maximum)),
         )
-        return " and ".join(f"{words} {bound:g}" for words, bound in named if math.isfinite(bound))
+        return " and ".join(f"{words} {_digits(bound)}" for words, bound in named if math.isfinite(bound))
+
+
+def _digits(bound: float) -> str:
+    """All digits of a whole number that has few, and six of others."""
+    return str(int(bound)) if bound == int(bound) and abs(bound) <= _MOST_INTEGER else f"{bound:g}"
 
 
 def bounds_of(kind: Any) -> Bounds | None:
@@ -142,6 +148,8 @@ def check_of(kind: Any) -> Check | None:
 def require_kind(kind: Any, **arguments: Any) -> None:
     """Check values against an annotation where they are not arguments of a `checked` function.
 
+    As they stay what they are, 3.0 is no integer here.
+
     Example:
         >>> from annotated_types import Ge
         >>> require_kind(Annotated[int, Ge(2)], depth=1)
@@ -152,7 +160,11 @@ def require_kind(kind: Any, **arguments: Any) -> None:
     check = check_of(kind)
     assert check is not None
     for name, value in arguments.items():
-        check(name, value)
+        if type(check(name, value)) is int:
+            try:
+                operator.index(value)
+            except TypeError:
+                raise _out_of_bounds(name, value, "an integer", bounds_of(kind) or Bounds()) from None
 
 
 def _number_check(kind: type, bounds: Bounds | None) -> Check:

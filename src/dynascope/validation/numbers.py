@@ -13,15 +13,10 @@ from dynascope.errors import InputError
 __all__ = [
     "given",
     "require",
-    "require_between",
     "require_choice",
     "require_context",
     "require_count",
-    "require_finite",
-    "require_integer",
     "require_number",
-    "require_positive",
-    "require_seed",
     "require_sizes",
     "shown",
     "shown_error",
@@ -88,26 +83,6 @@ def require(condition: Any, problem: str, *, argument: str, value: Any = None, r
         raise InputError(problem, argument=argument, value=value, remedy=remedy)
 
 
-def require_positive(**arguments: Any) -> None:
-    """Raise `InputError` unless every named number is finite and positive.
-
-    Example:
-        >>> require_positive(width=3, scale=1e-8)
-    """
-    for name, value in arguments.items():
-        try:
-            valid = math.isfinite(value) and value > 0
-        except (TypeError, ValueError, OverflowError):
-            valid = False
-        require(
-            valid,
-            f"{name} is {_quoted(value)}",
-            argument=name,
-            value=value,
-            remedy="choose a finite positive number",
-        )
-
-
 def require_count(*, least: int = 1, most: float = math.inf, **arguments: Any) -> None:
     """Raise `InputError` unless every named number is whole and within the bounds, of whatever type.
 
@@ -127,25 +102,6 @@ def require_count(*, least: int = 1, most: float = math.inf, **arguments: Any) -
         require(
             valid, f"{name} is {_quoted(value)}", argument=name, value=value, remedy=f"choose a whole number {bounds}"
         )
-
-
-def require_integer(*, least: int = 1, most: float = math.inf, **arguments: Any) -> None:
-    """Raise `InputError` unless every named number is an integer, as shapes and loops need, and within the bounds.
-
-    True and False are none.
-
-    Example:
-        >>> require_integer(width=3)
-        >>> require_integer(least=2, depth=3.0)
-        Traceback (most recent call last):
-        ...
-        dynascope.errors.InputError: depth is 3.0: choose an integer of at least 2.
-    """
-    for name, value in arguments.items():
-        valid = _is_integer(value, least, most)
-        endless = math.isinf(most) and not (isinstance(value, int) and value > _MOST_INTEGER)
-        bounds = f"of at least {least}" if endless else f"from {least} to {min(most, _MOST_INTEGER)}"
-        require(valid, f"{name} is {_quoted(value)}", argument=name, value=value, remedy=f"choose an integer {bounds}")
 
 
 def require_sizes(
@@ -174,46 +130,6 @@ def require_sizes(
     valid = fewest <= len(sizes) <= most and all(_is_integer(each, least, math.inf) for each in sizes)
     require(valid, f"{name} is {shown(sizes)}", argument=name, value=sizes, remedy=remedy)
     return tuple(map(operator.index, sizes))
-
-
-def require_finite(**arguments: Any) -> None:
-    """Raise `InputError` unless every named number is finite.
-
-    Example:
-        >>> require_finite(balance=-1.5)
-    """
-    require_between(-math.inf, math.inf, **arguments)
-
-
-def require_between(
-    least: float, most: float, *, open_below: bool = False, open_above: bool = False, **arguments: Any
-) -> None:
-    """Raise `InputError` unless every named number is finite and within the bounds, which count unless open.
-
-    Example:
-        >>> require_between(0, 1, open_below=True, fraction=1.0)
-        >>> require_between(0, 1, probability=1.5)
-        Traceback (most recent call last):
-        ...
-        dynascope.errors.InputError: probability is 1.5: choose a number from 0 to 1.
-        >>> require_between(0, math.inf, noise=-1)
-        Traceback (most recent call last):
-        ...
-        dynascope.errors.InputError: noise is -1: choose a finite number of at least 0.
-    """
-    low = f"above {least:g}" if open_below else f"of at least {least:g}"
-    high = f"below {most:g}" if open_above else f"of at most {most:g}"
-    bounds = [words for words, bound in ((low, least), (high, most)) if math.isfinite(bound)]
-    remedy = " ".join(("choose a finite number" if len(bounds) < 2 else "choose a number", " and ".join(bounds)))
-    if len(bounds) == 2 and not (open_below or open_above):
-        remedy = f"choose a number from {least:g} to {most:g}"
-    for name, value in arguments.items():
-        try:
-            valid = math.isfinite(value) and (value > least if open_below else value >= least)
-            valid = valid and (value < most if open_above else value <= most)
-        except (TypeError, ValueError, OverflowError):
-            valid = False
-        require(valid, f"{name} is {_quoted(value)}", argument=name, value=value, remedy=remedy.rstrip())
 
 
 def require_number(
@@ -258,15 +174,6 @@ def require_choice(name: str, value: Any, choices: Collection[Any]) -> None:
     named = [repr(each) for each in choices]
     remedy = " or ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
     require(valid, f"{name} is {_quoted(value)}", argument=name, value=shown(value), remedy=f"choose {remedy}")
-
-
-def require_seed(seed: Any) -> None:
-    """Raise `InputError` unless the seed is an integer from zero.
-
-    Example:
-        >>> require_seed(0)
-    """
-    require_integer(least=0, seed=seed)
 
 
 def require_context(context_length: Any) -> float:

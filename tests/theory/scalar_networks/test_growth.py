@@ -14,7 +14,7 @@ from scipy.integrate import solve_ivp
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.theory.scalar_networks.growth import GrowthFactor, growth_factor, growth_limit
-from dynascope.validation import real_array
+from dynascope.validation.arrays import real_array
 
 GRID = 6 * 4 * 4 * 4 * 2  # points at which derivatives are taken at once
 # Golden numbers are stored with 12 digits, so 1e-10 leaves room for their last ones.

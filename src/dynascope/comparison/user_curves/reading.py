@@ -18,13 +18,8 @@ from dynascope.results import describe, make_record
 from dynascope.tasks.data.column_names import is_unnamed, listed
 from dynascope.tasks.data.plain_arrays import array_or_frame
 from dynascope.tasks.data.table_files import read_frame
-from dynascope.validation import (
-    require,
-    require_array,
-    require_increasing,
-    require_memory,
-    require_positive,
-)
+from dynascope.validation import require, require_array, require_increasing, require_kind, require_memory
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["CHOOSE_A_LOSS", "LoggedCurve", "numbers", "rate_of_each_step", "read_curve", "user_curve"]
 
@@ -191,7 +186,7 @@ def _on_clock(
     if bool(np.isscalar(learning_rate)) or getattr(learning_rate, "ndim", None) == 0:
         single = learning_rate.detach().cpu() if hasattr(learning_rate, "detach") else learning_rate
         rate = float(require_array("learning_rate", single, ()))
-        require_positive(learning_rate=rate)
+        require_kind(PositiveFloat, learning_rate=rate)
         return places, rate, 1.0
     rates = require_array("learning_rate", numbers("learning_rate", learning_rate), (None,))
     last = int(places[-1])

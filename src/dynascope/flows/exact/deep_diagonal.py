@@ -13,7 +13,8 @@ from dynascope.flows.solvers.stepping import require_correlation, require_tolera
 from dynascope.results import make_record
 from dynascope.results.clock import time_unit
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_count, require_positive
+from dynascope.validation import require, require_count, require_kind
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["deep_diagonal_flow"]
 
@@ -60,7 +61,7 @@ def deep_diagonal_flow(
         value=task.output_dimension,
         remedy="a diagonal network has one output, so choose one target",
     )
-    require_positive(scale=scale, duration=duration)
+    require_kind(PositiveFloat, scale=scale, duration=duration)
     require_tolerance(tolerance)
     require_count(points=points)
     require_count(least=2, depth=depth)

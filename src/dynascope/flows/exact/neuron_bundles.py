@@ -11,7 +11,8 @@ from dynascope.flows.solvers.solver_choice import Begun, Solver, Work
 from dynascope.flows.solvers.stepping import require_correlation
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_array, require_positive
+from dynascope.validation import require, require_array, require_kind
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["begin_bundles", "linear_flow"]
 
@@ -104,7 +105,7 @@ def begin_bundles(
     """
     first = require_array("first", first, (task.input_dimension, None))
     second = require_array("second", second, (first.shape[1], task.output_dimension))
-    require_positive(scale=scale)
+    require_kind(PositiveFloat, scale=scale)
     require_correlation(task)
     # On its range Σxx becomes diagonal; weights outside see no data and never move.
     power, basis = np.linalg.eigh(task.input_moment)

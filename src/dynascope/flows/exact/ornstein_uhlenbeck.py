@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 from dynascope.flows.langevin import LangevinRuns
 from dynascope.theory import SGD
 from dynascope.theory.noise import langevin_moments
-from dynascope.validation import count_axes, known_times, require_array, require_integer, require_seed
+from dynascope.validation import count_axes, known_times, require_array, require_kind
+from dynascope.validation.bounded import PositiveInt, Seed
 
 __all__ = ["ornstein_uhlenbeck"]
 
@@ -57,8 +58,8 @@ def ornstein_uhlenbeck(
         True
     """
     clock = known_times(times, increasing=True, single=False)
-    require_integer(runs=runs)
-    require_seed(seed)
+    require_kind(PositiveInt, runs=runs)
+    require_kind(Seed, seed=seed)
     random = np.random.default_rng(seed)
     modes = np.atleast_1d(require_array("curvature", curvature, (None,) * min(count_axes(curvature), 1)))
     sgd, chosen = SGD(learning_rate, momentum, weight_decay, batch_size), {"curvature": modes, "noise": noise}

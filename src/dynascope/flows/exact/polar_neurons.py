@@ -23,7 +23,8 @@ from dynascope.flows.solvers.stepping import require_tolerance, resolving
 from dynascope.protocols import SumOfNeurons
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
-from dynascope.validation import given, require, require_count, require_positive
+from dynascope.validation import given, require, require_count, require_kind
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["polar_flow"]
 
@@ -115,10 +116,10 @@ def polar_flow(
         >>> [round(float(loss), 2) for loss in curve["loss"].interp(time=[0.0, 30.0, 100.0])]
         [0.59, 0.18, 0.0]
     """
-    require_positive(scale=scale, duration=duration)
+    require_kind(PositiveFloat, scale=scale, duration=duration)
     require_tolerance(tolerance)
     require_count(points=points, max_steps=max_steps)
-    require_positive(**given(operations=operations))
+    require_kind(PositiveFloat, **given(operations=operations))
     name = type(network).__name__
     require(
         isinstance(network, SumOfNeurons) and network.degree >= 2,

@@ -15,7 +15,8 @@ from dynascope.flows.solvers.solver_choice import Begun, Solver, Work
 from dynascope.flows.solvers.stepping import require_correlation
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_positive
+from dynascope.validation import require, require_kind
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["begin_phases", "diagonal_equations", "diagonal_flow"]
 
@@ -105,7 +106,7 @@ def begin_phases(task: Task, *, scale: float) -> Begun:
         value=task.output_dimension,
         remedy="a diagonal linear network has one output, so choose one target",
     )
-    require_positive(scale=scale)
+    require_kind(PositiveFloat, scale=scale)
     require_correlation(task)
     cross, equations = task.cross_moment[0], diagonal_equations(task)
     root = task.inputs / task.samples**0.5 if equations < len(cross) else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Literal
 
-from dynascope.validation import given, require, require_choice, require_count, require_positive
+from dynascope.validation import given, require, require_choice, require_count, require_kind
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["SOLVERS", "Solver", "SolverName"]
 
@@ -58,7 +59,7 @@ class Solver:
     def __post_init__(self):
         require_choice("solver", self.name, SOLVERS)
         tolerances = {name: getattr(self, name) for name in ("relative_tolerance", "absolute_tolerance")}
-        require_positive(**given(**tolerances))
+        require_kind(PositiveFloat, **given(**tolerances))
         require_count(**given(max_steps=self.max_steps))
 
     @classmethod

@@ -13,7 +13,8 @@ from dynascope.flows.solvers.adaptive import StiffFlow, follow_by_steps
 from dynascope.flows.solvers.explicit import TSITOURAS
 from dynascope.flows.solvers.rosenbrock import ROSENBROCK
 from dynascope.flows.solvers.stepping import require_tolerance, resolving
-from dynascope.validation import given, require_choice, require_count, require_positive
+from dynascope.validation import given, require_choice, require_count, require_kind
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["Begun", "Solver", "Work", "few_equations", "follow_by_stiffness"]
 
@@ -117,10 +118,10 @@ class Begun(NamedTuple):
         partial: bool,
     ) -> tuple[dict[str, np.ndarray], float]:
         """As `follow`, with numbers that are checked, at the times that `resolving` keeps of so many."""
-        require_positive(duration=duration)
+        require_kind(PositiveFloat, duration=duration)
         require_tolerance(tolerance)
         require_count(points=points, max_steps=max_steps)
-        require_positive(**given(operations=operations))
+        require_kind(PositiveFloat, **given(operations=operations))
         record, took = self.follow(
             duration=duration,
             tolerance=tolerance,

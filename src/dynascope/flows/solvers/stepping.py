@@ -9,7 +9,8 @@ import scipy
 from jaxtyping import Float
 
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_positive, shown
+from dynascope.validation import require, require_kind, shown
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["loss_between", "require_correlation", "require_tolerance", "resolved_loss", "resolving"]
 
@@ -30,7 +31,7 @@ def require_correlation(task: Task) -> None:
 
 def require_tolerance(tolerance: float) -> None:
     """Raise `InputError` for an error of a step that rounding alone exceeds, so that steps would be halved for ever."""
-    require_positive(tolerance=tolerance)
+    require_kind(PositiveFloat, tolerance=tolerance)
     require(
         tolerance >= _ROUNDING,
         f"tolerance is {shown(tolerance)}, which rounding exceeds",

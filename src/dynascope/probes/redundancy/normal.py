@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Interval
 from jaxtyping import Float
 
 from dynascope.compilation import filter_jit
 from dynascope.probes.redundancy.hidden_units import UnitGroup, unit_weights
-from dynascope.validation import require, require_finite_values, require_integer, require_room, shown
+from dynascope.validation import require, require_finite_values, require_kind, require_room, shown
 from dynascope.validation.bounded_scalars import NonNegativeFloat
 
 __all__ = ["normal_hessians"]
@@ -107,7 +108,7 @@ def _way(each: Any, units: int) -> np.ndarray:
     """Which share of n each unit gets."""
     members = list(each) if isinstance(each, list | tuple) else [each]
     for one in members:
-        require_integer(least=0, most=units - 1, sets=one)
+        require_kind(Annotated[int, Interval(ge=0, le=units - 1)], sets=one)
     require(
         len(members) == 1 or (len(members) == 2 and members[0] != members[1]),
         f"sets has {each}",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge
 from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike
 from dynascope.protocols import Network
 from dynascope.tasks.algebra.quadratic_pairs import quadratic_weights
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_array, require_integer
+from dynascope.validation import require, require_array, require_kind
 
 __all__ = ["ModularAddition", "modular_addition"]
 
@@ -46,14 +47,14 @@ def modular_addition(encoding: int | ArrayLike) -> Task:
         ([0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0], 3)
     """
     if np.ndim(encoding) == 0:
-        require_integer(least=3, p=encoding)
+        require_kind(Annotated[int, Ge(3)], p=encoding)
         x = np.eye(int(np.asarray(encoding)))[0]
         kind = "one-hot vectors"
     else:
         x = require_array("encoding", encoding, (None,))
         kind = "the cyclic shifts of a vector"
     p = len(x)
-    require_integer(least=3, p=p)
+    require_kind(Annotated[int, Ge(3)], p=p)
     require(
         p <= _MOST_NUMBERS,
         f"p is {p}, which makes {p * p} samples of {3 * p} numbers",
@@ -125,7 +126,7 @@ class ModularAddition(eqx.Module):
     def __init__(self, encoding: ArrayLike):
         x = require_array("encoding", encoding, (None,))
         p = len(x)
-        require_integer(least=3, p=p)
+        require_kind(Annotated[int, Ge(3)], p=p)
         require(np.any(x != 0), "the encoding is zero", argument="encoding", value=0.0, remedy="give one that varies")
         require(
             abs(x.sum()) <= _ROUNDING * np.abs(x).sum(),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from annotated_types import Interval
 from jaxtyping import Float
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
-from dynascope.validation import require, require_array, require_integer, require_room
+from dynascope.validation import require, require_array, require_kind, require_room
 from dynascope.validation.bounded import FiniteNumbers, PositiveInt
 
 __all__ = ["InvariantSet", "permutation_set", "sign_set"]
@@ -150,7 +151,7 @@ def _chosen(name: str, numbers: list[int], units: int, *, fewest: int) -> list[i
     """The numbers of units, checked."""
     found = list(numbers)
     for each in found:
-        require_integer(least=0, most=units - 1, **{name: each})
+        require_kind(Annotated[int, Interval(ge=0, le=units - 1)], **{name: each})
     require(
         len(set(found)) == len(found) >= fewest,
         f"{name} has {found}",

@@ -18,7 +18,8 @@ from dynascope.torch.kernel.checks import check
 from dynascope.torch.kernel.dense_tracing import Use
 from dynascope.torch.kernel.differentiation import quiet
 from dynascope.torch.kernel.model import Model, count_rows, rows_of
-from dynascope.validation import given, require_choice, require_integer
+from dynascope.validation import given, require_choice, require_kind
+from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["estimate_cost", "measure"]
 
@@ -63,7 +64,7 @@ def estimate_cost(
         True
     """
     require_choice("contraction", contraction, CONTRACTIONS)
-    require_integer(**given(batch_size=batch_size, draws=draws))
+    require_kind(PositiveInt, **given(batch_size=batch_size, draws=draws))
     checked = check(apply, params, x, other, rates)
     size = measure(checked.model, checked.uses, x, other)
     block = min(batch_size or math.inf, max(size.rows, size.columns))

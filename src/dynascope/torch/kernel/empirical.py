@@ -7,10 +7,11 @@ import contextlib
 import dataclasses
 import typing
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from annotated_types import Interval
 
 from dynascope.errors import InputError
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
@@ -25,7 +26,8 @@ from dynascope.torch.kernel.contraction import (
 )
 from dynascope.torch.kernel.cost import measure
 from dynascope.torch.kernel.model import count_rows, rows_of
-from dynascope.validation import given, require, require_choice, require_integer, require_positive, require_seed
+from dynascope.validation import given, require, require_choice, require_kind
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["neural_tangent_kernel"]
 
@@ -108,16 +110,16 @@ def neural_tangent_kernel(
     """
     require_choice("algorithm", algorithm, typing.get_args(Algorithm))
     require_choice("contraction", contraction, CONTRACTIONS)
-    require_seed(seed)
-    require_positive(memory=memory)
-    require_integer(**given(batch_size=batch_size, draws=draws))
+    require_kind(Seed, seed=seed)
+    require_kind(PositiveFloat, memory=memory)
+    require_kind(PositiveInt, **given(batch_size=batch_size, draws=draws))
     checked = check(apply, params, x, other, rates)
     size = measure(checked.model, checked.uses, x, other)
     outputs: tuple[int, ...] = ()
     if algorithm == "pseudo":
         checked, contraction = _reduced(checked, "pseudo"), "trace"
     if algorithm == "logits":
-        require_integer(most=size.outputs, draws=draws or 1)
+        require_kind(Annotated[int, Interval(ge=1, le=size.outputs)], draws=draws or 1)
         chosen = np.random.default_rng(seed).choice(size.outputs, size=draws or 1, replace=False)
         outputs = tuple(sorted(int(each) for each in chosen))
         checked = _reduced(checked, outputs)

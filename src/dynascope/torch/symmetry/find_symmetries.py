@@ -11,7 +11,8 @@ import torch
 from dynascope.symmetry import SymmetryStructure
 from dynascope.symmetry import find_symmetries as find_program_symmetries
 from dynascope.torch.symmetry.program import program
-from dynascope.validation import require_seed
+from dynascope.validation import require_kind
+from dynascope.validation.bounded import Seed
 
 __all__ = ["find_symmetries"]
 
@@ -54,5 +55,5 @@ def find_symmetries(
         >>> print(find_symmetries(torch.nn.Sequential(*layers), torch.ones(5, 3)).table)
         rescale  positive scales for each of 4 units  4  ['0.weight'] ['0.bias'] ['2.weight']
     """
-    require_seed(seed)
+    require_kind(Seed, seed=seed)
     return find_program_symmetries(*program(model, example_inputs, params), seed=seed)

@@ -18,7 +18,8 @@ from dynascope.symmetry.symmetry_arguments import parameter_paths, require_symme
 from dynascope.torch.modules import unwrapped
 from dynascope.torch.symmetry.followed_law import FollowedLaw
 from dynascope.torch.symmetry.optimizer_settings import OptimizerSettings
-from dynascope.validation import require, require_choice, require_integer, shown
+from dynascope.validation import require, require_choice, require_kind, shown
+from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["WatchedCharges", "watch_charges"]
 
@@ -105,7 +106,7 @@ def watch_charges(
         remedy="give one of torch.optim that takes a gradient for each step",
     )
     require_symmetries(symmetries, remedy="give those that dynascope.torch.find_symmetries finds, at least one")
-    require_integer(every=every)
+    require_kind(PositiveInt, every=every)
     require_choice("causes", causes, (True, False))
     require(
         not (causes and isinstance(getattr(model, "_orig_mod", model), torch.nn.parallel.DistributedDataParallel)),

@@ -13,7 +13,7 @@ from dynascope.studies.features.neural_collapse.claims import judged_claims
 from dynascope.studies.features.neural_collapse.experiment import Experiment
 from dynascope.studies.features.neural_collapse.networks import NETWORKS
 from dynascope.studies.features.relabelled_digits import LABELS
-from dynascope.validation import require_between, require_integer
+from dynascope.validation import require_kind
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 
@@ -105,8 +105,8 @@ class NeuralCollapse(Study):
     def check(self) -> None:
         """Require enough features, a small aligned initialisation, and two initialisations of networks."""
         strength = self._experiment.modes.strength
-        require_integer(least=len(strength), features=self.features)
-        require_between(0, float(strength[-1]), open_below=True, initial_strength=self.initial_strength)
+        require_kind(Annotated[int, Ge(len(strength))], features=self.features)
+        require_kind(Annotated[float, Interval(gt=0, le=float(strength[-1]))], initial_strength=self.initial_strength)
         trained = self.networks and self.labels
         self.require(self.starts > 1 or not trained, "starts", "choose two or more, or no networks")
 

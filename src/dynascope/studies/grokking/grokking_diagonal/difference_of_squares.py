@@ -9,7 +9,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.validation import require_integer
+from dynascope.validation import require_kind
+from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["DifferenceOfSquares"]
 
@@ -33,7 +34,7 @@ class DifferenceOfSquares(eqx.Module):
     v: Float[Array | np.ndarray, " d"]
 
     def __init__(self, input_dimension: int):
-        require_integer(input_dimension=input_dimension)
+        require_kind(PositiveInt, input_dimension=input_dimension)
         self.u, self.v = np.ones(input_dimension), np.ones(input_dimension)
 
     @property
