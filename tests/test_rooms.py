@@ -15,7 +15,7 @@ SOURCES = Path(dynascope.__file__).parent
 # Imports by name, which contracts do not see: the room, and what it imports.
 BY_NAME = {
     # A module of PyTorch that a probe is given is measured by the room of PyTorch, the one arrow that points up.
-    ("probes", "'dynascope.torch'"),
+    ("compilation", "module"),
     # Studies and theories are found by their names, each in its own room.
     ("studies", "study.__module__"),
     ("studies", "self.module"),

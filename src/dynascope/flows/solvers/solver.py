@@ -47,7 +47,7 @@ class Solver:
         >>> Solver("explicit", relative_tolerance=0)
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: relative_tolerance is 0: choose a finite positive number.
+        dynascope.errors.InputError: relative_tolerance is 0: choose a finite number above 0.
     """
 
     name: SolverName = "automatic"
