@@ -14,7 +14,7 @@ CONTRACTS = Path(__file__).parent.parent / "pyproject.toml"
 SOURCES = Path(dynascope.__file__).parent
 # Imports by name, which contracts do not see: the room, and what it imports.
 BY_NAME = {
-    # A module of PyTorch that a probe is given is measured by the room of PyTorch, the one arrow that points up.
+    # Modules of PyTorch are measured by the room of PyTorch, the one arrow that points up.
     ("compilation", "module"),
     # Studies and theories are found by their names, each in its own room.
     ("studies", "study.__module__"),
