@@ -114,9 +114,12 @@ def require_batched_loss(module: Any, loss: Any, batches: Any, *, argument: str 
     with torch.random.fork_rng([]):
         again = isinstance(batches, Iterable) and iter(batches) is not batches
         first = next(iter(batches), None) if again else None
+    problem = (
+        f"batches is a {type(batches).__name__} that does not begin with a pair of tensors, or can be read only once"
+    )
     require(
         isinstance(first, list | tuple) and len(first) == 2 and isinstance(first[0], torch.Tensor),
-        f"batches is a {type(batches).__name__} that does not begin with a pair of tensors, or can be read only once",
+        "no batches are given" if batches is None else problem,
         argument="batches",
         value=type(batches).__name__,
         remedy="give a list or a loader of pairs (inputs, targets)",
