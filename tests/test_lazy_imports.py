@@ -59,11 +59,12 @@ for command in {COMMANDS + SLIPS!r}:
     note(command)
 import dynascope.tasks.parity, dynascope.tasks.stream
 note("tasks that draw samples with JAX when they are asked to")
-from dynascope import plot, report
+from dynascope import plot
 from dynascope.results import make_record, store
 record = make_record({{"loss": (["time"], [1.0, 0.5])}}, {{"time": [0.0, 1.0]}})
 plot.figure(record)
-report.page.render_page(record)
+from dynascope.report.page import render_page
+render_page(record)
 note("drawing")
 for name in {NUMPY_ONLY!r}:
     module = importlib.import_module(f"dynascope.{{name}}")

@@ -22,7 +22,7 @@ from dynascope.results import staircase_names as names
 from dynascope.theory.domain import warn_of_large_scale
 from dynascope.theory.papers import ALTERNATING
 from dynascope.validation import given, require, require_count, require_kind
-from dynascope.validation.bounded import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["alternating_flow"]
 

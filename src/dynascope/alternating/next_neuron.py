@@ -16,7 +16,7 @@ from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.results.named_tuples import short_repr
 from dynascope.tasks.task import Task
 from dynascope.validation import require, require_count, require_kind
-from dynascope.validation.bounded import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["NextActivation", "predict_next_activation"]
 

@@ -23,7 +23,7 @@ from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
 from dynascope.validation import require, require_count, require_kind
-from dynascope.validation.bounded import PositiveFloat, Seed
+from dynascope.validation.bounded_scalars import PositiveFloat, Seed
 
 __all__ = ["active_set_descent", "by_neurons"]
 

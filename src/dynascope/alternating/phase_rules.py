@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from dynascope.validation import require_kind
-from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat
+from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveFloat
 
 __all__ = ["PhaseRules"]
 

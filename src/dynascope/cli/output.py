@@ -20,7 +20,7 @@ from dynascope.cli.interrupts import uninterrupted
 from dynascope.cli.progress import step
 from dynascope.errors import InputError
 from dynascope.validation import require, require_kind
-from dynascope.validation.bounded import Seed
+from dynascope.validation.bounded_scalars import Seed
 
 if TYPE_CHECKING:
     from dynascope.results import Result

@@ -34,7 +34,7 @@ from dynascope.cli.user_weights import UserWeights
 from dynascope.compilation import compile_cache
 from dynascope.results.numbers import rounded
 from dynascope.validation import require, require_kind
-from dynascope.validation.bounded import Fraction, PositiveInt
+from dynascope.validation.bounded_scalars import Fraction, PositiveInt
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -15,7 +15,7 @@ from dynascope.cli.progress import step
 from dynascope.errors import DivergenceError
 from dynascope.results.clock import other_scale
 from dynascope.validation import require, require_kind
-from dynascope.validation.bounded import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 if TYPE_CHECKING:
     import xarray as xr

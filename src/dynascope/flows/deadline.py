@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 from dynascope.validation import require_kind
-from dynascope.validation.bounded import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["is_limited", "overdue", "stopping_after"]
 

@@ -18,7 +18,7 @@ from dynascope.flows.save_times import recorded_times
 from dynascope.flows.solvers.solver import Solver, SolverName
 from dynascope.protocols import Learnable, Network, SumOfNeurons
 from dynascope.validation import given, require, require_choice, require_kind
-from dynascope.validation.bounded import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["GradientFlow", "gradient_flow"]
 

@@ -32,7 +32,7 @@ from dynascope.validation import (
     require_function,
     require_kind,
 )
-from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveInt
+from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveFloat, PositiveInt
 
 __all__ = ["LangevinRuns", "langevin"]
 

@@ -14,7 +14,7 @@ from dynascope.errors import InputError
 from dynascope.groups.representations import Irrep, irreducible_representations
 from dynascope.groups.tables import Group
 from dynascope.validation import checked, require, require_array
-from dynascope.validation.bounded import Seed
+from dynascope.validation.bounded_scalars import Seed
 
 __all__ = ["encoding_from_fourier", "encoding_from_frequencies", "valid_encoding"]
 

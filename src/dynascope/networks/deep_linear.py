@@ -17,7 +17,7 @@ from dynascope.networks.mlp import MLP
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Network
 from dynascope.validation import checked, require_kind, require_room, require_sizes
-from dynascope.validation.bounded import FiniteFloat, PositiveFloat, Seed
+from dynascope.validation.bounded_scalars import FiniteFloat, PositiveFloat, Seed
 
 __all__ = ["DeepLinear", "linear_layers", "product_layers"]
 

@@ -23,7 +23,7 @@ from dynascope.prediction.network_parts import Rows
 from dynascope.prediction.ntk_modes import is_linear_in_weights
 from dynascope.tasks.task import Task
 from dynascope.validation import given, require, require_count, require_kind
-from dynascope.validation.bounded import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["Case"]
 

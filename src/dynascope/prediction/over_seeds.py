@@ -17,7 +17,7 @@ from dynascope.results import Prediction
 from dynascope.results import staircase_names as names
 from dynascope.tasks.as_task import as_task
 from dynascope.validation import require, require_kind
-from dynascope.validation.bounded import PositiveInt
+from dynascope.validation.bounded_scalars import PositiveInt
 from dynascope.validation.checked import checked
 
 __all__ = ["predict_seeds"]

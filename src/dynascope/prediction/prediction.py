@@ -34,7 +34,7 @@ from dynascope.tasks.as_task import as_task
 from dynascope.tasks.task import Task
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.validation import given, require, require_count, require_kind
-from dynascope.validation.bounded import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["predict"]
 

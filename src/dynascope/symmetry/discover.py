@@ -14,7 +14,7 @@ from dynascope.symmetry.affine import Generators, affine_generators, independent
 from dynascope.symmetry.lie_brackets import bracket_ranks, flat_gradients
 from dynascope.symmetry.parameters import points, read
 from dynascope.validation import require, require_kind, said_bytes
-from dynascope.validation.bounded import PositiveFloat, Seed
+from dynascope.validation.bounded_scalars import PositiveFloat, Seed
 
 __all__ = ["Discovery", "discover", "discovery_memory"]
 

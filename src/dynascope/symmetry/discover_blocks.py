@@ -12,7 +12,7 @@ import numpy as np
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
 from dynascope.validation import require, require_kind, said_bytes
-from dynascope.validation.bounded import PositiveFloat, Seed
+from dynascope.validation.bounded_scalars import PositiveFloat, Seed
 
 __all__ = ["BlockDiscovery", "block_memory", "discover_blocks"]
 

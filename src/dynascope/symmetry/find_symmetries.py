@@ -25,7 +25,7 @@ from dynascope.symmetry.scaling import exact_and_relaxed
 from dynascope.symmetry.symmetry_defects import defects, holds_far
 from dynascope.symmetry.translations import is_used, translations
 from dynascope.validation import require_kind
-from dynascope.validation.bounded import Seed
+from dynascope.validation.bounded_scalars import Seed
 
 __all__ = ["BrokenSymmetry", "SymmetryStructure", "find_symmetries"]
 

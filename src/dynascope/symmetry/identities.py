@@ -26,7 +26,7 @@ from dynascope.validation import (
     shown,
     shown_error,
 )
-from dynascope.validation.bounded import Seed
+from dynascope.validation.bounded_scalars import Seed
 
 __all__ = ["Identities", "angular_momentum", "check_identities", "orbit_directions"]
 

@@ -13,16 +13,7 @@ import numpy as np
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.validation import (
-    is_traced,
-    require,
-    require_finite_values,
-    require_jax_arrays,
-    require_kind,
-    shown,
-    shown_error,
-)
-from dynascope.validation.bounded import FiniteFloat
+from dynascope.validation import is_traced, require, require_finite_values, require_jax_arrays, shown, shown_error
 
 __all__ = ["Model", "Point", "arrays_by_path", "outputs", "points", "projected_gradients", "read", "require_finite"]
 
@@ -126,7 +117,7 @@ def projected_gradients(model: Model, given: list[Point], seed: int) -> Iterator
     with jax.enable_x64(True):
         for point in given:
             found = tuple(np.asarray(each) for each in _gradient(model, *point, random.normal(size=model.size)))
-            require_kind(FiniteFloat)
+            require_finite(*found)
             yield found
 
 
@@ -144,7 +135,7 @@ def outputs(model: Model, point: Point) -> np.ndarray:
     """All outputs at a point, in 64 bits."""
     with jax.enable_x64(True):
         found = np.asarray(_outputs(model, *point))
-    require_kind(FiniteFloat)
+    require_finite(found)
     return found
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.validation import checked, count_axes, require, require_array, shown
-from dynascope.validation.bounded import PositiveInt
+from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["AffineMap", "varying"]
 

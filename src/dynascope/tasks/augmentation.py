@@ -13,7 +13,7 @@ from jaxtyping import Num
 
 from dynascope.compilation import jit
 from dynascope.validation import checked, require
-from dynascope.validation.bounded import NonNegativeInt
+from dynascope.validation.bounded_scalars import NonNegativeInt
 
 __all__ = ["CropAndFlip"]
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.tasks.task import Task
 from dynascope.validation import checked, count_axes, require, require_array, require_covariance
-from dynascope.validation.bounded import NonNegativeFloat, Seed
+from dynascope.validation.bounded_scalars import NonNegativeFloat, Seed
 
 __all__ = ["regression"]
 

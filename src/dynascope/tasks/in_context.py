@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from dynascope.protocols import Network
 from dynascope.tasks.task import Task
 from dynascope.validation import checked, require, require_context, require_covariance, require_room
-from dynascope.validation.bounded import PositiveInt, Seed
+from dynascope.validation.bounded_scalars import PositiveInt, Seed
 
 __all__ = ["InContextRegression", "in_context_regression"]
 

@@ -16,7 +16,7 @@ from dynascope.tasks.digest import data_digest
 from dynascope.tasks.split import split_rows
 from dynascope.tasks.task import Task
 from dynascope.validation import checked, require, require_known, require_labels
-from dynascope.validation.bounded import OpenFraction, Seed
+from dynascope.validation.bounded_scalars import OpenFraction, Seed
 
 __all__ = ["Labelled"]
 

@@ -21,7 +21,7 @@ from dynascope.errors import InputError
 from dynascope.protocols import Network, OneHiddenLayer
 from dynascope.tasks.task import Task
 from dynascope.validation import checked, require, require_array
-from dynascope.validation.bounded import Seed
+from dynascope.validation.bounded_scalars import Seed
 
 __all__ = ["MultiIndex", "multi_index_regression"]
 

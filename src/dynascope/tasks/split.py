@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Int
 
 from dynascope.validation import checked, require
-from dynascope.validation.bounded import OpenFraction, Seed
+from dynascope.validation.bounded_scalars import OpenFraction, Seed
 
 __all__ = ["split_rows"]
 

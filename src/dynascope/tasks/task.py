@@ -20,7 +20,7 @@ from dynascope.tasks.split import split_rows
 from dynascope.tasks.standardised import standardising
 from dynascope.tasks.transform import Transform
 from dynascope.validation import checked, require
-from dynascope.validation.bounded import Fraction, OpenFraction, Seed
+from dynascope.validation.bounded_scalars import Fraction, OpenFraction, Seed
 
 __all__ = ["Task"]
 

@@ -20,7 +20,7 @@ from dynascope.torch.hessian import hessian_operator
 from dynascope.torch.modules import require_shapes, unwrapped
 from dynascope.torch.repeatable import require_evaluation_mode, require_repeatable, rounding, unchanged
 from dynascope.validation import require, require_choice, require_finite_values, require_kind, shown, shown_error
-from dynascope.validation.bounded import Seed
+from dynascope.validation.bounded_scalars import Seed
 
 __all__ = ["module_curvatures", "require_batched_loss", "top_curvatures"]
 

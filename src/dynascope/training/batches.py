@@ -16,7 +16,7 @@ from dynascope.tasks.labelled import Labelled
 from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task
 from dynascope.validation import calling, given, require, require_choice, require_count, require_function, require_kind
-from dynascope.validation.bounded import PositiveInt
+from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["ALL_SAMPLES", "Batch", "Batches", "Sampler", "Steps", "chosen_steps", "sampler"]
 

@@ -20,7 +20,7 @@ from dynascope.training.charge_causes import cause_statistics
 from dynascope.training.charge_declaration import Declaration, momentum_buffer
 from dynascope.training.statistics import Recursion, Step
 from dynascope.validation import require_choice, require_kind
-from dynascope.validation.bounded import PositiveInt
+from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["charge_statistics"]
 

@@ -21,7 +21,7 @@ from dynascope.errors import InputError
 from dynascope.flows.ensemble import Ensemble
 from dynascope.results.whole_files import written_beside
 from dynascope.validation import require, require_kind, shown_error
-from dynascope.validation.bounded import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["Checkpoint", "CheckpointFile", "digest"]
 

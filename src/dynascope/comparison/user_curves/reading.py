@@ -19,7 +19,7 @@ from dynascope.tasks.data.column_names import is_unnamed, listed
 from dynascope.tasks.data.plain_arrays import array_or_frame
 from dynascope.tasks.data.table_files import read_frame
 from dynascope.validation import require, require_array, require_increasing, require_kind, require_memory
-from dynascope.validation.bounded import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["CHOOSE_A_LOSS", "LoggedCurve", "numbers", "rate_of_each_step", "read_curve", "user_curve"]
 

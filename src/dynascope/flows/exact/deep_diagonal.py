@@ -14,7 +14,7 @@ from dynascope.results import make_record
 from dynascope.results.clock import time_unit
 from dynascope.tasks.task import Task
 from dynascope.validation import require, require_count, require_kind
-from dynascope.validation.bounded import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["deep_diagonal_flow"]
 

@@ -12,7 +12,7 @@ from dynascope.flows.solvers.stepping import require_correlation
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
 from dynascope.validation import require, require_array, require_kind
-from dynascope.validation.bounded import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["begin_bundles", "linear_flow"]
 

@@ -9,7 +9,7 @@ from dynascope.flows.langevin import LangevinRuns
 from dynascope.theory import SGD
 from dynascope.theory.noise import langevin_moments
 from dynascope.validation import count_axes, known_times, require_array, require_kind
-from dynascope.validation.bounded import PositiveInt, Seed
+from dynascope.validation.bounded_scalars import PositiveInt, Seed
 
 __all__ = ["ornstein_uhlenbeck"]
 

@@ -24,7 +24,7 @@ from dynascope.protocols import SumOfNeurons
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
 from dynascope.validation import given, require, require_count, require_kind
-from dynascope.validation.bounded import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["polar_flow"]
 

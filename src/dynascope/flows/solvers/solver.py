@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any, Literal
 
 from dynascope.validation import given, require, require_choice, require_count, require_kind
-from dynascope.validation.bounded import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["SOLVERS", "Solver", "SolverName"]
 

@@ -14,7 +14,7 @@ from dynascope.flows.solvers.explicit import TSITOURAS
 from dynascope.flows.solvers.rosenbrock import ROSENBROCK
 from dynascope.flows.solvers.stepping import require_tolerance, resolving
 from dynascope.validation import given, require_choice, require_count, require_kind
-from dynascope.validation.bounded import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["Begun", "Solver", "Work", "few_equations", "follow_by_stiffness"]
 

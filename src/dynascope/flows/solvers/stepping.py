@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from dynascope.tasks.task import Task
 from dynascope.validation import require, require_kind, shown
-from dynascope.validation.bounded import PositiveFloat
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["loss_between", "require_correlation", "require_tolerance", "resolved_loss", "resolving"]
 

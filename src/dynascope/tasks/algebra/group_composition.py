@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from dynascope.groups.tables import Group
 from dynascope.tasks.task import Task
 from dynascope.validation import checked, require, require_array
-from dynascope.validation.bounded import PositiveInt
+from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["Composition", "SampledComposition", "group_composition"]
 

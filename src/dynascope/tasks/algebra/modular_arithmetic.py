@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int
 
 from dynascope.tasks.task import Task
 from dynascope.validation import checked, require
-from dynascope.validation.bounded import OpenFraction, Seed
+from dynascope.validation.bounded_scalars import OpenFraction, Seed
 
 __all__ = ["ModularArithmetic"]
 

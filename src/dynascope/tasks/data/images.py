@@ -18,7 +18,7 @@ from dynascope.tasks.data.image_folders import find_parts, read_image_folders
 from dynascope.tasks.labelled import Labelled
 from dynascope.tasks.task import Task
 from dynascope.validation import checked, require, require_labels
-from dynascope.validation.bounded import PositiveInt, Seed
+from dynascope.validation.bounded_scalars import PositiveInt, Seed
 
 __all__ = ["Images", "read_images"]
 

@@ -10,7 +10,7 @@ from annotated_types import Ge
 from dynascope.tasks.data.digits import digits
 from dynascope.tasks.data.images import read_images
 from dynascope.validation import checked, require
-from dynascope.validation.bounded import Seed
+from dynascope.validation.bounded_scalars import Seed
 
 __all__ = ["ImagesInRows", "LabelledImages", "images_in_rows", "labelled_images"]
 

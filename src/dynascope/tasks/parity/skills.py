@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from dynascope.tasks.parity.draws import ManySkills
 from dynascope.validation import checked, require
-from dynascope.validation.bounded import PositiveFloat, PositiveInt
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["SkillStrength", "measure_skills", "skill_frequencies"]
 

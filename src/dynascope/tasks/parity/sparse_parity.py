@@ -22,7 +22,7 @@ from dynascope.tasks.parity.skills import SkillStrength, measure_skills, skill_f
 from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task
 from dynascope.validation import checked, is_traced, require, require_count, require_room
-from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["ParityPopulation", "SparseParity"]
 

@@ -19,7 +19,7 @@ from dynascope.torch.kernel.dense_tracing import Use
 from dynascope.torch.kernel.differentiation import quiet
 from dynascope.torch.kernel.model import Model, count_rows, rows_of
 from dynascope.validation import given, require_choice, require_kind
-from dynascope.validation.bounded import PositiveInt
+from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["estimate_cost", "measure"]
 

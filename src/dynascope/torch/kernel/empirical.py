@@ -27,7 +27,7 @@ from dynascope.torch.kernel.contraction import (
 from dynascope.torch.kernel.cost import measure
 from dynascope.torch.kernel.model import count_rows, rows_of
 from dynascope.validation import given, require, require_choice, require_kind
-from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["neural_tangent_kernel"]
 

@@ -12,7 +12,7 @@ from dynascope.symmetry import SymmetryStructure
 from dynascope.symmetry import find_symmetries as find_program_symmetries
 from dynascope.torch.symmetry.program import program
 from dynascope.validation import require_kind
-from dynascope.validation.bounded import Seed
+from dynascope.validation.bounded_scalars import Seed
 
 __all__ = ["find_symmetries"]
 

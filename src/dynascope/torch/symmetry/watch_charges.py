@@ -19,7 +19,7 @@ from dynascope.torch.modules import unwrapped
 from dynascope.torch.symmetry.followed_law import FollowedLaw
 from dynascope.torch.symmetry.optimizer_settings import OptimizerSettings
 from dynascope.validation import require, require_choice, require_kind, shown
-from dynascope.validation.bounded import PositiveInt
+from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["WatchedCharges", "watch_charges"]
 

@@ -14,7 +14,7 @@ from dynascope.studies.features.neural_collapse.experiment import Experiment
 from dynascope.studies.features.neural_collapse.networks import NETWORKS
 from dynascope.studies.features.relabelled_digits import LABELS
 from dynascope.validation import require_kind
-from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
 
 
 class NeuralCollapse(Study):

@@ -10,7 +10,7 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.validation import require_kind
-from dynascope.validation.bounded import PositiveInt
+from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["DifferenceOfSquares"]
 
