@@ -21,16 +21,16 @@ SCALE = 1e-8
 def main() -> None:
     task, network = digits(), network_of(100)
     start = time.perf_counter()
-    staircase = alternating_flow(network, task, scale=SCALE, jumps=5)
+    staircase = alternating_flow(task, network, scale=SCALE, jumps=5)
     first = time.perf_counter() - start
-    seconds, _ = timed(lambda: alternating_flow(network, task, scale=SCALE, jumps=5))
+    seconds, _ = timed(lambda: alternating_flow(task, network, scale=SCALE, jumps=5))
     print(f"five jumps: {first:.1f} s with compilation (target 20), {seconds:.1f} s without")
     print(f"jump times {staircase['jump_time'].to_numpy().round(1)}")
 
     duration = float(staircase["jump_time"][-1])
     trained, _ = timed(
         lambda: gradient_flow(
-            network, task, GradientFlow(duration=duration, solver=Solver(relative_tolerance=1e-4), save=2), scale=SCALE
+            task, network, GradientFlow(duration=duration, solver=Solver(relative_tolerance=1e-4), save=2), scale=SCALE
         )
     )
     print(f"training until then: {trained:.1f} s with compilation, {trained / seconds:.1f} times as long")
@@ -49,7 +49,7 @@ def per_phase(task: Task, width: int) -> float:
 
     def run() -> None:
         # The duration ends it in the first utility phase, of which the aligned part is a fixed number of steps.
-        alternating_flow(network, task, scale=SCALE, duration=60.0)
+        alternating_flow(task, network, scale=SCALE, duration=60.0)
 
     run()
     return min(timed(run)[0] for _ in range(3))

@@ -269,8 +269,8 @@ def trained(run: Run) -> Any:
     told = {"optimizer": run.rule, "momentum": run.momentum, "weight_decay": run.weight_decay}
     with jax.enable_x64(run.dtype == "float64"):
         record = descend(
-            faulty,
             task,
+            faulty,
             Descent(
                 run.optimizer,
                 learning_rate=schedule,

@@ -117,8 +117,8 @@ def momentum(rate: Any) -> optax.GradientTransformation:
 def trained(case: Case, batch: int, recorded: dict[str, Any]) -> Callable[[int], Any]:
     """Training of so many steps."""
     return lambda steps: descend(
-        case.network,
         case.task,
+        case.network,
         Descent(
             momentum,
             learning_rate=RATE,

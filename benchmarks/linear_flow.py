@@ -59,7 +59,7 @@ def whitened_task() -> Task:
 
 
 def flow(network: TwoLayer, task: Task, **options) -> xr.Dataset:
-    return gradient_flow(network, task, GradientFlow(duration=3000.0, loss_target=LOSS, **options), scale=SCALE)
+    return gradient_flow(task, network, GradientFlow(duration=3000.0, loss_target=LOSS, **options), scale=SCALE)
 
 
 def passages(record: xr.Dataset) -> np.ndarray:

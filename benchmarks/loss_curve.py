@@ -83,7 +83,7 @@ def found(task: Task, kind: NetworkKind, scale: float) -> dict[str, str]:
     def theirs(share: float) -> Any:
         method = GradientFlow(duration=share * duration, solver=SOLVERS.get(kind, EXPLICIT), save=share * times)
         with stopping_after(LONGEST):
-            return gradient_flow(network, task, method, scale=scale)
+            return gradient_flow(task, network, method, scale=scale)
 
     # The program is the same for any duration.
     theirs(1e-6)

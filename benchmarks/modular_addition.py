@@ -45,7 +45,7 @@ def main() -> None:
 
     def ours(solver: Solver = STABILISED, save: int = 2000) -> tuple[xr.Dataset, TwoLayer]:
         method = GradientFlow(duration=duration, normalised=True, solver=solver, save=save)
-        return gradient_flow(network, average, method, scale=SCALE, return_networks=True)
+        return gradient_flow(average, network, method, scale=SCALE, return_networks=True)
 
     exact, trained = ours(Solver("explicit", relative_tolerance=1e-8), save=20_000)
     rate = 0.9 * largest_stable_step(average, trained)

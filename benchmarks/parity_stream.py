@@ -66,8 +66,8 @@ def main() -> None:
 
     def ours(steps: int = size.steps) -> float:
         record = descend(
-            network,
             size.parity,
+            network,
             Descent(
                 learning_rate=RATE, steps=steps, batches=Batches(size.batch, micro_size=size.micro_batch), save=[steps]
             ),

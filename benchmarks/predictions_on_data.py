@@ -114,7 +114,7 @@ def truth(task: Any, network: Any, scale: float, duration: float) -> Any:
     if isinstance(task, InContextRegression):
         task = few_prompts(task)
     solver = "stiff" if network.degree > 2 else None
-    return flows.polar_flow(network, task, scale=scale, duration=duration, tolerance=1e-4, solver=solver)
+    return flows.polar_flow(task, network, scale=scale, duration=duration, tolerance=1e-4, solver=solver)
 
 
 def told(kept: list[dict[str, str]]) -> None:

@@ -37,7 +37,7 @@ def main() -> None:
     gradient_and_loss = torch.func.vmap(torch.func.grad_and_value(loss))
 
     def ours() -> np.ndarray:
-        record = descend(networks, task, Descent(learning_rate=RATE, steps=STEPS, save=RECORDED))
+        record = descend(task, networks, Descent(learning_rate=RATE, steps=STEPS, save=RECORDED))
         return record["loss"].to_numpy()
 
     def theirs() -> np.ndarray:

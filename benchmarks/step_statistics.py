@@ -66,8 +66,8 @@ def main() -> None:
     def seconds(steps: int, accumulated: dict | None) -> float:
         start = time.perf_counter()
         descend(
-            network,
             task,
+            network,
             Descent(
                 optax.adam,
                 learning_rate=1e-3,

@@ -59,7 +59,7 @@ def assert_levels(record, levels):
 
 @pytest.mark.slow
 def test_diagonal_networks_have_their_exact_times_at_finite_scale():
-    record = alternating_flow(DiagonalLinear(4), DIAGONAL, scale=1e-4)
+    record = alternating_flow(DIAGONAL, DiagonalLinear(4), scale=1e-4)
     times = [0.935446779570, 2.352420478104, 4.880814026465, 13.193767872768]
     np.testing.assert_allclose(record["accelerated_time"], times, rtol=SLOPE)
     assert_levels(record, [0.21626950035768, 0.11543425308171, 0.02130584129321, 0.0])
@@ -84,7 +84,7 @@ def random_diagonal(seed):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_random_diagonal_problems_follow_the_path_of_saddles(seed):
     task = random_diagonal(seed)
-    here, there = (alternating_flow(DiagonalLinear(4), task, scale=s) for s in (1e-3, 1e-4))
+    here, there = (alternating_flow(task, DiagonalLinear(4), scale=s) for s in (1e-3, 1e-4))
     theory = diagonal_staircase(task.inputs, task.targets[:, 0], scale=1e-4)
     assert_levels(there, theory.levels[1:])
     np.testing.assert_allclose(slopes_of(here, there), theory.accelerated_times, rtol=SLOPE)
@@ -105,7 +105,7 @@ def test_random_diagonal_problems_follow_the_path_of_saddles(seed):
 )
 def test_linear_networks_learn_rank_by_rank(inputs, power, times, levels):
     task = Moments(CROSS, inputs, np.asarray(power))
-    here, there = (alternating_flow(TwoLayer(3, 6, 3, seed=1), task, scale=scale) for scale in (1e-8, 1e-10))
+    here, there = (alternating_flow(task, TwoLayer(3, 6, 3, seed=1), scale=scale) for scale in (1e-8, 1e-10))
     assert_levels(there, levels)
     np.testing.assert_allclose(slopes_of(here, there), times, rtol=SLOPE)
 
@@ -121,7 +121,7 @@ def test_random_moments_follow_greedy_low_rank_learning(seed):
     power = np.trace(cross @ np.linalg.inv(inputs) @ cross.T)
     network = TwoLayer(3, 6, 3, seed=seed)
     task = Moments(cross, inputs, power)
-    here, there = (alternating_flow(network, task, scale=scale) for scale in (1e-8, 1e-10))
+    here, there = (alternating_flow(task, network, scale=scale) for scale in (1e-8, 1e-10))
     theory = linear_staircase(cross, inputs, power, scale=1e-10)
     assert_levels(there, theory.levels[1:])
     np.testing.assert_allclose(slopes_of(here, there), theory.accelerated_times, rtol=SLOPE)
@@ -131,7 +131,7 @@ def test_random_moments_follow_greedy_low_rank_learning(seed):
 def test_commuting_moments_rest_at_a_saddle_of_the_active_neuron():
     sigma, variances = np.array([2, 1.5, 0.6]), np.array([4, 1, 0.5])
     task = Moments(np.diag(sigma), np.diag(variances), np.asarray(2 * 1.985))
-    record = alternating_flow(TwoLayer(3, 6, 3, seed=1), task, scale=1e-8)
+    record = alternating_flow(task, TwoLayer(3, 6, 3, seed=1), scale=1e-8)
     # The best map of rank one has the loss 0.86; the first mode found is another.
     assert_levels(record, [1.485, 0.36, 0.0])
     # Within the active neuron the second mode grows by [[−½, 3/2], [3/2, −2]].
@@ -144,7 +144,7 @@ def test_attention_heads_blow_up_in_their_own_time():
     rows = np.array([[np.sin(2.3 * i + 1.1 * i * j + 0.7 * j) for j in range(1, 8)] for i in range(1, 5)])
     network = LinearAttention(3, 4).with_neurons(rows)
     task = InContextRegression([1.0, 0.7, 0.4], 20)
-    here, there = (alternating_flow(network, task, scale=scale) for scale in (3e-3, 1e-3))
+    here, there = (alternating_flow(task, network, scale=scale) for scale in (3e-3, 1e-3))
     np.testing.assert_allclose(slopes_of(here, there), [2.105095936, 4.552577272, 8.259929549], rtol=SLOPE)
     assert_levels(there, [0.6170995671, 0.325432900433, 0.173051948052])
 
@@ -156,7 +156,7 @@ def test_random_attention_follows_its_closed_form(seed):
     variances = np.array([1.0, 0.6, 0.35]) * draw.uniform(0.95, 1.05, 3)
     network = LinearAttention(3, 4, seed=seed)
     task = InContextRegression(variances, 20)
-    here, there = (alternating_flow(network, task, scale=scale) for scale in (1e-3, 3e-4))
+    here, there = (alternating_flow(task, network, scale=scale) for scale in (1e-3, 3e-4))
     theory = linear_attention_staircase(variances, 20, scale=3e-4, neurons=network.neurons)
     assert_levels(there, theory.levels[1:])
     sharp = np.array([not reason for reason in theory.slow])
@@ -187,7 +187,7 @@ def test_modular_addition_learns_its_frequencies_in_order(amplitudes, seed):
     rows = near_frequencies(17, list(amplitudes), 30, seed)
     network = TwoLayer(34, 30, 17, activation="quadratic").with_neurons(rows)
     task = modular_addition(encoding)
-    here, there = (alternating_flow(network, task, scale=scale, normalised=True) for scale in (1e-5, 1e-7))
+    here, there = (alternating_flow(task, network, scale=scale, normalised=True) for scale in (1e-5, 1e-7))
     theory = modular_addition_staircase(encoding, scale=1e-7)
     assert_levels(there, theory.levels[1:])
     np.testing.assert_allclose(slopes_of(here, there), theory.accelerated_times, rtol=SLOPE)
@@ -201,7 +201,7 @@ def test_group_composition_learns_irreps_in_order():
     rows = neurons_near_irreps(group, encoding, 2, neurons=40, seed=0)
     network = TwoLayer(20, 40, 10, activation="quadratic").with_neurons(rows)
     task = group_composition(group, encoding)
-    here, there = (alternating_flow(network, task, scale=scale, normalised=True) for scale in (1e-5, 1e-7))
+    here, there = (alternating_flow(task, network, scale=scale, normalised=True) for scale in (1e-5, 1e-7))
     assert_levels(there, theory.levels[1:])
     np.testing.assert_allclose(slopes_of(here, there), theory.accelerated_times, rtol=SLOPE)
 
@@ -214,7 +214,7 @@ RELU = TwoLayer(4, 20, 1, activation="relu", seed=1)
 
 @pytest.mark.slow
 def test_relu_networks_learn_one_sign_after_the_other():
-    here, there = (alternating_flow(RELU, ORTHOGONAL, scale=scale) for scale in (1e-5, 1e-7))
+    here, there = (alternating_flow(ORTHOGONAL, RELU, scale=scale) for scale in (1e-5, 1e-7))
     np.testing.assert_allclose(slopes_of(here, there), [2.08231683, 3.26762054], rtol=SLOPE)
     assert_levels(there, [0.18125, 0.0])
 
@@ -222,16 +222,16 @@ def test_relu_networks_learn_one_sign_after_the_other():
 @pytest.mark.slow
 def test_neurons_may_come_in_any_order():
     order = np.random.default_rng(0).permutation(20)
-    shuffled = alternating_flow(RELU.with_neurons(RELU.neurons[order]), ORTHOGONAL, scale=1e-5)
-    record = alternating_flow(RELU, ORTHOGONAL, scale=1e-5)
+    shuffled = alternating_flow(ORTHOGONAL, RELU.with_neurons(RELU.neurons[order]), scale=1e-5)
+    record = alternating_flow(ORTHOGONAL, RELU, scale=1e-5)
     np.testing.assert_allclose(shuffled["jump_time"], record["jump_time"], rtol=1e-6)
     np.testing.assert_array_equal(shuffled["activated"], record["activated"].to_numpy()[:, order])
 
 
 @pytest.mark.slow
 def test_stronger_targets_are_learned_sooner():
-    record = alternating_flow(RELU, ORTHOGONAL, scale=1e-5)
-    stronger = alternating_flow(RELU, Task(ORTHOGONAL.inputs, 3 * ORTHOGONAL.targets), scale=1e-5)
+    record = alternating_flow(ORTHOGONAL, RELU, scale=1e-5)
+    stronger = alternating_flow(Task(ORTHOGONAL.inputs, 3 * ORTHOGONAL.targets), RELU, scale=1e-5)
     np.testing.assert_allclose(stronger["jump_time"], record["jump_time"] / 3, rtol=1e-6)
     # Levels are exact up to the tolerance of the cost phase.
     np.testing.assert_allclose(stronger["loss_after"], 9 * record["loss_after"], atol=1e-6)
@@ -240,7 +240,7 @@ def test_stronger_targets_are_learned_sooner():
 @pytest.mark.slow
 def test_an_expectation_gives_what_its_samples_give():
     expectation = Expectation(lambda network: DIAGONAL.loss(network), "diagonal")
-    both = [alternating_flow(DiagonalLinear(4), task, scale=1e-5) for task in (DIAGONAL, expectation)]
+    both = [alternating_flow(task, DiagonalLinear(4), scale=1e-5) for task in (DIAGONAL, expectation)]
     np.testing.assert_allclose(both[0]["jump_time"], both[1]["jump_time"], rtol=1e-9)
 
 
@@ -248,11 +248,11 @@ def test_an_expectation_gives_what_its_samples_give():
 def test_it_stops_where_it_is_told():
     told = []
     with progress_listener(lambda *each: told.append(each)):
-        assert alternating_flow(RELU, ORTHOGONAL, scale=1e-5, jumps=1).sizes["jump"] == 1
+        assert alternating_flow(ORTHOGONAL, RELU, scale=1e-5, jumps=1).sizes["jump"] == 1
     assert told[0] == told[-1] == (1, 1, "jumps")
-    short = alternating_flow(RELU, ORTHOGONAL, scale=1e-5, duration=30.0)
+    short = alternating_flow(ORTHOGONAL, RELU, scale=1e-5, duration=30.0)
     assert (short.sizes["jump"], short.attrs["stopped"], short.attrs["complete"]) == (1, "the duration is over", 0)
-    none = alternating_flow(RELU, ORTHOGONAL, scale=1e-5, duration=1.0)
+    none = alternating_flow(ORTHOGONAL, RELU, scale=1e-5, duration=1.0)
     assert none.sizes["jump"] == 0
     assert not jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue] - set at run time
 
@@ -261,16 +261,16 @@ def test_it_stops_where_it_is_told():
 def test_neurons_without_a_drift_are_named():
     rows = RELU.neurons.copy()
     rows[3, :4] = -np.abs(rows[3, :4])
-    record = alternating_flow(RELU.with_neurons(rows), ORTHOGONAL, scale=1e-5)
+    record = alternating_flow(ORTHOGONAL, RELU.with_neurons(rows), scale=1e-5)
     assert any("3" in sentence for sentence in record.attrs["warnings"])
     with pytest.raises(InputError, match="no neuron has a drift"):
-        alternating_flow(RELU.with_neurons(-np.abs(rows)), ORTHOGONAL, scale=1e-5)
+        alternating_flow(ORTHOGONAL, RELU.with_neurons(-np.abs(rows)), scale=1e-5)
 
 
 @pytest.mark.slow
 def test_large_starts_are_warned_of():
     network = DiagonalLinear(4)
-    record = alternating_flow(network.with_neurons(3 * network.neurons), DIAGONAL, scale=0.9)
+    record = alternating_flow(DIAGONAL, network.with_neurons(3 * network.neurons), scale=0.9)
     assert record.attrs["warnings"]
 
 
@@ -293,7 +293,7 @@ def biased(weights, x):
 )
 def test_bad_arguments_are_named(network, options, argument, message):
     with pytest.raises(InputError, match=message) as caught:
-        alternating_flow(network, ORTHOGONAL, **{"scale": 1e-5, **options})
+        alternating_flow(ORTHOGONAL, network, **{"scale": 1e-5, **options})
     assert caught.value.argument == argument
 
 
@@ -306,11 +306,11 @@ def test_an_ensemble_holds_what_each_member_does_alone(monkeypatch):
     # Six members, four at a time.
     monkeypatch.setattr("dynascope.alternating.flow._together", lambda *_: 4)
     task, networks = random_diagonal(0), diagonal_networks()
-    both = alternating_flow(networks, task, scale=[1e-3, 1e-6])
+    both = alternating_flow(task, networks, scale=[1e-3, 1e-6])
     assert dict(both.sizes) | {"seed": 3, "scale": 2} == dict(both.sizes)
     for seed, network in enumerate(networks):
         for scale in (1e-3, 1e-6):
-            member, alone = both.sel(seed=seed, scale=scale), alternating_flow(network, task, scale=scale)
+            member, alone = both.sel(seed=seed, scale=scale), alternating_flow(task, network, scale=scale)
             count = alone.sizes["jump"]
             assert int(member["jumps"]) == count
             # Batches may round otherwise.
@@ -323,7 +323,7 @@ def test_an_ensemble_holds_what_each_member_does_alone(monkeypatch):
 
 @pytest.mark.slow
 def test_a_list_of_one_keeps_its_dimension():
-    record = alternating_flow(diagonal_networks()[:1], random_diagonal(0), scale=1e-3)
+    record = alternating_flow(random_diagonal(0), diagonal_networks()[:1], scale=1e-3)
     assert record["jump_time"].dims == ("seed", "jump")
     assert record.attrs["scale"] == 1e-3
 
@@ -341,14 +341,14 @@ def test_a_list_of_one_keeps_its_dimension():
 def test_an_ensemble_that_is_none_is_refused(change, argument):
     arguments = {"network": diagonal_networks(), "scale": [1e-3, 1e-6], **change}
     with pytest.raises(InputError) as caught:
-        alternating_flow(arguments["network"], random_diagonal(0), scale=arguments["scale"])
+        alternating_flow(random_diagonal(0), arguments["network"], scale=arguments["scale"])
     assert caught.value.argument == argument
 
 
 @pytest.mark.slow
 def test_when_the_time_is_over_it_ends_with_the_jumps_it_has():
     with stopping_after(1e-9):
-        record = alternating_flow(DiagonalLinear(4), DIAGONAL, scale=1e-4)
+        record = alternating_flow(DIAGONAL, DiagonalLinear(4), scale=1e-4)
     assert record.sizes["jump"] == 1
     assert record.attrs["stopped"] == "out of time"
     assert record.attrs["complete"] == 0
@@ -357,8 +357,8 @@ def test_when_the_time_is_over_it_ends_with_the_jumps_it_has():
 
 @pytest.mark.slow
 def test_after_so_many_operations_it_ends_with_the_jumps_it_has_on_every_machine():
-    whole = alternating_flow(DiagonalLinear(4), DIAGONAL, scale=1e-4, operations=1e12)
-    found = [alternating_flow(DiagonalLinear(4), DIAGONAL, scale=1e-4, operations=1.0) for _ in range(2)]
+    whole = alternating_flow(DIAGONAL, DiagonalLinear(4), scale=1e-4, operations=1e12)
+    found = [alternating_flow(DIAGONAL, DiagonalLinear(4), scale=1e-4, operations=1.0) for _ in range(2)]
     assert whole.attrs["stopped"] != "out of operations"
     assert whole.sizes["jump"] > 1
     for record in found:
@@ -374,8 +374,8 @@ def test_neurons_at_a_kink_do_not_drift_off_on_noisy_data():
     targets = inputs[:, :1] - 0.5 * inputs[:, 1:2] + 0.5 * noise
     task = Task(inputs - inputs.mean(axis=0), targets - targets.mean())
     network = TwoLayer(4, 20, 1, activation="relu", seed=2)
-    staircase = alternating_flow(network, task, scale=1e-8, duration=3000.0)
-    trained = polar_flow(network, task, scale=1e-8, duration=3000.0, tolerance=2e-4, points=2000)
+    staircase = alternating_flow(task, network, scale=1e-8, duration=3000.0)
+    trained = polar_flow(task, network, scale=1e-8, duration=3000.0, tolerance=2e-4, points=2000)
     # Neither has a third jump: for a hundred times the time of the second the loss stays.
     assert staircase.sizes["jump"] == 2
     plateau = trained["loss"].sel(time=slice(100, None))
@@ -388,11 +388,11 @@ def test_cost_phases_get_past_the_kinks_of_relu():
     inputs, teacher = draw.normal(size=(36, 4)), TwoLayer(4, 2, 1, activation="relu", seed=110)
     targets = 4 * np.maximum(inputs @ teacher.first, 0) @ teacher.second + 0.1 * draw.normal(size=(36, 1))
     task, network = Task(inputs, targets), TwoLayer(4, 20, 1, activation="relu", seed=110)
-    staircase = alternating_flow(network, task, scale=1e-6, duration=100.0)
+    staircase = alternating_flow(task, network, scale=1e-6, duration=100.0)
     assert staircase.attrs["warnings"] == []
     trained, end = gradient_flow(
-        network,
         task,
+        network,
         GradientFlow(duration=30.0, solver=Solver(relative_tolerance=1e-5), save=[8.0, 30.0]),
         scale=1e-6,
         return_networks=True,

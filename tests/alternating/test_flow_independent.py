@@ -39,7 +39,7 @@ def two_layer(first, second, activation):
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-4, 1e-8])
 def test_the_diagonal_network_jumps_at_the_times_and_levels_of_the_ledger(scale):
-    found = alternating_flow(DiagonalLinear(4), Task(X, Y[:, None]), scale=scale)
+    found = alternating_flow(Task(X, Y[:, None]), DiagonalLinear(4), scale=scale)
     # The docstring lets a cost phase end within 1e-5 of the initial loss; the times feel the levels before them.
     np.testing.assert_allclose(found["loss_before"], LEVELS[:-1], atol=2e-5 * LEVELS[0])
     np.testing.assert_allclose(found["loss_after"], LEVELS[1:], atol=2e-5 * LEVELS[0])
@@ -76,7 +76,7 @@ def test_the_time_between_two_scales_is_that_of_integrated_gradient_flow():
         return np.array([times[0] for times in run.t_events])
 
     scales = (1e-10, 1e-12)
-    early, late = (alternating_flow(DiagonalLinear(4), Task(X, Y[:, None]), scale=scale, jumps=3) for scale in scales)
+    early, late = (alternating_flow(Task(X, Y[:, None]), DiagonalLinear(4), scale=scale, jumps=3) for scale in scales)
     slopes = (late["jump_time"] - early["jump_time"]).to_numpy()
     observed = midpoint_times(scales[1]) - midpoint_times(scales[0])
     # Constants cancel in the difference; the ledger finds what remains of order 1e-4 at these scales.
@@ -91,8 +91,8 @@ def test_a_neuron_with_one_weight_reaches_the_threshold_at_the_time_in_closed_fo
     y, scale, start, threshold = 1.5 * x, 1e-3, 0.7, 0.4
     moment, small, initial_loss = float(np.mean(x * y)), scale * start, float(np.mean(y**2)) / 2
     found = alternating_flow(
-        NeuronSum(np.array([[start]]), power(degree), degree=degree),
         Task(x, y),
+        NeuronSum(np.array([[start]]), power(degree), degree=degree),
         scale=scale,
         rules=PhaseRules(threshold=threshold),
         normalised=normalised,
@@ -121,7 +121,7 @@ def test_a_whitened_linear_network_learns_its_modes_in_order_of_their_strength()
     strengths = np.linalg.svd(moment, compute_uv=False)
     random = np.random.default_rng(0)
     network = two_layer(random.standard_normal((3, 5)) / 2, random.standard_normal((5, 3)) / 2, "linear")
-    found = alternating_flow(network, Task(inputs, targets), scale=[1e-10, 1e-13])
+    found = alternating_flow(Task(inputs, targets), network, scale=[1e-10, 1e-13])
     levels = [1.01815657227, 0.326825283709, 0.05]
     for scale in range(2):
         np.testing.assert_allclose(found["loss_after"].isel(scale=scale), levels, atol=2e-5 * 3.16625)
@@ -140,7 +140,7 @@ def test_a_relu_network_on_orthogonal_inputs_learns_one_sign_of_the_targets_and_
     second = (signs * np.linalg.norm(first, axis=0))[:, None]
     network = two_layer(first, second, "relu")
     task = Task(np.tile(np.diag(lengths), (9, 1)), np.tile(targets[:, None], (9, 1)))
-    found = alternating_flow(network, task, scale=[1e-8, 1e-11])
+    found = alternating_flow(task, network, scale=[1e-8, 1e-11])
     for scale in range(2):
         np.testing.assert_allclose(found["loss_after"].isel(scale=scale), [0.18125, 0], atol=2e-5 * 0.5875)
     slopes = found["jump_time"].diff("scale").to_numpy().ravel() / math.log(1e3)
@@ -151,7 +151,7 @@ def test_a_relu_network_on_orthogonal_inputs_learns_one_sign_of_the_targets_and_
 @pytest.mark.slow
 def test_targets_of_another_size_only_change_the_units():
     # For one threshold the dormant phases only know E[x r], and the cost phases take no time.
-    one, other = (alternating_flow(DiagonalLinear(4), Task(X, size * Y[:, None]), scale=1e-6) for size in (1.0, 3.0))
+    one, other = (alternating_flow(Task(X, size * Y[:, None]), DiagonalLinear(4), scale=1e-6) for size in (1.0, 3.0))
     np.testing.assert_allclose(other["jump_time"], one["jump_time"] / 3, rtol=1e-3)
     np.testing.assert_allclose(other["loss_after"], 9 * one["loss_after"], rtol=1e-3, atol=1e-4 * 9)
 
@@ -159,10 +159,10 @@ def test_targets_of_another_size_only_change_the_units():
 @pytest.mark.slow
 def test_a_run_that_is_stopped_says_so_and_agrees_with_the_one_that_is_not():
     task = Task(X, Y[:, None])
-    whole = alternating_flow(DiagonalLinear(4), task, scale=1e-6)
-    by_jumps = alternating_flow(DiagonalLinear(4), task, scale=1e-6, jumps=2)
+    whole = alternating_flow(task, DiagonalLinear(4), scale=1e-6)
+    by_jumps = alternating_flow(task, DiagonalLinear(4), scale=1e-6, jumps=2)
     between = float(whole["jump_time"][1:3].mean())
-    by_time = alternating_flow(DiagonalLinear(4), task, scale=1e-6, duration=between)
+    by_time = alternating_flow(task, DiagonalLinear(4), scale=1e-6, duration=between)
     assert whole.attrs["complete"]
     for part in (by_jumps, by_time):
         assert not part.attrs["complete"]
@@ -173,7 +173,7 @@ def test_a_run_that_is_stopped_says_so_and_agrees_with_the_one_that_is_not():
 @pytest.mark.parametrize("scale", [1.0, -1e-3])
 def test_scales_outside_their_domain_are_refused(scale):
     with pytest.raises(InputError):
-        alternating_flow(DiagonalLinear(4), Task(X, Y[:, None]), scale=scale)
+        alternating_flow(Task(X, Y[:, None]), DiagonalLinear(4), scale=scale)
 
 
 @pytest.mark.parametrize("change", [{"threshold": 0.0}, {"tie": -1.0}, {"least_growth": 0.0}])
@@ -184,4 +184,4 @@ def test_rules_outside_their_domain_are_refused(change):
 
 def test_neurons_that_are_linear_in_their_weights_are_refused():
     with pytest.raises(InputError):
-        alternating_flow(NeuronSum(np.ones((2, 1)), power(1), degree=1), Task(X[:, :1], Y[:, None]), scale=1e-3)
+        alternating_flow(Task(X[:, :1], Y[:, None]), NeuronSum(np.ones((2, 1)), power(1), degree=1), scale=1e-3)

@@ -40,7 +40,7 @@ def test_how_far_rows_are_filled_up_does_not_change_a_prediction(monkeypatch):
     found = []
     for sizes in ((4,), (16,), (64,)):
         monkeypatch.setattr("dynascope.alternating.neurons._SIZES", sizes)
-        found.append(alternating_flow(TwoLayer(3, 64, 3), task, scale=1e-4))
+        found.append(alternating_flow(task, TwoLayer(3, 64, 3), scale=1e-4))
     assert found[0]["activated"].sum() >= 3
     for other in found[1:]:
         # Sums over other numbers of rows are rounded differently.

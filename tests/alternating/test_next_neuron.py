@@ -32,8 +32,8 @@ RECORDED = {"save": 801, "statistics": {"norm": (norms, ("neuron",))}}
 def first_activation(network, task, dormant, duration, normalised=False) -> tuple[int, float]:
     """Which dormant neuron passes the threshold first in a real run, and when."""
     run = gradient_flow(
-        network,
         task,
+        network,
         GradientFlow(duration=duration, normalised=normalised, solver=Solver(relative_tolerance=1e-6), **RECORDED),
     )
     seen = np.where(dormant, run["norm"], 0.0)
@@ -69,10 +69,10 @@ def test_on_the_second_plateau_of_orthogonal_data_the_next_neuron_and_its_time_a
     # The jumps are at 2.08 and 3.27 times log(1e6), 28.8 and 45.1. With these seeds some neuron sees all data at first.
     start = TwoLayer(4, NEURONS, 1, activation="relu", seed=seed)
     run, network = gradient_flow(
-        start, ORTHOGONAL, GradientFlow(duration=36.0, **RECORDED), scale=1e-6, return_networks=True
+        ORTHOGONAL, start, GradientFlow(duration=36.0, **RECORDED), scale=1e-6, return_networks=True
     )
     assert float(run["loss"][-1]) == pytest.approx(0.18125, rel=0.02), "this is no plateau"
-    coming = predict_next_activation(network, ORTHOGONAL)
+    coming = predict_next_activation(ORTHOGONAL, network)
     neuron, time = first_activation(network, ORTHOGONAL, coming.dormant, 1.3 * coming.time)
     assert (coming.neuron, coming.reason) == (neuron, "")
     # By then the dormant neurons together lower the loss by a few percent of its drop.
@@ -87,7 +87,7 @@ def test_on_the_second_plateau_of_orthogonal_data_the_next_neuron_and_its_time_a
 def test_quadratic_neurons_that_still_turn_are_foretold_for_modular_addition(seed):
     task = modular_addition(encoding_from_frequencies(7, {1: 1.0, 2: 0.6}))
     network = scaled(TwoLayer(task.input_dimension, 8, task.output_dimension, activation="quadratic", seed=seed), 0.01)
-    coming = predict_next_activation(network, task)
+    coming = predict_next_activation(task, network)
     neuron, time = first_activation(network, task, coming.dormant, 1.1 * coming.time)
     assert coming.neuron == neuron
     assert coming.time == pytest.approx(time, rel=0.005)
@@ -100,7 +100,7 @@ def test_the_first_neuron_is_foretold_for_digits():
     whole = digits()
     task = Task(whole.inputs[:40], whole.targets[:40], name="digits").centred()
     network = scaled(TwoLayer(64, 6, 10, activation="relu", seed=0), 1e-4)
-    coming = predict_next_activation(network, task)
+    coming = predict_next_activation(task, network)
     neuron, time = first_activation(network, task, coming.dormant, 1.1 * coming.time)
     assert coming.neuron == neuron
     # A neuron reaches the threshold while others are not much smaller.
@@ -111,7 +111,7 @@ def test_the_first_neuron_is_foretold_for_digits():
 def test_the_normalised_flow_is_foretold():
     task = modular_addition(encoding_from_frequencies(7, {1: 1.0}))
     network = scaled(TwoLayer(task.input_dimension, 8, task.output_dimension, activation="quadratic", seed=3), 1e-4)
-    coming = predict_next_activation(network, task, normalised=True)
+    coming = predict_next_activation(task, network, normalised=True)
     neuron, time = first_activation(network, task, coming.dormant, 1.1 * coming.time, normalised=True)
     assert (coming.neuron, coming.time) == (neuron, pytest.approx(time, rel=0.01))
 
@@ -123,7 +123,7 @@ def test_a_neuron_at_the_maximum_takes_the_time_of_the_growth_equation(norm, str
     task = Task(np.eye(2) * 2**0.5, [[strength * 2**0.5], [0.1 * strength * 2**0.5]])
     # At u = v the utility of the first coordinate is u v · strength, and κÛ = strength.
     network = DiagonalLinear(2).with_neurons(np.array([[norm, norm], [norm, 0]]) / 2**0.5)
-    coming = predict_next_activation(network, task)
+    coming = predict_next_activation(task, network)
     assert coming.neuron == 0
     assert coming.time == pytest.approx(np.log(THRESHOLD / norm) / strength, rel=1e-6)
     assert coming.growth_rate == pytest.approx(strength, rel=1e-6)
@@ -137,7 +137,7 @@ def test_samples_and_their_expectation_give_the_same():
     active = np.array(network.neurons)
     active[0] *= 1e3
     for checkpoint in (network, network.with_neurons(active)):
-        here, there = (predict_next_activation(checkpoint, task) for task in (ORTHOGONAL, expectation))
+        here, there = (predict_next_activation(task, checkpoint) for task in (ORTHOGONAL, expectation))
         assert (here.neuron, here.dormant.tolist()) == (there.neuron, there.dormant.tolist())
         assert here.time == pytest.approx(there.time, rel=1e-9)
 
@@ -148,7 +148,7 @@ def test_a_neuron_of_zero_weights_takes_no_part():
     rows[2] = 0.0
     network = TwoLayer(4, NEURONS, 1, activation="relu").with_neurons(rows)
     others = network.with_neurons(np.delete(rows, 2, axis=0))
-    here, there = predict_next_activation(network, ORTHOGONAL), predict_next_activation(others, ORTHOGONAL)
+    here, there = predict_next_activation(ORTHOGONAL, network), predict_next_activation(ORTHOGONAL, others)
     assert here.time == pytest.approx(there.time, rel=1e-9)
     assert here.neuron == there.neuron + (there.neuron >= 2)
     assert here.dormant.all()
@@ -158,14 +158,14 @@ def test_a_neuron_of_zero_weights_takes_no_part():
 def test_why_no_neuron_comes_is_said():
     network = TwoLayer(4, NEURONS, 1, activation="relu", seed=1)
     small = scaled(network, 1e-3)
-    assert predict_next_activation(scaled(network, 10), ORTHOGONAL).reason == "no neuron is dormant"
-    assert predict_next_activation(scaled(network, 0), ORTHOGONAL).reason == "the dormant neurons are zero"
-    assert "duration" in predict_next_activation(small, ORTHOGONAL, duration=1e-3).reason
-    assert "max_steps" in predict_next_activation(small, ORTHOGONAL, max_steps=2).reason
+    assert predict_next_activation(ORTHOGONAL, scaled(network, 10)).reason == "no neuron is dormant"
+    assert predict_next_activation(ORTHOGONAL, scaled(network, 0)).reason == "the dormant neurons are zero"
+    assert "duration" in predict_next_activation(ORTHOGONAL, small, duration=1e-3).reason
+    assert "max_steps" in predict_next_activation(ORTHOGONAL, small, max_steps=2).reason
     # Every neuron pushes the output up, and it should go down; with such signs no neuron can change its own.
     rows = np.resize(np.concatenate([np.eye(4), np.full((4, 1), 2.0)], axis=1), (NEURONS, 5))
     down = Task(np.eye(4), -np.ones((4, 1)))
-    gone = predict_next_activation(network.with_neurons(1e-3 * rows), down)
+    gone = predict_next_activation(down, network.with_neurons(1e-3 * rows))
     assert (gone.neuron, gone.time, gone.growth_rate) == (-1, np.inf, 0.0)
     assert gone.reason == "no dormant neuron has positive utility"
 
@@ -174,12 +174,12 @@ def test_why_no_neuron_comes_is_said():
 def test_what_makes_no_sense_is_refused():
     network = TwoLayer(4, NEURONS, 1, activation="relu", seed=1)
     with pytest.raises(InputError, match="threshold is 0"):
-        predict_next_activation(network, ORTHOGONAL, threshold=0)
+        predict_next_activation(ORTHOGONAL, network, threshold=0)
     with pytest.raises(InputError, match="duration is -1"):
-        predict_next_activation(network, ORTHOGONAL, duration=-1)
+        predict_next_activation(ORTHOGONAL, network, duration=-1)
     with pytest.raises(InputError, match="a DeepLinear"):
-        predict_next_activation(DeepLinear([4, 3, 1]), ORTHOGONAL)
+        predict_next_activation(ORTHOGONAL, DeepLinear([4, 3, 1]))
     with pytest.raises(InputError, match="of degree 1"):
-        predict_next_activation(NeuronSum(np.ones((2, 4)), lambda w, x: x @ w[:, None], degree=1), ORTHOGONAL)
+        predict_next_activation(ORTHOGONAL, NeuronSum(np.ones((2, 4)), lambda w, x: x @ w[:, None], degree=1))
     with pytest.raises(InputError, match="not finite"):
-        predict_next_activation(scaled(network, np.nan), ORTHOGONAL)
+        predict_next_activation(ORTHOGONAL, scaled(network, np.nan))

@@ -25,14 +25,14 @@ def teacher(neurons, samples=128, d=5, c=3, degree=1, seed=0) -> Task:
 def linear():
     """Linear neurons on data of any covariance, and the theory for them."""
     task = teacher(4)
-    record, network = active_set_descent(TwoLayer(5, 1, 3), task, max_neurons=5, **FEW)
+    record, network = active_set_descent(task, TwoLayer(5, 1, 3), max_neurons=5, **FEW)
     return task, record, network
 
 
 @pytest.fixture(scope="module")
 def relu():
     task = teacher(3)
-    record, network = active_set_descent(TwoLayer(5, 1, 3, activation="relu"), task, max_neurons=5, **FEW)
+    record, network = active_set_descent(task, TwoLayer(5, 1, 3, activation="relu"), max_neurons=5, **FEW)
     return task, record, network
 
 
@@ -93,7 +93,7 @@ def test_the_power_of_the_outputs_makes_up_for_the_loss_where_neurons_rest(kind,
 def test_the_first_neuron_of_orthogonal_data_has_the_rate_of_the_ledger():
     # Early alignment: D_+ = E over positive targets of y x, and the first neuron grows at 1/τ_+.
     task = Task(np.diag([1.0, 1.2, 0.9, 1.1]), [[1.5], [1.0], [-0.8], [-0.9]])
-    record, network = active_set_descent(TwoLayer(4, 1, 1, activation="relu"), task, max_neurons=2, starts=64)
+    record, network = active_set_descent(task, TwoLayer(4, 1, 1, activation="relu"), max_neurons=2, starts=64)
     assert 1 / float(record["growth_rate"][0]) == pytest.approx(2.08231683, rel=1e-6)
     assert 1 / float(record["growth_rate"][1]) == pytest.approx(3.26762054, rel=1e-4)
     np.testing.assert_allclose(record["loss"], [0.5875, 0.18125, 0.0], atol=1e-6)
@@ -107,7 +107,7 @@ def test_neurons_of_a_higher_degree_and_given_by_a_function_are_trained():
 
     task = teacher(2, degree=2)
     network = NeuronSum(np.ones((1, 8)), squared, degree=3)
-    record, trained = active_set_descent(network, task, max_neurons=4, **FEW)
+    record, trained = active_set_descent(task, network, max_neurons=4, **FEW)
     assert trained.neurons.shape[1] == 8
     assert record["neurons"].to_numpy().tolist() == list(range(record.sizes["step"]))
     assert float(record["loss"][-1]) < 1e-6 * float(record["loss"][0])
@@ -116,7 +116,7 @@ def test_neurons_of_a_higher_degree_and_given_by_a_function_are_trained():
 @pytest.mark.slow
 def test_an_expectation_is_as_good_as_samples(linear):
     task, record, _ = linear
-    again, _ = active_set_descent(TwoLayer(5, 1, 3), Expectation(task.loss), max_neurons=5, **FEW)
+    again, _ = active_set_descent(Expectation(task.loss), TwoLayer(5, 1, 3), max_neurons=5, **FEW)
     np.testing.assert_allclose(again["loss"], record["loss"], rtol=1e-6)
     np.testing.assert_allclose(again["growth_rate"][:3], record["growth_rate"][:3], rtol=1e-4)
 
@@ -124,7 +124,7 @@ def test_an_expectation_is_as_good_as_samples(linear):
 @pytest.mark.slow
 def test_it_stops_at_the_number_of_neurons_asked_for():
     task = teacher(3)
-    record, network = active_set_descent(TwoLayer(5, 1, 3, activation="relu"), task, max_neurons=1, **FEW)
+    record, network = active_set_descent(task, TwoLayer(5, 1, 3, activation="relu"), max_neurons=1, **FEW)
     assert (record.attrs["stopped"], len(network.neurons)) == ("max_neurons was reached", 1)
     assert record.sizes["step"] == 2
     assert np.all(np.diff(record["seconds"]) > 0)
@@ -133,7 +133,7 @@ def test_it_stops_at_the_number_of_neurons_asked_for():
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_network():
     task = teacher(3)
-    runs = [active_set_descent(TwoLayer(5, 1, 3), task, max_neurons=5, seed=seed, **FEW) for seed in (4, 4, 5)]
+    runs = [active_set_descent(task, TwoLayer(5, 1, 3), max_neurons=5, seed=seed, **FEW) for seed in (4, 4, 5)]
     rows = [network.neurons for _, network in runs]
     np.testing.assert_array_equal(rows[0], rows[1])
     assert np.abs(rows[0] - rows[2]).max() > 0
@@ -157,18 +157,18 @@ def test_a_neuron_that_vanishes_is_taken_out():
 def test_what_makes_no_sense_is_refused():
     task, network = teacher(2), TwoLayer(5, 1, 3)
     with pytest.raises(InputError, match="max_neurons is 0"):
-        active_set_descent(network, task, max_neurons=0)
+        active_set_descent(task, network, max_neurons=0)
     with pytest.raises(InputError, match="seed is -1"):
-        active_set_descent(network, task, max_neurons=1, seed=-1)
+        active_set_descent(task, network, max_neurons=1, seed=-1)
     with pytest.raises(InputError, match="a DeepLinear"):
-        active_set_descent(DeepLinear([5, 2, 3]), task, max_neurons=1)
+        active_set_descent(task, DeepLinear([5, 2, 3]), max_neurons=1)
     with pytest.raises(InputError, match="a DiagonalLinear"):
-        active_set_descent(DiagonalLinear(5), task.only("y1"), max_neurons=1)
+        active_set_descent(task.only("y1"), DiagonalLinear(5), max_neurons=1)
     bent = NeuronSum(np.ones((1, 8)), lambda w, x: jnp.tanh(x @ w[:5])[:, None] * w[5:], degree=2)
     with pytest.raises(InputError, match="not homogeneous of degree 2"):
-        active_set_descent(bent, task, max_neurons=1)
+        active_set_descent(task, bent, max_neurons=1)
     with pytest.raises(InputError, match="loss without neurons is zero"):
-        active_set_descent(network, Task(task.inputs, np.zeros_like(task.targets)), max_neurons=1)
+        active_set_descent(Task(task.inputs, np.zeros_like(task.targets)), network, max_neurons=1)
 
 
 @pytest.mark.slow
@@ -177,7 +177,7 @@ def test_modes_that_do_not_mix_are_added_in_the_order_in_which_they_grow():
     task = regression(
         samples=8, input_covariance=[4.0, 1.0], target_map=np.diag([0.5, 1.5]), exact_moments=True, seed=0
     )
-    record, _ = active_set_descent(TwoLayer(2, 1, 2), task, max_neurons=2, starts=8)
+    record, _ = active_set_descent(task, TwoLayer(2, 1, 2), max_neurons=2, starts=8)
     theory = linear_staircase(task.cross_moment, task.input_moment, task.target_power, scale=1e-6)
     np.testing.assert_allclose(theory.levels, [1.625, 1.125, 0.0], atol=1e-12)
     # The first resting point is a saddle, as the best map of rank one has the loss 0.5; gradient flow rests there too.

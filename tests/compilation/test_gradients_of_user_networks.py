@@ -71,13 +71,13 @@ def test_descend(network):
     gradient, expected = jax.jit(jax.grad(loss)), network
     for _ in range(20):
         expected = jax.tree.map(lambda w, g: w - 0.02 * g, expected, gradient(expected))
-    _, trained = training.descend(network, TASK, training.Descent(learning_rate=0.02, steps=20), return_networks=True)
+    _, trained = training.descend(TASK, network, training.Descent(learning_rate=0.02, steps=20), return_networks=True)
     np.testing.assert_allclose(flat(trained), flat(expected), rtol=1e-12, atol=1e-13)
 
 
 def test_gradient_flow(network):
     method = flows.GradientFlow(duration=0.1, solver=flows.Solver(relative_tolerance=1e-6))
-    _, trained = flows.gradient_flow(network, TASK, method, return_networks=True)
+    _, trained = flows.gradient_flow(TASK, network, method, return_networks=True)
     # The error of the Euler steps is their size times the curvature of the path.
     np.testing.assert_allclose(flat(trained), flat(plain_flow(network, 0.1)), atol=2e-3)
 

@@ -32,10 +32,10 @@ def test_a_limit_is_a_time_to_come():
 @pytest.mark.parametrize(
     "followed",
     [
-        lambda: flows.polar_flow(NETWORK, TASK, scale=1e-3, duration=1e5, tolerance=1e-6),
+        lambda: flows.polar_flow(TASK, NETWORK, scale=1e-3, duration=1e5, tolerance=1e-6),
         lambda: flows.diagonal_flow(TASK, scale=1e-3, duration=1e5),
         lambda: flows.gradient_flow(
-            DiagonalLinear(3), TASK, flows.GradientFlow(duration=1e5, save=np.geomspace(1, 1e5, 50)), scale=1e-3
+            TASK, DiagonalLinear(3), flows.GradientFlow(duration=1e5, save=np.geomspace(1, 1e5, 50)), scale=1e-3
         ),
     ],
 )
@@ -58,7 +58,7 @@ def test_each_flow_ends_with_a_part_of_the_path_it_would_take(followed):
 def test_descent_ends_at_a_step_and_says_which():
     with stopping_after(MOMENT):
         run = training.descend(
-            DiagonalLinear(3), TASK, training.Descent(learning_rate=1e-3, steps=10**8, save=[0, 1, 10**8]), scale=0.1
+            TASK, DiagonalLinear(3), training.Descent(learning_rate=1e-3, steps=10**8, save=[0, 1, 10**8]), scale=0.1
         )
     assert run["step"].to_numpy().tolist() == [0, 1]
     assert run.attrs["stopped"] == "at step 1 of 100000000"

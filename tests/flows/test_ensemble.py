@@ -25,7 +25,7 @@ class Frozen(eqx.Module):
 
 def test_members_are_all_combinations_with_the_last_dimension_fastest():
     networks = [TwoLayer(2, 3, 1, seed=seed) for seed in (4, 5)]
-    gathered = gather(networks, TASK, [0.1, 1.0], [1.0, 2.0, 3.0])
+    gathered = gather(TASK, networks, [0.1, 1.0], [1.0, 2.0, 3.0])
     assert gathered.shape == (2, 2, 3)
     assert list(gathered.dimensions) == ["seed", "scale", "learning_rate"]
     first = gathered.weights.first.reshape(2, 2, 3, 2, 3)
@@ -44,14 +44,14 @@ def test_members_are_all_combinations_with_the_last_dimension_fastest():
     ],
 )
 def test_a_dimension_is_there_when_a_list_was_given(network, scale, rate, dimensions):
-    gathered = gather(network, TASK, scale, rate)
+    gathered = gather(TASK, network, scale, rate)
     assert list(gathered.dimensions) == dimensions
     assert gathered.weights.first.ndim == 2 + bool(dimensions)
 
 
 def test_rates_are_named_by_the_weight_or_by_a_part_that_holds_it():
     network = DeepLinear((2, 3, 3, 1))
-    rates = gather(network, TASK, 1.0, {"weights": 1.0, "weights.1": 0.5}).rates
+    rates = gather(TASK, network, 1.0, {"weights": 1.0, "weights.1": 0.5}).rates
     assert [float(rate) for rate in rates.weights] == [1.0, 0.5, 1.0]
 
 
@@ -65,7 +65,7 @@ def test_rates_are_named_by_the_weight_or_by_a_part_that_holds_it():
 )
 def test_rates_must_name_each_weight_and_nothing_else(rates, message):
     with pytest.raises(InputError, match=message):
-        gather(TwoLayer(2, 3, 1), TASK, 1.0, rates)
+        gather(TASK, TwoLayer(2, 3, 1), 1.0, rates)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_rates_must_name_each_weight_and_nothing_else(rates, message):
 )
 def test_networks_that_cannot_be_trained_together_are_refused(networks, message):
     with pytest.raises(InputError, match=message):
-        gather(networks, TASK, 1.0, 1.0)
+        gather(TASK, networks, 1.0, 1.0)
 
 
 @pytest.mark.slow
@@ -92,8 +92,8 @@ def test_results_do_not_depend_on_how_members_are_batched(monkeypatch, cores, ca
     networks = [TwoLayer(2, 3, 1, seed=seed) for seed in range(7 + cores)]
     monkeypatch.setattr(blocks, "_CACHE", cache)
     monkeypatch.setattr(ensemble.os, "cpu_count", lambda: cores)
-    together = descend(networks, TASK, Descent(learning_rate=0.1, steps=20)).loss.to_numpy()
-    alone = [descend(network, TASK, Descent(learning_rate=0.1, steps=20)).loss.to_numpy() for network in networks]
+    together = descend(TASK, networks, Descent(learning_rate=0.1, steps=20)).loss.to_numpy()
+    alone = [descend(TASK, network, Descent(learning_rate=0.1, steps=20)).loss.to_numpy() for network in networks]
     # Sums in another order.
     assert together == pytest.approx(np.stack(alone), abs=1e-13)
 
@@ -101,8 +101,8 @@ def test_results_do_not_depend_on_how_members_are_batched(monkeypatch, cores, ca
 def test_a_record_says_what_was_run_and_follows_the_names_of_the_task():
     task = Task(TASK.inputs, TASK.targets, name="named", feature_names=("width", "height"))
     record = descend(
-        TwoLayer(2, 3, 1),
         task,
+        TwoLayer(2, 3, 1),
         Descent(
             learning_rate={"first": 0.1, "second": 0.2},
             steps=5,
@@ -126,8 +126,8 @@ def test_a_record_says_what_was_run_and_follows_the_names_of_the_task():
 def test_axes_without_a_name_are_refused():
     with pytest.raises(InputError, match="name each of its axes"):
         descend(
-            TwoLayer(2, 3, 1),
             TASK,
+            TwoLayer(2, 3, 1),
             Descent(learning_rate=0.1, steps=2, statistics={"weights": (lambda network: network.first, ["feature"])}),
         )
 
@@ -137,7 +137,7 @@ def test_a_loss_that_rounds_below_zero_is_recorded_as_zero_and_any_other_is_refu
         return Expectation(lambda network: jnp.sum((network.coefficients - 1) ** 2) - below, "one that ends below zero")
 
     start = DiagonalLinear(2).with_neurons(np.full((2, 2), 0.5))
-    loss = gradient_flow(start, expected(1e-13), GradientFlow(duration=20.0, save=5))["loss"].to_numpy()
+    loss = gradient_flow(expected(1e-13), start, GradientFlow(duration=20.0, save=5))["loss"].to_numpy()
     assert (loss[0], loss[-1]) == (pytest.approx(1.125), 0.0)
     with pytest.raises(InputError, match="goes down to"):
-        gradient_flow(start, expected(0.1), GradientFlow(duration=20.0, save=5))
+        gradient_flow(expected(0.1), start, GradientFlow(duration=20.0, save=5))

@@ -69,7 +69,7 @@ def singular_task(target):
 def test_one_layer_follows_the_exponential_of_the_input_moment():
     task = Task([[1.0, 0.5], [-0.3, 2.0], [0.7, -1.1]], [[1.0], [-0.5], [0.8]])
     network = DeepLinear((2, 1), seed=3)
-    record = gradient_flow(network, task, GradientFlow(duration=4.0, solver=Solver(relative_tolerance=1e-9), save=9))
+    record = gradient_flow(task, network, GradientFlow(duration=4.0, solver=Solver(relative_tolerance=1e-9), save=9))
     values, axes = np.linalg.eigh(task.input_moment)
     best = np.linalg.lstsq(task.inputs, task.targets, rcond=None)[0]
     start = axes.T @ (network.weights[0] - best)
@@ -91,7 +91,7 @@ def test_one_layer_follows_the_exponential_of_the_input_moment():
 )
 def test_a_balanced_mode_is_the_logistic_function(solver, accuracy):
     network, task = one_neuron([1, 0, 0], [1, 0]), exact([[2.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
-    record = gradient_flow(network, task, GradientFlow(duration=8.0, solver=solver, save=SAVE), scale=1e-4)
+    record = gradient_flow(task, network, GradientFlow(duration=8.0, solver=solver, save=SAVE), scale=1e-4)
     strength = 2 / (1 + (2 / 1e-8 - 1) * np.exp(-4 * record.time.to_numpy()))
     # The stiff solver's tolerance is relative to the weights, which start at a ten-thousandth of their final size.
     assert np.abs(record.loss.to_numpy() - (2 - strength) ** 2 / 2).max() < accuracy * 2
@@ -101,8 +101,8 @@ def test_a_balanced_mode_is_the_logistic_function(solver, accuracy):
 def test_a_single_neuron_has_the_weights_of_the_exact_solution():
     network, task = one_neuron([0.2, -0.1, 0.4], [0.3, 0.0]), exact([[1.0, 0.0], [-0.5, 0.0], [0.25, 0.0]])
     _, end = gradient_flow(
-        network,
         task,
+        network,
         GradientFlow(duration=1.0, solver=Solver(relative_tolerance=1e-10), save=SAVE),
         return_networks=True,
     )
@@ -120,8 +120,8 @@ def test_motion_far_below_the_size_of_the_weights_is_followed():
     passages = []
     for tolerance in (1e-6, 1e-10):
         record = gradient_flow(
-            network_of(2),
             task,
+            network_of(2),
             GradientFlow(duration=26.0, solver=Solver(relative_tolerance=tolerance), save=SAVE),
             scale=1e-10,
         )
@@ -135,8 +135,8 @@ def test_motion_far_below_the_size_of_the_weights_is_followed():
 @settings(max_examples=12)
 def test_loss_never_increases(seed, scale):
     loss = gradient_flow(
-        network_of(seed),
         TASK,
+        network_of(seed),
         GradientFlow(duration=10.0, solver=Solver(relative_tolerance=1e-6), save=SAVE),
         scale=scale,
     ).loss.to_numpy()
@@ -149,11 +149,11 @@ def test_loss_never_increases(seed, scale):
 def test_a_flow_that_slides_along_a_kink_agrees_with_small_steps():
     network = network_of(8, activation="relu")
     flow, end = gradient_flow(
-        network, TASK, GradientFlow(duration=6.0, solver=Solver(relative_tolerance=1e-6), save=7), return_networks=True
+        TASK, network, GradientFlow(duration=6.0, solver=Solver(relative_tolerance=1e-6), save=7), return_networks=True
     )
     # A neuron of this network settles on the boundary of a sample, where its gradient changes sign.
     assert np.abs(TASK.inputs @ end.first).min() < 1e-3
-    steps = descend(network, TASK, Descent(learning_rate=1e-3, steps=6_000, save=np.arange(0, 6_001, 1_000)))
+    steps = descend(TASK, network, Descent(learning_rate=1e-3, steps=6_000, save=np.arange(0, 6_001, 1_000)))
     # An error of order η of the steps, and as much from the kinks.
     assert flow.loss.to_numpy() == pytest.approx(steps.loss.to_numpy(), abs=1e-3 * float(flow.loss[0]))
 
@@ -163,15 +163,15 @@ def test_a_flow_that_slides_along_a_kink_agrees_with_small_steps():
 @settings(max_examples=5)
 def test_a_learning_rate_rescales_time(rate):
     options = {"save": SAVE, "solver": Solver(relative_tolerance=1e-8)}
-    plain = gradient_flow(network_of(1), TASK, GradientFlow(duration=2.0, **options))
-    rescaled = gradient_flow(network_of(1), TASK, GradientFlow(duration=2.0 / rate, learning_rate=rate, **options))
+    plain = gradient_flow(TASK, network_of(1), GradientFlow(duration=2.0, **options))
+    rescaled = gradient_flow(TASK, network_of(1), GradientFlow(duration=2.0 / rate, learning_rate=rate, **options))
     assert rescaled.loss.to_numpy() == pytest.approx(plain.loss.to_numpy(), rel=1e-6)
 
 
 @pytest.mark.slow
 def test_the_normalised_flow_of_degree_two_is_the_plain_one():
     methods = [GradientFlow(duration=9.0, normalised=each, save=SAVE) for each in (False, True)]
-    plain, normalised = (gradient_flow(network_of(1), TASK, method, scale=0.1) for method in methods)
+    plain, normalised = (gradient_flow(TASK, network_of(1), method, scale=0.1) for method in methods)
     np.testing.assert_allclose(plain["loss"], normalised["loss"], rtol=1e-9)
     assert normalised.attrs["flow"] == "homogeneity-normalised gradient flow"
 
@@ -181,8 +181,8 @@ def test_layer_rates_conserve_the_weighted_imbalance():
     network = network_of(4)
     rates = {"first": 1.0, "second": 0.1}
     _, end = gradient_flow(
-        network,
         TASK,
+        network,
         GradientFlow(duration=5.0, learning_rate=rates, solver=Solver(relative_tolerance=1e-9)),
         return_networks=True,
     )
@@ -197,13 +197,13 @@ def test_members_of_an_ensemble_equal_single_runs():
     networks = [network_of(seed) for seed in range(2)]
     options = {"duration": 3.0, "solver": Solver(relative_tolerance=1e-6), **STOPPING}
     method = GradientFlow(learning_rate=[0.3, 1.0], **options)
-    record, ends = gradient_flow(networks, TASK, method, scale=[0.5, 1.0], return_networks=True)
+    record, ends = gradient_flow(TASK, networks, method, scale=[0.5, 1.0], return_networks=True)
     assert record.loss.dims == ("seed", "scale", "learning_rate", "time")
     assert ends.first.shape == (2, 2, 2, 3, 4)
     for place in [(0, 0, 0), (1, 1, 0), (1, 0, 1), (0, 1, 1)]:
         seed, scale, rate = place
         method = GradientFlow(learning_rate=[0.3, 1.0][rate], **options)
-        single, end = gradient_flow(networks[seed], TASK, method, scale=[0.5, 1.0][scale], return_networks=True)
+        single, end = gradient_flow(TASK, networks[seed], method, scale=[0.5, 1.0][scale], return_networks=True)
         # The same steps with sums in another order: rounding, multiplied over some hundred steps.
         assert record.loss.to_numpy()[place] == pytest.approx(single.loss.to_numpy(), abs=1e-10)
         assert ends.first[place] == pytest.approx(end.first, abs=1e-10)
@@ -212,7 +212,7 @@ def test_members_of_an_ensemble_equal_single_runs():
 @pytest.mark.slow
 def test_a_second_call_has_the_numbers_that_its_statistics_hold():
     one, other = (
-        gradient_flow(network_of(0), TASK, GradientFlow(duration=1.0, **STOPPING | {"statistics": in_units(unit)}))
+        gradient_flow(TASK, network_of(0), GradientFlow(duration=1.0, **STOPPING | {"statistics": in_units(unit)}))
         for unit in (1.0, 2.0)
     )
     np.testing.assert_array_equal(other.coefficient, one.coefficient / 2)
@@ -222,7 +222,7 @@ def test_a_second_call_has_the_numbers_that_its_statistics_hold():
 def test_each_member_stops_on_its_own_and_holds_its_value():
     scales = np.geomspace(1e-3, 0.3, 8)
     record = gradient_flow(
-        network_of(1), TASK, GradientFlow(duration=60.0, **STOPPING | {"loss_target": 1e-6}), scale=scales
+        TASK, network_of(1), GradientFlow(duration=60.0, **STOPPING | {"loss_target": 1e-6}), scale=scales
     )
     stops = record.stop_time.to_numpy()
     assert np.all(np.diff(stops) < 0)
@@ -237,8 +237,8 @@ def test_each_member_stops_on_its_own_and_holds_its_value():
 @pytest.mark.slow
 def test_a_stationary_member_stops_and_another_runs_to_the_end():
     record = gradient_flow(
-        network_of(1),
         TASK,
+        network_of(1),
         GradientFlow(
             duration=40.0, learning_rate=[1e-3, *np.geomspace(0.8, 2.0, 7)], **STOPPING | {"stationarity": 1e-5}
         ),
@@ -252,7 +252,7 @@ def test_a_stationary_member_stops_and_another_runs_to_the_end():
 
 @pytest.mark.slow
 def test_a_start_at_the_target_stays_there():
-    record = gradient_flow(network_of(0), TASK, GradientFlow(duration=5.0, **STOPPING | {"loss_target": 1e6}))
+    record = gradient_flow(TASK, network_of(0), GradientFlow(duration=5.0, **STOPPING | {"loss_target": 1e6}))
     assert float(record.stop_time) == 0.0
     assert np.ptp(record.loss.to_numpy()) == 0.0
 
@@ -261,7 +261,7 @@ def test_a_start_at_the_target_stays_there():
 def test_statistics_are_recorded_with_their_dimensions():
     network, scales = network_of(0), np.geomspace(0.01, 0.1, 8)
     record = gradient_flow(
-        network, TASK, GradientFlow(duration=60.0, **STOPPING | {"save": np.linspace(0, 60, 31)}), scale=scales
+        TASK, network, GradientFlow(duration=60.0, **STOPPING | {"save": np.linspace(0, 60, 31)}), scale=scales
     )
     assert record.coefficient.dims == ("scale", "time", "feature")
     assert list(record.feature.to_numpy()) == ["x1", "x2", "x3"]
@@ -275,7 +275,7 @@ def test_statistics_are_recorded_with_their_dimensions():
 def test_the_precision_of_the_weights_is_kept_and_no_setting_changes(dtype):
     before = jax.config.jax_enable_x64
     network = jax.tree.map(lambda w: w.astype(dtype), network_of(0))
-    record, end = gradient_flow(network, TASK, GradientFlow(duration=1.0, save=SAVE), return_networks=True)
+    record, end = gradient_flow(TASK, network, GradientFlow(duration=1.0, save=SAVE), return_networks=True)
     assert record.loss.dtype == end.first.dtype == dtype
     assert jax.config.jax_enable_x64 == before
     assert np.asarray(jnp.ones(1)).dtype == ("float64" if before else "float32")
@@ -285,14 +285,14 @@ def test_the_precision_of_the_weights_is_kept_and_no_setting_changes(dtype):
 def test_a_start_that_is_not_finite_is_named():
     networks = [Singular(np.array(1.0)), Singular(np.array(-1.0))]
     with pytest.raises(DivergenceError, match=r"not finite at time 0 for 1 of 2 members \(seed 1\)") as caught:
-        gradient_flow(networks, singular_task(2.0), GradientFlow(duration=1.0))
+        gradient_flow(singular_task(2.0), networks, GradientFlow(duration=1.0))
     assert caught.value.time == 0.0
 
 
 @pytest.mark.slow
 def test_a_singularity_is_reported_with_its_time():
     with pytest.raises(DivergenceError, match="step size underflowed") as caught:
-        gradient_flow([Singular(np.array(1.0))] * 2, singular_task(-1.0), GradientFlow(duration=5.0))
+        gradient_flow(singular_task(-1.0), [Singular(np.array(1.0))] * 2, GradientFlow(duration=5.0))
     # w' = −(√w + 1)/(2√w) from w = 1 meets w = 0 after ∫₀¹ 4s²/(s + 1) ds, up to a step too small to take.
     assert caught.value.time == pytest.approx(2 * (2 * np.log(2) - 1), abs=1e-3)
 
@@ -300,7 +300,7 @@ def test_a_singularity_is_reported_with_its_time():
 @pytest.mark.slow
 def test_too_few_steps_are_reported_with_a_remedy():
     with pytest.raises(DivergenceError, match=r"max_steps was reached \(3\).*raise max_steps"):
-        gradient_flow(network_of(0), TASK, GradientFlow(duration=100.0, solver=Solver(max_steps=3)))
+        gradient_flow(TASK, network_of(0), GradientFlow(duration=100.0, solver=Solver(max_steps=3)))
 
 
 @pytest.mark.parametrize(
@@ -322,21 +322,21 @@ def test_too_few_steps_are_reported_with_a_remedy():
 @pytest.mark.usefixtures("unchecked_types")
 def test_bad_input_names_the_argument(options, argument):
     with pytest.raises(InputError) as caught:
-        gradient_flow(network_of(0), TASK, GradientFlow(**options))
+        gradient_flow(TASK, network_of(0), GradientFlow(**options))
     assert caught.value.argument == argument
 
 
 @pytest.mark.parametrize("scale", [-1.0, []])
 def test_a_scale_that_is_not_positive_is_named(scale):
     with pytest.raises(InputError) as caught:
-        gradient_flow(network_of(0), TASK, GradientFlow(duration=1.0), scale=scale)
+        gradient_flow(TASK, network_of(0), GradientFlow(duration=1.0), scale=scale)
     assert caught.value.argument == "scale"
 
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_another_method_is_named():
     with pytest.raises(InputError) as caught:
-        gradient_flow(network_of(0), TASK, Descent(learning_rate=0.1, steps=3))
+        gradient_flow(TASK, network_of(0), Descent(learning_rate=0.1, steps=3))
     assert caught.value.argument == "method"
 
 
@@ -352,7 +352,7 @@ def test_numbers_of_a_solver_outside_of_their_domain_are_named(field, value):
 @pytest.mark.usefixtures("unchecked_types")
 def test_an_unknown_solver_is_refused():
     with pytest.raises(InputError, match=r"'automatic'.*'exact'.*'explicit'.*'stabilised'.*'stiff'.*'fastest'"):
-        gradient_flow(network_of(0), TASK, GradientFlow(duration=1.0, solver="magic"))
+        gradient_flow(TASK, network_of(0), GradientFlow(duration=1.0, solver="magic"))
 
 
 @pytest.mark.slow
@@ -361,8 +361,8 @@ def test_the_solver_that_is_chosen_on_the_way_takes_the_same_way():
         return GradientFlow(duration=40.0, solver=Solver(solver, relative_tolerance=1e-6), save=[1.0, 5.0, 40.0])
 
     network, task = TwoLayer(2, 3, 2), Task(np.eye(2), np.diag([2.0, 1.0]))
-    one, other = (gradient_flow(network, task, method(solver), scale=0.1) for solver in ("fastest", "explicit"))
+    one, other = (gradient_flow(task, network, method(solver), scale=0.1) for solver in ("fastest", "explicit"))
     # The same steps, to rounding, which the last decades of convergence enlarge.
     np.testing.assert_allclose(one["loss"], other["loss"], rtol=1e-9, atol=1e-12)
     with pytest.raises(InputError, match="ensemble"):
-        gradient_flow([network, network], task, method("fastest"))
+        gradient_flow(task, [network, network], method("fastest"))

@@ -59,8 +59,8 @@ def test_batches_momentum_and_decay_keep_units_that_vanish_or_are_equal(kind):
     with jax.enable_x64(True):
         network = within_sets(make(seed=3), group)
     _, trained = descend(
-        network,
         task,
+        network,
         Descent(
             decayed(optax.sgd, np.float64(0.01), momentum=0.9),
             learning_rate=0.05,

@@ -24,7 +24,7 @@ RECORDED = {"save": 4, "normalised": True, "statistics": {"size": (sizes, ("neur
 def test_a_neuron_of_degree_three_grows_exponentially():
     # f = θ₀ θ₁² and U = θ₀ θ₁², largest at θ₁ = √2 θ₀, where κ Û = 3·2/3^(3/2).
     start = np.array([[1.0, 2**0.5]] * 3) / 3**0.5
-    run = gradient_flow(NeuronSum(start, square, degree=3), ONE, GradientFlow(duration=5.0, **RECORDED), scale=1e-6)
+    run = gradient_flow(ONE, NeuronSum(start, square, degree=3), GradientFlow(duration=5.0, **RECORDED), scale=1e-6)
     growth = np.log(run["size"].to_numpy() / 1e-6)
     # The residual is frozen up to the loss that is explained, of order 1e-15.
     expected = np.multiply.outer(run["time"].to_numpy() * 2 / 3**0.5, np.ones(3))
@@ -35,14 +35,14 @@ def test_a_neuron_of_degree_three_grows_exponentially():
 def test_members_of_an_ensemble_have_their_own_rates():
     starts = np.random.default_rng(0).normal(size=(2, 3, 2))
     networks = [NeuronSum(start, square, degree=3) for start in starts]
-    together = gradient_flow(networks, ONE, GradientFlow(duration=9.0, **RECORDED), scale=[1e-2, 1e-3])
-    alone = gradient_flow(networks[1], ONE, GradientFlow(duration=9.0, **RECORDED), scale=1e-3)
+    together = gradient_flow(ONE, networks, GradientFlow(duration=9.0, **RECORDED), scale=[1e-2, 1e-3])
+    alone = gradient_flow(ONE, networks[1], GradientFlow(duration=9.0, **RECORDED), scale=1e-3)
     np.testing.assert_allclose(together["loss"][1, 1], alone["loss"], rtol=1e-6)
     np.testing.assert_allclose(together["size"][1, 1], alone["size"], rtol=1e-6)
 
 
 def test_networks_without_neurons_are_refused():
     with pytest.raises(InputError, match="a DeepLinear does not say what its neurons are"):
-        gradient_flow(DeepLinear((1, 2, 2, 1)), ONE, GradientFlow(duration=1.0, normalised=True))
+        gradient_flow(ONE, DeepLinear((1, 2, 2, 1)), GradientFlow(duration=1.0, normalised=True))
     with pytest.raises(InputError, match="a neuron has no weights other than zero"):
-        gradient_flow(NeuronSum(np.zeros((1, 2)), square, degree=3), ONE, GradientFlow(duration=1.0, normalised=True))
+        gradient_flow(ONE, NeuronSum(np.zeros((1, 2)), square, degree=3), GradientFlow(duration=1.0, normalised=True))

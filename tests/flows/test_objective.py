@@ -29,7 +29,7 @@ def test_the_loss_is_half_the_mean_over_samples_of_the_sum_over_outputs():
 )
 def test_a_network_that_does_not_fit_the_task_is_refused(network, message):
     with pytest.raises(InputError, match=message):
-        descend(network, TASK, Descent(learning_rate=0.1, steps=1))
+        descend(TASK, network, Descent(learning_rate=0.1, steps=1))
 
 
 @pytest.mark.parametrize(

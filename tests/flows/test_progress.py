@@ -85,12 +85,12 @@ def test_another_thread_has_its_own_listener(told):
 
 def test_descent_tells_its_steps_to_the_listener(told):
     method = Descent(learning_rate=0.01, steps=40, save=[0, 40])
-    descend(TwoLayer(2, 4, 2), TASK, method)
+    descend(TASK, TwoLayer(2, 4, 2), method)
     alone = list(told)
     assert alone[-1] == (40, 40, "steps")
     told.clear()
     for _ in track([1], "runs"):
-        descend(TwoLayer(2, 4, 2), TASK, method)
+        descend(TASK, TwoLayer(2, 4, 2), method)
     shares = [done for done, *_ in told]
     assert (shares[0], shares[-2:]) == (0, [0.99, 1])
     assert all(earlier <= later for earlier, later in itertools.pairwise(shares))

@@ -209,6 +209,6 @@ def test_random_networks_have_the_depth_and_outputs_of_those_that_are_written_do
     built |= {"tree": tree_composition(group, encoding_of(group))}
     network = random_composition(architecture, 3, k, 8, seed=0)
     assert network(task.inputs).shape == task.targets.shape
-    measured = measured_composition(network, task)
-    assert measured["depth"] == measured_composition(built[architecture], task)["depth"]
+    measured = measured_composition(task, network)
+    assert measured["depth"] == measured_composition(task, built[architecture])["depth"]
     assert measured["width"] == 8

@@ -27,7 +27,7 @@ def test_the_stated_error_covers_that_of_the_weights_followed_closely(network):
     # Read between so many that lines between them are nearer than a millionth.
     times = np.concatenate([[0.0], np.geomspace(0.03, 30, 8000)])
     close = gradient_flow(
-        network, TASK, GradientFlow(duration=30.0, solver=Solver(relative_tolerance=1e-7), save=times), scale=1e-2
+        TASK, network, GradientFlow(duration=30.0, solver=Solver(relative_tolerance=1e-7), save=times), scale=1e-2
     )
     assert close["loss"][-1] < 0.5 * close["loss"][0]
     error = distance_between(curve, close)
@@ -41,9 +41,9 @@ def test_where_two_curves_part_at_a_kink_finer_steps_decide():
     targets = inputs[:, :1] - 0.5 * inputs[:, 1:2] + 0.5 * noise
     task = Task(inputs - inputs.mean(axis=0), targets - targets.mean())
     network = TwoLayer(4, 10, 1, activation="relu", seed=54)
-    pair = [polar_flow(network, task, scale=1e-8, duration=500.0, tolerance=each) for each in (3e-3, 1.5e-3)]
+    pair = [polar_flow(task, network, scale=1e-8, duration=500.0, tolerance=each) for each in (3e-3, 1.5e-3)]
     curve = loss_curve(task, network, scale=1e-8, duration=500.0)
-    close = polar_flow(network, task, scale=1e-8, duration=500.0, tolerance=5e-5)
+    close = polar_flow(task, network, scale=1e-8, duration=500.0, tolerance=5e-5)
     assert curve is not None
     # The better of the two is off by five per cent,.
     assert distance_between(pair[1], close) > 0.04

@@ -77,7 +77,7 @@ def test_norms_grow_in_a_small_step_as_the_utilities_say(degree):
     residuals = r - ACTIVATIONS[degree](x @ network.first) @ network.second
     found = spectrum((x, residuals, network.first, network.second), degree)
     step = 1e-5
-    later = descend(network, task, Descent(learning_rate=step, steps=1), return_networks=True)[1]
+    later = descend(task, network, Descent(learning_rate=step, steps=1), return_networks=True)[1]
     norms = [np.linalg.norm(net.neurons, axis=1) for net in (network, later)]
     rates = np.log(norms[1] / norms[0]) / step
     # The difference quotient is off by half a step times the second derivative, which is below a hundred here.

@@ -109,7 +109,7 @@ def test_results_of_probes_are_recorded_under_the_names_of_their_fields():
         return layer_imbalance([network.first, network.second])
 
     observed = observe(task, network, method=GradientFlow(duration=0.5, save=5), probes=[balance]).record
-    descended = descend(network, task, Descent(steps=5, learning_rate=0.1, save=[0, 5], probe=balance))
+    descended = descend(task, network, Descent(steps=5, learning_rate=0.1, save=[0, 5], probe=balance))
     expected = layer_imbalance([np.asarray(network.first), np.asarray(network.second)])
     for record, clock in ((observed, "time"), (descended, "step")):
         for name, value in expected._asdict().items():

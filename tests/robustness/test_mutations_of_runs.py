@@ -48,7 +48,7 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "flows.deep_diagonal_flow": (flows.deep_diagonal_flow, {"task": TASK, "depth": 3, **SHORT, "points": 9}),
     "training.descend": (
         training.descend,
-        {"network": LINEAR, "task": TASK, "method": TWO_STEPS, "scale": 0.1, "seed": 0},
+        {"task": TASK, "network": LINEAR, "method": TWO_STEPS, "scale": 0.1, "seed": 0},
     ),
     "training.Descent": (
         lambda **given: repr(training.Descent(**given)),
@@ -61,7 +61,7 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "flows.diagonal_flow": (flows.diagonal_flow, {"task": TASK, **SHORT, "points": 9}),
     "flows.gradient_flow": (
         flows.gradient_flow,
-        {"network": LINEAR, "task": TASK, "method": BRIEF, "scale": 0.1, "return_networks": False},
+        {"task": TASK, "network": LINEAR, "method": BRIEF, "scale": 0.1, "return_networks": False},
     ),
     "flows.langevin": (
         flows.langevin,
@@ -82,16 +82,16 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"curvature": [1.0, 0.5], "noise": [0.1, 0.1], "times": [1.0], "learning_rate": 0.1, "batch_size": 2}
         | {"runs": 3, "position": [0.1, 0.2], "velocity": 0.1, "seed": 0},
     ),
-    "flows.polar_flow": (flows.polar_flow, {"network": LINEAR, "task": TASK, **SHORT, "points": 9}),
+    "flows.polar_flow": (flows.polar_flow, {"task": TASK, "network": LINEAR, **SHORT, "points": 9}),
     "training.runge_kutta": (training.runge_kutta, {"learning_rate": 0.1}),
     "training.stable_rate": (
         training.stable_rate,
-        {"network": LINEAR, "task": TASK, "scale": 0.1, "learning_rate": 1e-3, "steps": 2},
+        {"task": TASK, "network": LINEAR, "scale": 0.1, "learning_rate": 1e-3, "steps": 2},
     ),
     "flows.stopping_after": (lambda seconds: _entered(flows.stopping_after(seconds)), {"seconds": 3.0}),
     "alternating.active_set_descent": (
         alternating.active_set_descent,
-        {"network": LINEAR, "task": TASK, "max_neurons": 1, "starts": 2, "ascent_steps": 2, "descent_steps": 2},
+        {"task": TASK, "network": LINEAR, "max_neurons": 1, "starts": 2, "ascent_steps": 2, "descent_steps": 2},
     ),
     "training.charge_statistics": (
         training.charge_statistics,
@@ -99,11 +99,11 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "alternating.alternating_flow": (
         alternating.alternating_flow,
-        {"network": LINEAR, "task": TASK, "scale": 1e-3, "jumps": 1, "duration": 1.0, "operations": 1e6},
+        {"task": TASK, "network": LINEAR, "scale": 1e-3, "jumps": 1, "duration": 1.0, "operations": 1e6},
     ),
     "alternating.predict_next_activation": (
         alternating.predict_next_activation,
-        {"network": LINEAR, "task": TASK, "duration": 1.0},
+        {"task": TASK, "network": LINEAR, "duration": 1.0},
     ),
     "prediction.predict": (
         prediction.predict,

@@ -95,8 +95,8 @@ class Several(Study):
 def test_the_record_of_a_run_keeps_what_the_flow_says_and_names_its_members():
     study, networks = Several(), [DeepLinear((2, 1), seed=seed) for seed in range(2)]
     run = descend(
-        networks,
         TASK,
+        networks,
         Descent(
             learning_rate=0.1,
             steps=3,

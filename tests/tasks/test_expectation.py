@@ -14,7 +14,7 @@ EXPECTATION = Expectation(lambda network: ((network.coefficients - np.array([2.0
 @pytest.mark.slow
 def test_training_on_a_formula_is_training_on_its_samples():
     runs = [
-        gradient_flow(DiagonalLinear(2), task, GradientFlow(duration=5.0, save=5), scale=0.1)
+        gradient_flow(task, DiagonalLinear(2), GradientFlow(duration=5.0, save=5), scale=0.1)
         for task in (SAMPLES, EXPECTATION)
     ]
     np.testing.assert_allclose(runs[0]["loss"], runs[1]["loss"], rtol=1e-7)
@@ -23,7 +23,7 @@ def test_training_on_a_formula_is_training_on_its_samples():
 
 def test_descent_takes_a_formula_too():
     runs = [
-        descend(DiagonalLinear(2), task, Descent(learning_rate=0.1, steps=20, save=[0, 20]), scale=0.1)
+        descend(task, DiagonalLinear(2), Descent(learning_rate=0.1, steps=20, save=[0, 20]), scale=0.1)
         for task in (SAMPLES, EXPECTATION)
     ]
     np.testing.assert_allclose(runs[0]["loss"], runs[1]["loss"], rtol=1e-9)

@@ -42,7 +42,7 @@ def test_an_expectation_exists_where_it_is_said_to():
 )
 def test_no_flow_descends_a_stream_as_a_whole(stream, remedy):
     with pytest.raises(InputError, match=remedy):
-        gradient_flow(TwoLayer(8, 4, 1), stream, GradientFlow(duration=1.0))
+        gradient_flow(stream, TwoLayer(8, 4, 1), GradientFlow(duration=1.0))
 
 
 @pytest.mark.slow

@@ -30,8 +30,8 @@ MOMENTS = (TASK.cross_moment, TASK.input_moment, TASK.target_power)
         lambda scale: linear_staircase(*MOMENTS, scale=scale),
         lambda scale: diagonal_staircase(X, TASK.targets[:, 0], scale=scale),
         lambda scale: deep_diagonal_staircase(X, TASK.targets[:, 0], depth=3, scale=scale),
-        lambda scale: alternating_flow(DiagonalLinear(3), TASK, scale=scale, jumps=1),
-        lambda scale: alternating_flow(DiagonalLinear(3), TASK, scale=[0.01, scale], jumps=1),
+        lambda scale: alternating_flow(TASK, DiagonalLinear(3), scale=scale, jumps=1),
+        lambda scale: alternating_flow(TASK, DiagonalLinear(3), scale=[0.01, scale], jumps=1),
     ],
 )
 def test_theories_of_small_starts_warn_of_a_scale_that_is_not_with_the_amount(at):

@@ -165,7 +165,7 @@ def theirs(case, record, made_by, parts=1):
 def assert_equal(case, made_by, *, parts=1, **options):
     """Every loss, and what is left at the end, is that of PyTorch."""
     options = {"steps": STEPS, "save": [0, STEPS], "batches": BATCH, **case.options, **options}
-    record, end = descend(case.network, case.task, Descent(**options), return_networks=True)
+    record, end = descend(case.task, case.network, Descent(**options), return_networks=True)
     losses, weights, running = theirs(case, record, made_by, parts)
     np.testing.assert_allclose(record["batch_loss"], losses, rtol=PRECISION, atol=0)
     found = tensors(trained_weights(end)), tensors(running_statistics(end))

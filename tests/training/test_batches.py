@@ -36,7 +36,7 @@ ROWS = {"rows": Sampled(lambda step: step.batch.inputs[:, 0], range(STEPS), ["sa
 def rows(size, seed=0, **options):
     batches = Batches(size, **options)
     method = Descent(learning_rate=0.1, steps=STEPS, batches=batches, save=[0, STEPS], statistics=ROWS)
-    run = descend(NETWORKS, NUMBERED, method, seed=seed)
+    run = descend(NUMBERED, NETWORKS, method, seed=seed)
     return run["rows"].to_numpy().astype(int)
 
 
@@ -141,8 +141,8 @@ def test_inputs_are_augmented_in_training_only():
     seen = {"seen": Sampled(lambda step: step.batch.inputs[..., 0].sum(axis=0), [0, 1, 2], ["feature", "target"])}
     network = Read(np.zeros(2))
     options = {"steps": 3, "learning_rate": 1e-9, "save": [0, 3], "statistics": seen}
-    plain = descend(network, task, Descent(**options))
-    moved = descend(network, task, Descent(batches=Batches(augmentation=CropAndFlip(1)), **options))
+    plain = descend(task, network, Descent(**options))
+    moved = descend(task, network, Descent(batches=Batches(augmentation=CropAndFlip(1)), **options))
     assert plain["seen"].to_numpy()[0, 1, 2] == 6
     assert not np.array_equal(moved["seen"].to_numpy(), plain["seen"].to_numpy())
     assert not np.array_equal(moved["seen"][0], moved["seen"][1])

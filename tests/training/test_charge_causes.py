@@ -42,8 +42,8 @@ def decoupled(rate, more=0.0):
 def trained(rule, name, *, rate=RATE):
     with jax.enable_x64(True):
         return descend(
-            NETWORK,
             TASK,
+            NETWORK,
             Descent(
                 rule,
                 learning_rate=rate,

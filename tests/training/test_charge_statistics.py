@@ -50,8 +50,8 @@ with jax.enable_x64(True):
 def trained(dtype, rule, *, steps=STEPS, rate=RATE, **declared):
     with jax.enable_x64(dtype == "float64"):
         return descend(
-            NETWORKS[dtype],
             DATA,
+            NETWORKS[dtype],
             Descent(
                 rule,
                 learning_rate=rate,
@@ -286,7 +286,7 @@ def test_gradients_that_are_nothing_but_rounding_break_no_law(dtype):
         task = Task(draw.normal(size=(30, 4)), draw.normal(size=(30, 2)))
         bias = Charge("translation", (Part(".bias", np.arange(6), 1.0),), 6)
         run = descend(
-            network, task, Descent(learning_rate=0.05, steps=60, batches=10, statistics=charge_statistics([bias]))
+            task, network, Descent(learning_rate=0.05, steps=60, batches=10, statistics=charge_statistics([bias]))
         )
     residual = abs(run["measured_charge"] - run["predicted_charge"])
     assert float(residual.max()) > 0

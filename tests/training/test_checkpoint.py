@@ -40,7 +40,7 @@ def _short_pieces(monkeypatch):
 
 
 def trained(networks=NETWORKS, task=TASK, seed=0, **options):
-    return descend(networks, task, Descent(**OPTIONS | options), seed=seed, return_networks=True)
+    return descend(task, networks, Descent(**OPTIONS | options), seed=seed, return_networks=True)
 
 
 def stopped(path, at, networks=NETWORKS, task=TASK, **options):

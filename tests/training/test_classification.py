@@ -86,7 +86,7 @@ def slopes(weights, bias, loss):
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", "cross_entropy"])
 def test_steps_with_momentum_decay_and_a_rate_that_falls_are_those_written_by_hand(loss):
-    record, network = descend(LINEAR, DATA, Descent(loss=loss, **BY_HAND), return_networks=True)
+    record, network = descend(DATA, LINEAR, Descent(loss=loss, **BY_HAND), return_networks=True)
     weights, bias = LINEAR.weights[0], LINEAR.biases[0]
     speed, bias_speed = 0.0, 0.0
     losses, times = [slopes(weights, bias, loss)[2]], [0.0]
@@ -112,13 +112,13 @@ def test_steps_with_momentum_decay_and_a_rate_that_falls_are_those_written_by_ha
 def test_an_epoch_uses_every_sample_once_and_another_seed_another_order():
     # To first order in the rate, six steps on six batches are one of six times the length on all samples.
     options = {"steps": 6, "save": [0, 3, 6], **BATCHES}
-    _, network = descend(LINEAR, DATA, Descent(**options | {"learning_rate": 1e-3}), return_networks=True)
+    _, network = descend(DATA, LINEAR, Descent(**options | {"learning_rate": 1e-3}), return_networks=True)
     slope, _, _ = slopes(LINEAR.weights[0], LINEAR.biases[0], "cross_entropy")
     moved = network.weights[0] - LINEAR.weights[0]
     # The second order is smaller by about 6 · 10⁻³ times the curvature.
     np.testing.assert_allclose(moved, -6e-3 * slope, atol=0.02 * np.abs(6e-3 * slope).max())
     first, again, other = (
-        descend(LINEAR, DATA, Descent(**options), seed=seed, return_networks=True)[1] for seed in (1, 1, 2)
+        descend(DATA, LINEAR, Descent(**options), seed=seed, return_networks=True)[1] for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(first.weights[0], again.weights[0])
     assert not np.array_equal(first.weights[0], other.weights[0])
@@ -126,7 +126,7 @@ def test_an_epoch_uses_every_sample_once_and_another_seed_another_order():
 
 @pytest.mark.slow
 def test_what_does_not_fill_a_batch_is_left_out():
-    record = descend(LINEAR, DATA, Descent(epochs=2, **BATCHES | {"batches": 10}))
+    record = descend(DATA, LINEAR, Descent(epochs=2, **BATCHES | {"batches": 10}))
     assert record.step.to_numpy().tolist() == [0, 2, 4]
     assert record.epoch.to_numpy().tolist() == [0, 1, 2]
 
@@ -136,7 +136,7 @@ def test_running_statistics_follow_the_data_do_not_decay_and_are_what_is_evaluat
     shifted = X + np.float32(3)
     network = single(Normalised(BatchNormalisation(5), DRAW.normal(size=(5, 3))))
     method = Descent(decayed, learning_rate=1e-6, epochs=80, loss="cross_entropy", save=[0, 80])
-    record, trained = descend(network, Labelled(shifted, Y), method, return_networks=True)
+    record, trained = descend(Labelled(shifted, Y), network, method, return_networks=True)
     statistics = trained.normalisation.statistics
     # What is left of the start is 0.9^80 = 2e-4 of it.
     np.testing.assert_allclose(statistics.mean, X.mean(axis=0) + 3, atol=2e-3)
@@ -150,8 +150,8 @@ def test_running_statistics_follow_the_data_do_not_decay_and_are_what_is_evaluat
 
 @pytest.mark.slow
 def test_test_samples_are_measured_and_never_trained_on():
-    alone, network = descend(LINEAR, DATA, Descent(epochs=2, **BATCHES), return_networks=True)
-    both, same = descend(LINEAR, DATA, Descent(epochs=2, test=OTHER, **BATCHES), return_networks=True)
+    alone, network = descend(DATA, LINEAR, Descent(epochs=2, **BATCHES), return_networks=True)
+    both, same = descend(DATA, LINEAR, Descent(epochs=2, test=OTHER, **BATCHES), return_networks=True)
     np.testing.assert_array_equal(network.weights[0], same.weights[0])
     np.testing.assert_array_equal(alone.loss, both.loss)
     outputs = OTHER.inputs @ network.weights[0] + network.biases[0]
@@ -165,7 +165,7 @@ def test_evaluation_covers_every_sample_once():
     # More than one block of a thousand, and not a whole number of them.
     data = Labelled(DRAW.normal(size=(2203, 5)).astype(np.float32), DRAW.integers(3, size=2203))
     outputs = data.inputs @ LINEAR.weights[0] + LINEAR.biases[0]
-    record = descend(LINEAR, DATA, Descent(epochs=1, save=[0], test=data, **BATCHES))
+    record = descend(DATA, LINEAR, Descent(epochs=1, save=[0], test=data, **BATCHES))
     assert record.test_loss[0] == pytest.approx(losses_of(outputs, data.labels).mean(), rel=1e-5)  # float32
     assert record.test_accuracy[0] == pytest.approx((outputs.argmax(axis=1) == data.labels).mean(), rel=1e-6)
 
@@ -179,7 +179,7 @@ def test_probes_see_the_network_at_the_recorded_epochs_and_may_find_more_each_ti
         return {"size": ((), np.abs(seen[-1]).sum()), "strength": (("mode",), np.ones(len(seen)))}
 
     record, network = descend(
-        LINEAR, DATA, Descent(epochs=3, save=[0, 2, 3], probe=probe, **BATCHES), return_networks=True
+        DATA, LINEAR, Descent(epochs=3, save=[0, 2, 3], probe=probe, **BATCHES), return_networks=True
     )
     np.testing.assert_allclose(record["size"], [np.abs(each).sum() for each in seen])
     np.testing.assert_array_equal(seen[-1], network.weights[0])
@@ -192,22 +192,22 @@ def test_probes_see_the_network_at_the_recorded_epochs_and_may_find_more_each_ti
 @pytest.mark.parametrize("found", [{"loss": ((), 1.0)}, {"size": (("mode",), 1.0)}, {"size": (("time",), np.ones(2))}])
 def test_a_probe_without_names_for_its_axes_or_with_a_name_that_is_taken_is_refused(found):
     with pytest.raises(InputError) as error:
-        descend(LINEAR, DATA, Descent(epochs=2, probe=lambda _: found, **BATCHES))
+        descend(DATA, LINEAR, Descent(epochs=2, probe=lambda _: found, **BATCHES))
     assert error.value.argument == "probe"
 
 
 @pytest.mark.slow
 def test_float32_is_kept_within_a_mode_of_float64():
-    outside = descend(LINEAR, DATA, Descent(epochs=2, **BATCHES))
+    outside = descend(DATA, LINEAR, Descent(epochs=2, **BATCHES))
     with jax.enable_x64(True):
-        inside, network = descend(LINEAR, DATA, Descent(epochs=2, **BATCHES), return_networks=True)
+        inside, network = descend(DATA, LINEAR, Descent(epochs=2, **BATCHES), return_networks=True)
     assert inside.loss.dtype == network.weights[0].dtype == np.float32
     np.testing.assert_array_equal(outside.loss, inside.loss)
 
 
 def test_divergence_is_told_with_its_time():
     with pytest.raises(DivergenceError, match="by step") as error:
-        descend(LINEAR, DATA, Descent(learning_rate=1e6, epochs=200, loss="squared"))
+        descend(DATA, LINEAR, Descent(learning_rate=1e6, epochs=200, loss="squared"))
     assert error.value.time >= 1e6
 
 
@@ -217,7 +217,7 @@ def test_what_is_augmented_is_trained_on_and_is_not_what_is_measured():
     start = Brightness(np.array([0.3, -0.2], np.float32))
     batches = Batches(augmentation=without_light)
     method = Descent(learning_rate=1.0, epochs=2, loss="cross_entropy", batches=batches, test=data)
-    record, end = descend(start, data, method, return_networks=True)
+    record, end = descend(data, start, method, return_networks=True)
     np.testing.assert_array_equal(end.factors, start.factors)
     bright = data.inputs.sum(axis=(1, 2, 3))[:, None] * start.factors
     expected = losses_of(bright, data.labels).mean()
@@ -235,8 +235,8 @@ def test_images_are_learned_by_a_residual_block_in_spite_of_crops_and_mirrors():
     images[labels == 0, ::2] += 1
     images[labels == 1, :, ::2] += 1
     record = descend(
-        single(Block()),
         Labelled(images[:64], labels[:64]),
+        single(Block()),
         Descent(
             optax.sgd,
             learning_rate=0.05,
@@ -269,12 +269,12 @@ def test_images_are_learned_by_a_residual_block_in_spite_of_crops_and_mirrors():
 @pytest.mark.usefixtures("unchecked_types")
 def test_bad_input_is_named(fields, argument):
     with pytest.raises(InputError) as error:
-        descend(LINEAR, DATA, Descent(**{"epochs": 2, "learning_rate": 0.1, "batches": 24, **fields}))
+        descend(DATA, LINEAR, Descent(**{"epochs": 2, "learning_rate": 0.1, "batches": 24, **fields}))
     assert error.value.argument == argument
 
 
 def test_labels_beyond_the_outputs_and_a_negative_seed_are_named():
     for labels, seed, argument in ((Y + 1, 0, "network"), (Y, -1, "seed")):
         with pytest.raises(InputError) as error:
-            descend(LINEAR, Labelled(X, labels), Descent(learning_rate=0.1, epochs=2), seed=seed)
+            descend(Labelled(X, labels), LINEAR, Descent(learning_rate=0.1, epochs=2), seed=seed)
         assert error.value.argument == argument

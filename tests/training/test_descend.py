@@ -53,7 +53,7 @@ def test_steps_are_those_written_by_hand():
     for _ in range(20):
         first, second = one_step(first, second, 0.1)
         losses.append(loss_of(first, second))
-    record, end = descend(NETWORK, TASK, Descent(learning_rate=0.1, **recorded(20)), scale=0.5, return_networks=True)
+    record, end = descend(TASK, NETWORK, Descent(learning_rate=0.1, **recorded(20)), scale=0.5, return_networks=True)
     # The same arithmetic in another order.
     assert record.loss.to_numpy() == pytest.approx(losses, abs=1e-13)
     assert end.first == pytest.approx(first, abs=1e-13)
@@ -62,7 +62,7 @@ def test_steps_are_those_written_by_hand():
 
 def test_one_layer_is_a_power_of_the_input_moment():
     network = DeepLinear((2, 1), seed=3)
-    record = descend(network, TASK, Descent(learning_rate=0.3, steps=50, save=[0, 7, 50]))
+    record = descend(TASK, network, Descent(learning_rate=0.3, steps=50, save=[0, 7, 50]))
     best = np.linalg.lstsq(TASK.inputs, TASK.targets, rcond=None)[0]
     contraction = np.eye(2) - 0.3 * TASK.input_moment
     for step, loss in zip([0, 7, 50], record.loss.to_numpy(), strict=True):
@@ -81,7 +81,7 @@ def test_halving_the_rate_halves_the_distance_to_the_flow():
     flow = [loss_of(weights[:8].reshape(2, 4), weights[8:, None]) for weights in path]
     errors = []
     for rate in (0.02, 0.01, 0.005):
-        run = descend(NETWORK, TASK, Descent(learning_rate=rate, **recorded(round(2 / rate))))
+        run = descend(TASK, NETWORK, Descent(learning_rate=rate, **recorded(round(2 / rate))))
         errors.append(np.abs(run.loss.to_numpy() - flow)[[10, 20]].max())
     # First order, up to a second-order part that is smaller by the rate.
     assert errors[0] / errors[1] == pytest.approx(2, abs=0.1)
@@ -94,7 +94,7 @@ def test_members_of_an_ensemble_equal_single_runs():
     rates = [0.02, 0.1]
     options = {**recorded(200), **BATCHED}
     record, ends = descend(
-        networks, TASK, Descent(learning_rate=rates, **options), scale=[0.5, 1.0], return_networks=True
+        TASK, networks, Descent(learning_rate=rates, **options), scale=[0.5, 1.0], return_networks=True
     )
     assert record.loss.dims == ("seed", "scale", "learning_rate", "step")
     assert record.time.dims == ("learning_rate", "step")
@@ -102,8 +102,8 @@ def test_members_of_an_ensemble_equal_single_runs():
     for place in [(0, 0, 0), (1, 1, 0), (1, 0, 1), (0, 1, 1)]:
         seed, scale, rate = place
         single, end = descend(
-            networks[seed],
             TASK,
+            networks[seed],
             Descent(learning_rate=rates[rate], **options),
             scale=[0.5, 1.0][scale],
             return_networks=True,
@@ -116,8 +116,8 @@ def test_members_of_an_ensemble_equal_single_runs():
 
 @pytest.mark.slow
 def test_a_batch_of_all_samples_is_the_full_batch():
-    full = descend(NETWORK, TASK, Descent(learning_rate=0.1, **recorded(60)))
-    shuffled = descend(NETWORK, TASK, Descent(learning_rate=0.1, batches=4, **recorded(60)))
+    full = descend(TASK, NETWORK, Descent(learning_rate=0.1, **recorded(60)))
+    shuffled = descend(TASK, NETWORK, Descent(learning_rate=0.1, batches=4, **recorded(60)))
     # The samples are summed in another order.
     assert shuffled.loss.to_numpy() == pytest.approx(full.loss.to_numpy(), abs=1e-12)
 
@@ -126,9 +126,9 @@ def test_a_batch_of_all_samples_is_the_full_batch():
 @pytest.mark.parametrize("options", [{"learning_rate": 0.1}, {"learning_rate": RATES, **BATCHED}])
 def test_micro_batches_do_not_change_the_steps(options):
     method = Descent(**options, **recorded(40))
-    whole = descend(NETWORK, TASK, method)
+    whole = descend(TASK, NETWORK, method)
     size = Batches.of(method.batches).size
-    parts = descend(NETWORK, TASK, dataclasses.replace(method, batches=Batches(size, micro_size=1)))
+    parts = descend(TASK, NETWORK, dataclasses.replace(method, batches=Batches(size, micro_size=1)))
     # The samples are summed in another order.
     assert parts.loss.to_numpy() == pytest.approx(whole.loss.to_numpy(), abs=1e-12)
 
@@ -145,7 +145,7 @@ def test_an_epoch_sees_every_sample_once():
     samples = np.array([[1.0], [2.0], [4.0], [8.0]])
     task, network = Task(samples, np.zeros((4, 1))), Sum(np.array(0.0))
     methods = [Descent(learning_rate=1.0, steps=steps, batches=1, save=[0, steps]) for steps in (1, 2, 3, 4, 8)]
-    ends = [descend(network, task, method, return_networks=True)[1].w for method in methods]
+    ends = [descend(task, network, method, return_networks=True)[1].w for method in methods]
     moves = -2 * np.diff([0.0, *ends])
     assert sorted(moves[:4]) == pytest.approx([1, 2, 4, 8], rel=1e-12)
     assert moves[4] == pytest.approx(15, rel=1e-12)
@@ -154,7 +154,7 @@ def test_an_epoch_sees_every_sample_once():
 @pytest.mark.slow
 def test_other_seeds_draw_other_batches():
     runs = [
-        descend(NETWORK, TASK, Descent(learning_rate=0.1, **recorded(40), **BATCHED), seed=seed) for seed in (0, 0, 1)
+        descend(TASK, NETWORK, Descent(learning_rate=0.1, **recorded(40), **BATCHED), seed=seed) for seed in (0, 0, 1)
     ]
     assert np.array_equal(runs[0].loss, runs[1].loss)
     assert not np.allclose(runs[0].loss, runs[2].loss)
@@ -162,7 +162,7 @@ def test_other_seeds_draw_other_batches():
 
 @pytest.mark.slow
 def test_an_optax_optimizer_takes_its_own_steps():
-    record, end = descend(NETWORK, TASK, Descent(optax.adam, learning_rate=[0.01, 0.1], steps=10), return_networks=True)
+    record, end = descend(TASK, NETWORK, Descent(optax.adam, learning_rate=[0.01, 0.1], steps=10), return_networks=True)
     adam = optax.adam(0.1)
 
     @jit
@@ -183,14 +183,14 @@ def test_an_optax_optimizer_takes_its_own_steps():
 
 def test_layer_rates_multiply_the_steps_of_their_layer():
     _, end = descend(
-        NETWORK, TASK, Descent(learning_rate={"first": 0.1, "second": 0.02}, steps=1), return_networks=True
+        TASK, NETWORK, Descent(learning_rate={"first": 0.1, "second": 0.02}, steps=1), return_networks=True
     )
     assert end.first == pytest.approx(one_step(NETWORK.first, NETWORK.second, 0.1)[0], abs=1e-14)
     assert end.second == pytest.approx(one_step(NETWORK.first, NETWORK.second, 0.02)[1], abs=1e-14)
 
 
 def test_recorded_steps_are_spread_logarithmically_and_hold_both_ends():
-    steps = descend(NETWORK, TASK, Descent(learning_rate=0.01, steps=5_000)).step.to_numpy()
+    steps = descend(TASK, NETWORK, Descent(learning_rate=0.01, steps=5_000)).step.to_numpy()
     assert (steps[0], steps[1], steps[-1]) == (0, 1, 5_000)
     assert 60 < len(steps) <= 100
     ratios = steps[-20:] / steps[-21:-1]
@@ -199,7 +199,7 @@ def test_recorded_steps_are_spread_logarithmically_and_hold_both_ends():
 
 def test_a_run_goes_on_after_the_last_recorded_step():
     methods = [Descent(learning_rate=0.05, steps=40, save=range(21)), Descent(learning_rate=0.05, **recorded(40))]
-    early, whole = (descend(NETWORK, TASK, method, return_networks=True)[1] for method in methods)
+    early, whole = (descend(TASK, NETWORK, method, return_networks=True)[1] for method in methods)
     assert np.array_equal(early.first, whole.first)
 
 
@@ -208,7 +208,7 @@ def test_a_run_goes_on_after_the_last_recorded_step():
 def test_the_precision_of_the_weights_is_kept_and_no_setting_changes(dtype):
     before = jax.config.jax_enable_x64
     network = jax.tree.map(lambda w: w.astype(dtype), NETWORK)
-    record, end = descend(network, TASK, Descent(learning_rate=0.1, **recorded(20), **BATCHED), return_networks=True)
+    record, end = descend(TASK, network, Descent(learning_rate=0.1, **recorded(20), **BATCHED), return_networks=True)
     assert record.loss.dtype == end.first.dtype == dtype
     assert jax.config.jax_enable_x64 == before
 
@@ -247,7 +247,7 @@ def sampled(step, seed):
 @pytest.mark.slow
 def test_every_step_on_a_stream_is_on_fresh_samples():
     network, method = parity_network(1), Descent(learning_rate=0.1, steps=5, save=[0, 2, 5], **STREAMED)
-    end = descend(network, PARITY, method, seed=7, return_networks=True)[1]
+    end = descend(PARITY, network, method, seed=7, return_networks=True)[1]
     first, second = network.first, network.second
     with jax.enable_x64(True):
         batches = jax.device_get([sampled(step, 7) for step in range(5)])
@@ -264,7 +264,7 @@ def test_every_step_on_a_stream_is_on_fresh_samples():
 @pytest.mark.slow
 def test_the_loss_of_any_other_stream_is_estimated_from_fresh_samples():
     network = DeepLinear((2, 1), seed=3)
-    record = descend(network, DOUBLING, Descent(learning_rate=1e-9, steps=1, batches=1000, save=[0, 1]))
+    record = descend(DOUBLING, network, Descent(learning_rate=1e-9, steps=1, batches=1000, save=[0, 1]))
     missed = np.sum((np.asarray(network.weights[0][:, 0]) - [2.0, 0.0]) ** 2)
     # The loss of a sample is ½ missed · χ² with one degree of freedom, so of standard deviation missed/√2; five errors.
     assert record.loss.to_numpy() == pytest.approx(missed / 2, abs=5 * missed / np.sqrt(2 * 20_000))
@@ -277,7 +277,7 @@ def test_the_loss_of_any_other_stream_is_estimated_from_fresh_samples():
 def test_members_on_a_stream_see_the_same_samples_as_single_runs_and_have_their_exact_loss():
     networks = [parity_network(seed) for seed in range(3)]
     options = {"steps": 40, "save": [0, 20, 40], **STREAMED}
-    record = descend(networks, PARITY, Descent(learning_rate=[0.05, 0.1], **options), seed=3)
+    record = descend(PARITY, networks, Descent(learning_rate=[0.05, 0.1], **options), seed=3)
     inputs, targets, _, weights = PARITY.population()
     missed = inputs @ networks[1].first @ networks[1].second - targets
     # Of so few bits the loss is exact.
@@ -285,7 +285,7 @@ def test_members_on_a_stream_see_the_same_samples_as_single_runs_and_have_their_
     assert (record.attrs["loss_over"], record.attrs["task"]) == ("the whole distribution", "sparse parity")
     assert record.skill_strength.dims == ("seed", "learning_rate", "step", "skill")
     for seed, rate in [(2, 1)]:
-        single = descend(networks[seed], PARITY, Descent(learning_rate=[0.05, 0.1][rate], **options), seed=3)
+        single = descend(PARITY, networks[seed], Descent(learning_rate=[0.05, 0.1][rate], **options), seed=3)
         for name in ("loss", "skill_strength"):
             # The same steps with sums in another order.
             assert record[name].to_numpy()[seed, rate] == pytest.approx(single[name].to_numpy(), abs=1e-12)
@@ -303,7 +303,7 @@ def test_the_memory_of_a_stream_does_not_grow_with_the_steps(monkeypatch):
     monkeypatch.setattr(loop, "advance", lower)
     wide = DeepLinear((PARITY.input_dimension, 1), seed=3)
     with pytest.raises(KeyboardInterrupt):
-        descend(wide, PARITY, Descent(learning_rate=0.01, steps=10**6, batches=batch, save=[0, 10**6]))
+        descend(PARITY, wide, Descent(learning_rate=0.01, steps=10**6, batches=batch, save=[0, 10**6]))
     # A million steps would have seen 48 gigabytes of inputs.
     assert sizes[0] < 20 * batch * PARITY.input_dimension * 8
 
@@ -311,7 +311,7 @@ def test_the_memory_of_a_stream_does_not_grow_with_the_steps(monkeypatch):
 @pytest.mark.slow
 def test_a_stream_is_drawn_in_the_precision_of_the_weights():
     network = jax.tree.map(lambda w: w.astype(np.float32), parity_network())
-    record, end = descend(network, PARITY, Descent(learning_rate=0.1, steps=3, batches=4), return_networks=True)
+    record, end = descend(PARITY, network, Descent(learning_rate=0.1, steps=3, batches=4), return_networks=True)
     assert record.loss.dtype == end.first.dtype == np.float32
 
 
@@ -323,7 +323,7 @@ def test_sizes_may_be_numbers_of_numpy():
         (PARITY, parity_network(), {"learning_rate": 0.1, "steps": 3}),
     ):
         plain, other = (
-            descend(network, task, Descent(**options | {"batches": Batches(kind(2), micro_size=kind(1))}))
+            descend(task, network, Descent(**options | {"batches": Batches(kind(2), micro_size=kind(1))}))
             for kind in (np.int64, int)
         )
         np.testing.assert_array_equal(plain["loss"], other["loss"])
@@ -339,13 +339,13 @@ def test_a_stream_that_cannot_be_hashed_is_refused():
             return inputs, inputs[:, :1]
 
     with pytest.raises(InputError, match="frozen dataclass") as caught:
-        descend(TwoLayer(3, 2, 1), Changing(), Descent(learning_rate=0.1, steps=3, batches=4))
+        descend(Changing(), TwoLayer(3, 2, 1), Descent(learning_rate=0.1, steps=3, batches=4))
     assert caught.value.argument == "task"
 
 
 def test_a_stream_needs_a_number_of_samples_in_a_step():
     with pytest.raises(InputError, match="fresh samples") as caught:
-        descend(parity_network(), PARITY, Descent(learning_rate=0.1, steps=10))
+        descend(PARITY, parity_network(), Descent(learning_rate=0.1, steps=10))
     assert caught.value.argument == "batches"
 
 
@@ -353,7 +353,7 @@ def test_a_stream_needs_a_number_of_samples_in_a_step():
 @settings(max_examples=12)
 def test_small_steps_never_increase_the_loss(seed, rate):
     network = TwoLayer(2, 4, 1, seed=seed)
-    loss = descend(network, TASK, Descent(learning_rate=rate, **recorded(100)), scale=0.7).loss.to_numpy()
+    loss = descend(TASK, network, Descent(learning_rate=rate, **recorded(100)), scale=0.7).loss.to_numpy()
     assert np.all(np.diff(loss) <= 1e-15)
 
 
@@ -374,7 +374,7 @@ def test_small_steps_never_increase_the_loss(seed, rate):
 )
 def test_bad_input_names_the_argument(options, argument):
     with pytest.raises(InputError) as caught:
-        descend(NETWORK, TASK, Descent(**{"steps": 10, "learning_rate": 0.1, **options}))
+        descend(TASK, NETWORK, Descent(**{"steps": 10, "learning_rate": 0.1, **options}))
     assert caught.value.argument == argument
 
 
@@ -384,5 +384,5 @@ def test_a_scale_that_is_no_number_and_another_method_are_refused():
         (GradientFlow(duration=1.0), 1.0, "method"),
     ):
         with pytest.raises(InputError) as caught:
-            descend(NETWORK, TASK, method, scale=scale)
+            descend(TASK, NETWORK, method, scale=scale)
         assert caught.value.argument == argument

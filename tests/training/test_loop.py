@@ -29,7 +29,7 @@ def in_pieces(monkeypatch, seconds, growth, **options):
     monkeypatch.setattr(loop, "_GROWTH", growth)
     told = []
     with progress_listener(lambda done, planned, _: told.append((done, planned))):
-        run, ends = descend(NETWORKS, TASK, Descent(**OPTIONS | options), return_networks=True)
+        run, ends = descend(TASK, NETWORKS, Descent(**OPTIONS | options), return_networks=True)
     return run, ends, told
 
 
@@ -67,13 +67,13 @@ def test_an_interrupt_ends_the_run(monkeypatch):
     monkeypatch.setattr(loop, "_SECONDS", 1e-9)
     monkeypatch.setattr(loop, "_GROWTH", 2)
     with pytest.raises(KeyboardInterrupt), progress_listener(stop):
-        descend(NETWORKS, TASK, Descent(**OPTIONS))
+        descend(TASK, NETWORKS, Descent(**OPTIONS))
 
 
 @pytest.mark.slow
 def test_runs_that_record_fewer_steps_have_the_bits_of_the_one_that_records_more():
     def recorded(steps):
-        return descend(NETWORKS, TASK, Descent(**OPTIONS | {"save": steps}))
+        return descend(TASK, NETWORKS, Descent(**OPTIONS | {"save": steps}))
 
     more, fewer = recorded([0, 3, 5, 64, 65, 200, 300]), recorded([0, 3, 64, 65, 200])
     assert fewer.sizes["step"] == 5

@@ -156,7 +156,7 @@ def largest_error(outputs, targets):
 )
 def test_a_user_function_has_values_of_samples_or_of_entries(loss, over_outputs):
     record, end = descend(
-        NETWORK, REGRESSION, Descent(loss=Loss(loss, over_outputs=over_outputs), **ONCE), return_networks=True
+        REGRESSION, NETWORK, Descent(loss=Loss(loss, over_outputs=over_outputs), **ONCE), return_networks=True
     )
     errors = INPUTS @ NETWORK.weights[0] - NUMBERS
     size = np.abs(errors)
@@ -178,7 +178,7 @@ def hinge_of_one_output(outputs, labels):
 
 def test_a_user_function_may_compare_one_output_with_labels():
     network = DeepLinear((2, 1))
-    record = descend(network, Labelled(INPUTS, BINARY), Descent(loss=hinge_of_one_output, **ONCE))
+    record = descend(Labelled(INPUTS, BINARY), network, Descent(loss=hinge_of_one_output, **ONCE))
     outputs = INPUTS @ network.weights[0]
     assert float(record["loss"][0]) == pytest.approx(np.maximum(0, 1 - SIGNS * outputs).mean(), rel=ROUNDING)
     assert float(record["accuracy"][0]) == pytest.approx(np.mean(SIGNS * outputs > 0), rel=ROUNDING)
@@ -229,7 +229,7 @@ def test_what_does_not_fit_a_loss_is_refused_by_name(options, argument, words):
     parts = {"network": NETWORK, "task": REGRESSION, **options}
     network, task = parts.pop("network"), parts.pop("task")
     with pytest.raises(InputError, match=words) as caught:
-        descend(network, task, Descent(**ONCE, **parts))
+        descend(task, network, Descent(**ONCE, **parts))
     assert caught.value.argument == argument
 
 
@@ -257,5 +257,5 @@ PARITY = SparseParity(skills=2, bits=4, relevant_bits=2)
 @pytest.mark.parametrize("loss", ["logistic", absolute_errors, Loss(over_outputs="mean")])
 def test_an_expectation_is_that_of_the_squared_loss(loss):
     with pytest.raises(InputError, match="of which the expectation is known") as caught:
-        descend(DeepLinear((PARITY.input_dimension, 1)), PARITY.expectation(), Descent(loss=loss, **ONCE))
+        descend(PARITY.expectation(), DeepLinear((PARITY.input_dimension, 1)), Descent(loss=loss, **ONCE))
     assert caught.value.argument == "loss"

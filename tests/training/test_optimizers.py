@@ -25,7 +25,7 @@ ROUNDING = 1e-13
 
 def run(optimizer="sgd", learning_rate=None, **options):
     return descend(
-        NETWORK, TASK, Descent(optimizer, learning_rate=learning_rate, **OPTIONS | options), return_networks=True
+        TASK, NETWORK, Descent(optimizer, learning_rate=learning_rate, **OPTIONS | options), return_networks=True
     )
 
 
@@ -259,7 +259,7 @@ def test_what_an_optimizer_lacks_or_has_twice_is_named(options, argument, words)
 )
 def test_a_schedule_that_is_none_is_told_as_the_learning_rate(schedule):
     with pytest.raises(InputError, match="number of updates") as caught:
-        descend(NETWORK, TASK, Descent(learning_rate=schedule, steps=2))
+        descend(TASK, NETWORK, Descent(learning_rate=schedule, steps=2))
     assert caught.value.argument == "learning_rate"
 
 

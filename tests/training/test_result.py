@@ -33,7 +33,7 @@ def norm(network):
 def trained(rates, **options):
     """The distance to the solution is multiplied by 1 − η, and the loss by its square, in each step."""
     statistics = {"norm": (norm, ())}
-    return descend(LINE, TASK, Descent(learning_rate=rates, steps=30, save=RECORDED, statistics=statistics), **options)
+    return descend(TASK, LINE, Descent(learning_rate=rates, steps=30, save=RECORDED, statistics=statistics), **options)
 
 
 def test_of_an_ensemble_one_member_stops_and_the_others_go_on():
@@ -60,14 +60,14 @@ def test_a_run_whose_members_all_diverge_is_an_error_with_step_loss_and_remedy()
     with pytest.raises(
         DivergenceError, match=r"loss is 1.34e\+08 .*by step 14, time 42.*smaller learning rate"
     ) as caught:
-        descend(LINE, TASK, Descent(learning_rate=3.0, steps=30, save=RECORDED))
+        descend(TASK, LINE, Descent(learning_rate=3.0, steps=30, save=RECORDED))
     assert caught.value.time == pytest.approx(42)
 
 
 def test_a_run_that_grows_and_comes_back_is_none_that_diverged():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run = descend(LINE, TASK, Descent(learning_rate=3.0, steps=10, save=[0, 5, 10]))
+        run = descend(TASK, LINE, Descent(learning_rate=3.0, steps=10, save=[0, 5, 10]))
     assert run.loss[-1] == pytest.approx(4.0**10 / 2)
     assert "diverged_step" not in run
 
@@ -77,12 +77,12 @@ def test_it_is_also_noticed_in_the_last_step_and_between_recorded_ones():
     # One step of a huge rate takes the weights of a product beyond the numbers.
     network = TwoLayer(1, 2, 1, seed=1)
     with pytest.raises(DivergenceError, match="by step 1,"):
-        descend(network, Task([[1e100], [1e100]], [[1.0], [1.0]]), Descent(learning_rate=1e300, steps=1, save=[0]))
+        descend(Task([[1e100], [1e100]], [[1.0], [1.0]]), network, Descent(learning_rate=1e300, steps=1, save=[0]))
 
 
 def test_a_start_at_the_solution_may_leave_it():
     solved = Line(np.array(1.0))
-    shifted = descend(solved, TASK, Descent(learning_rate=0.1, steps=3, save=[0, 3]))
+    shifted = descend(TASK, solved, Descent(learning_rate=0.1, steps=3, save=[0, 3]))
     assert shifted.loss.to_numpy() == pytest.approx([0, 0])
 
 
@@ -99,7 +99,7 @@ def test_epsilon_zero_with_a_constant_channel_is_named():
     stem.stem.kernel[:, :, 0] = 0
     task = Labelled(images, np.arange(8) % 2)
     with pytest.raises(InputError, match="variance of a channel is zero") as caught:
-        descend(stem, task, Descent(learning_rate=0.1, steps=2, loss="cross_entropy", batches=4, save=[0, 2]))
+        descend(task, stem, Descent(learning_rate=0.1, steps=2, loss="cross_entropy", batches=4, save=[0, 2]))
     assert caught.value.argument == "epsilon"
 
 
@@ -111,7 +111,7 @@ def test_a_network_that_is_not_finite_is_told():
             return jnp.log(self.w * x)
 
     with pytest.raises(DivergenceError, match="left the finite numbers by step 0"):
-        descend(Broken(np.array(-1.0)), TASK, Descent(learning_rate=0.1, steps=2, save=[0, 2]))
+        descend(TASK, Broken(np.array(-1.0)), Descent(learning_rate=0.1, steps=2, save=[0, 2]))
 
 
 def broken(key, inputs):
@@ -132,7 +132,7 @@ class Late(Stream):
 def test_a_batch_that_is_not_finite_is_named(task, augmentation, argument):
     batches = Batches(2, augmentation=augmentation)
     with pytest.raises(InputError, match=r"inputs of the batch of step \d+ are not finite") as caught:
-        descend(LINE, task, Descent(learning_rate=0.1, steps=30, batches=batches, save=[0, 30]))
+        descend(task, LINE, Descent(learning_rate=0.1, steps=30, batches=batches, save=[0, 30]))
     assert caught.value.argument == argument
 
 
@@ -140,6 +140,6 @@ def test_a_batch_that_is_not_finite_is_named(task, augmentation, argument):
 def test_a_start_with_hardly_any_loss_may_meet_a_sample_that_it_gets_wrong(loss, start):
     signs = Task(np.array([[1.0]] * 9 + [[-1.0]]), np.ones((10, 1)))
     options = {"steps": 10, "batches": 1, "save": [0, 10]}
-    run = descend(Line(np.array(start)), signs, Descent(learning_rate=1e-14, loss=loss, **options), seed=1)
+    run = descend(signs, Line(np.array(start)), Descent(learning_rate=1e-14, loss=loss, **options), seed=1)
     assert run.loss[0] > 1
     assert "diverged_step" not in run

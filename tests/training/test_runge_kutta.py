@@ -31,7 +31,7 @@ def taylor(z):
 
 def test_a_step_on_a_quadratic_loss_is_a_polynomial_of_fourth_order_at_any_rate():
     for rate in (0.3, 1.0):
-        end = descend(LINE, TASK, Descent(runge_kutta, learning_rate=rate, steps=10, save=STEPS), return_networks=True)[
+        end = descend(TASK, LINE, Descent(runge_kutta, learning_rate=rate, steps=10, save=STEPS), return_networks=True)[
             1
         ]
         expected = LINE.weights[0][:, 0] * taylor(rate * CURVATURES) ** 10
@@ -46,7 +46,7 @@ def test_the_error_falls_as_the_fourth_power_of_the_rate():
     flow = (1 - start * growth / (1 - start + start * growth)) ** 2 / 2
     errors = []
     for steps in (10, 20, 40):
-        run = descend(PRODUCT, ONE, Descent(runge_kutta, learning_rate=2.0 / steps, steps=steps, save=[0, 5, steps]))
+        run = descend(ONE, PRODUCT, Descent(runge_kutta, learning_rate=2.0 / steps, steps=steps, save=[0, 5, steps]))
         errors.append(abs(float(run["loss"][-1]) - flow))
     # Up to the next order, which is smaller by the rate.
     np.testing.assert_allclose(np.divide(errors[:-1], errors[1:]), 16, rtol=0.2)
@@ -57,7 +57,7 @@ def test_the_rate_may_change_with_the_steps():
     rates = 0.1 * 2.0 ** (np.arange(10) // 4)
     schedule = Doubling(np.array(0.1), np.array(4))
     record, end = descend(
-        LINE, TASK, Descent(runge_kutta, learning_rate=schedule, steps=10, save=STEPS), return_networks=True
+        TASK, LINE, Descent(runge_kutta, learning_rate=schedule, steps=10, save=STEPS), return_networks=True
     )
     expected = LINE.weights[0][:, 0] * np.prod(taylor(np.multiply.outer(rates, CURVATURES)), axis=0)
     np.testing.assert_allclose(end.weights[0][:, 0], expected, rtol=1e-12)
@@ -67,7 +67,7 @@ def test_the_rate_may_change_with_the_steps():
 
 def test_members_of_an_ensemble_have_their_own_rates():
     rates = [0.3, 1.0]
-    ends = descend(LINE, TASK, Descent(runge_kutta, learning_rate=rates, steps=10, save=STEPS), return_networks=True)[1]
+    ends = descend(TASK, LINE, Descent(runge_kutta, learning_rate=rates, steps=10, save=STEPS), return_networks=True)[1]
     for own, rate in zip(ends.weights[0], rates, strict=True):
         expected = LINE.weights[0][:, 0] * taylor(rate * CURVATURES) ** 10
         np.testing.assert_allclose(own[:, 0], expected, rtol=1e-12)

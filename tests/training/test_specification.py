@@ -27,11 +27,11 @@ SEEN = {"outputs": (outputs, ["sample", "target"]), "norm": (lambda network: jnp
 @pytest.mark.slow
 def test_every_network_may_have_data_of_its_own():
     run, ends = descend(
-        NETWORKS, [DATA, OTHER], Descent(statistics=SEEN, test=[OTHER, DATA], **OPTIONS), return_networks=True
+        [DATA, OTHER], NETWORKS, Descent(statistics=SEEN, test=[OTHER, DATA], **OPTIONS), return_networks=True
     )
     for seed, (own, held_out) in enumerate([(DATA, OTHER), (OTHER, DATA)]):
         single, end = descend(
-            NETWORKS[seed], own, Descent(statistics=SEEN, test=held_out, **OPTIONS), return_networks=True
+            own, NETWORKS[seed], Descent(statistics=SEEN, test=held_out, **OPTIONS), return_networks=True
         )
         for name in ("loss", "accuracy", "test_loss", "test_accuracy", "outputs"):
             # The same steps with sums in another order.
@@ -44,7 +44,7 @@ def test_every_network_may_have_data_of_its_own():
 def test_statistics_with_data_get_the_reference_in_evaluation():
     reference = Labelled(INPUTS[:3], LABELS[:3])
     run, end = descend(
-        NETWORKS[0], DATA, Descent(batches=2, statistics=SEEN, reference=reference, **OPTIONS), return_networks=True
+        DATA, NETWORKS[0], Descent(batches=2, statistics=SEEN, reference=reference, **OPTIONS), return_networks=True
     )
     assert run["outputs"].shape == (2, 3, 2)
     assert run["outputs"].to_numpy()[1] == pytest.approx(np.asarray(end(INPUTS[:3])), abs=1e-6)
@@ -59,7 +59,7 @@ def test_tokens_stay_whole_numbers():
             return jnp.asarray(self.table)[tokens].sum(axis=1)
 
     tokens = draw.integers(5, size=(8, 3))
-    run = descend(Embedded(draw.normal(size=(5, 2))), Labelled(tokens, LABELS), Descent(**OPTIONS))
+    run = descend(Labelled(tokens, LABELS), Embedded(draw.normal(size=(5, 2))), Descent(**OPTIONS))
     assert run.loss[1] < run.loss[0]
 
 
@@ -85,5 +85,5 @@ def test_parts_that_do_not_fit_are_refused(options, argument):
     parts = {"network": NETWORKS, "task": DATA, **options}
     network, task = parts.pop("network"), parts.pop("task")
     with pytest.raises(InputError) as caught:
-        descend(network, task, Descent(**OPTIONS, **parts))
+        descend(task, network, Descent(**OPTIONS, **parts))
     assert caught.value.argument == argument

@@ -48,8 +48,8 @@ def momentum(rate):
 @pytest.fixture(scope="module")
 def run():
     return descend(
-        [NETWORK, TwoLayer(2, 3, 1, seed=2)],
         TASK,
+        [NETWORK, TwoLayer(2, 3, 1, seed=2)],
         Descent(
             momentum,
             learning_rate=RATE,
@@ -66,7 +66,7 @@ def by_hand():
     """The same steps in NumPy, on all batches of the first member, which another run tells."""
     told = {"inputs": Sampled(lambda step: step.batch.inputs, range(STEPS), ["sample", "feature"])}
     options = {"learning_rate": RATE, "batches": SIZE, "optimizer": momentum}
-    batches = descend(NETWORK, TASK, Descent(steps=STEPS, save=[0, STEPS], statistics=told, **options))
+    batches = descend(TASK, NETWORK, Descent(steps=STEPS, save=[0, STEPS], statistics=told, **options))
     first, second = NETWORK.first.copy(), NETWORK.second.copy()
     before, trace = (first.copy(), second.copy()), (np.zeros_like(first), np.zeros_like(second))
     steps = []
@@ -124,8 +124,8 @@ def test_before_the_first_step_there_is_nothing(run):
 def test_descent_changes_the_charge_by_the_square_of_the_rate_times_that_of_the_gradient():
     changed = {"changed": Total(lambda step: jnp.sum(change(step)))}
     run, end = descend(
-        NETWORK,
         TASK,
+        NETWORK,
         Descent(learning_rate=RATE, steps=200, batches=SIZE, save=[0, 200], statistics=changed),
         return_networks=True,
     )
@@ -147,7 +147,7 @@ TINY = {"tiny": Total(lambda step: jnp.where(step.index == 0, jnp.float32(1e8), 
 @pytest.mark.slow
 def test_a_total_keeps_what_single_precision_rounds_off():
     task = Task(np.ones((2, 1)), np.ones((2, 1)))
-    run = descend(LINE, task, Descent(learning_rate=0.1, steps=1001, save=[1001], statistics=TINY))
+    run = descend(task, LINE, Descent(learning_rate=0.1, steps=1001, save=[1001], statistics=TINY))
     # Added one after the other, each 1 would be lost beside 1e8, of which neighbours are 8 apart.
     assert float(run["tiny"][0]) == np.float32(1e8 + 1000)
 
@@ -170,7 +170,7 @@ def test_memory_does_not_grow_with_the_steps(monkeypatch):
 
         monkeypatch.setattr(loop, "advance", lower)
         options = {"steps": steps, "learning_rate": 1e-3, "save": [0, steps]}
-        descend(NETWORK, TASK, Descent(statistics=ACCUMULATED, **options))
+        descend(TASK, NETWORK, Descent(statistics=ACCUMULATED, **options))
         return found[0]
 
     program = loop.advance
@@ -202,7 +202,7 @@ def test_groups_add_up_to_the_whole(values):
 )
 def test_step_statistics_that_do_not_fit_are_refused(statistics, message):
     with pytest.raises(InputError, match=message) as caught:
-        descend(NETWORK, TASK, Descent(learning_rate=RATE, steps=STEPS, statistics=statistics))
+        descend(TASK, NETWORK, Descent(learning_rate=RATE, steps=STEPS, statistics=statistics))
     assert caught.value.argument == "statistics"
 
 
@@ -225,6 +225,6 @@ def test_recursions_of_the_same_two_functions_are_the_same_whatever_they_record(
 
     recorded = (None, lambda state: 3 * state)
     statistics = {f"sum {place}": Recursion(start, following, each) for place, each in enumerate(recorded)}
-    run = descend(NETWORK, TASK, Descent(learning_rate=RATE, steps=3, save=[3], statistics=statistics))
+    run = descend(TASK, NETWORK, Descent(learning_rate=RATE, steps=3, save=[3], statistics=statistics))
     np.testing.assert_allclose(run["sum 1"], 3 * run["sum 0"], rtol=1e-14)
     assert float(run["sum 0"][0]) > 0

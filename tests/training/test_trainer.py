@@ -41,7 +41,7 @@ OF_STEPS = {
 
 def run(**options):
     options = {"steps": STEPS, "save": [0, STEPS], "learning_rate": 0.1, "statistics": OF_STEPS, **options}
-    return descend(NETWORK, TASK, Descent(**options), return_networks=True)
+    return descend(TASK, NETWORK, Descent(**options), return_networks=True)
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def output(outputs, _):
 def test_steps_below_the_rounding_of_bfloat16_add_up():
     task = Task(np.ones((4, 1)), np.zeros((4, 1)))
     options = {"steps": 64, "learning_rate": 2.0**-12, "save": [0, 64], "loss": output}
-    _, end = descend(Line(np.float32(1)), task, Descent(compute_dtype="bfloat16", **options), return_networks=True)
+    _, end = descend(task, Line(np.float32(1)), Descent(compute_dtype="bfloat16", **options), return_networks=True)
     # Next to one is 1 − 2⁻⁸ in bfloat16; all of these are numbers of single precision.
     assert float(end.w) == 1 - 64 * 2.0**-12
 
@@ -98,7 +98,7 @@ def test_steps_below_the_rounding_of_bfloat16_add_up():
 )
 def test_bfloat16_is_for_single_precision_and_the_only_choice(network, compute_dtype, words):
     with pytest.raises(InputError, match=words) as caught:
-        descend(network, TASK, Descent(learning_rate=0.1, steps=1, compute_dtype=compute_dtype))
+        descend(TASK, network, Descent(learning_rate=0.1, steps=1, compute_dtype=compute_dtype))
     assert caught.value.argument == "compute_dtype"
 
 
@@ -125,8 +125,8 @@ RUNNING = {"inputs": Latest(lambda step: step.batch.inputs, ["sample", "feature"
 def test_each_part_of_a_batch_is_normalised_by_itself_and_moves_the_running_statistics(micro_size):
     options = {"steps": 3, "save": range(4), "batches": Batches(8, micro_size=micro_size)}
     record, end = descend(
-        NORMALISED,
         TASK,
+        NORMALISED,
         Descent(learning_rate={"w": 0.1, "normalisation": 1e-300}, statistics=RUNNING, **options),
         return_networks=True,
     )
@@ -153,7 +153,7 @@ def test_running_statistics_stay_in_single_precision_beside_bfloat16():
     network = single(NORMALISED)
     options = {"steps": 3, "learning_rate": 0.1, "save": [0, 3]}
     methods = [Descent(compute_dtype=each, **options) for each in (None, "bfloat16")]
-    ends = [descend(network, TASK, method, return_networks=True)[1] for method in methods]
+    ends = [descend(TASK, network, method, return_networks=True)[1] for method in methods]
     exact, rounded = (end.normalisation.statistics for end in ends)
     assert rounded.mean.dtype == rounded.variance.dtype == np.float32
     # A tenth of the mean and of the variance of the inputs is added thrice; they and their squares are rounded.

@@ -66,7 +66,7 @@ def recursion(start, following):
 )
 def test_a_function_that_does_not_fit_is_told_by_its_argument(argument, value):
     with pytest.raises(InputError) as caught:
-        descend(LINE, TASK, Descent(**{"steps": 2, "learning_rate": 0.1, argument: value}))
+        descend(TASK, LINE, Descent(**{"steps": 2, "learning_rate": 0.1, argument: value}))
     assert caught.value.argument == argument
 
 
@@ -76,7 +76,7 @@ def test_a_function_that_does_not_fit_is_told_by_its_argument(argument, value):
 )
 def test_an_augmentation_that_does_not_fit_is_told(augmentation):
     with pytest.raises(InputError) as caught:
-        descend(LINE, TASK, Descent(learning_rate=0.1, steps=2, batches=Batches(augmentation=augmentation)))
+        descend(TASK, LINE, Descent(learning_rate=0.1, steps=2, batches=Batches(augmentation=augmentation)))
     assert caught.value.argument == "augmentation"
 
 
@@ -91,7 +91,7 @@ def test_an_augmentation_that_does_not_fit_is_told(augmentation):
 )
 def test_a_number_or_name_that_is_none_is_told_by_its_argument(argument, value):
     with pytest.raises(InputError) as caught:
-        descend(LINE, TASK, Descent(**{"steps": 2, "learning_rate": 0.1, argument: value}))
+        descend(TASK, LINE, Descent(**{"steps": 2, "learning_rate": 0.1, argument: value}))
     assert caught.value.argument == argument
 
 
@@ -104,7 +104,7 @@ def test_a_number_or_name_that_is_none_is_told_by_its_argument(argument, value):
 )
 def test_an_argument_of_descend_itself_is_told_too(argument, value):
     with pytest.raises(InputError) as caught:
-        descend(LINE, TASK, Descent(learning_rate=0.1, steps=2), **{argument: value})
+        descend(TASK, LINE, Descent(learning_rate=0.1, steps=2), **{argument: value})
     assert caught.value.argument == argument
 
 
@@ -123,8 +123,8 @@ def positive(step):
 def test_all_that_is_told_of_a_member_ends_where_it_diverged():
     with pytest.warns(DivergenceWarning):
         run = descend(
-            LINE,
             TASK,
+            LINE,
             Descent(
                 learning_rate=[0.5, 3.0],
                 steps=30.0,

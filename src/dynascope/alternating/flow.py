@@ -31,8 +31,8 @@ _OF_EACH = (names.INITIAL_LOSS, "stopped", "complete")  # attributes of a member
 
 
 def alternating_flow(
-    network: SumOfNeurons | Sequence[SumOfNeurons],
     task: Learnable,
+    network: SumOfNeurons | Sequence[SumOfNeurons],
     *,
     scale: float | Sequence[float] | np.ndarray,
     normalised: bool = False,
@@ -92,7 +92,7 @@ def alternating_flow(
         >>> from dynascope.networks import DiagonalLinear
         >>> from dynascope.tasks import Task
         >>> task = Task(np.eye(2) * 2**0.5, [[2.0 * 2**0.5], [0.5 * 2**0.5]])
-        >>> staircase = alternating_flow(DiagonalLinear(2), task, scale=1e-3)
+        >>> staircase = alternating_flow(task, DiagonalLinear(2), scale=1e-3)
         >>> staircase["loss_after"].to_numpy().round(3), staircase["accelerated_time"].to_numpy().round(2)
         (array([0.125, 0.   ]), array([0.53, 2.1 ]))
     """

@@ -46,8 +46,8 @@ class NextActivation(NamedTuple):
 
 
 def predict_next_activation(
-    network: SumOfNeurons,
     task: Learnable,
+    network: SumOfNeurons,
     *,
     threshold: float = 0.1,
     duration: float = np.inf,
@@ -83,7 +83,7 @@ def predict_next_activation(
         >>> from dynascope.networks import DiagonalLinear
         >>> task = Task(np.eye(2) * 2**0.5, [[2.0 * 2**0.5], [0.5 * 2**0.5]])
         >>> at_start = DiagonalLinear(2).with_neurons(np.full((2, 2), 1e-6))
-        >>> coming = predict_next_activation(at_start, task)
+        >>> coming = predict_next_activation(task, at_start)
         >>> coming.neuron, round(coming.time, 4), round(float(np.log(0.1 / (1e-6 * 2**0.5)) / 2), 4)
         (0, 5.5832, 5.5832)
     """

@@ -36,8 +36,8 @@ _ROUNDS = 4  # rounds for each neuron that may be held
 
 
 def active_set_descent(
-    network: SumOfNeurons,
     task: Learnable,
+    network: SumOfNeurons,
     *,
     max_neurons: int,
     starts: int = 64,
@@ -96,7 +96,7 @@ def active_set_descent(
     Example:
         >>> from dynascope.networks import TwoLayer
         >>> task = Task(np.eye(2) * 2**0.5, np.diag([2.0, 1.0]) * 2**0.5)
-        >>> record, network = active_set_descent(TwoLayer(2, 1, 2), task, max_neurons=3, starts=8)
+        >>> record, network = active_set_descent(task, TwoLayer(2, 1, 2), max_neurons=3, starts=8)
         >>> record["loss"].to_numpy().round(6), record["growth_rate"].to_numpy().round(4), record.attrs["stopped"]
         (array([2.5, 0.5, 0. ]), array([2., 1., 0.]), 'no neuron can grow')
     """

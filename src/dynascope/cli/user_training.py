@@ -158,7 +158,7 @@ class UserTraining:
                 ).record
         except DivergenceError as error:
             with step("Looking for a learning rate that is stable"):
-                stable = training.stable_rate(network, task, scale=scale, learning_rate=rate, steps=steps)
+                stable = training.stable_rate(task, network, scale=scale, learning_rate=rate, steps=steps)
             remedy = "choose a smaller one"
             if stable is not None:
                 largest = f"{learning_rate * stable / rate:.2g}"

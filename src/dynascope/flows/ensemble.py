@@ -202,8 +202,8 @@ def _without_round_off(loss: np.ndarray) -> np.ndarray:
 
 
 def gather(
-    network: Network | Sequence[Network],
     task: Learnable,
+    network: Network | Sequence[Network],
     scale: float | Sequence[float] | np.ndarray,
     learning_rate: float | Sequence[float] | np.ndarray | Mapping[str, float],
 ) -> Ensemble:

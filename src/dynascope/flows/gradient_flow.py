@@ -83,8 +83,8 @@ class GradientFlow:
 
 
 def gradient_flow(
-    network: Network | Sequence[Network],
     task: Learnable,
+    network: Network | Sequence[Network],
     method: GradientFlow,
     *,
     scale: float | Sequence[float] | np.ndarray = 1.0,
@@ -123,7 +123,7 @@ def gradient_flow(
         >>> from dynascope.networks.two_layer import TwoLayer
         >>> from dynascope.tasks import Task
         >>> task = Task(np.eye(2), np.diag([2.0, 1.0]), name="two modes")
-        >>> record = gradient_flow(TwoLayer(2, 4, 2), task, GradientFlow(duration=30.0, save=4), scale=[0.1, 0.01])
+        >>> record = gradient_flow(task, TwoLayer(2, 4, 2), GradientFlow(duration=30.0, save=4), scale=[0.1, 0.01])
         >>> dict(record.sizes), [round(float(loss), 3) for loss in record.loss[1]]
         ({'scale': 2, 'time': 4}, [1.25, 0.099, 0.0, 0.0])
     """
@@ -140,7 +140,7 @@ def gradient_flow(
     checked = check_statistics(method.statistics)
     if method.normalised:
         _require_neurons(network if isinstance(network, list | tuple) else [network])
-    ensemble = gather(network, task, scale, method.learning_rate)
+    ensemble = gather(task, network, scale, method.learning_rate)
     many = bool(ensemble.dimensions)
     _require_solver(solver, many)
     assert duration is not None

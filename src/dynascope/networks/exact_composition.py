@@ -164,7 +164,7 @@ def random_composition(architecture: str, order: int, sequence_length: int, widt
     return Recurrent(order, width, order, seed=seed) if architecture == "recurrent" else Tree(order, width, seed=seed)
 
 
-def measured_composition(network: Any, task: Task) -> dict[str, float]:
+def measured_composition(task: Task, network: Any) -> dict[str, float]:
     """Of a network and all sequences: loss, width and depth, and exactness, 1 − (largest error) / (largest target)."""
     error = np.asarray(network(task.inputs)) - task.targets
     lines = jax.make_jaxpr(network)(task.inputs).eqns

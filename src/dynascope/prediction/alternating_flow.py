@@ -70,7 +70,7 @@ def predict_by_alternation(
     for each in track((scale, second), "scales"):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", f".*assumes a {SMALL_START.name}")  # which the prediction says
-            found.append(alternating_flow(network, task, scale=each, normalised=normalised, jumps=jumps, **limits))
+            found.append(alternating_flow(task, network, scale=each, normalised=normalised, jumps=jumps, **limits))
         if found[0].attrs["stopped"] == OUT_OF_WORK:
             jumps = found[0].sizes["jump"]
     here, there = found

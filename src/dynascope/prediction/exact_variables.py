@@ -52,7 +52,7 @@ def exact_flow(task: Any, network: Any, duration: float, *, normalised: bool, al
     if not isinstance(task, Task):
         return None
     if isinstance(network, TwoLayer) and _has_polar_flow(task, network, normalised=normalised, always=always):
-        polar = functools.partial(flows.polar_flow, network, task, tolerance=_POLAR, normalised=normalised)
+        polar = functools.partial(flows.polar_flow, task, network, tolerance=_POLAR, normalised=normalised)
         return lambda scale: polar(scale=scale, duration=duration)
     if normalised:
         return None
@@ -79,13 +79,13 @@ def _attention_flow(task: Any, network: Any, duration: float, *, normalised: boo
     if not (normalised or always) and explicit_steps(task, network, duration) < _FEW_STEPS:
         return None
     prompts = few_prompts(task)
-    if not (normalised or always) and work_of_a_step(network, prompts) > _MOST_WORK:
+    if not (normalised or always) and work_of_a_step(prompts, network) > _MOST_WORK:
         return None
     options: dict[str, Any] = {"normalised": normalised, "solver": None if normalised else "stiff"}
-    return lambda scale: flows.polar_flow(network, prompts, scale=scale, duration=duration, tolerance=_POLAR, **options)
+    return lambda scale: flows.polar_flow(prompts, network, scale=scale, duration=duration, tolerance=_POLAR, **options)
 
 
 def _has_polar_flow(task: Task, network: TwoLayer, *, normalised: bool, always: bool) -> bool:
     if kinked(network):
         return True
-    return network.degree > 2 and (normalised or always or work_of_a_step(network, task) < _WORK)
+    return network.degree > 2 and (normalised or always or work_of_a_step(task, network) < _WORK)

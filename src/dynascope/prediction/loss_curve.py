@@ -211,7 +211,7 @@ def _by_neurons(task: Task, network: Any, **options: Any) -> _Follow:
     limits: dict[str, Any] = {"max_steps": _STEPS, "operations": _OPERATIONS, "partial": True, "points": _POINTS}
 
     def follow(duration: float, tolerance: float) -> _Curve:
-        record = flows.polar_flow(network, task, duration=duration, tolerance=tolerance, **limits | options)
+        record = flows.polar_flow(task, network, duration=duration, tolerance=tolerance, **limits | options)
         told = {name: record.attrs[name] for name in ("operations", "variables") if name in record.attrs}
         return _Curve(record["time"].to_numpy(), record["loss"].to_numpy(), **told)
 
@@ -219,7 +219,7 @@ def _by_neurons(task: Task, network: Any, **options: Any) -> _Follow:
 
 
 def _implicit(task: Task, network: Any, scale: float, closeness: _Closeness) -> tuple[_Follow, _Closeness] | None:
-    if _FEWEST * work_of_a_step(network, task) > _IMPLICIT_OPERATIONS:
+    if _FEWEST * work_of_a_step(task, network) > _IMPLICIT_OPERATIONS:
         return None
     limits = {"solver": "stiff", "max_steps": _IMPLICIT_STEPS, "operations": _IMPLICIT_OPERATIONS}
     return _by_neurons(task, network, scale=scale, **limits), closeness

@@ -123,7 +123,7 @@ def observe(
         method = dataclasses.replace(method, duration=_duration(task, network, scale, single, method.normalised))
     with contextlib.nullcontext() if seconds is None else stopping_after(seconds):
         if isinstance(method, Descent):
-            run = descend(network, task, _with_probes(method, probes, network), scale=scale, seed=seed)
+            run = descend(task, network, _with_probes(method, probes, network), scale=scale, seed=seed)
         else:
             run, duration = _gradient_flow(task, network, method, scale, probes), method.duration
             if overdue() and duration is not None and run["time"][-1] < duration:
@@ -154,7 +154,7 @@ def _gradient_flow(task: Any, network: Any, method: GradientFlow, scale: Any, pr
     )
     if single:
         method = _with_defaults(task, network, method)
-    return gradient_flow(network, task, _with_probes(method, probes, network), scale=scale)
+    return gradient_flow(task, network, _with_probes(method, probes, network), scale=scale)
 
 
 def _needs_weights(method: GradientFlow) -> bool:

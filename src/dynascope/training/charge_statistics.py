@@ -86,7 +86,7 @@ def charge_statistics(
         >>> weights, rest = eqx.partition(network, eqx.is_inexact_array)
         >>> found = find_symmetries(lambda theta, x: eqx.combine(theta, rest)(x), weights, task.inputs)
         >>> method = Descent(steps=50, learning_rate=0.1, statistics=charge_statistics(found.symmetries))
-        >>> run = descend(network, task, method)
+        >>> run = descend(task, network, method)
         >>> residual = abs(run["measured_charge"] - run["predicted_charge"])
         >>> run["measured_charge"].dims, bool((residual <= run["charge_bound"]).all())
         (('step', 'charge'), True)

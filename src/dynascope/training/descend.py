@@ -130,8 +130,8 @@ class Descent:
 
 
 def descend(
-    network: Network | Sequence[Network],
     task: Learnable | Sequence[Learnable],
+    network: Network | Sequence[Network],
     method: Descent,
     *,
     scale: float | Sequence[float] | np.ndarray = 1.0,
@@ -183,7 +183,7 @@ def descend(
         >>> from dynascope.networks.two_layer import TwoLayer
         >>> from dynascope.tasks import Task
         >>> task = Task(np.eye(2), np.diag([2.0, 1.0]), name="two modes")
-        >>> record = descend(TwoLayer(2, 4, 2), task, Descent(learning_rate=0.1, steps=300, save=[0, 300]), scale=0.1)
+        >>> record = descend(task, TwoLayer(2, 4, 2), Descent(learning_rate=0.1, steps=300, save=[0, 300]), scale=0.1)
         >>> record["time"].to_numpy(), record["loss"].to_numpy().round(4)
         (array([ 0., 30.]), array([1.2545, 0.    ]))
     """
@@ -198,7 +198,7 @@ def descend(
     require_choice("return_networks", return_networks, (True, False))
     optimizer, rates = chosen_optimizer(method.optimizer, method.learning_rate)
     first: Any = task[0] if isinstance(task, list | tuple) and task else task
-    ensemble = _without_rate(gather(network, first, scale, rates), method.learning_rate)
+    ensemble = _without_rate(gather(first, network, scale, rates), method.learning_rate)
     loss, batches = Loss.of(method.loss), Batches.of(method.batches)
     drawn = sampler(first, batches)
     run = specified(

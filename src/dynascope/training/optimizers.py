@@ -62,7 +62,7 @@ def runge_kutta(learning_rate: Any) -> optax.GradientTransformationExtraArgs:
         >>> from dynascope.networks import DeepLinear
         >>> from dynascope.tasks import Task
         >>> task, network = Task(np.eye(2), np.zeros((2, 1))), DeepLinear((2, 1))
-        >>> ends = descend(network, task, Descent(runge_kutta, learning_rate=0.5, steps=4, save=[0, 4]))
+        >>> ends = descend(task, network, Descent(runge_kutta, learning_rate=0.5, steps=4, save=[0, 4]))
         >>> flow = np.exp(-2.0)  # of the loss, at the rate ½ of each weight, after the time 2
         >>> bool(abs(float(ends["loss"][1] / ends["loss"][0]) - flow) < 1e-4)
         True

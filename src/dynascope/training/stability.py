@@ -21,7 +21,7 @@ _MULTIPLICATIONS = 3e10  # of a run that looks for rest: ten seconds or so, and 
 _LEAST = 2e3  # that take as long as what a step does besides
 
 
-def stable_rate(network: Network, task: Learnable, *, scale: float, learning_rate: float, steps: int) -> float | None:
+def stable_rate(task: Learnable, network: Network, *, scale: float, learning_rate: float, steps: int) -> float | None:
     """2/λ, above which plain steps leave the minimum that smaller ones find, with λ the curvature there.
 
     Args:
@@ -40,7 +40,7 @@ def stable_rate(network: Network, task: Learnable, *, scale: float, learning_rat
         >>> from dynascope.networks.diagonal_linear import DiagonalLinear
         >>> from dynascope.tasks import Task
         >>> task = Task(np.eye(2) * 2**0.5, [[2.0], [0.0]])
-        >>> round(stable_rate(DiagonalLinear(2), task, scale=0.1, learning_rate=4.0, steps=20), 2)
+        >>> round(stable_rate(task, DiagonalLinear(2), scale=0.1, learning_rate=4.0, steps=20), 2)
         0.71
     """
     each = max(float(_weights(network)) * getattr(task, "samples", 1), _LEAST)
@@ -49,10 +49,10 @@ def stable_rate(network: Network, task: Learnable, *, scale: float, learning_rat
         if math.ceil(steps * divisor) * each > _MULTIPLICATIONS:
             return None
         try:
-            _, end = descend(network, task, smaller, scale=scale, return_networks=True)
+            _, end = descend(task, network, smaller, scale=scale, return_networks=True)
         except DivergenceError:
             continue
-        curvature = _largest_curvature(end, task)
+        curvature = _largest_curvature(task, end)
         # Nearer to 2 it may not rest.
         if 0 < learning_rate / divisor * curvature < 1:
             return 2 / curvature
@@ -64,7 +64,7 @@ def _weights(network: Any) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
 
 
-def _largest_curvature(network: Network, task: Learnable) -> float:
+def _largest_curvature(task: Learnable, network: Network) -> float:
     """λ in 64 bits, of all weights that are floating-point numbers."""
     with jax.enable_x64(True):
         network = jax.tree.map(lambda leaf: jnp.asarray(leaf, float) if eqx.is_inexact_array(leaf) else leaf, network)

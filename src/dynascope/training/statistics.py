@@ -135,7 +135,7 @@ class Total(StepStatistic):
         >>> from dynascope.tasks import Task
         >>> moved = {"moved": Total(lambda step: squared_norms(step.update).sum())}
         >>> task, network = Task(np.eye(2), np.eye(2)), DeepLinear((2, 2))
-        >>> run = descend(network, task, Descent(learning_rate=0.1, steps=4, save=[0, 4], statistics=moved))
+        >>> run = descend(task, network, Descent(learning_rate=0.1, steps=4, save=[0, 4], statistics=moved))
         >>> bool(run["moved"][0] == 0), bool(run["moved"][1] > 0)
         (True, True)
     """

@@ -36,8 +36,8 @@ def test_explicit_steps_are_those_that_the_curvature_asks_for_once_all_is_learne
     task, network, duration = InContextRegression(variances, 20.0), kind(3, 12), 3e3
     with jax.enable_x64(True):
         run = flows.gradient_flow(
-            network,
             task,
+            network,
             flows.GradientFlow(
                 duration=duration,
                 solver=flows.Solver(relative_tolerance=1e-4, max_steps=10**6),

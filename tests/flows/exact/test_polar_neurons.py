@@ -26,7 +26,7 @@ def losses(record):
 
 
 def polar(activation, task=TASK, **options):
-    return polar_flow(network(activation), task, duration=TIMES[-1], **{"scale": 0.05} | options)
+    return polar_flow(task, network(activation), duration=TIMES[-1], **{"scale": 0.05} | options)
 
 
 @pytest.mark.slow
@@ -36,7 +36,7 @@ def polar(activation, task=TASK, **options):
 def test_it_is_the_gradient_flow_of_the_weights(activation, task, normalised):
     solver = Solver(relative_tolerance=1e-6)
     method = GradientFlow(duration=TIMES[-1], normalised=normalised, solver=solver, save=TIMES)
-    exact = gradient_flow(network(activation), task, method, scale=0.05)["loss"].to_numpy()
+    exact = gradient_flow(task, network(activation), method, scale=0.05)["loss"].to_numpy()
     assert exact[-1] < 0.5 * exact[0]
     # A step is allowed 1e-5 in direction and log-norm, and there are a few hundred.
     np.testing.assert_allclose(losses(polar(activation, task, normalised=normalised, tolerance=1e-5)), exact,
@@ -52,7 +52,7 @@ def test_the_error_falls_with_the_tolerance():
 def test_a_tiny_start_is_followed_as_well_as_any():
     task = Task(np.eye(2) * 2**0.5, np.array([[4.0], [-1.0]]) * 2**0.5)
     curves = [
-        polar_flow(DiagonalLinear(2), task, scale=1e-100, duration=300.0, tolerance=1e-4),
+        polar_flow(task, DiagonalLinear(2), scale=1e-100, duration=300.0, tolerance=1e-4),
         diagonal_flow(task, scale=1e-100, duration=300.0),
     ]
     times = np.linspace(0, 300, 500)
@@ -67,10 +67,10 @@ def test_a_tiny_start_is_followed_as_well_as_any():
 @given(st.floats(0.2, 5.0))
 def test_other_units_of_targets_are_other_units_of_time_and_loss(factor):
     times = np.linspace(0, 5, 50)
-    here = polar_flow(network("relu"), TASK, scale=0.1, duration=5.0, tolerance=1e-3)
+    here = polar_flow(TASK, network("relu"), scale=0.1, duration=5.0, tolerance=1e-3)
     # With y and θ² in units of the factor the same path is gone in 1/factor of the time.
     scaled = Task(TASK.inputs, factor * TASK.targets)
-    there = polar_flow(network("relu"), scaled, scale=0.1 * factor**0.5, duration=5.0 / factor, tolerance=1e-3)
+    there = polar_flow(scaled, network("relu"), scale=0.1 * factor**0.5, duration=5.0 / factor, tolerance=1e-3)
     np.testing.assert_allclose(
         np.interp(times, factor * there["time"], there["loss"] / factor**2),
         np.interp(times, here["time"], here["loss"]),

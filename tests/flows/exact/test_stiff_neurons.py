@@ -52,8 +52,8 @@ def test_an_implicit_step_solves_with_the_jacobian_but_for_what_small_neurons_ad
 def test_it_agrees_with_the_weights_followed_by_an_implicit_solver():
     small = TwoLayer(3, 5, 1, activation="quadratic", seed=1)
     times = np.concatenate([[0.0], np.geomspace(1.0, 3000, 300)])
-    close = gradient_flow(small, TASK, GradientFlow(duration=3000.0, solver="stiff", save=times), scale=1e-2)
-    curve = polar_flow(small, TASK, scale=1e-2, duration=3000.0, tolerance=1e-4)
+    close = gradient_flow(TASK, small, GradientFlow(duration=3000.0, solver="stiff", save=times), scale=1e-2)
+    curve = polar_flow(TASK, small, scale=1e-2, duration=3000.0, tolerance=1e-4)
     initial = float(close["loss"][0])
     assert close["loss"][-1] < 0.3 * initial
     off = np.abs(np.interp(times, curve["time"], curve["loss"]) - close["loss"].to_numpy()) / initial
@@ -64,7 +64,7 @@ def test_it_agrees_with_the_weights_followed_by_an_implicit_solver():
 
 @pytest.fixture(scope="module")
 def curves():
-    return [polar_flow(QUADRATIC, TASK, scale=1e-4, duration=3e5, tolerance=tolerance) for tolerance in (1e-3, 1e-5)]
+    return [polar_flow(TASK, QUADRATIC, scale=1e-4, duration=3e5, tolerance=tolerance) for tolerance in (1e-3, 1e-5)]
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_looser_steps_give_the_same_curve(curves):
 
 @pytest.mark.slow
 def test_times_grow_as_the_scale_falls_as_they_do_of_degree_three(curves):
-    smaller = polar_flow(QUADRATIC, TASK, scale=1e-5, duration=3e6, tolerance=1e-5)
+    smaller = polar_flow(TASK, QUADRATIC, scale=1e-5, duration=3e6, tolerance=1e-5)
 
     def half(curve):
         return np.interp(-0.5, -curve["loss"] / curve["loss"][0], curve["time"])
@@ -89,5 +89,5 @@ def test_times_grow_as_the_scale_falls_as_they_do_of_degree_three(curves):
 
 @pytest.mark.slow
 def test_what_takes_too_many_steps_ends_early_if_that_is_asked_for():
-    begun = polar_flow(QUADRATIC, TASK, scale=1e-4, duration=3e5, tolerance=1e-3, max_steps=20, partial=True)
+    begun = polar_flow(TASK, QUADRATIC, scale=1e-4, duration=3e5, tolerance=1e-3, max_steps=20, partial=True)
     assert 0 < begun["time"][-1] < 3e5

@@ -115,8 +115,8 @@ def test_the_record_is_that_of_descend():
     ]
     with jax.enable_x64(True):
         expected = descend(
-            twin,
             Task(INPUTS, TARGETS),
+            twin,
             Descent(
                 heavy_ball,
                 learning_rate=RATE,

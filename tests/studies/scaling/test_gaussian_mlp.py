@@ -25,8 +25,8 @@ def test_initial_weights_are_gaussian_and_the_output_bias_is_zero():
 def test_absent_neurons_stay_at_zero():
     parity = SparseParity(skills=2, bits=4, relevant_bits=2, exponent=0.6, target_scale=5.0)
     _, trained = descend(
-        gaussian_mlp((parity.input_dimension, 5, 1), 0.01, 0, present=3),
         parity.expectation(),
+        gaussian_mlp((parity.input_dimension, 5, 1), 0.01, 0, present=3),
         Descent(decayed(optax.adam, 1e-4), learning_rate=0.02, steps=300, save=[300]),
         return_networks=True,
     )

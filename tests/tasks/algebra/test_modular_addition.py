@@ -79,7 +79,7 @@ def test_descent_on_the_average_is_that_on_all_pairs():
     x = encoding_from_frequencies(5, {1: 1.0})
     network = TwoLayer(10, 6, 5, activation="quadratic", scale=0.3)
     method = Descent(learning_rate=0.05, steps=200, save=[0, 50, 100, 200])
-    run, same = (descend(network, task, method) for task in (ModularAddition(x), modular_addition(x)))
+    run, same = (descend(task, network, method) for task in (ModularAddition(x), modular_addition(x)))
     assert float(run["loss"][-1]) < 0.9 * float(run["loss"][0])
     # Rounding, which the growth of the weights multiplies.
     np.testing.assert_allclose(run["loss"], same["loss"], rtol=1e-9)

@@ -26,7 +26,7 @@ def _float64():
 
 def observed_times(network, task, levels, *, scale, duration, **options):
     times = np.linspace(0.0, duration, 20_000)
-    run = gradient_flow(network, task, GradientFlow(duration=duration, save=times, **options), scale=scale)
+    run = gradient_flow(task, network, GradientFlow(duration=duration, save=times, **options), scale=scale)
     return crossing_times(times, run["loss"].to_numpy(), (levels[1:] + levels[:-1]) / 2)
 
 
@@ -102,7 +102,7 @@ def test_what_is_learned_of_equal_eigenvalues_is_what_was_predicted():
     network, task = LinearAttention(2, 4, seed=1), InContextRegression(variances, 20)
     steps = linear_attention_staircase(variances, 20, scale=scale, neurons=network.neurons)
     between = steps.times.mean()
-    _, trained = gradient_flow(network, task, GradientFlow(duration=between, save=2), scale=scale, return_networks=True)
+    _, trained = gradient_flow(task, network, GradientFlow(duration=between, save=2), scale=scale, return_networks=True)
     left, strengths, _ = np.linalg.svd(np.asarray(trained.matrix))
     assert strengths[1] < 0.02 * strengths[0]  # the second head is not yet active
     # At this scale the direction is that of the limit up to terms of order scale.

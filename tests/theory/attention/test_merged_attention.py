@@ -23,7 +23,7 @@ def _float64():
 
 def observed_times(network, task, levels, *, scale, duration, **options):
     times = np.linspace(0.0, duration, 20_000)
-    run = gradient_flow(network, task, GradientFlow(duration=duration, save=times, **options), scale=scale)
+    run = gradient_flow(task, network, GradientFlow(duration=duration, save=times, **options), scale=scale)
     return crossing_times(times, run["loss"].to_numpy(), (levels[1:] + levels[:-1]) / 2)
 
 

@@ -182,8 +182,8 @@ def slopes_and_plateaus(group: Group, x: np.ndarray, k: int, width: int, scales:
     middles = (steps.levels[1:] + steps.levels[:-1]) / 2
     network = TwoLayer(k * group.order, width, group.order, activation=f"power-{k}")
     record = gradient_flow(
-        network.with_neurons(neurons_near_irreps(group, x, k, neurons=width, seed=seed)),
         group_composition(group, x, sequence_length=k),
+        network.with_neurons(neurons_near_irreps(group, x, k, neurons=width, seed=seed)),
         GradientFlow(
             duration=1.2 * float(steps.times[-1]), normalised=True, save=1500, loss_target=0.5 * float(middles[-1])
         ),

@@ -42,7 +42,7 @@ def golden_neurons() -> np.ndarray:
 
 def drops(p: int, rows: np.ndarray, encoding: np.ndarray, staircase, scale: float, **options):
     network = TwoLayer(2 * p, len(rows), p, activation="quadratic").with_neurons(rows)
-    run = gradient_flow(network, ModularAddition(encoding), GradientFlow(save=4000, **options), scale=scale)
+    run = gradient_flow(ModularAddition(encoding), network, GradientFlow(save=4000, **options), scale=scale)
     middles = (staircase.levels[1:] + staircase.levels[:-1]) / 2
     return crossing_times(run["time"].to_numpy(), run["loss"].to_numpy(), middles), run
 

@@ -34,8 +34,8 @@ def balanced(inputs: int, width: int, seed: int):
 def trained_times(x, y, network, scale):
     steps = orthogonal_staircase(x, y, scale=scale, first=network.first, second=network.second)
     run = gradient_flow(
-        network,
         Task(x, y[:, None]),
+        network,
         GradientFlow(duration=1.3 * steps.times[-1], solver=Solver(relative_tolerance=1e-6), save=3000),
         scale=scale,
     )

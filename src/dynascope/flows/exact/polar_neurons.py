@@ -62,8 +62,8 @@ class _State(NamedTuple):
 
 
 def polar_flow(
-    network: SumOfNeurons,
     task: Task,
+    network: SumOfNeurons,
     *,
     scale: float,
     duration: float,
@@ -112,7 +112,7 @@ def polar_flow(
     Example:
         >>> from dynascope.networks import TwoLayer
         >>> task = Task(np.diag([1.0, 1.2, 0.9, 1.1]), [[1.5], [1.0], [-0.8], [-0.9]])
-        >>> curve = polar_flow(TwoLayer(4, 12, 1, activation="relu"), task, scale=1e-5, duration=100.0)
+        >>> curve = polar_flow(task, TwoLayer(4, 12, 1, activation="relu"), scale=1e-5, duration=100.0)
         >>> [round(float(loss), 2) for loss in curve["loss"].interp(time=[0.0, 30.0, 100.0])]
         [0.59, 0.18, 0.0]
     """
@@ -172,7 +172,7 @@ def polar_flow(
 
 def _work(network: SumOfNeurons, task: Task, most: float | None) -> Work:
     """Of a step: four velocities, each with a slope of the outputs; or what implicit steps take."""
-    implicit = work_of_a_step(network, task) if isinstance(task, Task) else 0.0
+    implicit = work_of_a_step(task, network) if isinstance(task, Task) else 0.0
     explicit = 24.0 * np.size(network.neurons) * len(task.inputs)
     return Work(explicit, implicit, np.inf if most is None else float(most))
 

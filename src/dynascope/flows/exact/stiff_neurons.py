@@ -185,7 +185,7 @@ class StiffNeurons(StiffFlow):
         return jnp.exp(self.frame.degree * state.log_norms) * spread
 
 
-def work_of_a_step(network: SumOfNeurons, task: Task) -> float:
+def work_of_a_step(task: Task, network: SumOfNeurons) -> float:
     """Floating-point operations of an implicit step, to within a factor of two or so.
 
     Example:

@@ -62,8 +62,8 @@ def train_from_zero(features: np.ndarray, labels: np.ndarray, times: np.ndarray,
     """
     model = MLP((features.shape[1], labels.shape[1]), activation="linear", bias=False)
     run = gradient_flow(
-        eqx.tree_at(lambda model: model.weights[0], model, np.zeros_like(model.weights[0])),
         Task(features, labels, name="points"),
+        eqx.tree_at(lambda model: model.weights[0], model, np.zeros_like(model.weights[0])),
         GradientFlow(
             duration=float(times[-1]), save=times, statistics={"weights": (_weights, ("target", "feature"))}, **options
         ),
@@ -83,8 +83,8 @@ def train_all_layers(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Features and outputs on all inputs, at the recorded steps of training on the first `samples` of them."""
     run = descend(
-        network,
         Task(inputs[:samples], targets[:samples]),
+        network,
         Descent(
             steps=int(recorded[-1]),
             save=recorded,
@@ -113,8 +113,8 @@ def train_last_layer(network: Any, features: np.ndarray, targets: np.ndarray, ti
         ((network.classifier,), (network.classifier_bias,)),
     )
     run = gradient_flow(
-        layer,
         Task(features[: len(targets)], targets),
+        layer,
         GradientFlow(
             duration=float(times[-1]),
             solver=Solver(relative_tolerance=1e-10),

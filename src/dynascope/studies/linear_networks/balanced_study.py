@@ -80,7 +80,7 @@ class TwoTasksStudy(BalancedStudy):
         # With the same number of times and the same statistics, both tasks share one compiled program.
         solver = Solver(relative_tolerance=self.accuracy)
         method = GradientFlow(duration=times[-1], solver=solver, save=times, statistics=_PRODUCT)
-        return gradient_flow(networks, task, method, **outcome)
+        return gradient_flow(task, networks, method, **outcome)
 
     def _spread(self, first: float, last: float) -> np.ndarray:
         """Times up to `last`: half equally spaced, for long waits, half log-spaced from `first`, for fast changes."""

@@ -72,9 +72,9 @@ def trained_curves(
     target, a, b, power, divisor = map(np.asarray, setting)
     x = inputs * np.sqrt(power / np.mean(inputs**2))
     run = gradient_flow(
-        TwoLayer(1, len(a), 1, activation="linear").with_neurons(np.stack([b, a], axis=1)),
-        # Dividing the inputs is equivalent to dividing the outputs, and lets all divisors share one compiled program.
         Task(x / divisor, target * x, name="a line through the origin"),
+        # Dividing the inputs is equivalent to dividing the outputs, and lets all divisors share one compiled program.
+        TwoLayer(1, len(a), 1, activation="linear").with_neurons(np.stack([b, a], axis=1)),
         GradientFlow(
             duration=float(times[-1]),
             learning_rate=learning_rate,

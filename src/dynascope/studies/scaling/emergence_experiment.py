@@ -57,8 +57,8 @@ class EmergenceExperiment:
         is_parity, batch_size = isinstance(task, SparseParity), self.study.batch_size
         parity = task if is_parity else self.task
         run = descend(
-            networks,
             task.expectation() if is_parity and not batch_size else task,
+            networks,
             Descent(
                 steps=int(steps[-1]),
                 batches=batch_size or None,

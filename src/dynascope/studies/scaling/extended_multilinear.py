@@ -31,8 +31,8 @@ def train_extended(
         The final a_k B_kl, shape (skills, features).
     """
     run = descend(
-        _ExtendedMultilinear(np.ones(len(weights)), weights / np.sqrt(weights.shape[1])),
         Task(inputs, targets[:, None]),
+        _ExtendedMultilinear(np.ones(len(weights)), weights / np.sqrt(weights.shape[1])),
         Descent(learning_rate=0.1 / target_scale, steps=steps, save=[steps], statistics=_COEFFICIENTS),
         scale=_START * np.sqrt(target_scale),
     )

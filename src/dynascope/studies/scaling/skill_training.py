@@ -60,8 +60,8 @@ def train_skills(
     recorded = 1 + np.cumsum(counts.astype(np.int32))
     measured = jax.eval_shape(measure, start, *arrays)
     run = descend(
-        _Skills(start, start, asked, scale, arrays),
         Expectation(_loss, "skills"),
+        _Skills(start, start, asked, scale, arrays),
         Descent(
             _runge_kutta_where_stable,
             learning_rate=_Lengths(starts, recorded, (times / starts) ** (1 / counts)),

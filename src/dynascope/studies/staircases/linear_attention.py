@@ -105,8 +105,8 @@ class LinearAttentionStaircase(StaircaseStudy):
         read = jax.tree_util.Partial(_learned_fraction, *np.linalg.eigh(self._task.covariance))
         statistics = {"learned_fraction": (read, ("mode",))}
         return gradient_flow(
-            self._network,
             self._task,
+            self._network,
             GradientFlow(duration=duration, solver=solver, save=save, statistics=statistics),
             scale=scale,
         )

@@ -16,8 +16,8 @@ __all__ = ["best_of_widths", "smallest_width"]
 
 
 def smallest_width(
-    networks: Callable[[int], Sequence[Any]],
     task: Learnable,
+    networks: Callable[[int], Sequence[Any]],
     target: float,
     *,
     smallest: int,
@@ -38,7 +38,7 @@ def smallest_width(
     """
     loss, width = float("inf"), smallest
     while width <= largest:
-        record = descend(networks(width), task, Descent(steps=steps, save=[0, steps], **options))
+        record = descend(task, networks(width), Descent(steps=steps, save=[0, steps], **options))
         loss = float(record["loss"].isel(step=-1).min())
         if loss <= target:
             return width, loss
@@ -67,7 +67,7 @@ def best_of_widths(
         # Neurons with zero weights stay zero, so that one compiled program serves all widths.
         rows = [np.pad(network.neurons, ((0, widest - width), (0, 0))) for network in networks]
         padded = [network.with_neurons(each) for network, each in zip(networks, rows, strict=True)]
-        record = descend(padded, task, Descent(steps=steps, save=[0, steps], **options), seed=seed)
+        record = descend(task, padded, Descent(steps=steps, save=[0, steps], **options), seed=seed)
         return float(record["loss"].isel(step=-1).min())
 
     best(1, 1)  # compiles

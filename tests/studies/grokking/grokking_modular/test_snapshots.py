@@ -12,8 +12,8 @@ TASK = Task(np.random.default_rng(0).normal(size=(6, 3)), np.eye(6)[:, :2])
 
 def kept(steps):
     run, ends = descend(
-        NETWORKS,
         TASK,
+        NETWORKS,
         Descent(learning_rate=0.1, steps=steps[-1], save=steps, statistics=WEIGHTS),
         return_networks=True,
     )

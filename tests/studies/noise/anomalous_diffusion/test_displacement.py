@@ -40,7 +40,7 @@ def test_regressions_at_rest_wander_as_far_as_theory_says():
     steps = np.array([1, 7, 40])
     with jax.enable_x64(True):
         networks = linear(loss.centre + away @ loss.directions.T)
-        found = squared_displacements(networks, TASK, steps, legs=2, **TRAINING)
+        found = squared_displacements(TASK, networks, steps, legs=2, **TRAINING)
     expected = stationary_displacement(steps=steps, **chosen)
     # Standard errors of 600 origins with three modes are 3 %; noise that depends on the weights adds a few percent.
     np.testing.assert_allclose(found.mean(axis=0), expected, rtol=0.15)
@@ -54,8 +54,8 @@ def test_origins_follow_each_other_and_momentum_has_settled():
     with jax.enable_x64(True):
         task = type(task)(np.ones((8, 1)), np.zeros((8, 1)))
         networks = [eqx.tree_at(lambda each: each.weights, DeepLinear((1, 1)), (np.array([[w]]),)) for w in (1.0, 2.0)]
-        found = squared_displacements(networks, task, np.array([2, 5]), legs=3, **still)
-        resting, losses = warmed_up(networks, task, 10, **still)
+        found = squared_displacements(task, networks, np.array([2, 5]), legs=3, **still)
+        resting, losses = warmed_up(task, networks, 10, **still)
     place, speed, path = 1.0, 0.0, []
     for _ in range(20 + 3 * 5):
         path.append(place)
@@ -73,7 +73,7 @@ def test_origins_follow_each_other_and_momentum_has_settled():
 def test_modes_sum_to_the_noise_and_have_the_curvature_of_the_dense_matrix():
     network = MLP((4, 3, 3))
     with jax.enable_x64(True):
-        [found] = noise_modes([network], CLASSES, batch_size=5, batches=4, products=27, seed=3)
+        [found] = noise_modes(CLASSES, [network], batch_size=5, batches=4, products=27, seed=3)
         weights = eqx.filter(network, eqx.is_inexact_array)
         flat, unravel = ravel_pytree(weights)
         chosen = np.random.default_rng(3).integers(30, size=(4, 5))
@@ -132,8 +132,8 @@ def test_networks_with_running_statistics_are_taken_as_in_training():
     weights, mean = DRAW.normal(size=(4, 2)).astype(np.float32), np.full(2, 0.5, np.float32)
     task = Labelled(DRAW.normal(size=(20, 4)).astype(np.float32), DRAW.integers(2, size=20), ("a", "b"))
     settings: dict[str, Any] = {"batch_size": 10, "batches": 2, "products": 4, "seed": 0}
-    [found] = noise_modes([Centred(weights, mean)], task, **settings)
-    [same] = noise_modes([OfBatches(weights, mean)], task, **settings)
+    [found] = noise_modes(task, [Centred(weights, mean)], **settings)
+    [same] = noise_modes(task, [OfBatches(weights, mean)], **settings)
     assert found.curvature.dtype == np.float32
     # Rounding in single precision is all that may be below zero.
     assert found.curvature.min() > -1e-4 * found.curvature.max()
@@ -144,4 +144,4 @@ def test_networks_with_running_statistics_are_taken_as_in_training():
 def test_the_time_of_a_step_grows_with_what_it_computes():
     small, large = MLP((4, 2, 3)), MLP((4, 3000, 3000, 3))
     # The larger computes ten thousand times as much, so that no pause of the machine turns it round.
-    assert 0 < seconds_of_step(small, CLASSES, 2) < seconds_of_step(large, CLASSES, 30)
+    assert 0 < seconds_of_step(CLASSES, small, 2) < seconds_of_step(CLASSES, large, 30)

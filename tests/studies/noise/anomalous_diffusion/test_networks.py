@@ -25,7 +25,7 @@ def going(monkeypatch):
     said = stationary_displacement(np.maximum(SPECTRUM.curvature, 0), SPECTRUM.noise, NETWORKS.steps, SGD(**TRAINING))
     asked = []
 
-    def squared_displacements(networks, task, recorded, **options):
+    def squared_displacements(task, networks, recorded, **options):
         asked.append(options)
         return np.outer([1.9, 2.0, 2.1], said)
 

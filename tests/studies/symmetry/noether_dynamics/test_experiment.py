@@ -18,7 +18,7 @@ DATA = Labelled(DRAW.normal(size=(20, 5)), DRAW.integers(0, 3, 20))
 def test_steps_lengthen_layers_and_keep_to_the_exact_law():
     networks = [ScaleInvariantMLP((5, 4, 3), seed=each) for each in range(2)]
     with jax.enable_x64(True):
-        run = train_normalised(networks, DATA, SGD(0.01, momentum=0.5), steps=40, recorded=[0, 40])
+        run = train_normalised(DATA, networks, SGD(0.01, momentum=0.5), steps=40, recorded=[0, 40])
     assert run.norms.shape == run.within_rounding.shape == (40, 2, 2)
     assert run.loss.shape == (2, 2)
     assert np.allclose(run.norms[0, 1], [np.sum(each**2) for each in networks[1].weights])

@@ -99,8 +99,8 @@ def train_on_labels(
     falls = math.ceil(_FALLS_IN * epochs) * (len(x) // size) * _FALLS
     names = tuple(f"class {label}" for label in range(data.classes))
     record, network = descend(
-        jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, start),
         Labelled(x, labels, names),
+        jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, start),
         Descent(
             decayed(optax.sgd, np.float32(run.weight_decay), momentum=_MOMENTUM),
             learning_rate=falling(np.float32(run.learning_rate), falls.astype(np.int32)),
@@ -134,8 +134,8 @@ def train_on_targets(
     falls = np.unique(np.rint(_FALLS_IN * (epochs * (len(inputs) // size)) * _FALLS))
     networks = [MLP((inputs.shape[1], *hidden_widths, targets.shape[1]), seed=seed) for seed in range(seeds)]
     _, ends = descend(
-        networks,
         Task(inputs, targets),
+        networks,
         Descent(
             decayed(optax.sgd, np.float64(0), momentum=_MOMENTUM),
             learning_rate=falling(np.float64(learning_rate), falls.astype(np.int32)),

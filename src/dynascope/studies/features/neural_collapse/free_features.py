@@ -57,7 +57,7 @@ def train_free_features(
     task = Task(np.eye(len(labels)), np.eye(classes)[labels])
     solver = Solver(relative_tolerance=1e-10)
     method = GradientFlow(duration=float(times[-1]), solver=solver, save=times, statistics=_LAYERS, **options)
-    run = gradient_flow(networks, task, method)
+    run = gradient_flow(task, networks, method)
     h, w, path = run["first"].to_numpy(), run["second"].to_numpy(), slice(None, -1)
     modes = class_modes(class_sizes)
     left, right = modes.sample_vector[labels], modes.output_vector

@@ -87,8 +87,8 @@ class CollapsingNetworks:
         if name == "convolutional":
             network = Convolutional((8, 8), outputs, width=self.width, seed=start)
         run = descend(
-            jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, network),
             Task(data.inputs[: self.samples], data.targets),
+            jax.tree.map(lambda leaf: leaf.astype(np.float32) if eqx.is_inexact_array(leaf) else leaf, network),
             Descent(
                 annealed("adam", self.steps, weight_decay=self.weight_decay),
                 learning_rate=self.learning_rate,

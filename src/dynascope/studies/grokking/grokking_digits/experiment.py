@@ -68,8 +68,8 @@ def train_dialled(
     """
     # The network returns its error, so that the factor on the targets is not a constant of the program.
     record = descend(
-        networks,
         Task(np.concatenate([inputs, targets], axis=1), np.zeros_like(targets)),
+        networks,
         Descent(
             scaled_network.adam_with_decay,
             learning_rate=learning_rate,

@@ -60,7 +60,7 @@ class ModularRuns:
         # As an array, λ is an argument of the compiled program, which all runs share.
         descent = Partial(optax.adamw, b1=0.9, b2=0.98, weight_decay=kind(self.weight_decay))
         options = {"learning_rate": self.learning_rate, "loss": self.loss, "optimizer": descent}
-        return descend_keeping(networks, tasks, steps, kind=kind, **options)
+        return descend_keeping(tasks, networks, steps, kind=kind, **options)
 
     def curves(self) -> dict[str, np.ndarray]:
         """Train, and return all metrics over seed and step."""

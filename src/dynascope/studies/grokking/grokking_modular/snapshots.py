@@ -21,7 +21,7 @@ def _in_a_row(network: Any) -> Any:
 WEIGHTS = {"weights": (_in_a_row, ("weight",))}  # statistics for `Descent`
 
 
-def descend_keeping(networks: Sequence[Any], tasks: Any, recorded: Any, *, kind: Any, **options: Any) -> Any:
+def descend_keeping(tasks: Any, networks: Sequence[Any], recorded: Any, *, kind: Any, **options: Any) -> Any:
     """Train networks of one structure, and keep them at some steps.
 
     Args:
@@ -36,7 +36,7 @@ def descend_keeping(networks: Sequence[Any], tasks: Any, recorded: Any, *, kind:
     """
     typed = [jax.tree.map(lambda leaf: leaf.astype(kind), network) for network in networks]
     method = Descent(steps=int(recorded[-1]), save=recorded, statistics=WEIGHTS, **options)
-    return unravelled(networks[0], descend(typed, tasks, method)["weights"].to_numpy())
+    return unravelled(networks[0], descend(tasks, typed, method)["weights"].to_numpy())
 
 
 def unravelled(network: Any, rows: np.ndarray) -> Any:

@@ -114,8 +114,8 @@ class Experiment:
         """Strengths of the target's modes, shape (scales, times, modes), and the loss, shape (scales, times)."""
         frame = DeepLinear([weights[0].shape[0], *(each.shape[1] for each in weights)])
         run = gradient_flow(
-            eqx.tree_at(lambda network: network.weights, frame, tuple(weights)),
             self.task,
+            eqx.tree_at(lambda network: network.weights, frame, tuple(weights)),
             GradientFlow(
                 duration=float(self.times[-1]),
                 solver=Solver(relative_tolerance=1e-10),

@@ -137,7 +137,7 @@ class WideLinear(Study):
         steps = round(self._times[-1] / step)
         rates = {"first": step * self.first_rate, "second": step * self.second_rate}
         method = Descent(learning_rate=rates, steps=steps, save=[0, steps])
-        _, end = descend(network, self._task, method, return_networks=True)
+        _, end = descend(self._task, network, method, return_networks=True)
         layers = ((np.asarray(each.first), np.asarray(each.second)) for each in (network, end))
         before, after = (self.first_rate * np.sum(u**2) - self.second_rate * np.sum(w**2) for w, u in layers)
         return after - before

@@ -68,7 +68,7 @@ class SquaredDisplacement(StepStatistic):
 
 
 def warmed_up(
-    networks: Sequence[Network], task: Task | Labelled, steps: int, **training: Any
+    task: Task | Labelled, networks: Sequence[Network], steps: int, **training: Any
 ) -> tuple[list[Any], Float[np.ndarray, "networks 2"]]:
     """Train each network on different minibatches; return it with its losses after half of the steps and all steps.
 
@@ -79,7 +79,7 @@ def warmed_up(
         **training: `learning_rate`, `momentum`, `weight_decay`, `batch_size`, `loss` and `seed`.
     """
     halves = [steps // 2, steps]
-    run, ends = _descended(networks, task, steps=steps, save=halves, **training)
+    run, ends = _descended(task, networks, steps=steps, save=halves, **training)
     resting = [
         jax.tree.map(lambda leaf, place=place: np.asarray(leaf)[place] if eqx.is_array(leaf) else leaf, ends)
         for place in range(len(networks))
@@ -88,8 +88,8 @@ def warmed_up(
 
 
 def squared_displacements(
-    networks: Sequence[Network],
     task: Task | Labelled,
+    networks: Sequence[Network],
     recorded: np.ndarray,
     *,
     legs: int = 1,
@@ -111,13 +111,13 @@ def squared_displacements(
     Example:
         >>> from dynascope.networks import DeepLinear
         >>> task, networks = Task(np.eye(2), np.ones((2, 1))), [DeepLinear((2, 1), seed=seed) for seed in range(2)]
-        >>> squared_displacements(networks, task, np.array([1, 5]), legs=3, learning_rate=0.1, batch_size=1).shape
+        >>> squared_displacements(task, networks, np.array([1, 5]), legs=3, learning_rate=0.1, batch_size=1).shape
         (2, 2)
     """
     period, settle = int(recorded[-1]), round(_SETTLE / (1 - momentum)) if momentum else 0
     run, _ = _descended(
-        networks,
         task,
+        networks,
         steps=settle + legs * period,
         save=np.concatenate([settle + leg * period + recorded for leg in range(legs)]),
         statistics={"squared_displacements": SquaredDisplacement(np.int32(period), np.int32(settle))},
@@ -129,7 +129,7 @@ def squared_displacements(
 
 
 def noise_modes(
-    networks: Sequence[Network], task: Labelled, *, batch_size: int, batches: int, products: int, seed: int
+    task: Labelled, networks: Sequence[Network], *, batch_size: int, batches: int, products: int, seed: int
 ) -> list[NoiseSpectrum]:
     """Curvatures of the cross-entropy of classifiers, each with the gradient variance over samples along its direction.
 
@@ -185,7 +185,7 @@ def _spectrum(weights: Any, rest: Any, samples: Any, products: int) -> tuple[Any
     return curvature, variance / batches
 
 
-def seconds_of_step(network: Network, task: Labelled, batch_size: int) -> float:
+def seconds_of_step(task: Labelled, network: Network, batch_size: int) -> float:
     """Seconds of one training step on the cross-entropy on this machine, compiled and in a loop as in training.
 
     Args:
@@ -222,8 +222,8 @@ def _entropy(z: Any, targets: Any) -> Any:
 
 
 def _descended(
-    networks: Sequence[Network],
     task: Task | Labelled,
+    networks: Sequence[Network],
     *,
     learning_rate: float,
     momentum: float = 0.0,
@@ -235,8 +235,8 @@ def _descended(
     """The record and the final networks."""
     precision = jax.tree.leaves(trained_weights(networks[0]))[0].dtype.type
     return descend(
-        list(networks),
         task,
+        list(networks),
         Descent(
             decayed(optax.sgd, precision(weight_decay), momentum=precision(momentum)),
             learning_rate=learning_rate,

@@ -93,17 +93,17 @@ class RestingNetworks:
         training: Any = sgd | {"loss": "cross_entropy", "seed": self.seed}
         networks = [self.initial(number) for number in range(self.starts)]
         if self.network == "resnet18":
-            announce(self.time_estimate(seconds_of_step(networks[0], self.images, self.batch_size)))
-        resting, losses = warmed_up(networks, self.images, self.warm_up, **training)
+            announce(self.time_estimate(seconds_of_step(self.images, networks[0], self.batch_size)))
+        resting, losses = warmed_up(self.images, networks, self.warm_up, **training)
         asked = {name: getattr(self, name) for name in ("batch_size", "batches", "products")}
         forecast = np.stack(
             [
                 stationary_displacement(np.maximum(each.curvature, 0), each.noise, self.steps, SGD(**sgd))
-                for each in noise_modes(resting, self.images, **asked, seed=self.seed + 1)
+                for each in noise_modes(self.images, resting, **asked, seed=self.seed + 1)
             ]
         )
         further = training | {"seed": self.seed + 1}
-        seen = squared_displacements(resting, self.images, self.steps, legs=self.legs, **further)
+        seen = squared_displacements(self.images, resting, self.steps, legs=self.legs, **further)
         first, last = self.window
         fit, difference, predicted = (
             fit_exponent(self.steps, each, first=first, last=last) for each in (seen, seen / forecast, forecast)

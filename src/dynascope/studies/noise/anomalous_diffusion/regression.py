@@ -87,7 +87,7 @@ class PowerLawRegression:
             for start in loss.minimum + offsets @ loss.directions.T
         ]
         training: Any = {"learning_rate": _RATE, "batch_size": _BATCH}
-        return squared_displacements(networks, self._task, self.steps, seed=self.seed, **training)
+        return squared_displacements(self._task, networks, self.steps, seed=self.seed, **training)
 
     def fitted(self, displacements: Float[np.ndarray, "runs decade"]) -> ExponentFit:
         """The exponent of simulated displacements within the window."""

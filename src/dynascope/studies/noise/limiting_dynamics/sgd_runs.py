@@ -78,8 +78,8 @@ def regression_runs(
         network = _Linear(np.asarray(start, float))
         for block in range(blocks):
             record = descend(
-                [network] * math.ceil(runs / blocks),
                 task,
+                [network] * math.ceil(runs / blocks),
                 Descent(
                     decayed(optax.sgd, np.float64(sgd.weight_decay), momentum=np.float64(sgd.momentum)),
                     learning_rate=sgd.learning_rate,

@@ -106,8 +106,8 @@ class NoisyDigits:
         # Networks train twice as fast in single precision.
         with jax.enable_x64(False):
             return descend(
-                networks,
                 [self.task(label_noise)] * self.starts,
+                networks,
                 Descent(
                     decayed(optax.sgd, np.float32(self.weight_decay)),
                     learning_rate=learning_rate,

@@ -79,8 +79,8 @@ def train(
         learning_rate: Learning rate η.
     """
     run, ends = descend(
-        [MovedMLP(network, network, kind) for network in networks],
         Task(inputs, targets / divisor, name="labels"),
+        [MovedMLP(network, network, kind) for network in networks],
         Descent(learning_rate=learning_rate, steps=int(steps[-1]), save=steps, **statistics),
         return_networks=True,
     )
@@ -158,8 +158,8 @@ def expand(
     """
     nothing = jax.tree.map(np.zeros_like, networks[0])
     run, ends = descend(
-        [LazyOrders(network, nothing, nothing) for network in networks],
         Task(inputs, targets, name="labels"),
+        [LazyOrders(network, nothing, nothing) for network in networks],
         Descent(
             _crossed,
             learning_rate=learning_rate,

@@ -45,8 +45,8 @@ def trained_on_line(start: WideNetworks, task: Task) -> WideRun:
     """The same run, trained by gradient flow."""
     times, _ = _path(start, task)
     run, trained = gradient_flow(
-        start.networks,
         task,
+        start.networks,
         GradientFlow(
             duration=float(times[-1]), learning_rate=start.rates, solver=Solver(relative_tolerance=1e-9), save=times
         ),
@@ -74,8 +74,8 @@ def trained_to_half(start: WideNetworks, task: Task, compared: int, relative_tol
     slowest = np.sqrt(start.rates["first"] * start.rates["second"])
     rate = max(float(np.mean(np.trace(kernel, axis1=1, axis2=2))) / task.samples, slowest)
     run, trained = gradient_flow(
-        start.networks,
         task,
+        start.networks,
         GradientFlow(
             duration=1e5 / rate,
             learning_rate=start.rates,

@@ -84,8 +84,8 @@ class FourParameterParity(Study):
         """Train the network by gradient flow from every initial scale."""
         parity = self.target_scale * (-1.0) ** INPUTS.sum(axis=1, keepdims=True)
         run, end = gradient_flow(
-            TiedParity(np.asarray(self.neurons, float), np.asarray(self.bias, float)),
             Task(INPUTS, parity, name="parity of three bits"),
+            TiedParity(np.asarray(self.neurons, float), np.asarray(self.bias, float)),
             GradientFlow(
                 # The slowest rate at the fixed point is η 3/8, of the bias, at large S and η 4S/7 at small S; the sum
                 # of both time constants bounds that of any S.

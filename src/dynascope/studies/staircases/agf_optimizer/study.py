@@ -154,7 +154,7 @@ class AgfOptimizer(Study):
         """Results with at most k neurons, k = 1, 2, …, and the rate at which neuron k enters."""
         network = TwoLayer(self._task.input_dimension, 1, self._task.output_dimension, activation=activation)
         record, _ = active_set_descent(
-            network, self._task, max_neurons=self.neurons, starts=self.starts, least_growth=1e-3, seed=self.seed
+            self._task, network, max_neurons=self.neurons, starts=self.starts, least_growth=1e-3, seed=self.seed
         )
         return by_neurons(record, self.neurons)
 

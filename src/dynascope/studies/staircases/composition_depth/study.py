@@ -104,7 +104,7 @@ class CompositionDepth(Study):
             task = group_composition(self._group, sequence_length=k)
             layer = two_layer_composition(self._group, self._encoding, k)
             built = zip(ARCHITECTURES, (layer, recurrent, tree), strict=True)
-            table.append([measured_composition(network, task) | self._train(name, k, task) for name, network in built])
+            table.append([measured_composition(task, network) | self._train(name, k, task) for name, network in built])
         found = {name: [[entry[name] for entry in row] for row in table] for name in table[0][0]}
         widths, sufficient = np.array(found["trained_width"], float), np.array(self.exact()["width"])
         return {**found, **report_claims(growth_claims(self.part(WidthSearch), widths, sufficient))}
@@ -144,8 +144,8 @@ class CompositionDepth(Study):
         """The smallest width that reaches the target loss, 0 if none does, and the relative loss at this width."""
         zero, n = task.target_power / 2, task.output_dimension
         width, loss = smallest_width(
-            lambda width: [random_composition(name, n, k, width, seed) for seed in range(self.seeds)],
             task,
+            lambda width: [random_composition(name, n, k, width, seed) for seed in range(self.seeds)],
             self.target_loss * zero,
             smallest=self.smallest_width,
             largest=self.largest_width,

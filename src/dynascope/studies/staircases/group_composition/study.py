@@ -101,7 +101,7 @@ class GroupComposition(StaircaseStudy):
         parts = [irrep_projection(self._group, each) for each in self._irreps]
         statistics = {"irrep_loss": (loss_parts(self._task, self._encoding, parts), ("irrep",))}
         method = GradientFlow(duration=duration, normalised=True, save=1000, statistics=statistics)
-        record = gradient_flow(self._network, self._task, method, scale=scale)
+        record = gradient_flow(self._task, self._network, method, scale=scale)
         return record.assign_coords(irrep=[irrep.name for irrep in self._irreps])
 
     def predicted(self) -> xr.Dataset:

@@ -96,7 +96,7 @@ class ModularAddition(StaircaseStudy):
         method = GradientFlow(
             duration=duration, normalised=self._normalised, solver=solver, save=4000, statistics=statistics
         )
-        record = gradient_flow(self._network, self._task, method, scale=scale)
+        record = gradient_flow(self._task, self._network, method, scale=scale)
         return record.assign_coords(frequency=self.frequencies)
 
     def second_scale(self) -> float:

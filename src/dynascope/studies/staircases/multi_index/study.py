@@ -90,7 +90,7 @@ class MultiIndexStaircase(StaircaseStudy):
         duration = 1.4 * last + 20.0 / max(map(abs, self.strengths))
         statistics = {"index_strength": (jax.tree_util.Partial(MultiIndex.strengths, self._task), ("mode",))}
         method = GradientFlow(duration=duration, normalised=True, save=4000, statistics=statistics)
-        return gradient_flow(self._network, self._task, method, scale=scale)
+        return gradient_flow(self._task, self._network, method, scale=scale)
 
     def second_scale(self) -> float:
         """A scale so much smaller that the uncertainty of the growth before a jump hardly affects the slopes."""
@@ -135,7 +135,7 @@ class MultiIndexStaircase(StaircaseStudy):
 
     def _staircase(self, scale: float) -> xr.Dataset:
         if self.theory == "alternating-flow":
-            return alternating_flow(self._network, self._task, scale=scale, normalised=True)
+            return alternating_flow(self._task, self._network, scale=scale, normalised=True)
         slopes = 0.01, "the neglected part of the times is bounded and cancels between the scales"
         return staircase_record(
             self._closed_form(scale), self._task, scale=scale, network="TwoLayer", slope_tolerance=slopes

@@ -112,8 +112,8 @@ class Experiment:
         if name == EPSILON:
             statistics["defect"] = (partial(_defect, task.inputs, task.targets), ["neuron"])
         run = gradient_flow(
-            initial,
             task,
+            initial,
             GradientFlow(
                 duration=self.study.duration,
                 solver=Solver(relative_tolerance=_ACCURACY.get(name, _USUAL_ACCURACY)),

@@ -132,8 +132,8 @@ class ConservationCounts(ClaimsStudy):
     def _trained(self, name: str) -> tuple[np.ndarray, float, float]:
         """The charges after training, the relative distance from the initial weights, and the loss."""
         run, end = gradient_flow(
-            self._networks[name],
             self._task(name),
+            self._networks[name],
             GradientFlow(duration=self.duration, solver=Solver(relative_tolerance=_ACCURACY), save=2),
             return_networks=True,
         )

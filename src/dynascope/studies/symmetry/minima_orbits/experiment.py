@@ -83,7 +83,7 @@ class Experiment:
         start, task = self._initial(name), self._task(name)
         # Gauss-Newton steps finish the training, because solvers creep at the kinks of ReLU.
         method = GradientFlow(duration=_DURATION, solver=Solver(relative_tolerance=1e-6), save=2)
-        _, network = gradient_flow(start, task, method, return_networks=True)
+        _, network = gradient_flow(task, start, method, return_networks=True)
         theta, back = ravel_pytree(jax.tree.map(np.asarray, network.weights))
         geometry = functools.partial(_geometry, start.apply, inputs=task.inputs, targets=task.targets)
         for _ in range(_STEPS):
@@ -158,7 +158,7 @@ class Experiment:
         # A large layer has to turn to the weakest mode, more slowly the larger it is.
         rate = np.hypot(study.weakest, study.largest_balance / 2) - study.largest_balance / 2
         method = GradientFlow(duration=30.0 / rate, solver=Solver(relative_tolerance=1e-10), save=2)
-        _, ends = gradient_flow(starts, task, method, return_networks=True)
+        _, ends = gradient_flow(task, starts, method, return_networks=True)
         pairs = zip(ends.first, ends.second, strict=True)
         layers = ((first / c, second * c) for first, second in pairs for c in np.exp(self.places))
         found = [_geometry(_product, pair, task.inputs, task.targets)[-1] for pair in layers]

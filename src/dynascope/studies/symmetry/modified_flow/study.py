@@ -88,8 +88,8 @@ class ModifiedFlow(Study):
         ends, flows, losses = [], self._flows, np.array([])
         for halvings, (rate, steps) in enumerate(zip(self._learning_rates, self._steps, strict=True)):
             run, network = descend(
-                self._network,
                 self._task,
+                self._network,
                 Descent(
                     decayed(optax.sgd, np.float64(self.weight_decay), momentum=self.momentum),
                     learning_rate=float(rate),

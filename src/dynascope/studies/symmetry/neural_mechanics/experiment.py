@@ -57,8 +57,8 @@ class Experiment:
         law = charge_statistics(self.symmetries, momentum=study.momentum, weight_decay=study.weight_decay)
         displaced = Sampled(functools.partial(_squared_displacements, self.symmetries), range(study.steps), ["neuron"])
         run = descend(
-            self.network,
             self.task,
+            self.network,
             Descent(
                 decayed(optax.sgd, np.float64(study.weight_decay), momentum=study.momentum),
                 learning_rate=study.learning_rate,

@@ -107,8 +107,8 @@ class Experiment:
     def _run(self, steps: int, weight_decay: float) -> NormPaths:
         """Train all networks, on minibatches if there is weight decay, else on the full batch."""
         return train_normalised(
-            self._networks,
             self._task,
+            self._networks,
             self._sgd(weight_decay),
             steps=steps,
             batch_size=self.study.batch_size if weight_decay else None,
@@ -197,8 +197,8 @@ def white_share(momentum: float) -> float:
 
 
 def train_normalised(
-    networks: Sequence[ScaleInvariantMLP],
     task: Labelled,
+    networks: Sequence[ScaleInvariantMLP],
     sgd: SGD,
     *,
     steps: int,
@@ -224,8 +224,8 @@ def train_normalised(
         H. Tanaka, D. Kunin, Noether's Learning Dynamics, arXiv:2105.02716.
     """
     run = descend(
-        networks,
         task,
+        networks,
         Descent(
             decayed(optax.sgd, np.float64(sgd.weight_decay), momentum=np.float64(sgd.momentum)),
             learning_rate=sgd.learning_rate,
