@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.theory.assumptions import SMALL_START, Assumption
 from dynascope.theory.second_moment import MEASURED, require_moment
-from dynascope.validation import in_units, is_traced
+from dynascope.validation import finite_answers, is_traced
 
 __all__ = ["Domain", "covers", "find_domains", "warn_of_large_scale"]
 
@@ -94,7 +94,7 @@ def covers(
     """
 
     def state(function: Any) -> Any:
-        checked: Any = function if hasattr(function, "units") else in_units(infinite=infinite)(function)
+        checked: Any = function if hasattr(function, "units") else finite_answers(infinite=infinite)(function)
         if any(each.name in MEASURED for each in assumes):
             checked = _of_a_covariance(checked, assumes)
         small = next((each for each in assumes if each == SMALL_START), None)

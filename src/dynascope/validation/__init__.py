@@ -30,6 +30,7 @@ from dynascope.validation.compiled import (
     in_one_shape,
     nan_outside,
 )
+from dynascope.validation.finite_answers import finite_answers, require_answer
 from dynascope.validation.known import require_bounds, require_increasing, require_whole_numbers
 from dynascope.validation.memory import require_memory, require_room, require_unpacked, said_bytes
 from dynascope.validation.numbers import (
@@ -50,7 +51,7 @@ from dynascope.validation.shapes import (
     require_row_of_times,
     require_shape,
 )
-from dynascope.validation.units import in_units, require_answer
+from dynascope.validation.units import in_units
 from dynascope.validation.user_functions import calling, require_function
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "checked",
     "count_axes",
     "face",
+    "finite_answers",
     "fitting",
     "given",
     "holds",

@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 from dynascope.errors import InputError
 from dynascope.validation.arrays import is_traced
 from dynascope.validation.checked import checked
+from dynascope.validation.finite_answers import arguments_of, finite_answers, is_finite, require_answer, sizes_of
 
-__all__ = ["in_units", "parsed_units", "require_answer"]
+__all__ = ["in_units", "parsed_units"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Units = str | Mapping[str, Any] | tuple[Any, ...]
@@ -61,22 +62,23 @@ def in_units(
     def state(function: _Function) -> _Function:
         signature = inspect.signature(function)
 
+        finite = finite_answers(infinite=infinite)(function)
+
         @functools.wraps(function)
         def call(*positional: Any, **named: Any) -> Any:
             if all(map(_is_ordinary, (*positional, *named.values()))):
                 answer = function(*positional, **named)
-                if _is_finite(answer, infinite):
+                if is_finite(answer, infinite):
                     return answer
-            given = _given(signature, positional, named)
-            powers = _powers(standards, units, given) if given else {}
-            if given is None or not powers:
-                return _answer(functools.partial(function, *positional, **named), given, infinite)
+            given = arguments_of(signature, positional, named)
+            powers = _powers(standards, units, given)
+            if not powers:
+                return finite(*positional, **named)
             changed = {name: _scaled(given[name], unit, powers) for name, unit in units.items()}
             try:
-                answer = _answer(functools.partial(function, **given | changed), given, infinite)
+                answer = finite(**given | changed)
             except InputError:
-                # What it says is of the values as they were given, if they are refused themselves.
-                _answer(functools.partial(function, *positional, **named), given, infinite)
+                finite(*positional, **named)  # so that the error names the values as they were given
                 raise
             backwards = {unit: -power for unit, power in powers.items()}
             return require_answer(_scaled(answer, gives, backwards), given, infinite=infinite)
@@ -85,40 +87,6 @@ def in_units(
         return checked(call)  # pyright: ignore[reportReturnType]
 
     return state
-
-
-def require_answer(answer: Any, arguments: Mapping[str, Any] | None, *, infinite: bool = False) -> Any:
-    """Return the answer after checking that it is a number, where it is known.
-
-    Args:
-        answer: Arrays and numbers, in tuples and records.
-        arguments: What it is the answer to, by name.
-        infinite: Whether ∞ is one.
-
-    Raises:
-        InputError: NaN or ∞ in the answer; it names the argument of the most unusual size.
-
-    Example:
-        >>> require_answer((1.0, "static"), {})
-        (1.0, 'static')
-    """
-    if not _is_finite(answer, infinite):
-        raise _beyond(arguments)
-    return answer
-
-
-def _is_finite(answer: Any, infinite: bool) -> bool:
-    """Whether all known numbers of an answer are numbers, and finite unless ∞ is one."""
-    import jax  # not at the top, so that the command line reports a bad argument without it
-    import numpy as np
-
-    held = vars(answer) if dataclasses.is_dataclass(answer) else answer
-    for part in jax.tree.leaves(held):
-        if isinstance(part, float | np.ndarray | np.generic | jax.Array) and not is_traced(part):
-            values = np.asarray(part)
-            if values.dtype.kind == "f" and (np.isnan(values).any() if infinite else not np.isfinite(values).all()):
-                return False
-    return True
 
 
 def _is_ordinary(value: Any) -> bool:
@@ -136,53 +104,6 @@ def _is_ordinary(value: Any) -> bool:
 
     sizes = abs(np.asarray(value))  # in NumPy, as JAX would trace it where it traces anything
     return bool(((sizes < _LARGE) & ((sizes > _SMALL) | (sizes == 0))).all())
-
-
-def _answer(compute: Callable[[], Any], given: Mapping[str, Any] | None, infinite: bool) -> Any:
-    """What is computed, where it is a number and no library gives up on the size of an argument."""
-    try:
-        return require_answer(compute(), given, infinite=infinite)
-    except InputError:
-        raise
-    except (ArithmeticError, ValueError):
-        if max(map(abs, _extremes(given).values()), default=0.0) <= _ORDINARY:
-            raise
-        raise _beyond(given) from None
-
-
-def _beyond(arguments: Mapping[str, Any] | None) -> InputError:
-    """The error of an answer that is no number; it names the argument of the most unusual size."""
-    extremes = _extremes(arguments)
-    name = max(extremes, key=lambda each: abs(extremes[each]), default="times")
-    size = f"1e{extremes.get(name, 0.0) * math.log10(2):+.0f}"
-    return InputError(
-        f"{name} is about {size}, for which the answer leaves the floating-point numbers",
-        argument=name,
-        value=size,
-        remedy="choose values nearer to those of the other arguments",
-    )
-
-
-def _extremes(arguments: Mapping[str, Any] | None) -> dict[str, float]:
-    """The most unusual size of each argument, in powers of two."""
-    sizes = {name: _sizes(value) for name, value in (arguments or {}).items()}
-    return {name: max(found, key=abs) for name, found in sizes.items() if found}
-
-
-def _given(signature: inspect.Signature, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any] | None:
-    """The arguments by name with their defaults, those of `**options` beside the others; None where they do not fit."""
-    try:
-        bound = signature.bind(*positional, **named)
-    except TypeError:
-        return None
-    bound.apply_defaults()
-    found: dict[str, Any] = {}
-    for name, value in bound.arguments.items():
-        kind = signature.parameters[name].kind
-        if kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL):
-            return None
-        found |= value if kind is inspect.Parameter.VAR_KEYWORD else {name: value}
-    return found
 
 
 def _powers(standards: tuple[str, ...], units: Mapping[str, _Units], given: dict[str, Any]) -> dict[str, int]:
@@ -226,26 +147,8 @@ def _measured(name: str, value: Any, unit: _Units) -> dict[str, tuple[str, float
     if isinstance(unit, Mapping):
         parts = (_measured(f"{name}.{field}", getattr(value, field, None), part) for field, part in unit.items())
         return {path: measured for part in parts for path, measured in part.items()}
-    found = _sizes(value)
+    found = sizes_of(value)
     return {name: (str(unit), None if found is None else max(found, default=-math.inf))}
-
-
-def _sizes(value: Any) -> list[float] | None:
-    """Sizes of the largest number and of the smallest but zero, in powers of two; None where it holds no numbers."""
-    import jax  # not at the top, as above
-    import numpy as np
-
-    try:
-        if dataclasses.is_dataclass(value):  # settings, which are numbers
-            value = [part for part in vars(value).values() if isinstance(part, int | float)]
-        parts = [np.asarray(part, np.float64).ravel() for part in jax.tree.leaves(value)]
-    except (TypeError, ValueError, OverflowError):
-        return None
-    found = np.abs(np.concatenate(parts)) if parts else np.zeros(0)
-    if not np.isfinite(found).all():
-        return None
-    found = found[found > 0]
-    return [math.log2(found.max()), math.log2(found.min())] if found.size else []
 
 
 def _scaled(value: Any, unit: _Units, powers: Mapping[str, int]) -> Any:

@@ -12,7 +12,7 @@ from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import checked, in_units, require, require_context, require_covariance, require_shape
+from dynascope.validation import checked, finite_answers, require, require_context, require_covariance, require_shape
 from dynascope.validation.bounded import FiniteNumbers, PositiveInt
 
 __all__ = [
@@ -57,7 +57,7 @@ class AttentionModes:
         return np.where(levels > _NO_VARIANCE * self.trace, levels, 0.0)
 
 
-@in_units()
+@finite_answers()
 def attention_modes(covariance: FiniteNumbers, context_length: float) -> AttentionModes:
     """The modes of in-context regression, the eigenvectors of Σ with a variance.
 
@@ -85,7 +85,7 @@ def attention_modes(covariance: FiniteNumbers, context_length: float) -> Attenti
     return AttentionModes(variances, gains, axes * np.sign(axes[largest, np.arange(len(variances))]), trace)
 
 
-@in_units()
+@finite_answers()
 def attention_levels(
     covariance: FiniteNumbers, context_length: float, heads: PositiveInt | None = None
 ) -> Float[np.ndarray, " J"]:
@@ -145,7 +145,7 @@ def context_correlation(
     return square - context_moment @ learned @ sigma
 
 
-@in_units()
+@finite_answers()
 def attention_utility(neurons: Heads, correlation: IsFinite[Real[ArrayLike, "d d"]]) -> Float[np.ndarray, " heads"]:
     """U = E⟨f_h, r⟩ = v kᵀM q of each head, how fast it would lower the loss; at unit norm at most ‖M‖/(3√3).
 

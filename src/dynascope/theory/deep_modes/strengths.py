@@ -20,7 +20,7 @@ from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
 from dynascope.theory.domain import covers
 from dynascope.theory.scalar_networks.growth import growth_factor
 from dynascope.theory.scalar_networks.passage_time import time_to_reach
-from dynascope.validation import all_finite, fitting, in_units, is_traced, nan_outside, require_known
+from dynascope.validation import all_finite, finite_answers, fitting, in_units, is_traced, nan_outside, require_known
 from dynascope.validation.bounded import FiniteArray, NonNegativeArray, PositiveInt
 
 __all__ = ["DeepModeLimit", "DeepModeStrength", "deep_mode_limit", "strength_at", "time_to_strength"]
@@ -172,7 +172,7 @@ def strength_at(
     return _strength_in_units(depth)(*known)
 
 
-@in_units()
+@finite_answers()
 def deep_mode_limit(target: FiniteArray, initial_strength: FiniteArray, *, depth: PositiveInt) -> DeepModeLimit:
     """Where a mode goes: to σ, unless zero is between, where it is trapped for L ≥ 2.
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dynascope.groups.encodings import valid_encoding
 from dynascope.groups.representations import Irrep, irreducible_representations
 from dynascope.groups.tables import Group
-from dynascope.validation import in_units, require, require_shape
+from dynascope.validation import finite_answers, require, require_shape
 
 __all__ = ["Encoding", "SequenceLength", "composition_utility", "maximal_utility", "maximisers"]
 
@@ -24,7 +24,7 @@ SequenceLength: TypeAlias = Annotated[int, Interval(ge=2, le=20)]
 _ROUND_OFF = 1e-9
 
 
-@in_units()
+@finite_answers()
 def composition_utility(
     group: Group,
     encoding: Encoding,
@@ -77,7 +77,7 @@ def composition_utility(
     return math.factorial(k) / group.order ** (k + 1) * total
 
 
-@in_units()
+@finite_answers()
 def maximal_utility(group: Group, encoding: Encoding, irrep: Irrep, sequence_length: SequenceLength) -> float:
     """The largest utility of a neuron of unit norm within one irrep (with its conjugate).
 
@@ -110,7 +110,7 @@ def maximal_utility(group: Group, encoding: Encoding, irrep: Irrep, sequence_len
     return math.factorial(k) * math.sqrt(size) * norm ** (k + 1)
 
 
-@in_units()
+@finite_answers()
 def maximisers(
     group: Group,
     encoding: Encoding,

@@ -22,7 +22,7 @@ from dynascope.theory.modular.jumps import (
     too_few,
 )
 from dynascope.theory.papers import ALTERNATING
-from dynascope.validation import checked, in_units, require, require_known
+from dynascope.validation import checked, finite_answers, in_units, require, require_known
 from dynascope.validation.bounded import FiniteFloat, NonNegativeInt, OpenFraction
 
 __all__ = [
@@ -77,7 +77,7 @@ def addition_utility(neurons: Neurons, encoding: Encoding) -> Float[np.ndarray, 
     return spectrum.utility(spectrum.of(neurons))
 
 
-@in_units()
+@finite_answers()
 def maximal_utilities(encoding: Encoding) -> Float[np.ndarray, " frequencies"]:
     """U*_ξ, the largest utility of a neuron with ‖θ‖ = 1 that has the frequency ξ only, for ξ = 1, …, ⌊p/2⌋.
 
@@ -103,7 +103,7 @@ def maximal_utilities(encoding: Encoding) -> Float[np.ndarray, " frequencies"]:
     return Spectrum(encoding).maximal_utilities
 
 
-@in_units()
+@finite_answers()
 def maximiser(
     encoding: Encoding, frequency: int, phases: tuple[FiniteFloat, FiniteFloat] = (0.0, 0.0)
 ) -> Float[np.ndarray, " weights"]:

@@ -19,7 +19,7 @@ from dynascope.theory.scaling_laws.joint_law import JointLaw
 from dynascope.theory.scaling_laws.power_law import PowerLaw
 from dynascope.theory.scaling_laws.resources import time_law
 from dynascope.theory.scaling_laws.skill_model import exact_integral, skill_model
-from dynascope.validation import in_units, require
+from dynascope.validation import finite_answers, require
 from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveNumbers
 
 __all__ = ["ComputeOptimum", "Plan", "compute_optimum", "finite_optimum", "plan"]
@@ -131,7 +131,7 @@ def finite_optimum(compute: float, exponent: float, fewest: float, most: float, 
     return math.exp(found.x), float(found.fun)
 
 
-@in_units()
+@finite_answers()
 def plan(
     compute: PositiveNumbers,
     *,

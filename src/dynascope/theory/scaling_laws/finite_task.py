@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dynascope.theory.scaling_laws.skill_model import skill_model
-from dynascope.validation import in_units, require
+from dynascope.validation import finite_answers, in_units, require
 from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["learning_folds", "missing_loss", "smooth_steps", "time_window"]
@@ -72,7 +72,7 @@ def time_window(
     return low, high
 
 
-@in_units()
+@finite_answers()
 def missing_loss(exponent: PositiveFloat, skills: PositiveFloat, *, target_scale: PositiveFloat) -> float:
     """The loss L_C = S² A n_s^−α/(2α) of the rare skills that a task of n_s skills lacks.
 

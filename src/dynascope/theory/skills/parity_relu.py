@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
-from dynascope.validation import fitting, in_units, require, require_increasing, require_known
+from dynascope.validation import finite_answers, fitting, require, require_increasing, require_known
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveFloat
 
 __all__ = [
@@ -54,7 +54,7 @@ class TiedWeights(NamedTuple):
     bias: FiniteNumbers
 
 
-@in_units()
+@finite_answers()
 def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
     """The outputs f = −2 A (u)₊ + B (u + 1)₊ + G (−u − 1)₊ + c, with u = x₂ − x₁ − x₃, on all `INPUTS`, shape (..., 8).
 
@@ -75,7 +75,7 @@ def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
     return state[..., :3] @ _MODES + state[..., 3:]
 
 
-@in_units()
+@finite_answers()
 def loss(weights: TiedWeights, target_scale: PositiveFloat) -> Float[np.ndarray, "*batch"]:
     """L = 1/16 Σ (f − Y)² over the eight inputs, with Y = S (−1)^(x₁ + x₂ + x₃), shape (...).
 
@@ -136,7 +136,7 @@ def velocity(
     return learning_rate * rates
 
 
-@in_units()
+@finite_answers()
 def fixed_point(target_scale: PositiveFloat) -> TiedWeights:
     """A = B = G = 2S and c = −S, at which the network is the parity.
 
@@ -157,7 +157,7 @@ def fixed_point(target_scale: PositiveFloat) -> TiedWeights:
     return TiedWeights(2 * target_scale, 2 * target_scale, 2 * target_scale, -target_scale)
 
 
-@in_units()
+@finite_answers()
 def mode_strengths(weights: TiedWeights, target_scale: PositiveFloat) -> Float[np.ndarray, "*batch 3"]:
     """The strengths E[Y f_q]/S² = A/4S, B/8S and G/8S of the neurons, which end at ½, ¼ and ¼, shape (..., 3).
 

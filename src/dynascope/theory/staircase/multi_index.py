@@ -18,7 +18,7 @@ from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
 from dynascope.theory.papers import ALTERNATING
-from dynascope.validation import checked, in_units, require
+from dynascope.validation import checked, finite_answers, require
 from dynascope.validation.bounded import OpenFraction
 
 __all__ = ["information_exponent", "overlap_time", "quadratic_index_staircase", "utility_polynomial"]
@@ -32,7 +32,7 @@ _EQUAL = 1e-9  # relative difference below which two strengths are one
 Coefficients: TypeAlias = IsFinite[Real[ArrayLike, " orders"]]
 
 
-@in_units()
+@finite_answers()
 def utility_polynomial(
     activation: Coefficients, link: IsFinite[Real[ArrayLike, " others"]]
 ) -> Float[np.ndarray, " order"]:
@@ -86,7 +86,7 @@ def information_exponent(coefficients: Coefficients) -> int:
     return int(present[0]) + 1
 
 
-@in_units()
+@finite_answers()
 def overlap_time(utility: Coefficients, initial: OpenFraction, final: OpenFraction) -> float:
     """The time in which the overlap grows from m₀ to m: s = ∫ dm / ((1 − m²) Φ′(m)).
 
