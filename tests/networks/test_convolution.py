@@ -7,6 +7,7 @@ from scipy.signal import correlate2d
 
 from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
+from dynascope.networks import VGG16
 from dynascope.networks.convolution import Convolution, as_images, full_image_shape
 
 DRAW = np.random.default_rng(0)
@@ -57,7 +58,10 @@ def test_flat_images_are_shaped_with_channels_side_by_side():
 
 def test_one_channel_may_be_left_out():
     assert full_image_shape((4, 5)) == (4, 5, 1)
+
+
+def test_bad_image_shapes_are_refused():
     for bad in ((4,), (4, 0, 1), (4, 5, 1, 1)):
         with pytest.raises(InputError) as error:
-            full_image_shape(bad)
+            VGG16(bad, 2, width=2)
         assert error.value.argument == "image_shape"

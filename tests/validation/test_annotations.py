@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 import pytest
-from annotated_types import Ge, Gt, Interval, IsFinite, Le, Lt
+from annotated_types import Ge, Gt, Interval, IsFinite, Le, Len, Lt
 from hypothesis import given
 from hypothesis import strategies as st
 from jax.typing import ArrayLike
@@ -104,6 +104,21 @@ def test_an_array_of_several_axes_is_a_row_of_arrays():
     assert [each.shape for each in check("weights", np.ones((3, 2, 1)))] == [(2, 1)] * 3
     with pytest.raises(InputError, match="weights"):
         check("weights", np.full((3, 2), np.nan))
+
+
+@pytest.mark.parametrize("sizes", [(3, 4), [3, 4, 5], np.array([3, 4])])
+def test_sizes_come_as_integers_in_a_list(sizes):
+    found = check_of(Annotated[Sequence[Annotated[int, Ge(1)]], Len(2, 3)])("widths", sizes)  # pyright: ignore
+    assert found == list(sizes)
+    assert all(type(each) is int for each in found)
+
+
+@pytest.mark.parametrize("sizes", [(3,), (1, 2, 3, 4), (3, 0), (3, -1), (3, 2.5), (3, None), "ab", 3, None])
+def test_sizes_that_are_too_few_or_too_many_or_no_sizes_are_refused_by_name(sizes):
+    check = check_of(Annotated[Sequence[Annotated[int, Ge(1)]], Len(2, 3)])
+    with pytest.raises(InputError, match="widths") as caught:
+        check("widths", sizes)  # pyright: ignore[reportOptionalCall]
+    assert caught.value.argument == "widths"
 
 
 class Rates(NamedTuple):

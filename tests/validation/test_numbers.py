@@ -20,7 +20,6 @@ from dynascope.validation import (
     require_count,
     require_kind,
     require_number,
-    require_sizes,
 )
 from dynascope.validation.bounded import FiniteFloat, Fraction, OpenFraction, PositiveFloat, PositiveInt, Seed
 
@@ -90,20 +89,6 @@ def test_a_number_that_no_loop_can_count_to_is_no_integer_even_if_it_is_whole(va
     with pytest.raises(InputError, match=r"depth is .*: choose an integer of at least 1") as caught:
         require_kind(PositiveInt, depth=value)
     assert caught.value.argument == "depth"
-
-
-@hypothesis.given(st.lists(st.integers(1, 10**6), max_size=4), st.sampled_from([list, tuple, np.array]))
-def test_sizes_come_back_as_integers_unchanged(sizes, kind):
-    found = require_sizes("widths", kind(sizes) if sizes else [], remedy="give widths")
-    assert found == tuple(sizes)
-    assert all(type(each) is int for each in found)
-
-
-@pytest.mark.parametrize("sizes", [(3,), (1, 2, 3, 4), (3, 0), (3, -1), (3, 2.0), (3, None), "ab", 3, None])
-def test_sizes_that_do_not_fit_are_refused_by_name_with_what_they_are(sizes):
-    with pytest.raises(InputError, match=r"widths is .*: give the widths\.") as caught:
-        require_sizes("widths", sizes, fewest=2, most=3, remedy="give the widths")
-    assert caught.value.argument == "widths"
 
 
 @hypothesis.given(st.floats(), st.floats(-1e3, 1e3), st.floats(0, 1e3), st.booleans(), st.booleans())

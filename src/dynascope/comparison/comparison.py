@@ -39,7 +39,8 @@ from dynascope.results import (
 from dynascope.results import staircase_names as names
 from dynascope.results.claim import reported_claims
 from dynascope.results.staircase_view import StaircaseView, is_staircase
-from dynascope.validation import require, require_number
+from dynascope.validation import require, require_kind
+from dynascope.validation.bounded_scalars import NonNegativeFloat
 
 __all__ = ["compare"]
 
@@ -170,7 +171,7 @@ def _compare_records(
     """Compare two records along the same axes; `other` is the run from another scale."""
     chosen, checks, from_user = dict(tolerance or {}), set(checks), is_user_curve(observed)
     for name, limit in chosen.items():
-        require_number(f"tolerance[{name!r}]", limit, least=0)
+        require_kind(NonNegativeFloat, **{f"tolerance[{name!r}]": limit})
     estimated: dict[str, float] = {}
     if is_staircase(predicted):
         times = _judged(names.JUMP_TIME, 0.0, predicted, chosen)

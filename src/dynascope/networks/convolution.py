@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Len
 from jax import Array
 from jaxtyping import Float
 
 from dynascope.networks.batch_normalisation import BatchNormalisation
-from dynascope.validation import require, require_sizes
+from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveInt
 
-__all__ = ["Convolution", "as_images", "convolved", "full_image_shape", "mean_pooled"]
+__all__ = ["Convolution", "ImageShape", "as_images", "convolved", "full_image_shape", "mean_pooled"]
+
+ImageShape: TypeAlias = Annotated[Sequence[PositiveInt], Len(2, 3)]  # height, width and channels, one if left out
 
 
 class Convolution(eqx.Module):
@@ -91,14 +96,9 @@ def mean_pooled(images: Float[Array, "n height width channels"], side: int) -> F
     return blocks.reshape(n, rows, side, columns, side, channels).mean(axis=(2, 4))
 
 
-def full_image_shape(image_shape: Sequence[int]) -> tuple[int, int, int]:
-    """(height, width, channels), from which one channel may be left out.
-
-    Raises:
-        InputError: Another number of entries, or one that is not positive.
-    """
-    remedy = "give a height, a width and a number of channels, all positive"
-    height, width, *channels = require_sizes("image_shape", image_shape, fewest=2, most=3, remedy=remedy)
+def full_image_shape(image_shape: ImageShape) -> tuple[int, int, int]:
+    """(height, width, channels), from which one channel may be left out."""
+    height, width, *channels = image_shape
     return height, width, channels[0] if channels else 1
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Len, MinLen
 from jax import Array
 from jaxtyping import Float
 
 from dynascope.networks.convolution import convolved, mean_pooled
 from dynascope.networks.mlp import ACTIVATIONS, ActivationName
-from dynascope.validation import checked, require, require_room, require_sizes
+from dynascope.validation import checked, require, require_room
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["Convolutional"]
@@ -70,20 +72,15 @@ class Convolutional(eqx.Module):
     @checked
     def __init__(
         self,
-        image_shape: Sequence[int],
+        image_shape: Annotated[Sequence[PositiveInt], Len(2, 2)],
         outputs: PositiveInt,
         *,
-        channels: Sequence[int] = (8, 16),
+        channels: Annotated[Sequence[PositiveInt], MinLen(1)] = (8, 16),
         width: PositiveInt = 64,
         activation: ActivationName = "relu",
         scale: PositiveFloat = 1.0,
         seed: Seed = 0,
     ):
-        channels = require_sizes(
-            "channels", channels, fewest=1, remedy="give the number of channels of each convolution"
-        )
-        remedy = "give a height and a width"
-        image_shape = require_sizes("image_shape", image_shape, fewest=2, most=2, remedy=remedy)
         shrunk = [side // _POOLED ** len(channels) for side in image_shape]
         require(
             min(shrunk) > 0,

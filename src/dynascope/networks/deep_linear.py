@@ -9,15 +9,15 @@ from typing import Annotated
 
 import equinox as eqx
 import numpy as np
-from annotated_types import Interval
+from annotated_types import Interval, MinLen
 from jax import Array
 from jaxtyping import Float
 
 from dynascope.networks.mlp import MLP
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Network
-from dynascope.validation import checked, require_kind, require_room, require_sizes
-from dynascope.validation.bounded_scalars import FiniteFloat, PositiveFloat, Seed
+from dynascope.validation import checked, require_kind, require_room
+from dynascope.validation.bounded_scalars import FiniteFloat, PositiveFloat, PositiveInt, Seed
 
 __all__ = ["DeepLinear", "linear_layers", "product_layers"]
 
@@ -54,14 +54,12 @@ class DeepLinear(eqx.Module):
     @checked
     def __init__(
         self,
-        widths: Sequence[int],
+        widths: Annotated[Sequence[PositiveInt], MinLen(2)],
         *,
         scale: PositiveFloat = 1.0,
         balance: FiniteFloat = 0.0,
         seed: Seed = 0,
     ):
-        remedy = "give the input, hidden and output widths, all positive"
-        widths = require_sizes("widths", widths, fewest=2, remedy=remedy)
         require_room(sum(map(math.prod, itertools.pairwise(widths))), widths=max(widths))
         largest = _LARGEST / max((len(widths) - 2) / 2, 1)
         require_kind(Annotated[float, Interval(ge=-largest, le=largest)], balance=balance)

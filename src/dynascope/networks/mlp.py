@@ -5,17 +5,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import MinLen
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.validation import checked, require_room, require_sizes
-from dynascope.validation.bounded import PositiveFloat, Seed
+from dynascope.validation import checked, require_room
+from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["ACTIVATIONS", "MLP", "ActivationName", "with_random_biases"]
 
@@ -67,7 +68,7 @@ class MLP(eqx.Module):
     @checked
     def __init__(
         self,
-        widths: Sequence[int],
+        widths: Annotated[Sequence[PositiveInt], MinLen(2)],
         *,
         activation: ActivationName = "relu",
         bias: bool = True,
@@ -75,8 +76,6 @@ class MLP(eqx.Module):
         scale: PositiveFloat = 1.0,
         seed: Seed = 0,
     ):
-        remedy = "give the input, hidden and output widths, all positive"
-        widths = require_sizes("widths", widths, fewest=2, remedy=remedy)
         require_room(sum(map(math.prod, itertools.pairwise(widths))), widths=max(widths))
         draw = np.random.default_rng(seed)
         deviations = [scale / (math.sqrt(rows) if parametrisation == "standard" else 1.0) for rows in widths[:-1]]

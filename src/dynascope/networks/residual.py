@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 
 import equinox as eqx
 import jax
@@ -11,7 +10,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.networks.convolution import Convolution, as_images, full_image_shape
+from dynascope.networks.convolution import Convolution, ImageShape, as_images, full_image_shape
 from dynascope.validation import checked, require_room
 from dynascope.validation.bounded import NonNegativeFloat, PositiveInt, Seed
 
@@ -108,7 +107,7 @@ class ResNet18(eqx.Module):
     @checked
     def __init__(
         self,
-        image_shape: Sequence[int],
+        image_shape: ImageShape,
         outputs: PositiveInt,
         *,
         width: PositiveInt = 64,

@@ -12,8 +12,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.networks.convolution import Convolution, as_images, full_image_shape
-from dynascope.validation import checked, require_room, require_sizes
+from dynascope.networks.convolution import Convolution, ImageShape, as_images, full_image_shape
+from dynascope.validation import checked, require_room
 from dynascope.validation.bounded import NonNegativeFloat, PositiveInt, Seed
 
 __all__ = ["VGG16"]
@@ -83,16 +83,15 @@ class VGG16(eqx.Module):
     @checked
     def __init__(
         self,
-        image_shape: Sequence[int],
+        image_shape: ImageShape,
         outputs: PositiveInt,
         *,
         width: PositiveInt = 64,
-        hidden_widths: Sequence[int] = (),
+        hidden_widths: Sequence[PositiveInt] = (),
         batch_normalisation: bool = True,
         epsilon: NonNegativeFloat = 1e-5,
         seed: Seed = 0,
     ):
-        hidden_widths = require_sizes("hidden_widths", hidden_widths, remedy="choose positive widths, or none")
         self.image_shape = full_image_shape(image_shape)
         draw = np.random.default_rng(seed)
         stages = zip(_CONVOLUTIONS, _GROWTH, strict=True)

@@ -40,7 +40,6 @@ from dynascope.validation.numbers import (
     require_context,
     require_count,
     require_number,
-    require_sizes,
     shown,
     shown_error,
 )
@@ -95,7 +94,6 @@ __all__ = [
     "require_room",
     "require_row_of_times",
     "require_shape",
-    "require_sizes",
     "require_unpacked",
     "require_whole_numbers",
     "said_bytes",

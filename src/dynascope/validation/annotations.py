@@ -139,7 +139,7 @@ def check_of(kind: Any) -> Check | None:
     if get_origin(kind) in (Union, types.UnionType):
         return _union_check(kind, stated)
     if get_origin(kind) in (Sequence, list, tuple) and bounds_of((*get_args(kind), Any)[0]) is not None:
-        return _row_check(kind, get_args(kind))
+        return _row_check(kind, get_args(kind), _lengths_of(stated))
     if _is_record(kind):
         return _record_check(kind)
     return _kind_check(kind, stated)
@@ -249,7 +249,7 @@ def _choice_check(choices: tuple[Any, ...]) -> Check:
     return check
 
 
-def _row_check(kind: Any, parts: Sequence[Any]) -> Check:
+def _row_check(kind: Any, parts: Sequence[Any], lengths: tuple[float, float]) -> Check:
     """Of a sequence, or an array of several axes, each part of which is checked; a tuple may have a fixed length."""
     check_part, rows = check_of(parts[0]), tuple if get_origin(kind) is tuple else list
     length = len(parts) if rows is tuple and ... not in parts else None
@@ -259,9 +259,23 @@ def _row_check(kind: Any, parts: Sequence[Any]) -> Check:
         row = admits(Sequence, value) or getattr(value, "ndim", 0) > 0
         if not row or length not in (None, len(value)):
             raise _of_another_kind(name, value, kind)
+        if not lengths[0] <= len(value) <= lengths[1]:
+            raise _of_another_length(name, value, lengths)
         return rows(check_part(name, each) for each in value)
 
     return check
+
+
+def _lengths_of(kind: Any) -> tuple[float, float]:
+    """The fewest and the most entries that an annotation allows a sequence."""
+    fewest, most = 0, math.inf
+    for each in kind.__metadata__ if get_origin(kind) is Annotated else ():
+        for part in each if isinstance(each, annotated_types.GroupedMetadata) else (each,):
+            if isinstance(part, annotated_types.MinLen):
+                fewest = part.min_length
+            elif isinstance(part, annotated_types.MaxLen):
+                most = part.max_length
+    return fewest, most
 
 
 def _is_record(kind: Any) -> bool:
@@ -311,6 +325,13 @@ def _of_another_kind(name: str, value: Any, kind: Any) -> InputError:
     if shape := getattr(value, "shape", ()):
         told = f"has shape {tuple(shape)}"
     return InputError(f"{name} {told}", argument=name, value=shown(value), remedy=f"give {in_words(kind)}")
+
+
+def _of_another_length(name: str, value: Any, lengths: tuple[float, float]) -> InputError:
+    fewest, most = lengths
+    wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}" if math.isfinite(most) else f"at least {fewest}"
+    entries = "1 entry" if len(value) == 1 else f"{len(value)} entries"
+    return InputError(f"{name} has {entries}", argument=name, value=len(value), remedy=f"give {wanted}")
 
 
 def _out_of_bounds(name: str, value: Any, noun: str, bounds: Bounds) -> InputError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +17,6 @@ __all__ = [
     "require_context",
     "require_count",
     "require_number",
-    "require_sizes",
     "shown",
     "shown_error",
 ]
@@ -28,7 +27,6 @@ _BOUNDS = {
     **{"above": ("above", operator.gt), "least": ("of at least", operator.ge)},
     **{"most": ("of at most", operator.le), "below": ("below", operator.lt)},
 }
-_MOST_INTEGER = 2**63 - 1  # that shapes and loops can have
 
 
 def given(**arguments: Any) -> dict[str, Any]:
@@ -104,34 +102,6 @@ def require_count(*, least: int = 1, most: float = math.inf, **arguments: Any) -
         )
 
 
-def require_sizes(
-    name: str, values: Any, *, fewest: int = 0, most: float = math.inf, least: int = 1, remedy: str
-) -> tuple[int, ...]:
-    """Return the sizes as integers after checking that each is large enough, and that there are as many as needed.
-
-    Args:
-        name: Name of the argument, for the message.
-        values: The widths of layers, the sides of an image, ….
-        fewest: Fewest of them.
-        most: Most of them.
-        least: The smallest that each may be.
-        remedy: What they are, for the message.
-
-    Raises:
-        InputError: Too few or too many of them, or one that is not an integer of at least the smallest.
-
-    Example:
-        >>> require_sizes("widths", [3, 0], fewest=2, remedy="give the input, hidden and output widths, all positive")
-        Traceback (most recent call last):
-        ...
-        dynascope.errors.InputError: widths is (3, 0): give the input, hidden and output widths, all positive.
-    """
-    sizes = tuple(values) if isinstance(values, Iterable) else (values,)
-    valid = fewest <= len(sizes) <= most and all(_is_integer(each, least, math.inf) for each in sizes)
-    require(valid, f"{name} is {shown(sizes)}", argument=name, value=sizes, remedy=remedy)
-    return tuple(map(operator.index, sizes))
-
-
 def require_number(
     name: str, value: Any, *, named: Mapping[str, str] = MappingProxyType({}), nonzero: bool = False, **bounds: float
 ) -> None:
@@ -195,10 +165,3 @@ def require_context(context_length: Any) -> float:
         remedy="choose at least one example, or infinity",
     )
     return length
-
-
-def _is_integer(value: Any, least: float, most: float) -> bool:
-    try:
-        return not isinstance(value, bool) and least <= operator.index(value) <= min(most, _MOST_INTEGER)
-    except TypeError:
-        return False

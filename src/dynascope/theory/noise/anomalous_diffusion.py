@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt, Le, Lt
 from jaxtyping import Float
 from scipy.special import exp1, gamma, gammaincc
 
@@ -13,7 +13,7 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
 from dynascope.theory.sgd import Momentum
-from dynascope.validation import require, require_number
+from dynascope.validation import require, require_kind
 from dynascope.validation.bounded import (
     FiniteFloat,
     NonNegativeNumbers,
@@ -183,7 +183,7 @@ def diffusion_window(
     """
     p, d = float(power), modes
     edge = 2 * (1 + momentum) / learning_rate
-    require_number("largest_curvature", largest_curvature, below=edge)
+    require_kind(Annotated[float, Lt(edge)], largest_curvature=largest_curvature)
     with np.errstate(all="ignore"):
         unit = learning_rate * largest_curvature / (1 - momentum)
         exponent = float(anomalous_exponent(p))

@@ -10,7 +10,7 @@ from dynascope.theory.noise.linear_recursion import moments_step_by_step, whole_
 from dynascope.theory.noise.lyapunov import symmetric_matrix
 from dynascope.theory.noise.quadratic_loss import noisy_steps
 from dynascope.theory.sgd import SGD
-from dynascope.validation import require, require_array, require_number
+from dynascope.validation import require, require_array
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeFloat, NonNegativeNumbers
 
 __all__ = ["gaussian_input_moments"]
@@ -73,7 +73,13 @@ def gaussian_input_moments(
     goal = require_array("minimum", minimum, (len(h),))
     rho, modes = np.linalg.eigh(h)
     rounding = len(h) * np.finfo(float).eps * float(np.abs(rho).max())
-    require_number("hessian", float(rho.min()), least=-rounding)
+    require(
+        rho.min() >= -rounding,
+        f"hessian has the eigenvalue {rho.min():.6g}",
+        argument="hessian",
+        value=float(rho.min()),
+        remedy="give a positive semi-definite matrix",
+    )
     chosen = noisy_steps(np.maximum(rho, 0.0), 0.0, sgd)
     chosen.require_stable()
     flat = chosen.curvature <= rounding

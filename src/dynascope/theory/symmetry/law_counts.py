@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
+
+from annotated_types import MinLen
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
-from dynascope.validation import require, require_sizes
+from dynascope.validation import require
 from dynascope.validation.bounded import PositiveInt
 
 __all__ = [
@@ -78,7 +80,7 @@ def two_layer_linear_laws(outputs: PositiveInt, inputs: PositiveInt, width: Posi
     gives="how many conservation laws hidden neurons have",
     reference=_COUNT,
 )
-def homogeneous_laws(widths: Sequence[int]) -> int:
+def homogeneous_laws(widths: Annotated[Sequence[PositiveInt], MinLen(1)]) -> int:
     """One law for each hidden unit of σ(cz) = c^κ σ(z), κ ‖a‖² − ‖w‖² − b² of the weights a out of it, w and b into it.
 
     Units of another kind, such as tanh, have none. Linear ones have more: `two_layer_linear_laws`.
@@ -99,7 +101,7 @@ def homogeneous_laws(widths: Sequence[int]) -> int:
         >>> homogeneous_laws([100, 50])
         150
     """
-    return sum(require_sizes("widths", widths, fewest=1, remedy="give the widths of the hidden layers"))
+    return sum(widths)
 
 
 @covers(
