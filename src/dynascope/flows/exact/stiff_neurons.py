@@ -190,7 +190,7 @@ def work_of_a_step(task: Task, network: SumOfNeurons) -> float:
 
     Example:
         >>> from dynascope.networks.two_layer import TwoLayer
-        >>> f"{work_of_a_step(TwoLayer(3, 20, 1, activation='quadratic'), Task(np.eye(3), np.ones((3, 1)))):.0e}"
+        >>> f"{work_of_a_step(Task(np.eye(3), np.ones((3, 1))), TwoLayer(3, 20, 1, activation='quadratic')):.0e}"
         '1e+04'
     """
     neurons, weights = np.shape(network.neurons)
