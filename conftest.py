@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("EQX_ON_ERROR", "off")  # as on the command line
 if "PYTEST_XDIST_WORKER" in os.environ:
     # There are as many processes as cores, so one thread each.
     os.environ.setdefault("OMP_NUM_THREADS", "1")

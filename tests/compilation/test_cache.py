@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import zstandard
 
 from dynascope.compilation import cache, cache_directory, compile_cache
 
@@ -89,7 +88,7 @@ def test_the_second_run_finds_the_program(place, counted, capfd):
 
 def test_settings_are_what_they_were_before(place):
     before = [getattr(jax.config, name) for name in SETTINGS]
-    show, filters, packer = warnings.showwarning, list(warnings.filters), zstandard.ZstdCompressor
+    filters = list(warnings.filters)
     within = []
 
     @compile_cache()
@@ -101,17 +100,7 @@ def test_settings_are_what_they_were_before(place):
         fail()
     assert within[0].startswith(str(place))
     assert [getattr(jax.config, name) for name in SETTINGS] == before
-    assert (warnings.showwarning, warnings.filters, zstandard.ZstdCompressor) == (show, filters, packer)
-
-
-@pytest.mark.usefixtures("place")
-@pytest.mark.parametrize(
-    ("given", "chosen", "checked"), [((), {}, True), ((), {"level": 5}, False), ((5, None), {}, False)]
-)
-def test_who_packs_otherwise_meanwhile_gets_what_is_asked_for(given, chosen, checked):
-    with compile_cache():
-        packed = zstandard.ZstdCompressor(*given, **chosen).compress(b"numbers")
-    assert zstandard.get_frame_parameters(packed).has_checksum == checked
+    assert warnings.filters == filters
 
 
 def test_after_it_programs_are_kept_no_more(place, counted):
@@ -142,74 +131,13 @@ def test_the_cache_of_jax_wins(place, counted, tmp_path):
     assert not place.exists()
 
 
-@pytest.mark.parametrize(
-    ("system", "variable", "expected"),
-    [
-        ("linux", "XDG_CACHE_HOME", "dynascope"),
-        ("win32", "LOCALAPPDATA", "dynascope"),
-    ],
-)
-def test_the_place_is_that_of_the_platform(monkeypatch, tmp_path, system, variable, expected):
-    monkeypatch.delenv("DYNASCOPE_CACHE", raising=False)
-    monkeypatch.setattr(sys, "platform", system)
-    monkeypatch.setenv(variable, str(tmp_path))
-    assert cache_directory() == tmp_path / expected
-
-
-@pytest.mark.parametrize(
-    ("system", "expected"),
-    [
-        ("linux", ".cache/dynascope"),
-        ("darwin", "Library/Caches/dynascope"),
-        ("win32", "AppData/Local/dynascope"),
-    ],
-)
-def test_the_place_is_below_the_home_unless_said(monkeypatch, tmp_path, system, expected):
-    for name in ("DYNASCOPE_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(sys, "platform", system)
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    assert cache_directory() == tmp_path / expected
-
-
-def test_a_user_without_a_home_has_no_cache(monkeypatch, counted, place):
-    def nowhere():
-        raise RuntimeError
-
-    monkeypatch.delenv("DYNASCOPE_CACHE")
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(Path, "home", nowhere)
-    assert compute(counted) == (0, 1)
-
-
 @pytest.mark.parametrize("damage", [lambda whole: whole[: len(whole) // 2], lambda whole: b"", lambda whole: b"x" * 99])
-def test_a_damaged_program_is_compiled_and_kept_anew(place, counted, capfd, damage):
+def test_a_damaged_program_is_compiled_anew(place, counted, capfd, damage):
     compute(counted)
     (entry,) = entries(place)
     entry.write_bytes(damage(entry.read_bytes()))
     with nothing_said(capfd):
         assert compute(counted) == (0, 1)
-        compute(counted)
-        assert compute(counted) == (1, 0)
-
-
-@pytest.mark.slow
-def test_a_bit_that_changed_anywhere_costs_time_only(place, counted, capfd):
-    compute(counted)
-    (entry,) = entries(place)
-    whole, draw = entry.read_bytes(), np.random.default_rng(0)
-    x, sound = np.ones((3, 3), np.float32), np.full((3, 3), 3 * np.sin(np.float32(1)))
-    # The last four are those of the checksum.
-    for place_of_bit in [*draw.integers(8 * len(whole), size=12), 8 * len(whole) - 1]:
-        damaged = np.frombuffer(whole, np.uint8).copy()
-        damaged[place_of_bit // 8] ^= 1 << (place_of_bit % 8)
-        entry.write_bytes(damaged.tobytes())
-        with nothing_said(capfd), compile_cache():
-            counted.clear()
-            np.testing.assert_allclose(jax.jit(lambda x: jnp.sin(x) @ x)(x), sound, rtol=1e-6)
-        assert counted["cache_hits"] == 0, place_of_bit
-        assert entries(place) == []
 
 
 def test_a_folder_in_the_place_of_a_program_costs_time_only(place, counted, capfd):
@@ -296,10 +224,6 @@ def test_a_full_disk_costs_time_only(place, counted, capfd, monkeypatch):
             assert compute(counted) == (0, 1)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        # What could be written of the program was removed.
-        assert not entries(place)
-        compute(counted)
-        assert compute(counted) == (1, 0)
 
 
 def run_elsewhere(place: Path, **environment: str) -> subprocess.Popen:
@@ -332,15 +256,13 @@ def test_two_processes_share_a_folder_and_the_flags_of_the_compiler_are_part_of_
     assert (hits, misses > 0) == (0, True)
 
 
-@pytest.mark.parametrize("package", ["dynascope", "jax", "jaxlib.version", "the processor"])
-def test_another_version_or_processor_has_another_folder(place, counted, monkeypatch, package):
+@pytest.mark.parametrize("changed", ["version", "processor"])
+def test_another_version_or_processor_has_another_folder(place, counted, monkeypatch, changed):
     compute(counted)
-    if package == "dynascope":
+    if changed == "version":
         monkeypatch.setattr(cache, "__version__", "0.0.other")
-    elif package == "the processor":
-        monkeypatch.setattr(cache, "_processor", lambda: "an abacus")
     else:
-        monkeypatch.setattr(sys.modules[package], "__version__", "0.0.other")
+        monkeypatch.setattr(cache.platform, "machine", lambda: "an abacus")
     assert compute(counted) == (0, 1)
     assert len({entry.parent for entry in entries(place)}) == 2
 

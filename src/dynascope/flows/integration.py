@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import diffrax
@@ -12,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from dynascope.compilation import filter_jit, without_callbacks
+from dynascope.compilation import filter_jit
 from dynascope.errors import DivergenceError
 from dynascope.flows.blocks import each_member, working_memory
 from dynascope.flows.ensemble import Ensemble
@@ -91,13 +90,13 @@ def integrate(
         asked = {name: stop for name, stop in stops.items() if name in numbers}
         conditions = {name: lambda t, y, args, *, stop=stop, **_: stop(y) for name, stop in asked.items()}
         duration, begin = numbers["duration"], numbers.get("begin", jnp.zeros_like(numbers["duration"]))
-        solve = functools.partial(
-            diffrax.diffeqsolve,
+        solution = diffrax.diffeqsolve(
             diffrax.ODETerm(velocity),
             method(),
             begin,
             duration,
             None,
+            start,
             saveat=diffrax.SaveAt(
                 subs={
                     "path": diffrax.SubSaveAt(
@@ -117,8 +116,6 @@ def integrate(
             max_steps=max_steps,
             throw=False,
         )
-        # Its times are checked; what else can fail is told by its result.
-        solution = without_callbacks(solve)(start)
         assert solution.ts is not None
         assert solution.ys is not None
         stop_time = jnp.where(broken, 0, solution.ts["end"][0])

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from dynascope.compilation import filter_jit, without_callbacks
+from dynascope.compilation import filter_jit
 from dynascope.validation import require
 
 __all__ = ["langevin_steps", "require_langevin_solver"]
@@ -86,15 +86,6 @@ def langevin_steps(
         keys: One of each run.
         solver: That of diffrax; what it solves are the equations that it is for, with inertia or without.
     """
-    given = gradient, place, push, strength, settings, recorded, keys, solver
-    arrays, rest = eqx.partition(given, eqx.is_array)
-    # The tree asks of each time whether it lies within, as steps do.
-    return without_callbacks(lambda arrays: _followed(*eqx.combine(arrays, rest)))(arrays)
-
-
-def _followed(
-    gradient: Any, place: Any, push: Any, strength: Any, settings: Any, recorded: Any, keys: Any, solver: Any
-) -> Any:
     step, rate, momentum, decay = settings
     kick = 2 / (rate * (1 + momentum))
     friction = kick * (1 - momentum)

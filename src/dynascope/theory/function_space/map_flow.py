@@ -13,7 +13,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
-from dynascope.compilation import AnyArray, without_callbacks
+from dynascope.compilation import AnyArray
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.integration_steps import MOST_STEPS, step_control
 from dynascope.validation import is_traced, nan_outside, require, require_increasing, require_last_axes
@@ -95,23 +95,19 @@ def integrate(
     times = jnp.where(valid, times, 0)
     tolerance = 1e-10 if start.dtype == jnp.float64 else 1e-5
 
-    def solve(start: Array) -> diffrax.Solution:
-        return diffrax.diffeqsolve(
-            diffrax.ODETerm(velocity),
-            diffrax.Tsit5(),
-            0.0,
-            times[-1],
-            None,
-            start,
-            arguments,
-            saveat=diffrax.SaveAt(ts=times),
-            stepsize_controller=step_control(tolerance, tolerance * size, times[-1]),
-            max_steps=MOST_STEPS,
-            throw=False,
-        )
-
-    # The times are known to increase, and a program that checks them anew could not be kept.
-    solution = without_callbacks(solve)(start)
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(velocity),
+        diffrax.Tsit5(),
+        0.0,
+        times[-1],
+        None,
+        start,
+        arguments,
+        saveat=diffrax.SaveAt(ts=times),
+        stepsize_controller=step_control(tolerance, tolerance * size, times[-1]),
+        max_steps=MOST_STEPS,
+        throw=False,
+    )
     assert solution.ys is not None
     path = solution.ys
     inner, cross, power, *_ = arguments

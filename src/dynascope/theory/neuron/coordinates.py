@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dynascope.compilation import without_callbacks
 from dynascope.theory.integration_steps import MOST_STEPS, step_control
 
 __all__ = ["Chart", "chart_at", "integrate", "of_each", "parts", "polar"]
@@ -86,22 +85,18 @@ def integrate(
 
     rounding = 1e2 * float(jnp.finfo(x.dtype).eps)
 
-    @without_callbacks
-    def solve(duration: Array, start: tuple[Array, Array]) -> diffrax.Solution:
-        return diffrax.diffeqsolve(
-            diffrax.ODETerm(velocity),
-            diffrax.Dopri8(),
-            jnp.zeros_like(duration),
-            duration,
-            None,
-            start,
-            stepsize_controller=step_control(max(1e-11, rounding), max(1e-12, rounding / 10), duration),
-            max_steps=MOST_STEPS,
-            throw=False,
-            **options,
-        )
-
-    return solve(duration, start)
+    return diffrax.diffeqsolve(
+        diffrax.ODETerm(velocity),
+        diffrax.Dopri8(),
+        jnp.zeros_like(duration),
+        duration,
+        None,
+        start,
+        stepsize_controller=step_control(max(1e-11, rounding), max(1e-12, rounding / 10), duration),
+        max_steps=MOST_STEPS,
+        throw=False,
+        **options,
+    )
 
 
 def of_each(one: Callable[..., Any], *members: Array) -> Any:

@@ -147,7 +147,7 @@ def noise_modes(
     Example:
         >>> from dynascope.networks import MLP
         >>> task = Labelled(np.eye(4), np.array([0, 1, 0, 1]))
-        >>> [found] = noise_modes([MLP((4, 3, 2))], task, batch_size=2, batches=3, products=5, seed=0)
+        >>> [found] = noise_modes(task, [MLP((4, 3, 2))], batch_size=2, batches=3, products=5, seed=0)
         >>> found.curvature.shape, bool(found.noise.sum() > 0)
         ((15,), True)
     """
