@@ -54,7 +54,11 @@ def run(command: list[str], folder: str) -> dict[str, float]:
     start = time.perf_counter()
     done = subprocess.run(
         [sys.executable, __file__, *command, "--out", folder],
-        env={**rest, "DYNASCOPE_CACHE": os.path.join(folder, "cache")},
+        env={
+            **rest,
+            "EQX_ON_ERROR": "off",
+            "DYNASCOPE_CACHE": os.path.join(folder, "cache"),
+        },  # as the command line has it
         capture_output=True,
         text=True,
         check=False,
