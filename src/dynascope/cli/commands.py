@@ -15,7 +15,7 @@ import tyro
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import __version__, report, results
-from dynascope.cli.exit_codes import AGREED
+from dynascope.cli.exit_codes import AGREED, FAILED
 from dynascope.cli.failure import FAILURES, Failure
 from dynascope.cli.list_studies import List
 from dynascope.cli.output import open_page, page_of, print_json, writing
@@ -74,7 +74,9 @@ def main(arguments: list[str]) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = _command(arguments)()
-        sys.stdout.flush()
+        print(end="", flush=True)
+    except BrokenPipeError:  # who reads has left, as `head` does
+        code = FAILED
     except FAILURES as error:
         if traced:
             traceback.print_exception(error)

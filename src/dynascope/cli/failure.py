@@ -8,7 +8,6 @@ import math
 import sys
 from typing import Any
 
-from dynascope.cli import interrupts
 from dynascope.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
 from dynascope.cli.remedies import in_options
 from dynascope.errors import DivergenceError, InputError
@@ -43,10 +42,9 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """What an error of one of the types of `FAILURES` says; an interrupt is then taken to be answered."""
-        if isinstance(error, KeyboardInterrupt) or interrupts.heard():
-            interrupts.hear()
-            return cls(INTERRUPTED, interrupts.MESSAGE, None, None, interrupts.REMEDY)
+        """What an error of one of the types of `FAILURES` says."""
+        if isinstance(error, KeyboardInterrupt):
+            return cls(INTERRUPTED, "interrupted.", None, None, "run it again")
         if isinstance(error, InputError):
             return cls(BAD_INPUT, str(error), error.argument, error.value, error.remedy)
         if isinstance(error, DivergenceError):

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 # The face of a room loads what is behind it when it is used.
 from dynascope import report, results
 from dynascope.cli.failure import FULL
-from dynascope.cli.interrupts import uninterrupted
 from dynascope.cli.progress import step
 from dynascope.errors import InputError
 from dynascope.validation import require, require_kind
@@ -77,7 +76,7 @@ def write_results(tree: Result, folder: Path, name: str) -> Path:
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with step("Writing the page and the record"), uninterrupted(), _free(folder, name) as path:
+        with step("Writing the page and the record"), _free(folder, name) as path:
             written = results.save(tree, path)
             report.write_page(tree, page_of(path))
     return written
@@ -85,7 +84,7 @@ def write_results(tree: Result, folder: Path, name: str) -> Path:
 
 def replace_results(tree: Result, written: Path) -> None:
     """Write a page and a record in place of those that were written there; each is whole at any time."""
-    with writing(written.parent), step("Writing the page and the record"), uninterrupted():
+    with writing(written.parent), step("Writing the page and the record"):
         results.save(tree, written)
         report.write_page(tree, page_of(written))
 

@@ -53,11 +53,38 @@ def once(tell: Callable[[str], object]) -> Callable[[str], None]:
 def step(text: str) -> Iterator[None]:
     """Show on a terminal that something is being done, how far it is, and afterwards how long it took."""
     if sys.stderr.isatty():
-        from dynascope.cli.progress_bar import drawn  # it loads rich, and only where somebody watches is anything drawn
-
-        with drawn(text):
+        with _bar(text):
             yield
     else:
         lines = _Lines(text)
         with progress_listener(lines, announced=once(lines.announced)):
             yield
+
+
+@contextlib.contextmanager
+def _bar(text: str) -> Iterator[None]:
+    """A line on standard error with a bar and the time that is left, where what is done is told."""
+    # Here, as rich is loaded only where somebody watches.
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.table import Column
+
+    console, start = Console(stderr=True), time.monotonic()
+    columns = (
+        SpinnerColumn(),
+        TextColumn(escape(text), table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
+        BarColumn(16),
+        TextColumn("{task.fields[counted]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, expand=True) as line:
+        task = line.add_task("", total=None, counted="")
+
+        def listen(done: float, planned: float, unit: str) -> None:
+            line.update(task, completed=done, total=planned, counted=f"{done:.0f}/{planned:.0f} {unit}")
+
+        with progress_listener(listen, announced=lambda said: console.print(escape(said), highlight=False)):
+            yield
+    console.print(f"[dim]{escape(text)} … {time.monotonic() - start:.1f} s", highlight=False)
