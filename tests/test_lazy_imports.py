@@ -146,7 +146,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 
 def test_verbs_are_functions_and_not_modules():
-    verbs = ("predict", "observe", "compare", "which", "study", "load", "read_table", "digits")
+    verbs = ("predict", "observe", "compare", "user_curve", "which", "study", "load", "read_table", "digits")
     assert all(callable(getattr(dynascope, verb)) for verb in verbs)
 
 

@@ -274,7 +274,7 @@ STAIRCASES = (
             and (case.samples is None or case.answers)
         ),
         solve=_alternation,
-        call="alternating.alternating_flow(NETWORK, task, scale=SCALE, normalised=NORMALISED)",
+        call="alternating.alternating_flow(task, NETWORK, scale=SCALE, normalised=NORMALISED)",
         domain=None,
         assumes=(SMALL_START,),
         assumes_too=lambda case: (SEPARATED_TIMES,) if _tells_times_apart(case) else (),
