@@ -6,7 +6,7 @@ The verbs:
 * `observe(task, network)` trains the network, by `method=GradientFlow(…)` or `Descent(…)`, and returns the same
   quantities, measured, as an `Observation`.
 * `compare(observed, predicted)` puts both on the same axes and returns a `Comparison` with its verdict.
-* `user_curve(losses, learning_rate=…, loss=…)` takes the losses that you logged yourself, in the place of an observation.
+* `user_curve(losses, learning_rate=…, loss=…)` takes losses that you logged yourself, in place of an observation.
 * `which(task, network)` lists the theories of the pair with their measured assumptions.
 * `study(name, **fields)` makes the study of a published result; its `run()` returns a `Comparison`.
 * `load(path)` reads a saved result.

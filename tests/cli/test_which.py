@@ -51,7 +51,7 @@ def test_machines_get_one_object_with_every_number(table, capsys):
     assert (small["value"], small["limit"], small["holds"], small["almost_holds"]) == (0.05, 0.01, False, True)
     assert (answer["learning_rate"], answer["batch_size"], answer["normalised"]) == (None, None, False)
     assert answer["version"] == __version__
-    compile(answer["python"], "<the lines to copy>", "exec")
+    assert first["call"] == 'predict(task, network, scale=0.05, theory="diagonal-staircase")'
     modes = {each["theory"]: each for each in answer["theories"]}["independent-modes"]
     assert modes["kind"] == "exact"
     assert modes["more"]["theory.scalar_networks.emergence_time"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from drawn_modules import drawn
 
-from dynascope import predict, which
+from dynascope import predict, probes, which
 from dynascope.errors import InputError
 from dynascope.networks import MLP
 from dynascope.prediction.network_parts import network_parts, unread
@@ -70,27 +70,28 @@ def test_a_deep_module_of_equinox_is_predicted_by_its_kernel_when_asked_for():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("network", "samples"), [(DEEP, len(X)), (PICTURE, 20)])
-def test_the_kernel_of_the_answer_is_computed_by_its_call(network, samples):
-    known = {"task": TASK, "network": network}
-    exec(which(TASK, network).script, known)
-    assert known["before"].shape == (samples, 2, samples, 2)
+@pytest.mark.parametrize(("network", "inputs"), [(DEEP, X), (PICTURE, np.ones((4, 1, 4, 4)))])
+def test_the_kernel_of_the_answer_is_computed_by_its_call(network, inputs):
+    known = {"network": network, "INPUTS": inputs, "jax": jax, "probes": probes}
+    exec("\n".join(which(TASK, network).observing), known)
+    assert known["before"].shape == (len(inputs), 2, len(inputs), 2)
     np.testing.assert_array_equal(known["after"], known["before"])
 
 
 @pytest.mark.slow
 def test_modules_of_pytorch_are_told_by_their_parts():
-    nn = pytest.importorskip("torch.nn")
+    torch = pytest.importorskip("torch")
+    nn = torch.nn
     image = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2)).eval()
     bent = nn.Sequential(nn.Linear(3, 4, bias=False), nn.Tanh(), nn.Linear(4, 2, bias=False))
     answer = which(TASK, image)
     assert all(part in answer.network for part in ("convolutions", "normalisation"))
     assert {each.name for each in answer} == {"alternating-flow", "kernel-regression"}
     assert "Tanh" in {each.name: each for each in which(TASK, bent)}["alternating-flow"].obstacle
-    for network, samples in ((image, 20), (bent, 12)):
-        known = {"task": TASK, "network": network}
-        exec(which(TASK, network).script, known)
-        assert tuple(known["before"].shape) == (samples, 2, samples, 2)
+    for network, inputs in ((image, nn.init.normal_(torch.empty(20, 1, 4, 4))), (bent, torch.tensor(X).float())):
+        known = {"network": network, "INPUTS": inputs, "probes": probes}
+        exec("\n".join(which(TASK, network).observing), known)
+        assert tuple(known["before"].shape) == (len(inputs), 2, len(inputs), 2)
 
 
 def test_networks_that_theories_read_have_no_problem_and_what_is_no_network_is_refused():

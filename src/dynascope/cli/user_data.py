@@ -58,31 +58,6 @@ class UserData:
             return task.only(task.target_names[1])
         return task
 
-    def lines(self, network: str, context: float, task: Any) -> list[str]:
-        """What makes the task in Python.
-
-        Args:
-            network: The kind, as `task` was given it.
-            context: Number of examples in a prompt, for attention.
-            task: What `task` returned.
-        """
-        if self.source == "digits":
-            made = "tasks.digits().standardised()" if self.standardise else "tasks.digits()"
-        else:
-            given = {
-                "target": self.target or None,
-                "drop": self.drop or None,
-                "missing": self.missing,
-                "standardise": True if self.standardise else False if self.raw else None,
-                "classification": self.classification,
-            }
-            said = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
-            made = f"tasks.read_table({self.source!r}{said})"
-        if self.only is not None or (network == "diagonal" and task.output_dimension == 1):
-            made = f"{made}.only({task.target_names[0]!r})"
-        made = f"tasks.InContextRegression.on_inputs_of({made}, {context!r})" if network == "attention" else made
-        return [f"task = {made}"]
-
     @property
     def prepares(self) -> bool:
         """Whether more is done to the data on the way in than their mean taken off, which is then said."""

@@ -66,10 +66,3 @@ class UserWeights:
             if error.argument == "path":
                 error.argument = "weights"  # as the option is called
             raise
-
-    def lines_of_start(self) -> list[str]:
-        """What makes the network in Python."""
-        if self.weights is None:
-            return [f'network = networks.network_for("{self.network}", task, width={self.width}, seed={self.seed})']
-        read = f'networks.weights_from_file({str(self.weights)!r}, "{self.network}", task)'
-        return [f"network, _ = networks.at_unit_scale({read})"]

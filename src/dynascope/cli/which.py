@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +69,6 @@ class Which:
                     "scale": scale,
                     **asked,
                     "theories": [{**_row(each), "command": self._command(each.name)} for each in found],
-                    "python": self._in_python(found.script, task),
                     "version": __version__,
                 }
             )
@@ -80,27 +78,11 @@ class Which:
         print(
             found.as_text(
                 width=page_width(),
-                command=lambda each: self._command(each.name),
+                command=lambda each: f"$ {self._command(each.name)}",
                 reworded=in_options,
             )
         )
-        print(f"\nIn Python:\n\n{self._in_python(found.script, task)}")
         return AGREED
-
-    def _in_python(self, script: str, task: Any) -> str:
-        """The calls, after those that make the task and the network."""
-        imports = [line for line in script.splitlines() if re.match(r"import |from ", line)]
-        rest = script.splitlines()[len(imports) :]
-        named = {*re.findall(r"\w+", imports.pop().partition(" import ")[2]), "networks", "tasks"}
-        return "\n".join(
-            [
-                *imports,
-                f"from dynascope import {', '.join(sorted(named))}",
-                *self.data.lines(self.start.network, self.context, task),
-                *self.start.lines_of_start(),
-                *rest,
-            ]
-        )
 
     def _command(self, theory: str) -> str:
         """The command that predicts by it."""
@@ -123,7 +105,6 @@ def _row(candidate: Candidate) -> dict[str, Any]:
         "cost": candidate.cost,
         "error": candidate.error,
         "call": candidate.call,
-        "function_call": candidate.function_call,
         "assumptions": [
             {
                 "name": each.assumption.name,

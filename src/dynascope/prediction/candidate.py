@@ -58,7 +58,6 @@ class Candidate:
         error: How far it may be off here, in words; nothing where that is not known, or told by what is violated.
         call: How to predict by it, given `task` and `network`. Nothing where the structure of the network is in the
             way.
-        function_call: How to call its function oneself, after the `setup` of all; nothing where `predict` is the way.
         obstacle: What in the structure of the network is in the way, if that is known to be.
     """
 
@@ -68,7 +67,6 @@ class Candidate:
     cost: str = ""
     error: str = ""
     call: str = ""
-    function_call: str = ""
     obstacle: str = ""
 
     @property
@@ -102,20 +100,15 @@ class Candidates(tuple[Candidate, ...]):
         network: What the network is.
         observing: Calls that measure it whatever it is, given `task` and `network`; what is in capitals is to be
             filled in.
-        script: All calls of what applies, or almost does, and those that measure, as lines to copy and run where there
-            are `task` and `network`.
     """
 
     network: str
     observing: tuple[str, ...]
-    script: str
 
-    def __new__(
-        cls, found: Iterable[Candidate], *, network: str, observing: Sequence[str], script: str = ""
-    ) -> Candidates:
+    def __new__(cls, found: Iterable[Candidate], *, network: str, observing: Sequence[str]) -> Candidates:
         """The candidates, ranked."""
         made = super().__new__(cls, sorted(found, key=rank))
-        made.network, made.observing, made.script = network, tuple(observing), script
+        made.network, made.observing = network, tuple(observing)
         return made
 
     def as_text(
@@ -131,8 +124,9 @@ class Candidates(tuple[Candidate, ...]):
         return in_words(self, width=width, command=command, reworded=reworded)
 
     def __str__(self) -> str:
-        copied = f"To copy, where task and network are yours:\n\n{self.script}"
-        return f"{self.network}\n\n{self.as_text(width=76)}\n\n{copied}"
+        said = self.as_text(width=76, command=lambda each: each.call)
+        measured = "\n".join(f"    {line}" for line in self.observing)
+        return f"{self.network}\n\n{said}\n\nWithout a theory, train and measure:\n\n{measured}"
 
 
 def rank(candidate: Candidate) -> tuple[float, ...]:

@@ -13,7 +13,6 @@ import numpy as np
 from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
 from dynascope.networks.user_module import user_network
-from dynascope.prediction.user_inputs import wanted_by
 from dynascope.protocols import Network, SumOfNeurons
 from dynascope.tasks.task import Task
 
@@ -152,13 +151,12 @@ def misfit_of(task: Any, network: Any) -> str:
     return f"it makes {answer} of one sample of {d} numbers; {wanted}"
 
 
-def network_parts(module: Any, problem: str = "", *, inputs: str = "") -> NetworkParts:
+def network_parts(module: Any, problem: str = "") -> NetworkParts:
     """What a module of PyTorch or equinox is, by the names of its parts; code of its own is not looked into.
 
     Args:
         module: Any network.
         problem: Why it is not one of the two-layer networks that theories are for, if that is known.
-        inputs: An expression of inputs that it takes, if one is known.
 
     Example:
         >>> found = network_parts(eqx.nn.MLP(4, 4, 4, 3, key=jax.random.key(0)))
@@ -193,11 +191,9 @@ def network_parts(module: Any, problem: str = "", *, inputs: str = "") -> Networ
     else:
         mapped = "jax.vmap(network)(x)" if _is_of_samples(module) else "network(x)"
         kernel = f"{_KERNEL}(lambda network, x: {mapped}, network, x)"
-    wanted = wanted_by(module)
-    unknown = "INPUTS  # put a batch here that the network takes" + (f": {wanted}" if wanted else "")
     observing = (
         *(["network.eval()  # so that each sample has outputs of its own"] if _changes_in_training(module) else []),
-        f"x = {inputs or unknown}",
+        "x = INPUTS  # a batch that the network takes",
         f"before = {kernel}.values",
         f"after = {kernel}.values  # once it is trained",
         "probes.kernel.kernel_distance(before, after)  # near 0: lazy; near 1: rich",

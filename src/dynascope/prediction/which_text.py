@@ -49,7 +49,7 @@ def in_words(
     Example:
         >>> from dynascope.prediction.which_theory import which
         >>> found = which(([[1.0], [-1.0]], [[2.0], [-2.0]]), "linear", scale=1e-8)
-        >>> said = in_words(found[:1], width=80, command=lambda each: f"dynascope predict … --theory {each.name}")
+        >>> said = in_words(found[:1], width=80, command=lambda each: f"$ dynascope predict … --theory {each.name}")
         >>> print(said[: said.index("    more")] + said[said.index("    source") :])
         These apply:
         <BLANKLINE>
@@ -87,7 +87,7 @@ class _Page:
                 yield f"  {candidate.name}"
                 yield from self._about(candidate)
                 if command is not None and status != "no":
-                    yield f"{_PLACE}$ {command(candidate)}"
+                    yield f"{_PLACE}{command(candidate)}"
                 yield ""
         yield from self._nearest(candidates)
         yield from self._meanings(candidates)

@@ -11,7 +11,6 @@ from dynascope.networks.kinds import KINDS, NETWORKS, NetworkKind, is_specificat
 from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction.candidate import TRAINING, Candidate, Candidates, Measured, rank
 from dynascope.prediction.case import Case
-from dynascope.prediction.example_calls import Names, function_call, horizon, names_of, predict_call, script
 from dynascope.prediction.initial_weights import with_weights
 from dynascope.prediction.measures import violation
 from dynascope.prediction.network_parts import (
@@ -24,7 +23,6 @@ from dynascope.prediction.network_parts import (
 )
 from dynascope.prediction.theories.catalogue import THEORIES
 from dynascope.prediction.theories.theory import Theory
-from dynascope.prediction.user_inputs import ROWS, drawn_for, inputs_for
 from dynascope.protocols import Learnable, Network, SumOfNeurons
 from dynascope.tasks.as_task import as_task
 from dynascope.theory.assumptions import Assumption
@@ -68,7 +66,7 @@ def which(
 
     Returns:
         A `Candidate` for each theory of such networks: its name, what it gives, its status, each assumption with the
-        measured number, its cost and the call that computes it. All together, and each, print well; `observing` has
+        measured number, its cost and the call that predicts by it. All together, and each, print well; `observing` has
         the calls that measure the network without a theory.
 
     Raises:
@@ -89,15 +87,16 @@ def which(
     other = bool(problem) or (is_user_module(network) and user_network(network) is None)
     if other:
         case = Case(as_task(task), readable(network), scale=1.0 if scale is None else scale, **training)
-        names = Names((), "network", repr(case.scale), "" if scale is None else f", scale={case.scale!r}")
     else:
         case = case_of(task, network, scale=scale, seed=seed, width=width, **training)
-        names = names_of(network, case.scale if is_specification(network) else scale, width=width, seed=seed)
-    found = tuple(_with_calls(candidate, case, names) for candidate in fitting(case))
+        scale = case.scale if is_specification(network) else scale
+    said = ("" if scale is None else f", scale={float(scale)!r}") + (", normalised=True" if case.normalised else "")
+    found = tuple(
+        dataclasses.replace(each, call=f'predict(task, network{said}, theory="{each.name}")') for each in fitting(case)
+    )
     if found and not other:
         jumps = any(each.theory.staircase and each.status != "no" for each in found)
-        observing = _observing(case, names, predicted=jumps)
-        return Candidates(found, network=case.name, observing=observing, script=_script(found, observing, names))
+        return Candidates(found, network=case.name, observing=_observing(case, scale, predicted=jumps))
     if not is_module(network):
         raise InputError(
             f"no theory here is for a {case.name} on such data",
@@ -106,7 +105,7 @@ def which(
             remedy=f"choose one of: {'; '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
         )
     misfit = "" if found else misfit_of(case.task, case.network)
-    parts = network_parts(network, problem, inputs=inputs_for(case.task, network) or drawn_for(network))
+    parts = network_parts(network, problem)
     reasons = dict(parts.obstacles)
     if misfit:
         reasons.setdefault("kernel-regression", misfit)
@@ -117,7 +116,6 @@ def which(
         [*found, *(each for each in near if each.name not in known)],
         network=parts.name,
         observing=parts.observing,
-        script=_script(found, parts.observing, names),
     )
 
 
@@ -139,33 +137,13 @@ def require_network(network: Any) -> None:
         )
 
 
-def _with_calls(candidate: Candidate, case: Case, names: Names) -> Candidate:
-    """The candidate with how to compute it."""
-    rough = candidate.status != "applies"
-    call = predict_call(candidate.theory, case, names)
-    return dataclasses.replace(
-        candidate, call=call, function_call=function_call(candidate.theory, case, names, rough=rough)
-    )
-
-
-def _script(found: Sequence[Candidate], observing: tuple[str, ...], names: Names) -> str:
-    """The calls of what applies, or almost does, and those that measure."""
-    usable = [each for each in sorted(found, key=rank) if each.status != "no"]
-    calls = [(each.name, tuple(filter(None, (each.call, each.function_call)))) for each in usable]
-    return script([*calls, ("without a theory: train and measure", observing)], names)
-
-
-def _observing(case: Case, names: Names, *, predicted: bool) -> tuple[str, ...]:
+def _observing(case: Case, scale: float | None, *, predicted: bool) -> tuple[str, ...]:
     """Calls that train and measure a network of this package, or a user's that is read."""
-    kernel = f"probes.kernel.neural_tangent_kernel(lambda network, x: network(x), {names.unit}, task.inputs[:{ROWS}])"
-    # To beyond the last jump, if jumps are known.
-    fields = [] if predicted else [f"duration={horizon(case):g}"]
-    fields += ["normalised=True"] if case.normalised else []
+    # It is trained to beyond the last jump, if jumps are known.
+    fields = ([] if predicted else ["duration=DURATION"]) + (["normalised=True"] if case.normalised else [])
+    said = "" if scale is None else f", scale={float(scale)!r}"
     method = f", method=GradientFlow({', '.join(fields)})" if fields else ""
-    return (
-        f"observe(task, network{method}{names.said})",
-        *([kernel] if case.samples is not None else []),
-    )
+    return (f"observe(task, network{method}{said})",)
 
 
 def case_of(

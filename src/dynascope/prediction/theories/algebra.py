@@ -61,8 +61,6 @@ ALGEBRA = (
             ),
             _modular_addition,
         ),
-        call="theory.modular.modular_addition_staircase(task.encoding, scale=SCALE, neurons=NETWORK.neurons, "
-        "normalised=NORMALISED)",
         staircase=True,
         special=True,
         operations=lambda case: 1e3 * neurons_of(case),
@@ -83,7 +81,6 @@ ALGEBRA = (
             ),
             _group_composition,
         ),
-        call="theory.groups.composition_staircase(*task.composition, scale=SCALE)",
         staircase=True,
         special=True,
         operations=lambda case: 1e3 * case.task.composition.group.order**3.0,

@@ -259,8 +259,6 @@ CURVES = (
         gives="function, representations, kernel and loss at any time",
         memory=_grams,
         fits=_is_two_layer,
-        call="theory.balanced.gram(SCALE * FIRST, SCALE * SECOND, task.cross_moment.T / POWER, POWER * TIMES, "
-        "approximate=ROUGH)",
         beside=(balanced.loss, balanced.ntk, balanced.balanced_limit),
     ),
     _curve(
@@ -268,9 +266,6 @@ CURVES = (
         function_space.isotropic_flow,
         _isotropic,
         fits=lambda case: _is_two_layer(case) and _closes(case),
-        call="theory.function_space.isotropic_flow(TIMES, task.inputs, task.targets, SCALE**2 * FIRST @ SECOND, "
-        "IMBALANCE, width=FIRST.shape[1])",
-        numbers=lambda case: {"IMBALANCE": _imbalance(case)},
         beside=(function_space.isotropic_preconditioner, function_space.conserved_matrix),
     ),
     _curve(
@@ -280,9 +275,6 @@ CURVES = (
         fits=_is_deep,
         operations=_deep_products,
         cost_factor=8.0,  # of five random maps one took sixty times as long as the others
-        call="theory.function_space.deep_isotropic_flow(TIMES, task.inputs, task.targets, "
-        "numpy.linalg.multi_dot([SCALE * each for each in NETWORK.weights]), GAPS)",
-        numbers=lambda case: {"GAPS": _gaps(case)},
         beside=(function_space.layer_spectra, function_space.conserved_matrices),
     ),
     _curve(
@@ -291,11 +283,6 @@ CURVES = (
         _deep_modes,
         fits=_is_deep,
         operations=_roots,
-        call="theory.deep_modes.strength_at(POWER * TIMES, STRENGTHS, STARTS, depth=len(NETWORK.weights))",
-        numbers=lambda case: {
-            name: [[float(each)] for each in values]
-            for name, values in zip(("STRENGTHS", "STARTS"), _modes(case), strict=True)
-        },
         beside=(deep_modes.time_to_strength, deep_modes.saddle_escape_time),
     ),
     _curve(
@@ -303,8 +290,6 @@ CURVES = (
         neuron.neuron_trajectory,
         _neuron,
         fits=_is_neuron,
-        call="theory.neuron.neuron_trajectory(SCALE * SECOND[0, 0], SCALE * FIRST[:, 0], task.cross_moment[0] / POWER, "
-        "POWER * TIMES)",
         beside=(neuron.neuron_limit, neuron.regime, neuron.rich_delay, neuron.kernel_change),
     ),
     _curve(
@@ -313,9 +298,6 @@ CURVES = (
         _function_space,
         fits=_is_neuron,
         operations=_residuals,
-        call="theory.neuron.function_space_flow(TIMES, task.inputs, task.targets[:, 0], "
-        "SCALE**2 * FIRST[:, 0] * SECOND[0, 0], IMBALANCE)",
-        numbers=lambda case: {"IMBALANCE": _neuron_imbalance(case)},
         beside=(neuron.interpolator, neuron.implicit_bias_objective),
     ),
     _curve(
@@ -323,9 +305,6 @@ CURVES = (
         line_inputs.line_trajectory,
         _line,
         fits=_is_two_layer,
-        call="theory.line_inputs.line_trajectory("
-        "theory.line_inputs.LineNetwork(SCALE * FIRST, SCALE * SECOND[:, 0]), "
-        "theory.line_inputs.line_data(ON_A_LINE, task.targets), TIMES)",
         beside=(line_inputs.line_limit, line_inputs.time_scale, line_inputs.alignment_change, line_inputs.rescaling),
     ),
     _curve(
@@ -334,8 +313,6 @@ CURVES = (
         _independent_modes,
         further=(ONE_OUTPUT,),
         fits=lambda case: case.samples is not None and isinstance(case.network, DiagonalLinear) and not case.normalised,
-        call="theory.scalar_networks.mode_strength(TIMES[:, None], task.cross_moment[0] / numpy.diag(task.input_moment)"
-        ", numpy.diag(task.input_moment), SCALE * NETWORK.v, SCALE * NETWORK.u)",
         beside=(emergence_time, saturation_time),
     ),
     _curve(
@@ -344,8 +321,6 @@ CURVES = (
         _linear_model,
         fits=lambda case: case.samples is not None and case.layers is not None and len(case.layers) == 1,
         operations=_eigenvectors,
-        call="theory.features.training_flow(TIMES, task.inputs, task.targets[:, 0], "
-        "initial_weights=SCALE * NETWORK.weights[0][:, 0])",
         beside=(eigenspectrum,),
     ),
 )

@@ -66,7 +66,6 @@ KERNELS = (
         gives="the loss over time of the linearised network, which learns by its tangent kernel",
         fits=lambda case: case.answers and not case.normalised,
         solve=_solve,
-        call="",
         domain=Domain(
             network="any, linearised about its start",
             data="any samples",

@@ -149,8 +149,6 @@ STAIRCASES = (
             ),
             _linear,
         ),
-        call="theory.staircase.linear_staircase(task.cross_moment, task.input_moment, task.target_power, "
-        "scale=SCALE, first=FIRST, second=SECOND)",
         staircase=True,
         operations=_eigen,
     ),
@@ -170,7 +168,6 @@ STAIRCASES = (
             ),
             _diagonal,
         ),
-        call="theory.staircase.diagonal_staircase(task.inputs, task.targets[:, 0], scale=SCALE * NETWORK.u[0])",
         staircase=True,
         operations=lambda case: 30 * case.task.input_dimension**3.0,
         memory=_paths,
@@ -195,8 +192,6 @@ STAIRCASES = (
             ),
             _deep_diagonal,
         ),
-        call="theory.staircase.deep_diagonal_staircase(task.inputs, task.targets[:, 0], depth=NETWORK.depth, "
-        "scale=SCALE * NETWORK.u[0])",
         staircase=True,
         operations=lambda case: 3 * case.task.input_dimension**4.0,
     ),
@@ -215,8 +210,6 @@ STAIRCASES = (
             ),
             _attention,
         ),
-        call="theory.attention.linear_attention_staircase(task.covariance, task.context_length, scale=SCALE, "
-        "neurons=NETWORK.neurons)",
         staircase=True,
         operations=lambda case: 100.0 * neurons_of(case) * len(case.task.covariance),
     ),
@@ -235,8 +228,6 @@ STAIRCASES = (
             ),
             _merged_attention,
         ),
-        call="theory.attention.merged_attention_staircase(task.covariance, task.context_length, scale=SCALE, "
-        "neurons=NETWORK.neurons)",
         staircase=True,
         operations=lambda case: 100.0 * neurons_of(case) * len(case.task.covariance),
     ),
@@ -257,8 +248,6 @@ STAIRCASES = (
             ),
             _orthogonal,
         ),
-        call="theory.relu_alignment.orthogonal_staircase(task.inputs, task.targets, scale=SCALE, "
-        "first=FIRST, second=SECOND)",
         staircase=True,
         special=True,
         operations=lambda case: 10.0 * neurons_of(case) * case.task.samples,
@@ -274,7 +263,6 @@ STAIRCASES = (
             and (case.samples is None or case.answers)
         ),
         solve=_alternation,
-        call="alternating.alternating_flow(task, NETWORK, scale=SCALE, normalised=NORMALISED)",
         domain=None,
         assumes=(SMALL_START,),
         assumes_too=lambda case: (SEPARATED_TIMES,) if _tells_times_apart(case) else (),

@@ -35,13 +35,10 @@ class Theory:
         gives: What it predicts, in words.
         fits: Whether the network and the task of a case are of that kind.
         solve: The record of a case.
-        call: How to call the function oneself, with words in capitals that `calls.function_call` fills in; nothing
-            where `predict` is the way.
         domain: What the function states of itself; None for an algorithm.
         assumes: What must hold beyond the kind of network.
         assumes_too: What else must hold of a case, where it can be measured on cases of some kinds only.
         exact: Whether it is exact where its assumptions hold, or the leading order of a limit.
-        numbers: What else the call needs of a case, by the word in capitals.
         limit: Which one, in words.
         staircase: Whether its record is a staircase, or a loss over time.
         operations: About how many floating-point operations it takes, where there are many jumps.
@@ -58,7 +55,6 @@ class Theory:
     gives: str
     fits: Callable[[Case], bool]
     solve: Callable[[Case], xr.Dataset]
-    call: str
     domain: Domain | None
     assumes: tuple[Assumption, ...]
     exact: bool
@@ -68,7 +64,6 @@ class Theory:
     memory: Callable[[Case], float] = _of_moments
     assumes_too: Callable[[Case], tuple[Assumption, ...]] = lambda case: ()
     special: bool = False
-    numbers: Callable[[Case], dict[str, Any]] = lambda case: {}
     limit: str = "the limit of a small start"
     beside: tuple[Any, ...] = ()
     error: Callable[[Case], str] | None = None
