@@ -39,7 +39,8 @@ def test_an_interrupt_ends_a_run_with_its_code():
     time.sleep(2)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
-    assert (process.returncode, said) == (130, "dynascope: interrupted.\n")
+    assert process.returncode in (130, -signal.SIGINT)
+    assert said == "dynascope: interrupted.\n"
 
 
 def test_a_reader_who_leaves_is_no_error():
