@@ -15,13 +15,12 @@ from jaxtyping import Float, Real
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory.assumptions import ONE_OUTPUT
-from dynascope.theory.balanced.balance import LAYER_UNITS, FirstLayer, SecondLayer, TwoLayers
+from dynascope.theory.balanced.balance import FirstLayer, SecondLayer, TwoLayers
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates, clock_of, rate_shapes
 from dynascope.theory.neuron.function_space import MapStart, preconditioner_of
 from dynascope.validation import (
     in_one_shape,
-    in_units,
     is_traced,
     nan_outside,
     require,
@@ -42,7 +41,6 @@ _REFERENCE = "arXiv:2406.06158"
     gives="the matrix that gradient flow conserves",
     reference=_REFERENCE,
 )
-@in_units("rates.first", "rates.second", "first|second", **LAYER_UNITS, gives="t^-1")
 def conserved_matrix(
     first: FirstLayer, second: SecondLayer, *, rates: LayerRates = LayerRates()
 ) -> Float[AnyArray, "*members width width"]:
@@ -81,7 +79,6 @@ def conserved_matrix(
     gives="the matrices that gradient flow conserves, one for each pair of layers",
     reference=_REFERENCE,
 )
-@in_units("weights", "rates", weights="w", rates="r", gives="w^2 r")
 def conserved_matrices(
     weights: Sequence[IsFinite[Real[ArrayLike, "_ _"]]] | IsFinite[Real[ArrayLike, "layers _ _"]],
     rates: Sequence[PositiveArray] | None = None,
@@ -138,7 +135,6 @@ def conserved_matrices(
     gives="the matrix of the flow in function space, at given weights",
     reference=_REFERENCE,
 )
-@in_units("rates.first", "rates.second", "first|second", **LAYER_UNITS, gives="t^-1")
 def preconditioner_matrix(
     first: FirstLayer, second: SecondLayer, *, rates: LayerRates = LayerRates()
 ) -> Float[AnyArray, "*members dc dc"]:

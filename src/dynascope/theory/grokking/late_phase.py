@@ -11,7 +11,7 @@ from jaxtyping import Float
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.grokking.interpolation import Constraint, constraint, interpolant_path
-from dynascope.validation import in_units, require, require_array
+from dynascope.validation import require, require_array
 from dynascope.validation.bounded import FiniteFloat, FiniteNumbers, NonNegativeNumbers, PositiveFloat
 
 __all__ = ["LateCurve", "check_tests", "fitting_time", "lag_behind", "late_curve", "relative_error", "weight_product"]
@@ -88,19 +88,6 @@ def weight_product(
     gives="the weights, the test error and the loss once it has fitted, for small weight decay",
     reference=REFERENCE,
     exact=False,
-)
-@in_units(
-    "inputs",
-    "targets|scale",
-    "test_inputs",
-    inputs="x",
-    targets="x s^2",
-    test_inputs="z",
-    test_targets="z s^2",
-    times="x^-2 s^-2",
-    scale="s",
-    weight_decay="x^2 s^2",
-    gives={"products": "s^2", "coefficients": "s^2", "loss": "x^2 s^4"},
 )
 def late_curve(
     inputs: FiniteNumbers,

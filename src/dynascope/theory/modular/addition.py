@@ -22,7 +22,7 @@ from dynascope.theory.modular.jumps import (
     too_few,
 )
 from dynascope.theory.papers import ALTERNATING
-from dynascope.validation import checked, finite_answers, in_units, require, require_known
+from dynascope.validation import checked, finite_answers, require, require_known
 from dynascope.validation.bounded import FiniteFloat, NonNegativeInt, OpenFraction
 
 __all__ = [
@@ -45,7 +45,7 @@ _SMALL_START = 0.1  # neurons above this norm shape the function before any plat
 _SAME_PHASE = 0.99  # length of the mean of unit vectors that all but agree
 
 
-@in_units("encoding", "neurons", encoding="x", neurons="w", gives="x^3 w^3")
+@finite_answers()
 def addition_utility(neurons: Neurons, encoding: Encoding) -> Float[np.ndarray, " neurons"]:
     """U = E⟨f_i(x; θ_i), y⟩ of neurons before anything is learned, on addition modulo p.
 

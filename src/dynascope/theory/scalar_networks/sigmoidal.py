@@ -134,7 +134,6 @@ def mode_strength(
     reference="Nam, DPhil thesis (2024), 3.10",
     assumes=(UNCORRELATED_INPUTS,),
 )
-@in_units(*_STANDARDS, times="t", target="s", input_power="p", learning_rate="p^-1 t^-1", gives="s")
 def linear_mode_strength(
     times: NonNegativeArray,
     target: FiniteArray,

@@ -13,11 +13,11 @@ from jaxtyping import Float, Real
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
-from dynascope.theory.balanced.balance import LAYER_UNITS, FirstLayer, MapTimes, SecondLayer
+from dynascope.theory.balanced.balance import FirstLayer, MapTimes, SecondLayer
 from dynascope.theory.balanced.solution import layers_and_map, solved
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates
-from dynascope.validation import in_units, nan_outside, require, require_last_axes, require_row_of_times
+from dynascope.validation import nan_outside, require, require_last_axes, require_row_of_times
 from dynascope.validation.bounded import NonNegativeArray, PositiveInt
 
 __all__ = ["Forgetting", "forgetting", "lazy_forgetting"]
@@ -50,16 +50,6 @@ class Forgetting(NamedTuple):
     gives="the error on the old targets while the new ones are learned",
     reference="arXiv:2409.14623",
     assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
-)
-@in_units(
-    "rates.first",
-    "rates.second",
-    "old_map|new_map|first|second",
-    **LAYER_UNITS,
-    old_map="w a",
-    new_map="w a",
-    times="t",
-    gives="w^2 a^2",
 )
 def forgetting(
     first: FirstLayer,

@@ -16,7 +16,7 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import positive
-from dynascope.validation import fitting, in_units, nan_outside, require, require_last_axes, require_row_of_times
+from dynascope.validation import fitting, nan_outside, require, require_last_axes, require_row_of_times
 from dynascope.validation.bounded import FiniteArray, NonNegativeArray
 
 __all__ = ["TransferError", "speed_along", "transfer_error", "transfer_speed"]
@@ -86,7 +86,6 @@ def transfer_speed(strength: FiniteArray, balance: FiniteArray) -> Float[AnyArra
         WHITE_INPUTS,
     ),
 )
-@in_units("first", "second_rate", "new_map", first="w", new_map="m", times="t", second_rate="w^-2 t^-1", gives="m^2")
 def transfer_error(
     first: IsFinite[Real[ArrayLike, "inputs width"]],
     new_map: IsFinite[Real[ArrayLike, "inputs outputs"]],

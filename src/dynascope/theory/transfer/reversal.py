@@ -15,13 +15,11 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates, clock_of, positive_rates
-from dynascope.validation import fitting, in_units, is_traced, nan_outside, require
+from dynascope.validation import fitting, is_traced, nan_outside, require
 from dynascope.validation.bounded import FiniteArray, NonNegativeArray
 
 __all__ = ["Reversal", "reversal_time", "reversal_trajectory"]
 
-_RATE_UNITS = {"first": "s^-1 t^-1", "second": "s^-1 t^-1"}
-_UNITS: dict[str, Any] = {"strength": "s", "balance": "s", "rates": _RATE_UNITS}
 _DOMAIN: dict[str, Any] = {
     "network": "two-layer linear, any widths",
     "data": "whitened inputs, any targets, then their negative",
@@ -47,7 +45,6 @@ class Reversal(NamedTuple):
 
 
 @covers(**_DOMAIN, gives="the strength of each mode while it is reversed")
-@in_units("rates.first", "rates.second", "strength|balance", **_UNITS, times="t", gives="s")
 def reversal_trajectory(
     times: NonNegativeArray, strength: FiniteArray, balance: FiniteArray, *, rates: LayerRates = LayerRates()
 ) -> Reversal:
@@ -89,8 +86,7 @@ def reversal_trajectory(
     return _reversed(times, _Mode(*mode))
 
 
-@covers(**_DOMAIN, gives="the time at which each mode changes sign")
-@in_units("rates.first", "rates.second", "strength|balance", **_UNITS, gives="t", infinite=True)
+@covers(**_DOMAIN, gives="the time at which each mode changes sign", infinite=True)
 def reversal_time(
     strength: FiniteArray, balance: FiniteArray, *, rates: LayerRates = LayerRates()
 ) -> Float[AnyArray, ...]:
