@@ -41,9 +41,10 @@ def test_a_file_that_may_not_be_read_is_not_blamed_on_the_output():
     assert failure.argument is None
 
 
-def test_what_to_do_is_told_in_the_options_of_the_command():
-    failure = Failure.of(DivergenceError("it is slow", time=1.0, remedy="raise max_steps")).in_options()
-    assert (failure.message, failure.remedy) == ("it is slow: raise --max-steps.", "raise --max-steps")
+def test_an_option_that_was_given_is_named_as_it_was_typed():
+    failure = Failure.of(InputError("learning_rate is 0", argument="learning_rate", value=0, remedy="choose more"))
+    assert failure.in_options(["predict", "--learning-rate=0"]).message == "--learning-rate is 0: choose more."
+    assert failure.in_options(["predict", "--rate=0"]) == failure
 
 
 @pytest.mark.parametrize("json", [[], ["--json"]])

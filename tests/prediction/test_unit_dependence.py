@@ -22,7 +22,7 @@ def warnings(task, kind="linear") -> list[str]:
 def test_columns_in_far_smaller_units_are_named():
     task = Task(X / X.std(axis=0) * [300.0, 0.125, 4.0], X[:, :1], feature_names=NAMES)
     (told,) = warnings(task)
-    assert all(each in told for each in ("2400", "300 for 'proline'", "0.125 for 'ash'", "--standardise"))
+    assert all(each in told for each in ("2400", "300 for 'proline'", "0.125 for 'ash'", "standardised"))
     assert warnings(task.standardised()) == warnings(task.whitened()) == []
 
 

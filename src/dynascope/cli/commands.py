@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> int:
     except FAILURES as error:
         if traced:
             traceback.print_exception(error)
-        failure = Failure.of(error).in_options() if arguments[:1] == ["predict"] else Failure.of(error)
+        failure = Failure.of(error).in_options(arguments)
         code = failure.code
         if as_json:
             with contextlib.suppress(OSError):  # of an output that takes nothing, which may be what failed

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import errno
 import math
+import re
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from dynascope.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
-from dynascope.cli.remedies import in_options
 from dynascope.errors import DivergenceError, InputError
 
 __all__ = ["FAILURES", "FULL", "Failure"]
@@ -65,9 +66,18 @@ class Failure:
         remedy = "report it with what --traceback adds"
         return cls(FAILED, f"this was not foreseen, and the fault is ours ({said}): {remedy}.", None, said, remedy)
 
-    def in_options(self) -> Failure:
-        """The same, with what to do in the options of `predict`."""
-        return dataclasses.replace(self, message=in_options(self.message), remedy=in_options(self.remedy))
+    def in_options(self, arguments: Sequence[str]) -> Failure:
+        """The same, with the option in the place of the argument if it was given on the command line.
+
+        Example:
+            >>> error = InputError("batch_size is 0", argument="batch_size", value=0, remedy="choose more")
+            >>> Failure.of(error).in_options(["predict", "t.csv", "--batch-size", "0"]).message
+            '--batch-size is 0: choose more.'
+        """
+        option = f"--{self.argument}".replace("_", "-")
+        if not any(each == option or each.startswith(f"{option}=") for each in arguments):
+            return self
+        return dataclasses.replace(self, message=re.sub(rf"^{self.argument}\b", option, self.message))
 
     @property
     def answer(self) -> dict[str, Any]:

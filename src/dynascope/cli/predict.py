@@ -26,7 +26,6 @@ from dynascope.cli.output import (
     write_results,
 )
 from dynascope.cli.progress import step
-from dynascope.cli.remedies import in_options
 from dynascope.cli.user_curve import UserCurve, of_another_start
 from dynascope.cli.user_data import UserData
 from dynascope.cli.user_training import UserTraining
@@ -119,7 +118,7 @@ class Predict:
                 replace_results(tree, written)
         except FAILURES as error:
             # What was found so far is worth being told.
-            failure = Failure.of(error).in_options()
+            failure = Failure.of(error)
         seconds = time.perf_counter() - start
         if self.json:
             answer = prediction_answer(tree, seconds=seconds, record=written, task=task)
@@ -154,9 +153,6 @@ class Predict:
             else:
                 seeds = {"seeds": self.start.seeds, "first": self.start.seed, "width": self.start.width}
                 predicted = prediction.predict_seeds(task, self.start.network, **seeds, **given).record
-        warnings = [in_options(each) for each in predicted.attrs.get("warnings", [])]
-        if warnings:
-            predicted = predicted.assign_attrs(warnings=warnings)
         if results.is_staircase(predicted):
             predicted = predicted.assign_attrs(smallest_jump=self.smallest_jump)
         if self.curve.learning_rate is None:

@@ -13,7 +13,6 @@ from dynascope.cli.exit_codes import AGREED
 from dynascope.cli.option_values import changed_options, option_words
 from dynascope.cli.output import print_json
 from dynascope.cli.progress import step
-from dynascope.cli.remedies import in_options
 from dynascope.cli.user_data import UserData
 from dynascope.cli.user_weights import UserWeights
 from dynascope.cli.width import page_width
@@ -79,7 +78,6 @@ class Which:
             found.as_text(
                 width=page_width(),
                 command=lambda each: f"$ {self._command(each.name)}",
-                reworded=in_options,
             )
         )
         return AGREED

@@ -111,17 +111,14 @@ class Candidates(tuple[Candidate, ...]):
         made.network, made.observing = network, tuple(observing)
         return made
 
-    def as_text(
-        self, *, width: int, command: Callable[[Candidate], str] | None = None, reworded: Callable[[str], str] = str
-    ) -> str:
+    def as_text(self, *, width: int, command: Callable[[Candidate], str] | None = None) -> str:
         """Each with what it gives and how well, or with what is in the way.
 
         Args:
             width: Columns to fill; what is to be copied is never broken.
             command: What to type for one of them, if there is such a command.
-            reworded: What a remedy is where it is read.
         """
-        return in_words(self, width=width, command=command, reworded=reworded)
+        return in_words(self, width=width, command=command)
 
     def __str__(self) -> str:
         said = self.as_text(width=76, command=lambda each: each.call)

@@ -34,7 +34,7 @@ __all__ = ["Probe", "observe"]
 _LOOSE = 1e-5  # relative tolerance, which keeps times within some 1e-4, and gets across the kinks of ReLU
 _TIMES, _EARLIEST = 1000, 1e-7  # at which to record: so many evenly, and as many by factors, from this share on
 _UNCOUNTED = 10**9  # steps, where the clock ends a run
-_STOPPED = "What was due until then is judged. More time: --minutes, or seconds= in Python."
+_STOPPED = "What was due until then is judged."
 
 Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 

@@ -61,5 +61,5 @@ def _far_apart(what: str, names: Sequence[str], spreads: np.ndarray) -> list[str
     return [
         f"The spreads of the {what} differ by a factor of {factor:g}: {largest:.3g} for "
         f"{names[int(spreads.argmax())]!r}, {each}{more}. Large numbers are learned first, so units decide; "
-        "standardised (--standardise, not --raw; in Python task.standardised()) all have spread 1."
+        "standardised they all have spread 1."
     ]

@@ -36,7 +36,6 @@ def in_words(
     *,
     width: int,
     command: Callable[[Candidate], str] | None = None,
-    reworded: Callable[[str], str] = str,
 ) -> str:
     """The candidates in their order, each with what it gives and how well, or with what is in the way.
 
@@ -44,7 +43,6 @@ def in_words(
         candidates: The theories, the best first.
         width: Columns to fill; what is to be copied is never broken.
         command: What to type for one of them, if there is such a command.
-        reworded: What a remedy is where it is read.
 
     Example:
         >>> from dynascope.prediction.which_theory import which
@@ -60,15 +58,14 @@ def in_words(
             source arXiv:2401.07085
             $ dynascope predict … --theory line
     """
-    return "\n".join(_Page(width, reworded).lines(list(candidates), command)).rstrip()
+    return "\n".join(_Page(width).lines(list(candidates), command)).rstrip()
 
 
 @dataclasses.dataclass(frozen=True)
 class _Page:
-    """Text of some width, whose remedies are those of where it is read."""
+    """Text of some width."""
 
     width: int
-    reworded: Callable[[str], str]
 
     def lines(self, candidates: list[Candidate], command: Callable[[Candidate], str] | None) -> Iterator[str]:
         """All that is said."""
@@ -110,7 +107,7 @@ class _Page:
         for name, said in rows.items():
             yield from self._wrapped(said, f"{_PLACE}{name:<7}")
         if candidate.obstacle:
-            yield from self._wrapped(self.reworded(candidate.obstacle), f"{_PLACE}! ")
+            yield from self._wrapped(candidate.obstacle, f"{_PLACE}! ")
         for each in candidate.violated:
             if each not in candidate.training:
                 yield from self._violated(each, f"{_PLACE}! assumes ")
@@ -126,7 +123,7 @@ class _Page:
         limits = f"{amount} here, at most {assumption.limit:g}"
         if assumption.limit < assumption.almost < float("inf"):
             limits += f", roughly up to {assumption.almost:g}"
-        remedy = self.reworded(assumption.remedy)
+        remedy = assumption.remedy
         if assumption is SMALL_STEPS:
             remedy += f", by a factor of {value / assumption.limit:.2g}"
         hanging = " " * (len(indent) - len(indent.lstrip()) + 2)
@@ -146,7 +143,7 @@ class _Page:
             return
         first = candidates[0]
         broken = [each.assumption.remedy for each in first.violated if not each.almost]
-        what = "; ".join(map(self.reworded, broken))
+        what = "; ".join(broken)
         nearest = f"Nearest is {first.name}: {what}. Or train" if what else f"Nearest is {first.name}. Train"
         yield from self._wrapped(f"None applies. {nearest} it and measure, as below.", "", "")
         yield ""

@@ -68,7 +68,7 @@ def test_all_kinds_of_numbers_are_read():
 
 def test_what_is_no_number_is_refused_with_what_to_do():
     dates = {"born": Column.of(["2020-01-02", "2020-01-03"])}
-    with pytest.raises(InputError, match=r"dates or times in text such as '2020-01-02' in the input 'born': .*--drop"):
+    with pytest.raises(InputError, match=r"dates or times in text such as '2020-01-02' in the input 'born': .*drop"):
         to_numbers(dates, "input", "trees.csv")
     with pytest.raises(InputError, match="in the target 'born'"):
         to_numbers(dates, "target", "trees.csv")

@@ -54,7 +54,7 @@ def test_inputs_that_say_nothing_or_hide_numbers_are_refused(inputs, problem):
 def test_numbers_that_count_the_rows_are_named_and_kept(column, counts):
     inputs, told = without_identifiers({"id": Column.of(column)}, source="trees.csv")
     assert list(inputs) == ["id"]
-    assert ["'id'" in each and "--drop" in each for each in told] == ([True] if counts else [])
+    assert ["'id'" in each and "drop" in each for each in told] == ([True] if counts else [])
 
 
 @pytest.mark.parametrize("column", [KIND, KIND.astype("string"), KIND.astype("category"), KIND.astype(object)])

@@ -19,8 +19,8 @@ def test_gaps_are_refused_with_their_rows_and_columns():
     ) as caught:
         without_gaps({"age": AGE, "kind": KIND}, {"price": PRICE}, None, source="trees.csv")
     assert caught.value.value == {"age": 2, "kind": 1, "price": 1}
-    assert "--missing" in caught.value.remedy
-    assert "--drop" in caught.value.remedy
+    assert "missing" in caught.value.remedy
+    assert "drop" in caught.value.remedy
 
 
 def test_rows_with_gaps_are_left_out_and_it_is_said():

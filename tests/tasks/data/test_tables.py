@@ -68,7 +68,7 @@ def test_pixels_have_one_unit_and_are_centred():
 @pytest.mark.parametrize(
     ("table", "options", "problem"),
     [
-        (TREES, {"target": "age"}, "table has dates or times such as '2020-01-01' in the input 'planted': .*--drop"),
+        (TREES, {"target": "age"}, "table has dates or times such as '2020-01-01' in the input 'planted': .*drop"),
         (TREES, {"target": "age", "drop": "planted"}, "2 rows with missing or infinite values in 'height', 'age'"),
         (TREES, {"name": "trees"}, "no target column of trees is named"),
         ({"a": [1.0], "b": [1.0, 2.0]}, {"target": "b"}, "table is no dictionary of columns"),

@@ -255,7 +255,7 @@ def rate_of_each_step(
         "a learning rate for each step",
         argument="steps",
         value=float(steps[-1]),
-        remedy="count steps, not samples, or give one rate by --learning-rate",
+        remedy="count steps, not samples, or give one learning rate",
     )
     return np.repeat(rates, lasts.astype(int))
 

@@ -120,7 +120,7 @@ def _row_names(columns: Mapping[str, Column], targets: Sequence[str], dropped: S
             + (", and its values do not number or name the rows" if first else ""),
             argument="path",
             value=name,
-            remedy='name it, or leave it out (drop="", on the command line --drop "")',
+            remedy='name it, or leave it out by drop=""',
         )
     return unnamed
 
