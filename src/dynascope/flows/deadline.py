@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Iterator
 
-from dynascope.validation import require_kind
+from dynascope.validation import checked
 from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["is_limited", "overdue", "stopping_after"]
@@ -17,8 +17,9 @@ __all__ = ["is_limited", "overdue", "stopping_after"]
 _end: contextvars.ContextVar[float] = contextvars.ContextVar("dynascope_deadline", default=math.inf)
 
 
+@checked
 @contextlib.contextmanager
-def stopping_after(seconds: float) -> Iterator[None]:
+def stopping_after(seconds: PositiveFloat) -> Iterator[None]:
     """Let every flow inside end after so many seconds, with what it has recorded until then.
 
     Flows run in compiled pieces, and look at the clock between two of them; so each makes one piece at least, and the
@@ -35,7 +36,6 @@ def stopping_after(seconds: float) -> Iterator[None]:
         ...     is_limited(), overdue()
         (True, False)
     """
-    require_kind(PositiveFloat, seconds=seconds)
     token = _end.set(min(_end.get(), time.monotonic() + seconds))
     try:
         yield

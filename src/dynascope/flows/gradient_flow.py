@@ -14,10 +14,10 @@ from dynascope.flows.ensemble import Ensemble, gather
 from dynascope.flows.integration import REASONS, TOO_MANY, integrate, raise_if_failed, usual_tolerance
 from dynascope.flows.objective import Statistics, check_statistics
 from dynascope.flows.pieces import in_pieces
-from dynascope.flows.save_times import recorded_times
+from dynascope.flows.save_times import SaveTimes, recorded_times
 from dynascope.flows.solvers.solver import Solver, SolverName
 from dynascope.protocols import Learnable, Network, SumOfNeurons
-from dynascope.validation import given, require, require_choice, require_kind
+from dynascope.validation import checked, given, require, require_kind
 from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["GradientFlow", "gradient_flow"]
@@ -27,6 +27,7 @@ _STEPS = 1_000_000
 _MOST_IMPLICIT = 1500  # weights, beyond which a Jacobian is too large
 
 
+@checked
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GradientFlow:
     """Gradient flow, θ' = −η ∇L(θ), as a way to train: the `method` of `observe` and of `flows.gradient_flow`.
@@ -65,23 +66,20 @@ class GradientFlow:
         [1.25, 0.099, 0.0, 0.0]
     """
 
-    duration: float | None = None
+    duration: PositiveFloat | None = None
     learning_rate: float | Sequence[float] | np.ndarray | Mapping[str, float] = 1.0
     normalised: bool = False
     solver: SolverName | Solver = "automatic"
-    save: int | Sequence[float] | np.ndarray | None = None
+    save: SaveTimes | None = None
     statistics: Mapping[str, tuple[Callable[[Any], Any], Sequence[str]]] | None = None
-    loss_target: float | None = None
-    stationarity: float | None = None
+    loss_target: PositiveFloat | None = None
+    stationarity: PositiveFloat | None = None
 
     def __post_init__(self):
-        numbers = {name: getattr(self, name) for name in ("duration", "loss_target", "stationarity")}
-        require_kind(PositiveFloat, **given(**numbers))
-        require_choice("normalised", self.normalised, (True, False))
-        Solver.of(self.solver)
         check_statistics(self.statistics)
 
 
+@checked
 def gradient_flow(
     task: Learnable,
     network: Network | Sequence[Network],
@@ -127,17 +125,10 @@ def gradient_flow(
         >>> dict(record.sizes), [round(float(loss), 3) for loss in record.loss[1]]
         ({'scale': 2, 'time': 4}, [1.25, 0.099, 0.0, 0.0])
     """
-    require(
-        isinstance(method, GradientFlow),
-        f"method is {type(method).__name__}",
-        argument="method",
-        value=type(method).__name__,
-        remedy="give a GradientFlow",
-    )
     duration, chosen = method.duration, Solver.of(method.solver)
-    require_kind(PositiveFloat, duration=duration)
+    require_kind(PositiveFloat, duration=duration)  # None where `observe` is to choose it
     solver = "explicit" if chosen.name == "automatic" else chosen.name
-    checked = check_statistics(method.statistics)
+    statistics = check_statistics(method.statistics)
     if method.normalised:
         _require_neurons(network if isinstance(network, list | tuple) else [network])
     ensemble = gather(task, network, scale, method.learning_rate)
@@ -153,8 +144,8 @@ def gradient_flow(
     # As arrays, so that other values do not need another program.
     numbers = {"duration": duration, "relative_tolerance": relative, **stops, **absolute}
     numbers = {name: np.asarray(value, times.dtype) for name, value in numbers.items()}
-    max_steps = _STEPS if chosen.max_steps is None else int(chosen.max_steps)
-    fixed = checked, solver, max_steps, bool(method.normalised), many
+    max_steps = _STEPS if chosen.max_steps is None else chosen.max_steps
+    fixed = statistics, solver, max_steps, bool(method.normalised), many
     if not many and (solver == "fastest" or is_limited()):
         times, result = _piece_by_piece(ensemble, times, numbers, fixed)
     else:
@@ -165,7 +156,7 @@ def gradient_flow(
     record = ensemble.record(
         ("time", times),
         result["curves"],
-        {name: axes for name, _, axes in checked},
+        {name: axes for name, _, axes in statistics},
         {"stop_time": (members, result["stop_time"]), "stop_reason": (members, REASONS[result["reason"]])},
         {
             "flow": "homogeneity-normalised gradient flow" if method.normalised else "gradient flow",
@@ -181,7 +172,7 @@ def _piece_by_piece(
     ensemble: Ensemble, times: Any, numbers: dict[str, Any], fixed: tuple[Statistics, str, int, bool, bool]
 ) -> tuple[Any, dict]:
     """The times that a single run reached before a deadline, and its results there."""
-    checked, solver, max_steps, *rest = fixed
+    statistics, solver, max_steps, *rest = fixed
     start, _ = ravel_pytree(ensemble.weights)
     solvers = [solver]
     if solver == "fastest":
@@ -193,7 +184,7 @@ def _piece_by_piece(
 
     def piece(begin: np.ndarray, weights: Any, solver: str, length: int) -> tuple[dict[str, Any], bool]:
         own = dataclasses.replace(ensemble, weights=weights)
-        result = own.run(integrate, times, {**numbers, "begin": begin}, checked, solver, length, *rest)
+        result = own.run(integrate, times, {**numbers, "begin": begin}, statistics, solver, length, *rest)
         return result, int(result["failure"]) == TOO_MANY
 
     return in_pieces(piece, ensemble.weights, times, float(numbers["duration"]), max_steps, solvers)

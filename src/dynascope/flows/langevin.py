@@ -30,7 +30,6 @@ from dynascope.validation import (
     require_bounds,
     require_covariance,
     require_function,
-    require_kind,
 )
 from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveFloat, PositiveInt
 
@@ -71,7 +70,7 @@ def langevin(
     velocity: ArrayLike | None = None,
     dynamics: Literal["underdamped", "overdamped"] = "underdamped",
     solver: diffrax.AbstractSolver | None = None,
-    seed: int = 0,
+    seed: Annotated[int, Interval(ge=0, lt=2**32)] = 0,
 ) -> LangevinRuns:
     """Follow dv = −2/(η(1 + β)) [((1 − β) v + ∇L + λθ) dt + √(η/S) Σ^½ dW], dθ = v dt, or its limit of strong damping.
 
@@ -122,7 +121,6 @@ def langevin(
         >>> print(found.position.shape, np.allclose(found.position[-1].var(axis=0), 0.005, rtol=0.3))
         (2, 500, 2) True
     """
-    require_kind(Annotated[int, Interval(ge=0, le=2**32 - 1)], seed=seed)
     clock = known_times(times, increasing=True, single=False)
     first = require_array("start", start, (None,) if count_axes(start) < 2 else (runs, None))
     size = first.shape[-1]

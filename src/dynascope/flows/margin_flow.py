@@ -6,10 +6,11 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import jax
 import numpy as np
+from annotated_types import Interval
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
@@ -18,7 +19,8 @@ from dynascope.errors import DivergenceError
 from dynascope.flows.margin_problem import Loss, MarginProblem, signs_of
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.parameters import read
-from dynascope.validation import require, require_array, require_choice, require_increasing, require_number
+from dynascope.validation import checked, require, require_array, require_increasing
+from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["MarginPath", "margin_flow"]
 
@@ -79,6 +81,7 @@ class MarginPath:
         return jax.tree_util.tree_map_with_path(put, self.start)
 
 
+@checked
 def margin_flow(
     apply: Callable[[Any, Any], Any],
     params: Any,
@@ -88,8 +91,8 @@ def margin_flow(
     levels: ArrayLike = (10.0, 100.0, 1000.0, 10_000.0),
     loss: Loss = "exponential",
     solver: Solver = "automatic",
-    relative_tolerance: float = 1e-8,
-    max_evaluations: int = 1_000_000,
+    relative_tolerance: Annotated[float, Interval(gt=0, lt=1e-2)] = 1e-8,
+    max_evaluations: PositiveInt = 1_000_000,
 ) -> MarginPath:
     """Gradient flow on L = Σ exp(−q), at given ν = log(1/L), however large: dθ/dν = ∇ν/‖∇ν‖².
 
@@ -128,10 +131,6 @@ def margin_flow(
         >>> print((path.parameters[-1] / path.level[-1]).round(3))
         [0.962 0.192]
     """
-    require_choice("loss", loss, get_args(Loss))
-    require_choice("solver", solver, get_args(Solver))
-    require_number("relative_tolerance", relative_tolerance, above=0, below=1e-2)
-    require_number("max_evaluations", max_evaluations, least=1)
     wanted = require_array("levels", levels, (None,))
     require_increasing("levels", wanted)
     model, (parameters, frozen, leaves) = read(apply, params, inputs)
@@ -149,7 +148,7 @@ def margin_flow(
     problem = MarginProblem(model, shapes, loss, (frozen, leaves, signs))
     with jax.enable_x64(True):
         _require_start(problem, theta, wanted)
-        most, paths = int(max_evaluations), dict(zip(model.paths, shapes, strict=True))
+        most, paths = max_evaluations, dict(zip(model.paths, shapes, strict=True))
         if solver != "explicit":
             try:
                 found = _implicit(problem, theta, wanted, relative_tolerance, most, patient=solver == "implicit")

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Float, Int
+from annotated_types import Ge
+from jaxtyping import Float, Int, Real
 
-from dynascope.validation import require, require_array, require_count, require_room
+from dynascope.validation import checked, require, require_array, require_room
 
-__all__ = ["recorded_steps", "recorded_times"]
+__all__ = ["SaveTimes", "recorded_steps", "recorded_times"]
+
+SaveTimes: TypeAlias = Annotated[int, Ge(2)] | Sequence[float] | Real[np.ndarray, " times"]
 
 
-def recorded_times(save: int | Sequence[float] | np.ndarray, duration: float) -> Float[np.ndarray, " time"]:
+@checked
+def recorded_times(save: SaveTimes, duration: float) -> Float[np.ndarray, " time"]:
     """So many equally spaced times from 0 to the duration, or the given ones.
 
     Raises:
@@ -23,10 +27,9 @@ def recorded_times(save: int | Sequence[float] | np.ndarray, duration: float) ->
         >>> recorded_times(3, 8.0), recorded_times([1, 2], 8.0)
         (array([0., 4., 8.]), array([1., 2.]))
     """
-    if np.ndim(save) == 0:
-        require_count(least=2, save=save)
-        require_room(int(np.asarray(save)), save=save)
-        return np.linspace(0.0, duration, int(np.asarray(save)))
+    if isinstance(save, int):
+        require_room(save, save=save)
+        return np.linspace(0.0, duration, save)
     times = require_array("save", save, (None,))
     require(
         times.size > 0 and bool(np.all(np.diff(times) > 0) and times[0] >= 0 and times[-1] <= duration),

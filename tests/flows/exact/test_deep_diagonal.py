@@ -5,8 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from dynascope.errors import InputError
-from dynascope.flows import diagonal_flow
-from dynascope.flows.exact.deep_diagonal import deep_diagonal_flow
+from dynascope.flows import deep_diagonal_flow, diagonal_flow
 from dynascope.results.steps_seen import crossing_times
 from dynascope.tasks import Task
 

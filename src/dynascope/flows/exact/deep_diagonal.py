@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
+from annotated_types import Ge
 from scipy.integrate import solve_ivp
 
 from dynascope.errors import DivergenceError
-from dynascope.flows.solvers.stepping import require_correlation, require_tolerance, resolving
+from dynascope.flows.solvers.stepping import Tolerance, require_correlation, resolving
 from dynascope.results import make_record
 from dynascope.results.clock import time_unit
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_count, require_kind
-from dynascope.validation.bounded_scalars import PositiveFloat
+from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["deep_diagonal_flow"]
 
@@ -23,7 +25,13 @@ _LONGEST = 1.01e12
 
 
 def deep_diagonal_flow(
-    task: Task, *, depth: int, scale: float, duration: float, points: int = 4000, tolerance: float = 1e-8
+    task: Task,
+    *,
+    depth: Annotated[int, Ge(2)],
+    scale: PositiveFloat,
+    duration: PositiveFloat,
+    points: PositiveInt = 4000,
+    tolerance: Tolerance = 1e-8,
 ) -> xr.Dataset:
     """Train f(x) = (u^D − v^D)ᵀ x by gradient flow from u = v = scale·1.
 
@@ -61,13 +69,9 @@ def deep_diagonal_flow(
         value=task.output_dimension,
         remedy="a diagonal network has one output, so choose one target",
     )
-    require_kind(PositiveFloat, scale=scale, duration=duration)
-    require_tolerance(tolerance)
-    require_count(points=points)
-    require_count(least=2, depth=depth)
     require_correlation(task)
     # A clock in which a coordinate leaves zero, or all is over, after a time of order one.
-    unit = time_unit(scale, degree=int(depth)) if scale < 1 else 1.0
+    unit = time_unit(scale, degree=depth) if scale < 1 else 1.0
     require(
         unit <= _LONGEST,
         f"scale^(2 − depth) is {unit:.3g}",
@@ -76,7 +80,7 @@ def deep_diagonal_flow(
         remedy=f"choose a larger scale, so that it is at most {_LONGEST:.0e} and jumps can be told from rounding",
     )
     unit = min(unit, float(duration))
-    flow = _Ratios(task, int(depth), float(np.log(scale)), unit)
+    flow = _Ratios(task, depth, float(np.log(scale)), unit)
     # A trial step may overflow, and is then rejected.
     with np.errstate(over="ignore", invalid="ignore"):
         solution = solve_ivp(
@@ -104,7 +108,7 @@ def deep_diagonal_flow(
             "coefficient": (["time", "feature"], record["coefficient"]),
         },
         {"time": record["time"], "feature": list(task.feature_names)},
-        attributes={"flow": "gradient flow", "variables": "log-ratios", "scale": scale, "depth": int(depth)},
+        attributes={"flow": "gradient flow", "variables": "log-ratios", "scale": scale, "depth": depth},
     )
 
 

@@ -8,11 +8,11 @@ from jaxtyping import Float
 
 from dynascope.flows.exact.linear_bundles import LinearBundles
 from dynascope.flows.solvers.solver_choice import Begun, Solver, Work
-from dynascope.flows.solvers.stepping import require_correlation
+from dynascope.flows.solvers.stepping import Tolerance, require_correlation
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_array, require_kind
-from dynascope.validation.bounded_scalars import PositiveFloat
+from dynascope.validation import checked, require, require_array
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["begin_bundles", "linear_flow"]
 
@@ -24,12 +24,12 @@ def linear_flow(
     first: Float[np.ndarray, "d width"],
     second: Float[np.ndarray, "width c"],
     *,
-    scale: float,
-    duration: float,
-    points: int = 4000,
-    tolerance: float = 1e-9,
-    max_steps: int = 10_000_000,
-    operations: float | None = None,
+    scale: PositiveFloat,
+    duration: PositiveFloat,
+    points: PositiveInt = 4000,
+    tolerance: Tolerance = 1e-9,
+    max_steps: PositiveInt = 10_000_000,
+    operations: PositiveFloat | None = None,
     solver: Solver | None = None,
     partial: bool = False,
 ) -> xr.Dataset:
@@ -90,8 +90,9 @@ def linear_flow(
     )
 
 
+@checked
 def begin_bundles(
-    task: Task, first: Float[np.ndarray, "d width"], second: Float[np.ndarray, "width c"], *, scale: float
+    task: Task, first: Float[np.ndarray, "d width"], second: Float[np.ndarray, "width c"], *, scale: PositiveFloat
 ) -> Begun:
     """What `linear_flow` follows, and from where, checked and set up once for any number of tolerances.
 
@@ -105,7 +106,6 @@ def begin_bundles(
     """
     first = require_array("first", first, (task.input_dimension, None))
     second = require_array("second", second, (first.shape[1], task.output_dimension))
-    require_kind(PositiveFloat, scale=scale)
     require_correlation(task)
     # On its range Σxx becomes diagonal; weights outside see no data and never move.
     power, basis = np.linalg.eigh(task.input_moment)

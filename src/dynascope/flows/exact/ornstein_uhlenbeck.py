@@ -8,8 +8,16 @@ from numpy.typing import ArrayLike
 from dynascope.flows.langevin import LangevinRuns
 from dynascope.theory import SGD
 from dynascope.theory.noise import langevin_moments
-from dynascope.validation import count_axes, known_times, require_array, require_kind
-from dynascope.validation.bounded_scalars import PositiveInt, Seed
+from dynascope.theory.sgd import Momentum
+from dynascope.validation import count_axes, known_times, require_array
+from dynascope.validation.bounded import (
+    FiniteNumbers,
+    NonNegativeFloat,
+    NonNegativeNumbers,
+    PositiveFloat,
+    PositiveInt,
+    Seed,
+)
 
 __all__ = ["ornstein_uhlenbeck"]
 
@@ -17,16 +25,16 @@ __all__ = ["ornstein_uhlenbeck"]
 def ornstein_uhlenbeck(
     curvature: ArrayLike,
     *,
-    noise: ArrayLike,
+    noise: NonNegativeNumbers,
     times: ArrayLike,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    batch_size: int = 1,
-    runs: int = 1,
-    position: ArrayLike = 0.0,
-    velocity: ArrayLike = 0.0,
-    seed: int = 0,
+    learning_rate: PositiveFloat,
+    momentum: Momentum = 0.0,
+    weight_decay: NonNegativeFloat = 0.0,
+    batch_size: PositiveInt = 1,
+    runs: PositiveInt = 1,
+    position: FiniteNumbers = 0.0,
+    velocity: FiniteNumbers = 0.0,
+    seed: Seed = 0,
 ) -> LangevinRuns:
     """(a, b)(t + τ) = P(τ) (a, b)(t) + Cov(τ)^½ z along modes, with the propagator and the covariance of the theory.
 
@@ -58,8 +66,6 @@ def ornstein_uhlenbeck(
         True
     """
     clock = known_times(times, increasing=True, single=False)
-    require_kind(PositiveInt, runs=runs)
-    require_kind(Seed, seed=seed)
     random = np.random.default_rng(seed)
     modes = np.atleast_1d(require_array("curvature", curvature, (None,) * min(count_axes(curvature), 1)))
     sgd, chosen = SGD(learning_rate, momentum, weight_decay, batch_size), {"curvature": modes, "noise": noise}

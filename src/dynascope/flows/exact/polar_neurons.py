@@ -19,12 +19,12 @@ from dynascope.flows.exact.stiff_neurons import Neurons, StiffNeurons, work_of_a
 from dynascope.flows.progress import report_time
 from dynascope.flows.solvers.rosenbrock import follow_stiffly
 from dynascope.flows.solvers.solver_choice import Solver, Work
-from dynascope.flows.solvers.stepping import require_tolerance, resolving
+from dynascope.flows.solvers.stepping import Tolerance, resolving
 from dynascope.protocols import SumOfNeurons
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
-from dynascope.validation import given, require, require_count, require_kind
-from dynascope.validation.bounded_scalars import PositiveFloat
+from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["polar_flow"]
 
@@ -65,13 +65,13 @@ def polar_flow(
     task: Task,
     network: SumOfNeurons,
     *,
-    scale: float,
-    duration: float,
-    tolerance: float = 3e-3,
+    scale: PositiveFloat,
+    duration: PositiveFloat,
+    tolerance: Tolerance = 3e-3,
     normalised: bool = False,
-    points: int = 4000,
-    max_steps: int = 200_000,
-    operations: float | None = None,
+    points: PositiveInt = 4000,
+    max_steps: PositiveInt = 200_000,
+    operations: PositiveFloat | None = None,
     solver: Solver | None = None,
     partial: bool = False,
 ) -> xr.Dataset:
@@ -116,10 +116,6 @@ def polar_flow(
         >>> [round(float(loss), 2) for loss in curve["loss"].interp(time=[0.0, 30.0, 100.0])]
         [0.59, 0.18, 0.0]
     """
-    require_kind(PositiveFloat, scale=scale, duration=duration)
-    require_tolerance(tolerance)
-    require_count(points=points, max_steps=max_steps)
-    require_kind(PositiveFloat, **given(operations=operations))
     name = type(network).__name__
     require(
         isinstance(network, SumOfNeurons) and network.degree >= 2,

@@ -12,11 +12,11 @@ from jaxtyping import Array, Float
 from dynascope.flows.solvers.adaptive import StiffFlow
 from dynascope.flows.solvers.rosenbrock import solution
 from dynascope.flows.solvers.solver_choice import Begun, Solver, Work
-from dynascope.flows.solvers.stepping import require_correlation
+from dynascope.flows.solvers.stepping import Tolerance, require_correlation
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_kind
-from dynascope.validation.bounded_scalars import PositiveFloat
+from dynascope.validation import checked, require
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["begin_phases", "diagonal_equations", "diagonal_flow"]
 
@@ -26,12 +26,12 @@ _SLOW = 3.0  # products of a matrix and a vector wait for the memory, and so tak
 def diagonal_flow(
     task: Task,
     *,
-    scale: float,
-    duration: float,
-    points: int = 4000,
-    tolerance: float = 1e-9,
-    max_steps: int = 10_000_000,
-    operations: float | None = None,
+    scale: PositiveFloat,
+    duration: PositiveFloat,
+    points: PositiveInt = 4000,
+    tolerance: Tolerance = 1e-9,
+    max_steps: PositiveInt = 10_000_000,
+    operations: PositiveFloat | None = None,
     solver: Solver | None = None,
     partial: bool = False,
 ) -> xr.Dataset:
@@ -89,7 +89,8 @@ def diagonal_flow(
     )
 
 
-def begin_phases(task: Task, *, scale: float) -> Begun:
+@checked
+def begin_phases(task: Task, *, scale: PositiveFloat) -> Begun:
     """What `diagonal_flow` follows, and from where, checked and set up once for any number of tolerances.
 
     Raises:
@@ -106,7 +107,6 @@ def begin_phases(task: Task, *, scale: float) -> Begun:
         value=task.output_dimension,
         remedy="a diagonal linear network has one output, so choose one target",
     )
-    require_kind(PositiveFloat, scale=scale)
     require_correlation(task)
     cross, equations = task.cross_moment[0], diagonal_equations(task)
     root = task.inputs / task.samples**0.5 if equations < len(cross) else None

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal
+from typing import Literal
 
-from dynascope.validation import given, require, require_choice, require_count, require_kind
-from dynascope.validation.bounded_scalars import PositiveFloat
+from dynascope.validation import checked
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
-__all__ = ["SOLVERS", "Solver", "SolverName"]
+__all__ = ["Solver", "SolverName"]
 
 SolverName = Literal["automatic", "exact", "explicit", "stabilised", "stiff", "fastest"]
-SOLVERS = ("automatic", "exact", "explicit", "stabilised", "stiff", "fastest")
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class Solver:
     """How a gradient flow is integrated. The name alone, as in `solver="stiff"`, stands for `Solver("stiff")`.
@@ -52,26 +52,11 @@ class Solver:
 
     name: SolverName = "automatic"
     _: dataclasses.KW_ONLY
-    relative_tolerance: float | None = None
-    absolute_tolerance: float | None = None
-    max_steps: int | None = None
-
-    def __post_init__(self):
-        require_choice("solver", self.name, SOLVERS)
-        tolerances = {name: getattr(self, name) for name in ("relative_tolerance", "absolute_tolerance")}
-        require_kind(PositiveFloat, **given(**tolerances))
-        require_count(**given(max_steps=self.max_steps))
+    relative_tolerance: PositiveFloat | None = None
+    absolute_tolerance: PositiveFloat | None = None
+    max_steps: PositiveInt | None = None
 
     @classmethod
-    def of(cls, solver: Any) -> Solver:
+    def of(cls, solver: SolverName | Solver) -> Solver:
         """The solver, or the one of this name."""
-        if isinstance(solver, str):
-            return cls(solver)  # pyright: ignore[reportArgumentType] of any name, which it checks
-        require(
-            isinstance(solver, Solver),
-            f"solver is {type(solver).__name__}",
-            argument="solver",
-            value=str(solver),
-            remedy="give the name of a solver, or a Solver",
-        )
-        return solver
+        return cls(solver) if isinstance(solver, str) else solver

@@ -12,9 +12,7 @@ from dynascope.flows.deadline import overdue
 from dynascope.flows.solvers.adaptive import StiffFlow, follow_by_steps
 from dynascope.flows.solvers.explicit import TSITOURAS
 from dynascope.flows.solvers.rosenbrock import ROSENBROCK
-from dynascope.flows.solvers.stepping import require_tolerance, resolving
-from dynascope.validation import given, require_choice, require_count, require_kind
-from dynascope.validation.bounded_scalars import PositiveFloat
+from dynascope.flows.solvers.stepping import resolving
 
 __all__ = ["Begun", "Solver", "Work", "few_equations", "follow_by_stiffness"]
 
@@ -117,11 +115,7 @@ class Begun(NamedTuple):
         solver: Solver | None,
         partial: bool,
     ) -> tuple[dict[str, np.ndarray], float]:
-        """As `follow`, with numbers that are checked, at the times that `resolving` keeps of so many."""
-        require_kind(PositiveFloat, duration=duration)
-        require_tolerance(tolerance)
-        require_count(points=points, max_steps=max_steps)
-        require_kind(PositiveFloat, **given(operations=operations))
+        """As `follow`, at the times that `resolving` keeps of so many."""
         record, took = self.follow(
             duration=duration,
             tolerance=tolerance,
@@ -176,7 +170,6 @@ def follow_by_stiffness(
     Raises:
         DivergenceError: The solver could not go on, or `max_steps` was reached.
     """
-    require_choice("solver", solver or "stiff", ("explicit", "stiff"))
     usual: dict[str, Any] = {"duration": duration, "tolerance": tolerance}
     few = few_equations(equations)
     # Implicit steps for many equations take long, and somebody may look at the clock.

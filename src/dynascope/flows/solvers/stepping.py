@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import functools
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import scipy
+from annotated_types import Ge
 from jaxtyping import Float
 
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_kind, shown
-from dynascope.validation.bounded_scalars import PositiveFloat
+from dynascope.validation import require
 
-__all__ = ["loss_between", "require_correlation", "require_tolerance", "resolved_loss", "resolving"]
+__all__ = ["Tolerance", "loss_between", "require_correlation", "resolved_loss", "resolving"]
 
 _UNEVEN = 6.0  # a step over the one beside it, from which on the two say little of the curvature between them
-_ROUNDING = 1e-14  # of a sum of some numbers in float64
+
+# Rounding exceeds smaller errors of a step, so that steps would be halved for ever.
+Tolerance: TypeAlias = Annotated[float, Ge(1e-14)]
 
 
 def require_correlation(task: Task) -> None:
@@ -26,18 +29,6 @@ def require_correlation(task: Task) -> None:
         argument="task",
         value=0.0,
         remedy="pass targets that vary with the inputs",
-    )
-
-
-def require_tolerance(tolerance: float) -> None:
-    """Raise `InputError` for an error of a step that rounding alone exceeds, so that steps would be halved for ever."""
-    require_kind(PositiveFloat, tolerance=tolerance)
-    require(
-        tolerance >= _ROUNDING,
-        f"tolerance is {shown(tolerance)}, which rounding exceeds",
-        argument="tolerance",
-        value=tolerance,
-        remedy=f"choose a number of at least {_ROUNDING:g}",
     )
 
 
