@@ -116,12 +116,11 @@ def polar_flow(
         >>> [round(float(loss), 2) for loss in curve["loss"].interp(time=[0.0, 30.0, 100.0])]
         [0.59, 0.18, 0.0]
     """
-    name = type(network).__name__
     require(
-        isinstance(network, SumOfNeurons) and network.degree >= 2,
-        f"the network is a {name}",
+        network.degree >= 2,
+        f"the neurons of the network have degree {network.degree}",
         argument="network",
-        value=name,
+        value=network.degree,
         remedy="give a sum of neurons of degree two or more, as TwoLayer is",
     )
     rows = np.asarray(network.neurons, np.float64)
