@@ -220,7 +220,6 @@ def test_steps_are_counted_or_epochs_are():
         ((None, 5, [0, 6], 3), "save"),
         ((5, None, [0, 6], 3), "save"),
         ((5, None, [3, 2], 3), "save"),
-        ((5, None, 1, 3), "save"),
         ((None, 2**31, None, 3), "epochs"),
     ],
 )

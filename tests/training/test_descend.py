@@ -329,6 +329,13 @@ def test_sizes_may_be_numbers_of_numpy():
         np.testing.assert_array_equal(plain["loss"], other["loss"])
 
 
+@pytest.mark.usefixtures("unchecked_types")
+def test_whole_floats_are_integers():
+    method = Descent(learning_rate=0.1, steps=1e6, batches=32.0, save=10.0)
+    assert (method.steps, method.batches, method.save) == (10**6, 32, 10)
+    assert {type(each) for each in (method.steps, method.batches, method.save)} == {int}
+
+
 def test_a_stream_that_cannot_be_hashed_is_refused():
     @dataclasses.dataclass
     class Changing(Stream):
@@ -366,7 +373,10 @@ def test_small_steps_never_increase_the_loss(seed, rate):
         ({"learning_rate": {"third": 1.0}}, "learning_rate"),
         ({"batches": 5}, "batches"),
         ({"batches": 0}, "batches"),
+        ({"steps": 2.5}, "steps"),
         ({"save": 1}, "save"),
+        ({"save": 2.5}, "save"),
+        ({"save": True}, "save"),
         ({"save": [0, 0]}, "save"),
         ({"save": [0, 11]}, "save"),
         ({"optimizer": "magic"}, "optimizer"),

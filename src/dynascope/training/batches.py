@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from annotated_types import Ge
+from jaxtyping import Real
 
 from dynascope.errors import InputError
 from dynascope.flows.save_times import recorded_steps
 from dynascope.tasks.labelled import Labelled
 from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task
-from dynascope.validation import calling, given, require, require_choice, require_count, require_function, require_kind
+from dynascope.validation import calling, checked, require, require_function
 from dynascope.validation.bounded_scalars import PositiveInt
 
-__all__ = ["ALL_SAMPLES", "Batch", "Batches", "Sampler", "Steps", "chosen_steps", "sampler"]
+__all__ = ["ALL_SAMPLES", "Batch", "Batches", "Sampler", "SaveSteps", "Steps", "chosen_steps", "sampler"]
+
+SaveSteps: TypeAlias = Annotated[int, Ge(2)] | Sequence[int] | Real[np.ndarray, " steps"]
 
 ALL_SAMPLES = (Task, Labelled)  # tasks that are a number of samples
 
@@ -28,6 +32,7 @@ _AUGMENTED = 1  # follows the step in the keys of augmentation
 _MOST = 2**31 - 2  # steps are counted in 32 bits, and the largest such number is never reached
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class Batches:
     """How the samples of each step are chosen. The size alone, as in `batches=32`, stands for `Batches(32)`.
@@ -55,27 +60,21 @@ class Batches:
         dynascope.errors.InputError: size is 0: choose an integer of at least 1.
     """
 
-    size: int | None = None
+    size: PositiveInt | None = None
     _: dataclasses.KW_ONLY
-    micro_size: int | None = None
+    micro_size: PositiveInt | None = None
     independent: bool = False
     replacement: bool = False
     augmentation: Callable[[Any, Any], Any] | None = None
 
     def __post_init__(self):
-        require_kind(PositiveInt, **given(size=self.size, micro_size=self.micro_size))
-        for name in ("independent", "replacement"):
-            require_choice(name, getattr(self, name), (True, False))
         if self.augmentation is not None:
             require_function("augmentation", self.augmentation)
 
     @classmethod
-    def of(cls, batches: Any) -> Batches:
+    def of(cls, batches: PositiveInt | Batches | None) -> Batches:
         """The batches, or those of this size; None for all samples in each step."""
-        if isinstance(batches, Batches):
-            return batches
-        require_kind(PositiveInt, **given(batches=batches))
-        return cls(batches)
+        return batches if isinstance(batches, Batches) else cls(batches)
 
 
 class Batch(NamedTuple):
@@ -212,7 +211,7 @@ def sampler(task: Any, batches: Batches) -> Sampler:
     )
 
 
-def chosen_steps(steps: int | None, epochs: int | None, save: Any, per_epoch: int | None) -> Steps:
+def chosen_steps(steps: int | None, epochs: int | None, save: SaveSteps | None, per_epoch: int | None) -> Steps:
     """The steps of a run of which an epoch has so many, and those to record, checked."""
     require(
         epochs is None or per_epoch is not None,
@@ -220,7 +219,7 @@ def chosen_steps(steps: int | None, epochs: int | None, save: Any, per_epoch: in
         argument="epochs",
         remedy="count steps: fresh samples, batches drawn with replacement, and expectations have no epochs",
     )
-    last = int(steps or 0) + int(epochs or 0)
+    last = (steps or 0) + (epochs or 0)
     length = 1 if epochs is None else per_epoch or 1
     require(
         last * length <= _MOST,
@@ -231,15 +230,14 @@ def chosen_steps(steps: int | None, epochs: int | None, save: Any, per_epoch: in
     )
     if save is None:
         save = _RECORDS if epochs is None else np.arange(last + 1)
-    if isinstance(save, int | np.integer):
-        require_count(least=2, save=int(save))
-        save = np.unique(np.r_[0, np.geomspace(1, last, int(save) - 1).round().astype(np.int64)])
+    if isinstance(save, int):
+        save = np.unique(np.r_[0, np.geomspace(1, last, save - 1).round().astype(np.int64)])
     recorded = recorded_steps("save", save, last)
     return Steps(last * length, recorded * length, None if epochs is None else recorded)
 
 
 def _checked_size(size: int | None, samples: int, stream: Stream | None, replacement: bool) -> int | None:
-    """The size as a plain number, which a compiled program can be found by."""
+    """The size, which has to fit the task."""
     if stream is not None:
         fits, remedy = size is not None, "choose how many fresh samples each step of a stream draws"
     elif samples:
@@ -248,7 +246,7 @@ def _checked_size(size: int | None, samples: int, stream: Stream | None, replace
     else:
         fits, remedy = size is None, "an expectation has no samples"
     require(fits, f"the batch size is {size}", argument="batches", value=size, remedy=remedy)
-    return None if size is None else int(size)
+    return size
 
 
 def _require_hashable(stream: Stream) -> None:
@@ -273,4 +271,4 @@ def _parts(micro_size: int | None, batch: int | None) -> int:
         value=micro_size,
         remedy=f"choose a divisor of the batch of {batch} samples" if batch else "an expectation has no samples",
     )
-    return (batch or 0) // int(micro_size)
+    return (batch or 0) // micro_size

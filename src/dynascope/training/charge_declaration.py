@@ -18,17 +18,15 @@ from dynascope.errors import InputError
 from dynascope.symmetry import Charge
 from dynascope.symmetry.step_rules import Rule
 from dynascope.symmetry.symmetry_arguments import parameter_paths
+from dynascope.theory.sgd import Momentum
 from dynascope.training.statistics import Step
-from dynascope.validation import require, require_number, shown
+from dynascope.validation import require, require_kind, shown
+from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveFloat
 
 __all__ = ["Declaration", "implied_gradient", "intended_step", "momentum_buffer"]
 
 _EQUAL = 1e-12  # relative difference of numbers that are equal up to rounding
-_LIMITS: dict[str, dict[str, Any]] = {
-    "rates": {"above": 0.0},
-    "weight_decay": {"least": 0.0},
-    "momentum": {"least": 0.0, "below": 1.0},
-}
+_KINDS = {"rates": PositiveFloat, "weight_decay": NonNegativeFloat, "momentum": Momentum}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,7 +216,6 @@ def intended_step(rule: str, gradient: Array, held: Array, beta: Any, decayed: A
 
 def _by_path(name: str, value: Any, paths: Sequence[str]) -> tuple[tuple[str, float], ...]:
     if not isinstance(value, Mapping):
-        require_number(name, value, **_LIMITS[name])
         return tuple((path, float(value)) for path in paths)
     missing = [path for path in paths if path not in value]
     unknown = [path for path in value if path not in paths]
@@ -232,7 +229,7 @@ def _by_path(name: str, value: Any, paths: Sequence[str]) -> tuple[tuple[str, fl
         remedy="give a number for each parameter of the symmetries, by its path",
     )
     for path in paths:
-        require_number(name, value[path], **_LIMITS[name])
+        require_kind(_KINDS[name], **{name: value[path]})
     return tuple((path, float(value[path])) for path in paths)
 
 

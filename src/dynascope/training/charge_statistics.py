@@ -13,14 +13,14 @@ from jax import Array
 
 from dynascope.symmetry import Charge, charges
 from dynascope.symmetry.map_symmetries import in_turn
-from dynascope.symmetry.step_rules import RULES, Rule
+from dynascope.symmetry.step_rules import Rule
 from dynascope.symmetry.symmetry_arguments import require_symmetries
+from dynascope.theory.sgd import Momentum
 from dynascope.theory.symmetry.rounding import DEVIATIONS, SUMMED
 from dynascope.training.charge_causes import cause_statistics
 from dynascope.training.charge_declaration import Declaration, momentum_buffer
 from dynascope.training.statistics import Recursion, Step
-from dynascope.validation import require_choice, require_kind
-from dynascope.validation.bounded_scalars import PositiveInt
+from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveFloat, PositiveInt
 
 __all__ = ["charge_statistics"]
 
@@ -29,10 +29,10 @@ def charge_statistics(
     symmetries: Sequence[Charge],
     *,
     optimizer: Rule = "heavy_ball",
-    momentum: float | Mapping[str, float] = 0.0,
-    weight_decay: float | Mapping[str, float] = 0.0,
-    rates: float | Mapping[str, float] = 1.0,
-    gradient_roundings: int = 128,
+    momentum: Momentum | Mapping[str, Momentum] = 0.0,
+    weight_decay: NonNegativeFloat | Mapping[str, NonNegativeFloat] = 0.0,
+    rates: PositiveFloat | Mapping[str, PositiveFloat] = 1.0,
+    gradient_roundings: PositiveInt = 128,
     causes: bool = False,
 ) -> dict[str, Any]:
     """Statistics that put every charge beside its law, in memory that does not grow with the steps.
@@ -92,9 +92,6 @@ def charge_statistics(
         (('step', 'charge'), True)
     """
     require_symmetries(symmetries, remedy="give those that symmetry.find_symmetries finds, at least one")
-    require_choice("optimizer", optimizer, RULES)
-    require_kind(PositiveInt, gradient_roundings=gradient_roundings)
-    require_choice("causes", causes, (True, False))
     declared = Declaration.checked(
         symmetries,
         optimizer=optimizer,

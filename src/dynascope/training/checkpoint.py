@@ -20,12 +20,13 @@ from dynascope import __version__
 from dynascope.errors import InputError
 from dynascope.flows.ensemble import Ensemble
 from dynascope.results.whole_files import written_beside
-from dynascope.validation import require, require_kind, shown_error
+from dynascope.validation import checked, require, shown_error
 from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["Checkpoint", "CheckpointFile", "digest"]
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
     """A file in which the state of a run is kept, and from which the run goes on if it exists.
@@ -45,20 +46,10 @@ class Checkpoint:
     """
 
     path: str | os.PathLike[str]
-    seconds: float = 60.0
-
-    def __post_init__(self):
-        require(
-            isinstance(self.path, str | os.PathLike),
-            f"checkpoint is {self.path!r}",
-            argument="checkpoint",
-            value=str(self.path),
-            remedy="give the name of a file",
-        )
-        require_kind(PositiveFloat, seconds=self.seconds)
+    seconds: PositiveFloat = 60.0
 
     @classmethod
-    def of(cls, checkpoint: Any) -> Checkpoint:
+    def of(cls, checkpoint: str | os.PathLike[str] | Checkpoint) -> Checkpoint:
         """The checkpoint, or that of this path."""
         return checkpoint if isinstance(checkpoint, Checkpoint) else cls(checkpoint)
 

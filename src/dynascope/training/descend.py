@@ -16,7 +16,7 @@ from annotated_types import Interval
 from dynascope.flows.ensemble import Ensemble, gather
 from dynascope.flows.progress import report_progress
 from dynascope.protocols import Learnable, Network
-from dynascope.training.batches import Batches, chosen_steps, sampler
+from dynascope.training.batches import Batches, SaveSteps, chosen_steps, sampler
 from dynascope.training.checkpoint import Checkpoint, CheckpointFile, digest
 from dynascope.training.loop import one_step, train
 from dynascope.training.losses import Loss, LossName
@@ -24,13 +24,15 @@ from dynascope.training.optimizers import chosen_optimizer, name_of
 from dynascope.training.result import Probed, observed
 from dynascope.training.specification import Run, specified
 from dynascope.training.statistics import StepStatistic
-from dynascope.validation import given, require, require_choice, require_count, require_function, require_kind
+from dynascope.validation import checked, require, require_function
+from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["Descent", "descend"]
 
 Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class Descent:
     """Discrete steps of an optimiser, as a way to train: the `method` of `observe` and of `training.descend`.
@@ -91,11 +93,11 @@ class Descent:
     optimizer: Literal["sgd"] | optax.GradientTransformation | optax.MultiSteps | Callable[[Any], Any] = "sgd"
     _: dataclasses.KW_ONLY
     learning_rate: float | Sequence[float] | np.ndarray | Mapping[str, float] | Callable[[Any], Any] | None = None
-    steps: int | None = None
-    epochs: int | None = None
+    steps: PositiveInt | None = None
+    epochs: PositiveInt | None = None
     loss: LossName | Callable[[Any, Any], Any] | Loss = "squared"
-    batches: int | Batches | None = None
-    save: int | Sequence[int] | np.ndarray | None = None
+    batches: PositiveInt | Batches | None = None
+    save: SaveSteps | None = None
     statistics: Mapping[str, tuple[Callable[..., Any], Sequence[str]] | StepStatistic] | None = None
     probe: Probe | None = None
     test: Learnable | Sequence[Learnable] | None = None
@@ -112,15 +114,9 @@ class Descent:
             value=self.steps,
             remedy="give one of the two",
         )
-        require_count(**given(steps=self.steps, epochs=self.epochs))
         Loss.of(self.loss)
-        Batches.of(self.batches)
         if self.probe is not None:
             require_function("probe", self.probe)
-        if self.compute_dtype is not None:
-            require_choice("compute_dtype", self.compute_dtype, ("bfloat16",))
-        if self.checkpoint is not None:
-            Checkpoint.of(self.checkpoint)
         require(
             self.probe is None or self.checkpoint is None,
             "a probe is given with a checkpoint, which does not keep what it finds",
@@ -129,13 +125,14 @@ class Descent:
         )
 
 
+@checked
 def descend(
     task: Learnable | Sequence[Learnable],
     network: Network | Sequence[Network],
     method: Descent,
     *,
     scale: float | Sequence[float] | np.ndarray = 1.0,
-    seed: int = 0,
+    seed: Annotated[int, Interval(ge=0, lt=2**32)] = 0,
     return_networks: bool = False,
 ) -> Any:
     """Train by discrete steps, θ ← θ − η ∇L(θ) or those of another optimiser, from θ(0) = scale · (the weights).
@@ -187,15 +184,6 @@ def descend(
         >>> record["time"].to_numpy(), record["loss"].to_numpy().round(4)
         (array([ 0., 30.]), array([1.2545, 0.    ]))
     """
-    require(
-        isinstance(method, Descent),
-        f"method is {type(method).__name__}",
-        argument="method",
-        value=type(method).__name__,
-        remedy="give a Descent",
-    )
-    require_kind(Annotated[int, Interval(ge=0, le=2**32 - 1)], seed=seed)
-    require_choice("return_networks", return_networks, (True, False))
     optimizer, rates = chosen_optimizer(method.optimizer, method.learning_rate)
     first: Any = task[0] if isinstance(task, list | tuple) and task else task
     ensemble = _without_rate(gather(first, network, scale, rates), method.learning_rate)
@@ -213,7 +201,7 @@ def descend(
         compute_dtype=method.compute_dtype,
         statistics=method.statistics,
         steps=chosen_steps(method.steps, method.epochs, method.save, drawn.per_epoch),
-        seed=int(seed),
+        seed=seed,
     )
     attributes = {
         "flow": "descent",

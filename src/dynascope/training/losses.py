@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from dynascope.errors import InputError
 from dynascope.results import CONVENTION
 from dynascope.training.batches import Batch
-from dynascope.validation import calling, require, require_choice, require_function, require_kind, shown_error
+from dynascope.validation import calling, checked, require, require_function, shown_error
 
 __all__ = ["Loss", "LossName", "applied", "check_targets", "evaluated", "losses"]
 
@@ -34,6 +34,7 @@ _ROUNDING = 1e-6  # rows of probabilities may come in single precision
 _TOGETHER = 1000  # samples at a time in evaluation
 
 
+@checked
 @dataclasses.dataclass(frozen=True)
 class Loss:
     """A mean over samples of a loss of outputs f(x), shape (n, c), and targets.
@@ -60,15 +61,12 @@ class Loss:
     """
 
     kind: LossName | Callable[[Any, Any], Any] = "squared"
-    label_smoothing: float = 0.0
+    label_smoothing: Annotated[float, Interval(ge=0, lt=1)] = 0.0
     over_outputs: Literal["sum", "mean"] = "sum"
 
     def __post_init__(self):
         if callable(self.kind):
             require_function("loss", self.kind)
-        else:
-            require_choice("loss", self.kind, tuple(_FORMULAS))
-        require_kind(Annotated[float, Interval(ge=0, lt=1)], label_smoothing=self.label_smoothing)
         require(
             self.label_smoothing == 0 or self.kind == "cross_entropy",
             f"label_smoothing is {self.label_smoothing} and loss is {self.kind!r}",
@@ -76,10 +74,9 @@ class Loss:
             value=self.label_smoothing,
             remedy='smooth the labels of loss="cross_entropy"',
         )
-        require_choice("over_outputs", self.over_outputs, ("sum", "mean"))
 
     @classmethod
-    def of(cls, loss: Any) -> Loss:
+    def of(cls, loss: LossName | Callable[[Any, Any], Any] | Loss) -> Loss:
         """The loss, or that of this name or function."""
         return loss if isinstance(loss, Loss) else cls(loss)
 

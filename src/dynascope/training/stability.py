@@ -13,6 +13,7 @@ from dynascope.errors import DivergenceError
 from dynascope.probes.diffusion import top_curvatures
 from dynascope.protocols import Learnable, Network
 from dynascope.training.descend import Descent, descend
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["stable_rate"]
 
@@ -21,7 +22,9 @@ _MULTIPLICATIONS = 3e10  # of a run that looks for rest: ten seconds or so, and 
 _LEAST = 2e3  # that take as long as what a step does besides
 
 
-def stable_rate(task: Learnable, network: Network, *, scale: float, learning_rate: float, steps: int) -> float | None:
+def stable_rate(
+    task: Learnable, network: Network, *, scale: PositiveFloat, learning_rate: PositiveFloat, steps: PositiveInt
+) -> float | None:
     """2/λ, above which plain steps leave the minimum that smaller ones find, with λ the curvature there.
 
     Args:
