@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -23,8 +23,11 @@ from dynascope.protocols import Learnable, Network
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
 from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveFloat
 
-__all__ = ["Ensemble", "gather"]
+__all__ = ["Ensemble", "Rates", "gather"]
+
+Rates: TypeAlias = PositiveFloat | Sequence[float] | np.ndarray | Mapping[str, float]
 
 _compiled: set[Any] = set()  # what programs have been compiled for
 
@@ -205,7 +208,7 @@ def gather(
     task: Learnable,
     network: Network | Sequence[Network],
     scale: float | Sequence[float] | np.ndarray,
-    learning_rate: float | Sequence[float] | np.ndarray | Mapping[str, float],
+    learning_rate: Rates,
 ) -> Ensemble:
     """All combinations of networks, scales and learning rates.
 

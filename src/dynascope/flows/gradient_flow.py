@@ -10,7 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from dynascope.flows.deadline import is_limited
-from dynascope.flows.ensemble import Ensemble, gather
+from dynascope.flows.ensemble import Ensemble, Rates, gather
 from dynascope.flows.integration import REASONS, TOO_MANY, integrate, raise_if_failed, usual_tolerance
 from dynascope.flows.objective import Statistics, check_statistics
 from dynascope.flows.pieces import in_pieces
@@ -67,7 +67,7 @@ class GradientFlow:
     """
 
     duration: PositiveFloat | None = None
-    learning_rate: float | Sequence[float] | np.ndarray | Mapping[str, float] = 1.0
+    learning_rate: Rates = 1.0
     normalised: bool = False
     solver: SolverName | Solver = "automatic"
     save: SaveTimes | None = None
@@ -85,7 +85,7 @@ def gradient_flow(
     network: Network | Sequence[Network],
     method: GradientFlow,
     *,
-    scale: float | Sequence[float] | np.ndarray = 1.0,
+    scale: PositiveFloat | Sequence[float] | np.ndarray = 1.0,
     return_networks: bool = False,
 ) -> Any:
     """Train by gradient flow, θ' = −η ∇L(θ), from θ(0) = scale · (the network's weights).

@@ -13,7 +13,7 @@ import numpy as np
 import optax
 from annotated_types import Interval
 
-from dynascope.flows.ensemble import Ensemble, gather
+from dynascope.flows.ensemble import Ensemble, Rates, gather
 from dynascope.flows.progress import report_progress
 from dynascope.protocols import Learnable, Network
 from dynascope.training.batches import Batches, SaveSteps, chosen_steps, sampler
@@ -25,7 +25,7 @@ from dynascope.training.result import Probed, observed
 from dynascope.training.specification import Run, specified
 from dynascope.training.statistics import StepStatistic
 from dynascope.validation import checked, require, require_function
-from dynascope.validation.bounded_scalars import PositiveInt
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["Descent", "descend"]
 
@@ -92,7 +92,7 @@ class Descent:
 
     optimizer: Literal["sgd"] | optax.GradientTransformation | optax.MultiSteps | Callable[[Any], Any] = "sgd"
     _: dataclasses.KW_ONLY
-    learning_rate: float | Sequence[float] | np.ndarray | Mapping[str, float] | Callable[[Any], Any] | None = None
+    learning_rate: Rates | Callable[[Any], Any] | None = None
     steps: PositiveInt | None = None
     epochs: PositiveInt | None = None
     loss: LossName | Callable[[Any, Any], Any] | Loss = "squared"
@@ -131,7 +131,7 @@ def descend(
     network: Network | Sequence[Network],
     method: Descent,
     *,
-    scale: float | Sequence[float] | np.ndarray = 1.0,
+    scale: PositiveFloat | Sequence[float] | np.ndarray = 1.0,
     seed: Annotated[int, Interval(ge=0, lt=2**32)] = 0,
     return_networks: bool = False,
 ) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -63,7 +63,7 @@ class _State(NamedTuple):
 
 def polar_flow(
     task: Task,
-    network: SumOfNeurons,
+    network: Annotated[SumOfNeurons, "a sum of neurons of degree two or more, as TwoLayer is"],
     *,
     scale: PositiveFloat,
     duration: PositiveFloat,
