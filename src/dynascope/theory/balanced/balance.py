@@ -18,7 +18,14 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory.assumptions import BALANCED_LAYERS
 from dynascope.theory.layer_rates import LayerRates, positive_rates, rate_shapes
-from dynascope.validation import in_one_shape, in_units, nan_outside, require, require_broadcast, require_last_axes
+from dynascope.validation import (
+    finite_answers,
+    in_one_shape,
+    nan_outside,
+    require,
+    require_broadcast,
+    require_last_axes,
+)
 
 __all__ = [
     "LAYER_UNITS",
@@ -104,7 +111,7 @@ class Balance(NamedTuple):
     __repr__ = short_repr
 
 
-@in_units(*STANDARDS, **LAYER_UNITS, gives={"value": "w a"})
+@finite_answers()
 def layer_balance(first: FirstLayer, second: SecondLayer, *, rates: LayerRates = LayerRates()) -> Balance:
     """λ of the matrix Δ = U₂ U₂ᵀ − U₁ᵀ U₁ that gradient flow conserves, and how far Δ is from λ I.
 

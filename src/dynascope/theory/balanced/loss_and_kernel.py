@@ -11,8 +11,6 @@ from jaxtyping import Float, Real
 
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.balanced.balance import (
-    STANDARDS,
-    UNITS,
     FirstLayer,
     MapTimes,
     SecondLayer,
@@ -20,7 +18,7 @@ from dynascope.theory.balanced.balance import (
 )
 from dynascope.theory.balanced.solution import BalancedGram, covers_balanced, layers_and_map, solved
 from dynascope.theory.layer_rates import LayerRates
-from dynascope.validation import in_units, is_traced, nan_outside, require, require_broadcast, require_last_axes
+from dynascope.validation import finite_answers, is_traced, nan_outside, require, require_broadcast, require_last_axes
 from dynascope.validation.bounded import NonNegativeArray, PositiveInt
 
 __all__ = ["loss", "ntk"]
@@ -29,7 +27,7 @@ _SHARE = 1e-6  # of the power that the map explains, by which the power of the t
 
 
 @covers_balanced(gives="the loss at any time")
-@in_units(*STANDARDS, **UNITS, times="t", target_power="w^2 a^2", gives="w^2 a^2")
+@finite_answers()
 def loss(
     first: FirstLayer,
     second: SecondLayer,
@@ -90,7 +88,7 @@ def loss(
 
 
 @covers_balanced(gives="the neural tangent kernel at any time")
-@in_units(*STANDARDS, **UNITS, times="t", inputs="x", gives="x^2 t^-1")
+@finite_answers()
 def ntk(
     first: FirstLayer,
     second: SecondLayer,

@@ -15,8 +15,6 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced.balance import (
-    STANDARDS,
-    UNITS,
     Balance,
     FirstLayer,
     MapTimes,
@@ -31,7 +29,7 @@ from dynascope.theory.balanced.determinants import warn_of_opposite_determinants
 from dynascope.theory.balanced.propagation import Steps, drift_matrix, given_steps, plan_steps, propagate
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates, clock_of
-from dynascope.validation import in_units, is_traced, nan_outside, require, require_last_axes
+from dynascope.validation import finite_answers, is_traced, nan_outside, require, require_last_axes
 from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["BalancedGram", "covers_balanced", "gram", "product", "solved", "unit_rate_layers"]
@@ -65,12 +63,7 @@ class BalancedGram(NamedTuple):
 
 
 @covers_balanced(gives="function and both representations at any time")
-@in_units(
-    *STANDARDS,
-    **UNITS,
-    times="t",
-    gives={"first": "w^2", "product": "w a", "second": "a^2", "balance": {"value": "w a"}},
-)
+@finite_answers()
 def gram(
     first: FirstLayer,
     second: SecondLayer,
@@ -135,7 +128,7 @@ def gram(
 
 
 @covers_balanced(gives="the function at any time")
-@in_units(*STANDARDS, **UNITS, times="t", gives="w a")
+@finite_answers()
 def product(
     first: FirstLayer,
     second: SecondLayer,

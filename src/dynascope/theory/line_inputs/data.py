@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Real
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import in_units, require, require_array
+from dynascope.validation import finite_answers, require, require_array
 from dynascope.validation.bounded import FiniteArray
 
 __all__ = ["LineData", "line_data"]
@@ -39,9 +39,7 @@ class LineData(NamedTuple):
     __repr__ = short_repr
 
 
-@in_units(
-    "inputs", "targets", inputs="x", targets="y", gives={"power": "x^2", "target": "y x^-1", "unexplained": "y^2"}
-)
+@finite_answers()
 def line_data(inputs: IsFinite[Real[ArrayLike, "samples inputs"]], targets: FiniteArray) -> LineData:
     """Read the line, and what there is to learn along it, off samples.
 

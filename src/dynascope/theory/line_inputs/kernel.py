@@ -15,7 +15,7 @@ from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import rate_shapes
 from dynascope.theory.line_inputs.network import LineNetwork
-from dynascope.validation import all_finite, in_units, nan_outside, require, require_broadcast
+from dynascope.validation import all_finite, nan_outside, require, require_broadcast
 
 __all__ = ["tangent_kernel"]
 
@@ -29,17 +29,6 @@ _Samples: TypeAlias = IsFinite[Real[ArrayLike, "_ inputs"]]
     gives="the neural tangent kernel of given weights",
     reference="arXiv:2401.07085",
     assumes=(ONE_OUTPUT,),
-)
-@in_units(
-    "network.first|network.second",
-    "network.rates.first",
-    "network.rates.second",
-    "inputs",
-    "network.multiplier",
-    network={"first": "w", "second": "u", "multiplier": "g", "rates": {"first": "u^-2 r", "second": "w^-2 r"}},
-    inputs="x",
-    other_inputs="x",
-    gives="g^2 x^2 r",
 )
 def tangent_kernel(
     network: LineNetwork, inputs: _Samples, other_inputs: _Samples | None = None

@@ -16,8 +16,8 @@ from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates
 from dynascope.theory.neuron.coordinates import polar
-from dynascope.theory.neuron.state import RATE_UNITS, Neuron, Vector
-from dynascope.validation import in_units, is_traced, nan_outside, require, require_broadcast
+from dynascope.theory.neuron.state import Neuron, Vector
+from dynascope.validation import is_traced, nan_outside, require, require_broadcast
 from dynascope.validation.bounded import FiniteArray
 
 __all__ = ["KernelChange", "kernel_change"]
@@ -45,16 +45,6 @@ class KernelChange(NamedTuple):
     gives="how far the tangent kernel turns and moves between two states",
     reference="arXiv:2406.06158",
     assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
-)
-@in_units(
-    "rates.second",
-    "rates.first",
-    "initial_output|initial_weights|output|weights",
-    **RATE_UNITS,
-    initial_output="a",
-    initial_weights="w",
-    output="a",
-    weights="w",
 )
 def kernel_change(
     initial_output: FiniteArray,

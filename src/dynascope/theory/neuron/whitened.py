@@ -17,7 +17,7 @@ from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates
 from dynascope.theory.neuron.coordinates import polar
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
-from dynascope.theory.neuron.state import RATE_UNITS, STANDARDS, UNITS, Neuron, TargetedNeuron, Vector
+from dynascope.theory.neuron.state import STANDARDS, UNITS, Neuron, TargetedNeuron, Vector
 from dynascope.validation import in_units, nan_outside, require_row_of_times
 from dynascope.validation.bounded import FiniteArray, NonNegativeArray
 
@@ -81,7 +81,6 @@ class NeuronLimit(NamedTuple):
     reference=_REFERENCE,
     assumes=(ONE_OUTPUT,),
 )
-@in_units("rates.second", "rates.first", "output|weights", **RATE_UNITS, output="a", weights="w", gives="t^-1")
 def neuron_imbalance(
     output: FiniteArray,
     weights: Vector,
