@@ -158,9 +158,6 @@ def torch_side(name: str, network: MLP, x: np.ndarray) -> Callable[[], np.ndarra
 
 
 def module_side(module: Any, inputs: Any) -> Callable[[], np.ndarray]:
-    # The other side needs PyTorch too, and says so where it is missing.
-    from dynascope.torch import neural_tangent_kernel
-
     return lambda: neural_tangent_kernel(module, None, inputs, memory=1e11).values.numpy()
 
 

@@ -17,13 +17,9 @@ from torch import nn  # noqa: E402  after the skip without PyTorch
 from torch.utils.data import DataLoader, Dataset, TensorDataset  # noqa: E402
 
 from dynascope.probes.diffusion import top_curvatures  # noqa: E402
-from dynascope.torch import (  # noqa: E402
-    estimate_cost,
-    find_symmetries,
-    neural_tangent_kernel,
-    program,
-    temperature,
-)
+from dynascope.probes.kernel import estimate_cost, neural_tangent_kernel  # noqa: E402
+from dynascope.symmetry import find_symmetries  # noqa: E402
+from dynascope.torch import program, temperature  # noqa: E402
 
 GENERATOR = torch.Generator().manual_seed(0)
 X, Y = (torch.rand(size, generator=GENERATOR, dtype=torch.float64) for size in ((10, 3), (10, 2)))
@@ -113,7 +109,10 @@ KERNELS = {
     "neural_tangent_kernel": lambda module: neural_tangent_kernel(module, None, X),
     "estimate_cost": lambda module: estimate_cost(module, None, X),
 }
-PROGRAMS = {"structure": lambda module: find_symmetries(module, X), "program": lambda module: program(module, X)}
+PROGRAMS = {
+    "structure": lambda module: find_symmetries(module, None, X),
+    "program": lambda module: program(module, None, X),
+}
 
 
 @pytest.mark.parametrize("function", LOSSES | KERNELS)

@@ -14,6 +14,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr
 from jax.interpreters.partial_eval import dce_jaxpr
 
+from dynascope.compilation.frameworks import also_in_pytorch
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.families import families
@@ -110,9 +111,8 @@ class SymmetryStructure:
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
-def find_symmetries(
-    apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any, *, seed: int = 0
-) -> SymmetryStructure:
+@also_in_pytorch("dynascope.torch.symmetry.find_symmetries")
+def find_symmetries(apply: Callable[..., Any], params: Any, example_inputs: Any, *, seed: int = 0) -> SymmetryStructure:
     """The symmetries of a function and the charges that they conserve, read off its program.
 
     The program that JAX traces is read, whatever modules it was written with. A value that is multiplied by exp(t d)
@@ -131,14 +131,23 @@ def find_symmetries(
     conserve b − c²/2 of each unit. `discover` shows them on a small network of the kind.
     Permutations and signs of units carry no charge.
 
+    Of PyTorch the program is that of `torch.program`. A module is read in the mode in which it stands: in training mode
+    batch norm has the statistics of the example batch; in evaluation those that it has recorded, which are constants,
+    as are all buffers and parameters that do not require a gradient. A tied weight is one parameter. Paths are those of
+    {name: array} with the names of `named_parameters`.
+
     Args:
         apply: (params, inputs) → outputs, which the loss is computed from; log-probabilities if it is a cross-entropy.
-        params: A tree; its arrays of floating-point numbers are the parameters.
-        example_inputs: Inputs as `apply` takes them. Batch statistics are those of such a batch.
+            Or a `torch.nn.Module` with such outputs.
+        params: A tree; its arrays or tensors of floating-point numbers are the parameters. None for the parameters of
+            a `torch.nn.Module` that is `apply`; the module for a function that calls it.
+        example_inputs: Inputs as `apply` takes them. Batch statistics are those of such a batch. For a
+            `torch.nn.Module` a tensor, a tuple of its arguments, or a dictionary of arguments by keyword.
         seed: Seed of the random points.
 
     Raises:
-        InputError: `apply` cannot be called, or has no real outputs; parameters or inputs that are not finite.
+        InputError: `apply` cannot be called, or has no real outputs; parameters or inputs that are not finite. In
+            PyTorch also what `torch.program` cannot read.
 
     References:
         Neural Mechanics, arXiv:2012.04728; Abide by the Law and Follow the Flow, arXiv:2307.00144.

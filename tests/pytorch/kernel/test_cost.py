@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynascope.probes.kernel import estimate_cost
 from dynascope.probes.kernel.cost import ESTIMATES, EXACT
 
 networks = pytest.importorskip("pytorch_networks", reason="PyTorch is an optional extra")
 torch, nn = networks.torch, networks.nn
-estimate_cost = pytest.importorskip("dynascope.torch").estimate_cost
 
 N, WEIGHTS = 32, 64 * 128 + 128 * 128 + 128 * 10
 

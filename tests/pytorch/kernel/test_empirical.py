@@ -5,11 +5,12 @@ import pytest
 
 import dynascope.probes.kernel as probes
 from dynascope.errors import InputError
+from dynascope.probes.kernel import neural_tangent_kernel
 from dynascope.probes.kernel.cost import EXACT
 
 networks = pytest.importorskip("pytorch_networks", reason="PyTorch is an optional extra")
 torch, nn = networks.torch, networks.nn
-neural_tangent_kernel = pytest.importorskip("dynascope.torch").neural_tangent_kernel
+pytest.importorskip("dynascope.torch")
 
 NAMES = list(networks.NETWORKS)
 MAPPED = [name for name, each in networks.NETWORKS.items() if each.mapped]
@@ -261,14 +262,14 @@ def test_what_needs_the_map_or_forward_derivatives_says_so(name):
         neural_tangent_kernel(module, None, x, algorithm="products")
 
 
-def test_the_kernel_of_the_probes_is_this_one_and_their_measures_take_it():
+def test_module_and_function_give_one_kernel_and_measures_of_kernels_take_it():
     module, x = networks.made("an MLP")
-    found = probes.neural_tangent_kernel(module, None, x, contraction="trace")
+    found = neural_tangent_kernel(module, None, x, contraction="trace")
     assert isinstance(found.values, torch.Tensor)
     for apply, params in ((lambda network, x: network(x), module), (module, dict(module.named_parameters()))):
-        same(probes.neural_tangent_kernel(apply, params, x, contraction="trace").values, found.values)
+        same(neural_tangent_kernel(apply, params, x, contraction="trace").values, found.values)
     assert probes.estimate_cost(module, None, x)["structured"].exact
-    later = probes.neural_tangent_kernel(module, {"4.weight": 2 * module[4].weight}, x, contraction="trace").values
+    later = neural_tangent_kernel(module, {"4.weight": 2 * module[4].weight}, x, contraction="trace").values
     named = [kernel.numpy() for kernel in (found.values, later)]
     assert float(probes.kernel_distance(found.values, later)) == pytest.approx(float(probes.kernel_distance(*named)))
     aligned = probes.target_alignment(found.values, x)

@@ -7,10 +7,10 @@ import pytest
 from symmetry.zoo import LARGER, NETWORKS, structure_of
 
 from dynascope.errors import InputError
-from dynascope.symmetry import charges
+from dynascope.symmetry import charges, find_symmetries
 
 torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
-find_symmetries = pytest.importorskip("dynascope.torch").find_symmetries
+pytest.importorskip("dynascope.torch")
 nn, functional = torch.nn, torch.nn.functional
 
 
@@ -75,7 +75,7 @@ def paths(*names):
 
 def conserved(module, inputs):
     """The symmetries, which the gradient of a loss of PyTorch's own does not see."""
-    found = find_symmetries(module, inputs)
+    found = find_symmetries(module, None, inputs)
     wide = module.double()
     outputs = wide(inputs.double() if inputs.is_floating_point() else inputs)
     loss = functional.cross_entropy(outputs.flatten(0, -2), torch.arange(outputs[..., 0].numel()) % outputs.shape[-1])
@@ -102,7 +102,7 @@ def conserved(module, inputs):
 def test_a_function_has_the_symmetries_of_its_twin_in_jax(name):
     twin = (NETWORKS | LARGER)[name]
     inputs = torch.from_numpy(twin.inputs)
-    found = find_symmetries(TWINS[name], inputs, {name: torch.from_numpy(each) for name, each in twin.params.items()})
+    found = find_symmetries(TWINS[name], {name: torch.from_numpy(each) for name, each in twin.params.items()}, inputs)
     assert found.table == structure_of(name).table
     assert (found.size, found.broken, found.rounding < 1e-13) == (twin.charges, (), True)
 
@@ -128,7 +128,7 @@ class Residual(nn.Module):
 def test_a_residual_classifier_in_training_has_its_scales_and_what_epsilon_breaks():
     module, images = Residual(), drawn(6, 1, 5, 5)
     before = {name: each.clone() for name, each in module.state_dict().items()}
-    found = find_symmetries(module, images)
+    found = find_symmetries(module, None, images)
     assert read(found) == {
         ("rescale", 4, *paths("one_norm.weight", "one_norm.bias", "two.weight")),
         (
@@ -197,7 +197,7 @@ def test_a_tied_weight_is_one_parameter_and_a_copy_has_symmetries_of_its_own():
     assert read(conserved(Language(copied=True), tokens)) == {hidden, stream}
     shared = Language(copied=True)
     shared.head.weight.data = shared.table.weight.data
-    assert read(find_symmetries(shared, tokens)) == {hidden}
+    assert read(find_symmetries(shared, None, tokens)) == {hidden}
 
 
 class TwoNames(nn.Module):
@@ -219,7 +219,9 @@ def test_a_layer_of_two_names_is_one_and_stays_in_the_module(applied):
     held = [*module.parameters(), *module.buffers()]
     before = [each.detach().clone() for each in held]
     found = (
-        find_symmetries(lambda network, x: network(x), inputs, module) if applied else find_symmetries(module, inputs)
+        find_symmetries(lambda network, x: network(x), module, inputs)
+        if applied
+        else find_symmetries(module, None, inputs)
     )
     # Both uses of the layer enter the norm of the batch.
     assert read(found) == {("translation", 3, *paths("a.bias"))}
@@ -245,7 +247,7 @@ class Stranger(nn.Module):
 @pytest.mark.slow
 def test_the_module_of_a_stranger_is_read_by_what_it_computes():
     inputs = {"left": drawn(5, 3), "right": drawn(5, 3), "scale": torch.tensor(2.0)}
-    found = find_symmetries(Stranger(), inputs)
+    found = find_symmetries(Stranger(), None, inputs)
     assert read(found) == {("rescale", 4, *paths("gate", "last")), ("rescale", 4, *paths("value", "last"))}
     # Of a gate of the second power.
     assert sorted(part.factor for each in found.symmetries for part in each.parts) == [-1.0, -0.5, 1.0, 1.0]
@@ -254,7 +256,7 @@ def test_the_module_of_a_stranger_is_read_by_what_it_computes():
 
 def test_log_probabilities_of_a_module_are_a_function_of_it():
     module = nn.Sequential(nn.Linear(2, 3))
-    found = find_symmetries(lambda network, x: network(x).log_softmax(-1), drawn(4, 2), module)
+    found = find_symmetries(lambda network, x: network(x).log_softmax(-1), module, drawn(4, 2))
     assert read(found) == {("translation", 1, *paths("0.bias")), ("translation", 2, *paths("0.weight"))}
 
 
@@ -269,20 +271,22 @@ def test_rows_that_are_summed_in_bags_mix_and_their_largest_do_not():
             return self.head(self.bags(x))
 
     rows = torch.tensor([[0, 1, 4], [2, 3, 3]])
-    kinds = {mode: [each.kind for each in find_symmetries(Bags(mode), rows).symmetries] for mode in ("mean", "max")}
+    kinds = {
+        mode: [each.kind for each in find_symmetries(Bags(mode), None, rows).symmetries] for mode in ("mean", "max")
+    }
     assert kinds == {"mean": ["matrix"], "max": ["rescale"]}
 
 
 def test_a_row_of_padding_which_is_not_trained_breaks_the_symmetry_of_a_table():
     module = nn.Sequential(nn.Embedding(4, 2, padding_idx=0), nn.Linear(2, 3, bias=False))
-    found = find_symmetries(module, torch.tensor([[0, 1], [2, 3]]))
+    found = find_symmetries(module, None, torch.tensor([[0, 1], [2, 3]]))
     assert found.symmetries == ()
     assert ["gradients" in each.reason for each in found.broken] == [True]
 
 
 def test_a_seed_that_is_none_is_refused():
     with pytest.raises(InputError, match="seed"):
-        find_symmetries(nn.Linear(2, 3), torch.ones(4, 2), seed=-1)
+        find_symmetries(nn.Linear(2, 3), None, torch.ones(4, 2), seed=-1)
 
 
 class CentredMaximum(nn.Module):
@@ -298,6 +302,6 @@ class CentredMaximum(nn.Module):
 
 def test_a_maximum_over_centred_units_keeps_its_shifts():
     torch.manual_seed(0)
-    found = find_symmetries(CentredMaximum(), torch.randn(5, 3, dtype=torch.float64))
+    found = find_symmetries(CentredMaximum(), None, torch.randn(5, 3, dtype=torch.float64))
     # A shift of all units for each of three inputs and for the bias; one scale of the hidden against the last layer.
     assert found.size == 4 + 1

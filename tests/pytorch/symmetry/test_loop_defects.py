@@ -45,7 +45,7 @@ NETWORKS = {"perceptron": perceptron, "block": Block}
 def structure(name):
     torch.manual_seed(0)
     model = NETWORKS[name]().eval()
-    return library.find_symmetries(lambda module, x: module(x).log_softmax(-1), INPUTS[:20], model)
+    return symmetry.find_symmetries(lambda module, x: module(x).log_softmax(-1), model, INPUTS[:20])
 
 
 class Scheduled(torch.optim.SGD):

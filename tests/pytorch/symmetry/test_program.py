@@ -189,7 +189,7 @@ def test_operations_are_those_of_pytorch_elsewhere_too(name):
     x, p, x_there, p_there = (
         torch.randn(shape, dtype=torch.float64, generator=generator) for shape in (inputs, params) * 2
     )
-    found = program(function, x, p)
+    found = program(function, p, x)
     with jax.enable_x64(True):
         ours = jit(found.apply)(p_there.numpy(), x_there.numpy())
     theirs = [each for each in function(p_there, x_there) if each.is_floating_point()]
@@ -224,7 +224,7 @@ class Narrow(nn.Module):
 
 @pytest.mark.slow
 def test_a_module_that_holds_narrow_tensors_is_read_in_their_precision_and_computed_in_64_bits():
-    found = program(torch.compile(nn.DataParallel(Narrow())), torch.ones(2, 3))
+    found = program(torch.compile(nn.DataParallel(Narrow())), None, torch.ones(2, 3))
     assert list(found.params) == ["between.bias", "first.bias", "first.weight", "last.bias"]
     with jax.enable_x64(True):
         assert found.apply(found.params, found.inputs).dtype == np.float64
@@ -234,7 +234,7 @@ def test_an_operation_that_is_not_known_is_named_with_its_line():
     with pytest.raises(
         InputError, match=r"linalg_inv_ex.* is not known, in .*test_program.py, line \d+: return x @ torch"
     ):
-        program(Lookup(), torch.ones(2, 3))
+        program(Lookup(), None, torch.ones(2, 3))
 
 
 @pytest.mark.parametrize(
@@ -251,24 +251,24 @@ def test_an_operation_that_is_not_known_is_named_with_its_line():
 )
 def test_what_is_no_function_of_parameters_and_inputs_is_refused(function, said):
     with pytest.raises(InputError, match=said):
-        program(function, torch.ones(2, 3), torch.eye(3))
+        program(function, torch.eye(3), torch.ones(2, 3))
 
 
 @pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((3, torch.ones(2, 3)), "model is 3"),
-        ((nn.Linear(3, 2), ()), "example_inputs is empty"),
-        ((nn.Linear(3, 2), "text"), "example_inputs holds text"),
-        ((nn.Linear(3, 2), torch.full((2, 3), torch.nan)), "not finite"),
-        ((nn.Linear(3, 2), torch.ones(2, 4)), "the model fails on example_inputs: RuntimeError"),
-        ((nn.Linear(3, 2), torch.ones(2, 3, dtype=torch.complex64)), "complex"),
-        ((nn.Linear(3, 2), torch.ones(2, 3), {"weight": torch.ones(2, 3)}), "params stands beside a module"),
-        ((nn.ReLU(), torch.ones(2, 3)), "no parameters that are trained"),
-        ((nn.LazyLinear(2), torch.ones(2, 3)), "no shape yet"),
-        ((lambda p, x: x, torch.ones(2, 3), {"w": 1}), "the parameter number 0 is 1"),
-        ((lambda p, x: x, torch.ones(2, 3), torch.ones(3, dtype=torch.int64)), "not real and finite"),
+        ((3, None, torch.ones(2, 3)), "apply is 3"),
+        ((nn.Linear(3, 2), None, ()), "example_inputs is empty"),
+        ((nn.Linear(3, 2), None, "text"), "example_inputs holds text"),
+        ((nn.Linear(3, 2), None, torch.full((2, 3), torch.nan)), "not finite"),
+        ((nn.Linear(3, 2), None, torch.ones(2, 4)), "the model fails on example_inputs: RuntimeError"),
+        ((nn.Linear(3, 2), None, torch.ones(2, 3, dtype=torch.complex64)), "complex"),
+        ((nn.Linear(3, 2), {"weight": torch.ones(2, 3)}, torch.ones(2, 3)), "params stands beside a module"),
+        ((nn.ReLU(), None, torch.ones(2, 3)), "no parameters that are trained"),
+        ((nn.LazyLinear(2), None, torch.ones(2, 3)), "no shape yet"),
+        ((lambda p, x: x, {"w": 1}, torch.ones(2, 3)), "the parameter number 0 is 1"),
+        ((lambda p, x: x, torch.ones(3, dtype=torch.int64), torch.ones(2, 3)), "not real and finite"),
     ],
 )
 def test_arguments_that_are_none_are_refused(arguments, said):

@@ -59,7 +59,7 @@ class Size:
     uses: tuple[DenseUse, ...]
 
 
-@also_in_pytorch("dynascope.torch")
+@also_in_pytorch("dynascope.torch.kernel.cost")
 def estimate_cost(
     apply: Callable[[Any, Any], Any],
     params: Any,
@@ -82,7 +82,8 @@ def estimate_cost(
         sketch                2(n+n')qF + 2nn'c²q
 
     with c for c² if contracted over outputs. Blocks repeat the passes, and those below the diagonal
-    are mirrored. F is what the compiler counts, where the body of a loop of unknown length counts once.
+    are mirrored. F is what the compiler counts, where the body of a loop of unknown length counts once; in PyTorch what
+    `torch.utils.flop_counter` counts, products and convolutions, in one forward pass of one example.
 
     Args:
         apply: As `neural_tangent_kernel` takes it, also of PyTorch, and so the others.

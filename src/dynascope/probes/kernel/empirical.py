@@ -37,7 +37,7 @@ _BLOCK = {
 _MIRRORED = {"full": (2, 3, 0, 1), "diagonal": (1, 0, 2), "trace": (1, 0)}
 
 
-@also_in_pytorch("dynascope.torch")
+@also_in_pytorch("dynascope.torch.kernel.empirical")
 def neural_tangent_kernel(
     apply: Callable[[Any, Any], Any],
     params: Any,
@@ -75,13 +75,22 @@ def neural_tangent_kernel(
     Compiled once for each `apply` (the same object, hashable) and each set of shapes. For float64 call it within
     `jax.enable_x64(True)`. Outputs of an example must not depend on its batch: dropout off, batch statistics frozen.
 
-    Modules, functions and tensors of PyTorch go to `dynascope.torch.neural_tangent_kernel`, which has more on them.
+    In PyTorch the kernel is a tensor on the device and in the precision of the parameters, without a history of its
+    own. "structured" reads the code as it runs: `torch.nn.Linear`, convolutions, embeddings and products `x @ W`, also
+    a weight that is used several times. Examples are mapped over by `torch.func`. Code that it cannot map, such as code
+    that looks at values of tensors, is differentiated example by example, which takes longer, and has no "products" and
+    "sketch". "auto" is "structured", and "layerwise" or "products" where that does not fit into the memory.
 
     Args:
         apply: (params, inputs (n, ...)) → outputs (n, c), or (n,) for c = 1; for an equinox module
-            `lambda network, x: network(x)`; or a `torch.nn.Module`.
-        params: A tree; its arrays of floating-point numbers are the parameters θ, everything else is fixed.
-        x: Inputs, n of them along the first axis of every array of the tree.
+            `lambda network, x: network(x)`. Or a `torch.nn.Module`, as it is: call `eval()` before if it has dropout or
+            batch normalisation.
+        params: A tree; its arrays or tensors of floating-point numbers are the parameters θ, everything else is fixed.
+            Of a `torch.nn.Module` None for all parameters that require a gradient, or {name: tensor} for these alone,
+            at these values. A tensor in several places is one parameter.
+        x: Inputs, n of them along the first axis of every array of the tree. Inputs go into a `torch.nn.Module` as
+            `torch.func.functional_call` gives them: a tuple as its arguments, a dictionary of names of arguments as
+            keywords, anything else as the only one.
         other: x', a second set of inputs; the same set if absent.
         algorithm: One of those above.
         contraction: "full" (n, c, n', c), "diagonal" (n, n', c) for a = b, or "trace" (n, n'), its mean over outputs.
@@ -99,7 +108,8 @@ def neural_tangent_kernel(
     Raises:
         InputError: A name that is not known, parameters that are not finite, inputs of no or of unequal length, rates
             that do not fit, outputs that are not finite or depend on the batch, or a kernel that does not fit into the
-            memory.
+            memory. In PyTorch also layers in training mode that draw or look at the batch, and outputs that change when
+            they are computed again.
 
     References:
         Neural Tangent Kernel, arXiv:1806.07572; Fast Finite Width Neural Tangent Kernel, arXiv:2206.08720; A Fast,

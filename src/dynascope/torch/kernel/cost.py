@@ -35,33 +35,9 @@ def estimate_cost(
     rates: Any = None,
     draws: int | None = None,
 ) -> dict[str, Cost]:
-    """Operations and bytes of each algorithm of `dynascope.torch.neural_tangent_kernel`, found on two examples.
+    """`probes.kernel.estimate_cost` of a module, or of a function of tensors.
 
-    The formulas are those of `dynascope.probes.kernel.estimate_cost`, with the operations F of a forward pass as
-    `torch.utils.flop_counter` counts them: those of products and convolutions. "layerwise" takes one pass for each
-    tensor of parameters in place of one for all, which is not counted.
-
-    Args:
-        apply: As `neural_tangent_kernel` takes it, and so the others.
-        params: Parameters.
-        x: Inputs.
-        other: A second set of inputs.
-        contraction: "full", "diagonal" or "trace".
-        batch_size: Examples in one block; all by default.
-        rates: Learning rates.
-        draws: q, as `neural_tangent_kernel` takes it.
-
-    Returns:
-        Algorithm → its cost.
-
-    Raises:
-        InputError: As `neural_tangent_kernel`.
-
-    Example:
-        >>> import torch
-        >>> costs = estimate_cost(torch.nn.Linear(512, 10), None, torch.ones(64, 512))
-        >>> costs["jacobian"].flops / costs["structured"].flops > 50
-        True
+    "layerwise" takes one pass for each tensor of parameters in place of one for all, which is not counted.
     """
     require_choice("contraction", contraction, CONTRACTIONS)
     require_kind(PositiveInt, **given(batch_size=batch_size, draws=draws))

@@ -49,65 +49,7 @@ def neural_tangent_kernel(
     seed: int = 0,
     memory: float = 4e9,
 ) -> NeuralTangentKernel:
-    """The empirical neural tangent kernel Θ_{ia,jb} = Σ_θ η_θ ∂f_a(x_i)/∂θ ∂f_b(x'_j)/∂θ, that is J diag(η) J'ᵀ.
-
-    It is that of `dynascope.probes.kernel.neural_tangent_kernel`, which gives modules and tensors of PyTorch to this
-    one: the same algorithms, contractions, estimates and conventions. The kernel is a tensor on the device and in the
-    precision of the parameters, without a history of its own.
-
-    "structured" reads the code as it runs: `torch.nn.Linear`, convolutions, embeddings and products `x @ W`, also in
-    functions of your own, also a weight that is used several times, are contracted from what flows through them
-    (activations h and signals ∂f/∂z); where positions are many, through the gradient of this one weight. Other
-    parameters (biases, normalisation, `torch.nn.MultiheadAttention`, `torch.nn.LSTM`, an embedding that is also the
-    last layer) are contracted by their Jacobians, and so is a weight whose structure does not give the gradient that
-    PyTorch computes on two examples.
-
-    Examples are mapped over by `torch.func`; code that it cannot map (that looks at values of tensors or writes into
-    tensors, say) is differentiated example by example, which takes longer. "products" and "sketch" need the map, and
-    operations that PyTorch differentiates forward. "auto" is "structured", and "layerwise" or "products" where it does
-    not fit into the memory.
-
-    Args:
-        apply: A `torch.nn.Module` or a function (params, inputs (n, ...)) → outputs (n, c), or (n,) for c = 1. Inputs
-            go into a module as `torch.func.functional_call` gives them: a tuple as its arguments, and anything else as
-            the only one; a dictionary whose keys are names of arguments as keywords. It is used as it is: call `eval()`
-            before if it has dropout or batch normalisation.
-        params: Of a module None for all parameters that require a gradient, so that frozen ones take no part, or
-            {name: tensor} as of `module.named_parameters()`: these are θ, whether they require a gradient or not, and
-            the others are fixed at their values. Of a function a module, as of None, or a tensor or a tree of tensors
-            (dictionaries, lists, tuples), in which those of floating-point numbers are θ. A tensor in several places is
-            one parameter. Buffers are fixed, and nothing is written into them.
-        x: Inputs, n of them along the first axis of every tensor of the tree.
-        other: x', a second set of inputs; the same set if absent.
-        algorithm: "auto", "structured", "layerwise", "jacobian", "products", "pseudo", "logits" or "sketch".
-        contraction: "full" (n, c, n', c), "diagonal" (n, n', c) for a = b, or "trace" (n, n'), its mean over outputs.
-        batch_size: Examples in one block of the kernel; the largest that fits into the memory by default. It changes
-            the answer by rounding only.
-        rates: η, from zero: a number, or a tree that is a prefix of `params` with one number, or a tensor of its
-            shape, for each branch or parameter; for a module {name: number} with a name for every parameter.
-        draws: Outputs drawn for "logits" (one by default), directions for "sketch" (1000 by default; entries to 3–5 %).
-        seed: Seed of the draw of "logits" and "sketch".
-        memory: Bytes that may be held beyond parameters and inputs, by estimate.
-
-    Returns:
-        The kernel, with its conventions.
-
-    Raises:
-        InputError: A name that is not known, parameters that are not finite or complex, inputs of no or of unequal
-            length or on another device, rates that do not fit, layers in training mode that draw or look at the batch,
-            batch normalisation without running statistics, outputs that are no tensor, not finite, depend on the batch
-            or change when they are computed again, or a kernel that does not fit into memory.
-
-    References:
-        Neural Tangent Kernel, arXiv:1806.07572; Fast Finite Width Neural Tangent Kernel, arXiv:2206.08720; A Fast,
-        Well-Founded Approximation to the Empirical Neural Tangent Kernel, arXiv:2206.12543.
-
-    Example:
-        >>> import torch
-        >>> kernel = neural_tangent_kernel(torch.nn.Linear(2, 3, bias=False), None, torch.eye(2), contraction="trace")
-        >>> kernel.values.tolist(), kernel.dimensions, kernel.algorithm
-        ([[1.0, 0.0], [0.0, 1.0]], ('sample', 'other_sample'), 'structured')
-    """
+    """`probes.kernel.neural_tangent_kernel` of a module, or of a function of tensors."""
     require_choice("algorithm", algorithm, typing.get_args(Algorithm))
     require_choice("contraction", contraction, CONTRACTIONS)
     require_kind(Seed, seed=seed)

@@ -56,8 +56,8 @@ def network(model: Any, example_inputs: Any, params: Any) -> Network:
     """
     require(
         callable(model),
-        f"model is {shown(model)}",
-        argument="model",
+        f"apply is {shown(model)}",
+        argument="apply",
         value=type(model).__name__,
         remedy="give a torch.nn.Module, or a function of (params, inputs) and its params",
     )
@@ -109,7 +109,7 @@ def _of_module(
     tensors: list[torch.Tensor],
     arrays: Any,
 ) -> Network:
-    require_shapes("model", module)
+    require_shapes("apply", module)
     # A tied weight is one tensor, or two that are stored at the same place.
     trained: dict[Any, str] = {}
     first: dict[str, str] = {}

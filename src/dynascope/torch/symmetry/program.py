@@ -49,7 +49,7 @@ class Program(NamedTuple):
     inputs: Any
 
 
-def program(model: torch.nn.Module | Callable[[Any, Any], Any], example_inputs: Any, params: Any = None) -> Program:
+def program(apply: torch.nn.Module | Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> Program:
     """The program of a module or function of PyTorch as a function of JAX.
 
     `torch.export` reads the program for inputs of these shapes, in training mode or not as the module stands, and the
@@ -58,10 +58,10 @@ def program(model: torch.nn.Module | Callable[[Any, Any], Any], example_inputs: 
     its first name. Outputs and gradients are held against those of PyTorch before anything is returned.
 
     Args:
-        model: A `torch.nn.Module`; or a function of (params, inputs).
+        apply: A `torch.nn.Module`; or a function of (params, inputs).
+        params: None for a module. For a function a module, as which it is called with, or a tree of tensors.
         example_inputs: A tensor, a tuple of the arguments of the forward pass, or a dictionary of arguments by keyword;
             for a function whatever it takes.
-        params: None for a module. For a function a module, as which it is called with, or a tree of tensors.
 
     Returns:
         The function with its parameters and inputs.
@@ -76,16 +76,16 @@ def program(model: torch.nn.Module | Callable[[Any, Any], Any], example_inputs: 
 
     Example:
         >>> import torch
-        >>> linear = program(torch.nn.Linear(2, 3), torch.ones(4, 2))
+        >>> linear = program(torch.nn.Linear(2, 3), None, torch.ones(4, 2))
         >>> list(linear.params), linear.apply(linear.params, linear.inputs).shape
         (['bias', 'weight'], (4, 3))
     """
-    found = network(model, example_inputs, params)
+    found = network(apply, example_inputs, params)
     expected = _answers(found)
     exported = _exported(found, expected)
-    apply = Translation(exported, found)
-    _require_same(apply, found, expected, _narrowest(exported.graph))
-    return Program(apply, found.params, found.example_inputs)
+    translated = Translation(exported, found)
+    _require_same(translated, found, expected, _narrowest(exported.graph))
+    return Program(translated, found.params, found.example_inputs)
 
 
 class _Exported(torch.nn.Module):
@@ -140,11 +140,11 @@ def _answered(found: Network, *, wide: bool) -> _Answers:
         parameters, buffers, inputs = _arguments(found, wide)
         outputs, drew = draws(lambda: found.call(parameters, buffers, inputs), _CPU)
         if not drew:
-            require_same("model", outputs, found.call(*_arguments(found, wide)))
+            require_same("apply", outputs, found.call(*_arguments(found, wide)))
         require(
             bool(outputs),
             "the model has no outputs of floating-point numbers",
-            argument="model",
+            argument="apply",
             remedy="give one that returns what the loss is computed from",
         )
         random = np.random.default_rng(_SEED)
@@ -193,10 +193,10 @@ def _exported(found: Network, expected: _Answers) -> Any:
             exported = torch.export.export(_Exported(found.call), _arguments(found, expected.wide), strict=False)
             return exported.run_decompositions(_decompositions())
     except Exception as error:  # whatever a program does that has no graph
-        require_no_draws("model", expected.drew)
+        require_no_draws("apply", expected.drew)
         raise InputError(
             f"torch.export.export cannot read the model: {type(error).__name__}: {_said(error)}",
-            argument="model",
+            argument="apply",
             value=type(error).__name__,
             remedy="write what looks at values of tensors as operations on them, such as torch.where",
         ) from error
@@ -233,7 +233,7 @@ def _require_same(apply: Translation, found: Network, expected: _Answers, tolera
     except Exception as error:  # whatever JAX cannot trace, or has no gradient of
         raise InputError(
             f"JAX cannot run the program: {type(error).__name__}: {_said(error)}",
-            argument="model",
+            argument="apply",
             value=type(error).__name__,
             remedy="write it by other operations, or give dynascope.symmetry.find_symmetries the function in JAX",
         ) from error
@@ -248,7 +248,7 @@ def _require_near(what: str, ours: Sequence[Any], theirs: Sequence[np.ndarray], 
     require(
         all(error <= tolerance * (size + _ROUNDING * largest) for error, size in zip(errors, sizes, strict=True)),
         f"the {what} of the program differ from those of PyTorch by {furthest:.1e}; these are up to {largest:.1e}",
-        argument="model",
+        argument="apply",
         value=furthest,
         remedy="see that nothing is detached, has a gradient of its own, or is kept between calls",
     )

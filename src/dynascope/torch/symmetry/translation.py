@@ -98,7 +98,7 @@ def _operation(node: torch.fx.Node) -> Callable[..., Any]:
     if known is None:
         raise InputError(
             f"the operation {name} is not known{_line(node)}",
-            argument="model",
+            argument="apply",
             value=name,
             remedy="write it by other operations, or give dynascope.symmetry.find_symmetries the function in JAX",
         )
@@ -109,7 +109,7 @@ def _require_fixed(node: torch.fx.Node) -> None:
     require(
         torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()),
         f"the operation {_name(node)} draws at random{_line(node)}",
-        argument="model",
+        argument="apply",
         value=_name(node),
         remedy="call eval() on the layers that drop or draw at random, or set their probability to 0",
     )

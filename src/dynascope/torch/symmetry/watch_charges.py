@@ -85,11 +85,10 @@ def watch_charges(
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
 
     Example:
-        >>> from dynascope.symmetry import audit
-        >>> from dynascope.torch import find_symmetries
+        >>> from dynascope.symmetry import audit, find_symmetries
         >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
         >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-        >>> inputs, symmetries = torch.eye(2), find_symmetries(model, torch.eye(2)).symmetries
+        >>> inputs, symmetries = torch.eye(2), find_symmetries(model, None, torch.eye(2)).symmetries
         >>> with watch_charges(model, optimizer, symmetries) as watched:
         ...     for _ in range(5):
         ...         optimizer.zero_grad()
@@ -105,7 +104,7 @@ def watch_charges(
         value=type(optimizer).__name__,
         remedy="give one of torch.optim that takes a gradient for each step",
     )
-    require_symmetries(symmetries, remedy="give those that dynascope.torch.find_symmetries finds, at least one")
+    require_symmetries(symmetries, remedy="give those that symmetry.find_symmetries finds, at least one")
     require_kind(PositiveInt, every=every)
     require_choice("causes", causes, (True, False))
     require(
