@@ -12,10 +12,7 @@ from dynascope.groups import (
     alternating,
     cyclic,
     dihedral,
-    direct_product,
     find_group,
-    octahedral,
-    quaternion,
     symmetric,
 )
 
@@ -57,7 +54,7 @@ def test_dihedral_elements_are_rotations_then_reflections():
 
 
 def test_quaternions_multiply_as_hamilton_says():
-    group = quaternion()
+    group = find_group("Q8")
     one, minus, i, j, k = 0, 1, 2, 4, 6
     assert [group.table[each, each] for each in (i, j, k)] == [minus] * 3
     assert (group.table[i, j], group.table[j, k], group.table[k, i]) == (k, i, j)
@@ -82,14 +79,14 @@ def test_alternating_groups_are_the_even_permutations():
 
 @given(st.integers(1, 6), st.integers(1, 6))
 def test_a_direct_product_multiplies_each_factor(m, n):
-    group = direct_product(cyclic(m), dihedral(n))
+    group = find_group(f"C{m}xD{n}")
     first, second = np.divmod(np.arange(group.order), 2 * n)
     expected = cyclic(m).table[np.ix_(first, first)] * 2 * n + dihedral(n).table[np.ix_(second, second)]
     np.testing.assert_array_equal(group.table, expected)
 
 
 def test_the_octahedral_rotations_are_half_of_the_symmetries_of_the_cube():
-    full, rotations = octahedral(), octahedral(full=False)
+    full, rotations = find_group("Oh"), find_group("O")
     np.testing.assert_array_equal(full.table[::2, ::2] // 2, rotations.table)
     # The inversion, element 1, commutes with everything.
     np.testing.assert_array_equal(full.table[1], full.table[:, 1])

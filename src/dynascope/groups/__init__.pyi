@@ -1,14 +1,10 @@
 from .encodings import encoding_from_fourier as encoding_from_fourier
 from .encodings import encoding_from_frequencies as encoding_from_frequencies
 from .fourier import fourier_transform as fourier_transform
-from .fourier import inverse_fourier_transform as inverse_fourier_transform
 from .named_groups import alternating as alternating
 from .named_groups import cyclic as cyclic
 from .named_groups import dihedral as dihedral
-from .named_groups import direct_product as direct_product
 from .named_groups import find_group as find_group
-from .named_groups import octahedral as octahedral
-from .named_groups import quaternion as quaternion
 from .named_groups import symmetric as symmetric
 from .representations import Irrep as Irrep
 from .representations import irreducible_representations as irreducible_representations

@@ -18,10 +18,7 @@ __all__ = [
     "alternating",
     "cyclic",
     "dihedral",
-    "direct_product",
     "find_group",
-    "octahedral",
-    "quaternion",
     "symmetric",
 ]
 
@@ -39,15 +36,8 @@ def cyclic(n: Annotated[int, Interval(ge=1, le=LARGEST_ORDER)]) -> Group:
     return Group(f"C{n}", np.add.outer(np.arange(n), np.arange(n)) % n)
 
 
-def direct_product(first: Group, second: Group) -> Group:
-    """The direct product, with the pair (g, h) numbered g·|second| + h.
-
-    A function on it reshapes to (|first|, |second|).
-
-    Example:
-        >>> direct_product(cyclic(2), cyclic(3)).name
-        'C2xC3'
-    """
+def _direct_product(first: Group, second: Group) -> Group:
+    """The direct product, with the pair (g, h) numbered g·|second| + h."""
     n = second.order
     require_kind(Annotated[int, Interval(ge=1, le=LARGEST_ORDER)], order=first.order * n)
     table = first.table[:, None, :, None] * n + second.table[None, :, None, :]
@@ -93,14 +83,8 @@ def alternating(n: Annotated[int, Interval(ge=1, le=6)]) -> Group:
     return Group(f"A{n}", _permutation_table([each for each in itertools.permutations(range(n)) if _even(each)]))
 
 
-def quaternion() -> Group:
-    """The quaternion group Q₈ in the order 1, −1, i, −i, j, −j, k, −k.
-
-    Example:
-        >>> i, j, k = 2, 4, 6
-        >>> bool(quaternion().table[i, j] == k)
-        True
-    """
+def _quaternion() -> Group:
+    """The quaternion group Q₈ in the order 1, −1, i, −i, j, −j, k, −k."""
     unit, minus = np.divmod(np.arange(8), 2)
     units = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
     minuses = np.array([[0, 0, 0, 0], [0, 1, 0, 1], [0, 1, 1, 0], [0, 0, 1, 1]])
@@ -108,18 +92,14 @@ def quaternion() -> Group:
     return Group("Q8", 2 * units[pair] + (minuses[pair] + minus[:, None] + minus[None, :]) % 2)
 
 
-def octahedral(*, full: bool = True) -> Group:
+def _octahedral(*, full: bool = True) -> Group:
     """The symmetries of the cube: all 48 of them (Oₕ = S₄ × C₂), or the 24 rotations (O = S₄).
 
     A rotation is the permutation of the four diagonals, numbered as in `symmetric(4)`; with the inversion of space, an
     element of Oₕ is 2·rotation + inversion.
-
-    Example:
-        >>> octahedral().order, octahedral(full=False).order
-        (48, 24)
     """
     rotations = symmetric(4)
-    return Group("Oh", direct_product(rotations, cyclic(2)).table) if full else Group("O", rotations.table)
+    return Group("Oh", _direct_product(rotations, cyclic(2)).table) if full else Group("O", rotations.table)
 
 
 def find_group(name: str) -> Group:
@@ -128,6 +108,8 @@ def find_group(name: str) -> Group:
     Args:
         name: "C7" (cyclic), "D5" (dihedral, 10 elements), "S4" (symmetric), "A5" (alternating), "Q8" (quaternion), "O"
             or "Oh" (octahedral: rotations, all), or several joined by "x" for their direct product, as "C5xC5".
+            The pair (g, h) of a product has the number g·n + h, n the order of the second group; the quaternions are in
+            the order 1, −1, i, −i, j, −j, k, −k; an element of Oh is 2·rotation + inversion.
 
     Raises:
         InputError: The name is none of these, or the group has more than 1000 elements.
@@ -137,7 +119,7 @@ def find_group(name: str) -> Group:
         Group('C5xD3', 30 elements)
     """
     families = {"C": cyclic, "D": dihedral, "S": symmetric, "A": alternating}
-    special = {"Q8": quaternion, "O": lambda: octahedral(full=False), "Oh": octahedral}
+    special = {"Q8": _quaternion, "O": lambda: _octahedral(full=False), "Oh": _octahedral}
     factors = []
     for part in name.split("x"):
         parsed = re.fullmatch(r"([CDSA])([1-9][0-9]{0,3})", part)
@@ -152,7 +134,7 @@ def find_group(name: str) -> Group:
                 value=name,
                 remedy="use C7, D5, S4, A5, Q8, O or Oh, or several joined by x as in C5xC5",
             )
-    return functools.reduce(direct_product, factors)
+    return functools.reduce(_direct_product, factors)
 
 
 def _permutation_table(permutations: list[tuple[int, ...]]) -> np.ndarray:

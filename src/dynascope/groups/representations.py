@@ -92,8 +92,8 @@ def irreducible_representations(group: Group) -> tuple[Irrep, ...]:
     (1977), sections 2.4 and 13.2.
 
     Example:
-        >>> from dynascope.groups import quaternion
-        >>> for irrep in irreducible_representations(quaternion()):
+        >>> from dynascope.groups import find_group
+        >>> for irrep in irreducible_representations(find_group("Q8")):
         ...     print(irrep.name, irrep.dimension, irrep.kind)
         trivial 1 real
         1d-1 1 real

@@ -13,10 +13,8 @@ from dynascope.groups import (
     Group,
     cyclic,
     dihedral,
-    direct_product,
     find_group,
     group_from_table,
-    quaternion,
     real_irreducible_representations,
 )
 from dynascope.groups.encodings import encoding_from_fourier
@@ -111,7 +109,7 @@ def test_a_larger_encoding_is_learned_sooner_by_the_degree_of_the_utility(factor
 
 def test_a_function_of_one_factor_of_a_product_is_learned_as_on_that_factor():
     x = waves(7, (1, 1, 0.2), (2, 0.6, 1.0))
-    both = composition_staircase(direct_product(cyclic(7), cyclic(2)), np.repeat(x, 2), 2, scale=1e-3)
+    both = composition_staircase(find_group("C7xC2"), np.repeat(x, 2), 2, scale=1e-3)
     one = composition_staircase(cyclic(7), x, 2, scale=1e-3)
     # Coefficients double, and so does n: U* ∝ ‖x̂‖³ n^(−3/2), levels ∝ ‖x̂‖² / n.
     np.testing.assert_allclose(both.accelerated_times, one.accelerated_times / 2**1.5, rtol=1e-9)
@@ -145,7 +143,7 @@ def test_what_a_singular_coefficient_hides_stays():
         (dihedral(3), {"sign": 1.2, "2d": 2.2}, 3, 68),
         (cyclic(8), {"frequency 1": 1.0}, 2, 16),
         (cyclic(8), {"frequency 4": 1.0}, 2, 2),
-        (quaternion(), {"2d": 1.0}, 2, 128),
+        (find_group("Q8"), {"2d": 1.0}, 2, 128),
     ],
 )
 def test_the_width_of_the_construction(group, amplitudes, k, width):
