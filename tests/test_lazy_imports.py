@@ -33,7 +33,6 @@ NUMPY_ONLY += [
     "probes.activation_patterns",
     "probes.utility",
     "probes.kernel.distance_and_alignment",
-    "probes.kernel.stack",
 ]
 HEAVY = {"jax", "equinox", "diffrax", "numpy", "scipy", "xarray", "pandas", "sklearn", "matplotlib", "plotly"}
 HEAVY |= {"matplotlib.pyplot", "tkinter"}

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
-import numpy as np
-
-from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
 from dynascope.validation import array_namespace, checked, require, require_real_values
 from dynascope.validation.bounded_scalars import PositiveInt
@@ -20,7 +17,6 @@ __all__ = [
     "activity",
     "count_active",
     "count_flips",
-    "distinct_patterns",
     "hamming_distance",
 ]
 
@@ -210,54 +206,6 @@ def activity(active: NeuronCounts) -> Activity:
         return xp.stack([xp.mean(xp.astype(n == of, like.dtype), axis=-1) for n, like in layers], axis=-1)
 
     return Activity(xp.concat(fractions, axis=-1), share(0), share(active.samples))
-
-
-@checked
-def distinct_patterns(batches: Iterable[Any]) -> int:
-    """The number of different activation patterns of all neurons together: linear regions of a ReLU network visited.
-
-    Cost: 2 operations for each pre-activation; memory for one batch, and for h/8 bytes and a few more for each
-    different pattern. Patterns are compared on the host, so this does not run inside a compiled function.
-
-    Args:
-        batches: For each batch the pre-activations as for `count_active`, without times. A single batch is `[batch]`.
-
-    Raises:
-        InputError: As `count_flips`; no batch, batches of different neurons, or arrays that JAX traces.
-
-    Example:
-        >>> import numpy as np
-        >>> distinct_patterns([np.array([[1.0, -1.0], [2.0, -3.0]]), np.array([[1.0, 1.0]])])
-        2
-    """
-    seen: set[bytes] = set()
-    widths = None
-    for batch in batches:
-        layers = _layers("batches", batch)
-        found = [int(each.shape[-1]) for each in layers]
-        require(
-            all(len(each.shape) == 2 for each in layers) and found == (widths or found),
-            f"a batch has pre-activations of shapes {[tuple(each.shape) for each in layers]}",
-            argument="batches",
-            value=found,
-            remedy="give shapes (n, h), with the same neurons in every batch",
-        )
-        widths = found
-        xp = array_namespace(*layers)
-        active = xp.concat([each > 0 for each in layers], axis=1)
-        try:
-            on_host = np.asarray(active.cpu() if hasattr(active, "cpu") else active)
-        except TypeError:
-            raise InputError(
-                "patterns cannot be told apart while JAX traces",
-                argument="batches",
-                value=type(active).__name__,
-                remedy="call this outside of compiled functions",
-            ) from None
-        packed = np.packbits(on_host, axis=1)
-        seen.update(row.tobytes() for row in packed)
-    require(widths, "there is no batch", argument="batches", value=0, remedy="give at least one")
-    return len(seen)
 
 
 def _layers(name: str, preactivations: Any) -> Sequence[Any]:

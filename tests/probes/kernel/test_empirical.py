@@ -11,7 +11,7 @@ import pytest
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks import MLP
-from dynascope.probes.kernel import dense_stack_kernel, neural_tangent_kernel
+from dynascope.probes.kernel import kernel_distance, neural_tangent_kernel, target_alignment
 from dynascope.probes.kernel.cost import EXACT
 
 WEIGHTS = MLP((3, 4, 3), seed=1).weights
@@ -28,7 +28,14 @@ def apply(params, x):
 
 @functools.cache
 def reference(rates=None, two_sets=False):
-    return dense_stack_kernel(X, WEIGHTS, BIASES, OTHER if two_sets else None, activation="tanh", rates=rates).values
+    """From the Jacobian of each array of parameters, with a rate for each layer."""
+    with jax.enable_x64(True):
+        one, other = (jax.jacrev(lambda params, x=x: apply(params, x))(PARAMS) for x in (X, OTHER if two_sets else X))
+    eta = rates or (1.0, 1.0)
+    parts = [(eta[i], one[kind][i], other[kind][i]) for kind in PARAMS for i in range(2)]
+    return sum(
+        rate * np.einsum("iap,jbp->iajb", *(np.reshape(j, (*j.shape[:2], -1)) for j in pair)) for rate, *pair in parts
+    )
 
 
 def kernel(params=PARAMS, x=X, other=None, apply=apply, **options):
@@ -137,8 +144,8 @@ def test_memory_decides_on_the_blocks_and_too_little_of_it_is_refused():
 @pytest.mark.slow
 def test_equinox_modules_and_scalar_outputs_are_understood():
     network = MLP((3, 6, 2), activation="tanh", parametrisation="ntk", seed=3)
-    expected = dense_stack_kernel(X, network.weights, network.biases, activation="tanh", parametrisation="ntk")
-    same(kernel(network, apply=lambda network, x: network(x)).values, expected.values)
+    found = kernel(network, apply=lambda network, x: network(x))
+    same(found.values, kernel(network, apply=lambda network, x: network(x), algorithm="jacobian").values)
     shapes = eqx.filter_eval_shape(lambda: eqx.nn.Linear(3, "scalar", key=jax.random.key(0)))
     line = eqx.tree_at(lambda layer: (layer.weight, layer.bias), shapes, (np.ones((1, 3)), np.ones(1)))
     found = kernel(line, apply=lambda line, x: jax.vmap(line)(x))
@@ -196,3 +203,31 @@ def test_an_output_that_depends_on_the_batch_is_refused():
 def test_bad_input_is_refused(change):
     with pytest.raises(InputError):
         kernel(**change)
+
+
+def test_the_golden_numbers():
+    # Weights of the ledger, as sines of whole numbers.
+    def sines(shape, factor):
+        return np.sin(factor * np.arange(1, np.prod(shape) + 1)).reshape(shape)
+
+    weights = [sines((4, 3), 1).T, sines((4, 4), 2).T, sines((2, 4), 3).T]
+
+    def apply(weights, x):
+        for layer, w in enumerate(weights):
+            x = (jnp.tanh(x) if layer else x) @ w / w.shape[0] ** 0.5
+        return x
+
+    values = np.asarray(kernel(weights, sines((3, 3), 0.5), apply=apply).values)
+    block = [[0.13781298774586745, 0.101318195458012], [0.10124428809106277, 0.31074768056383206]]
+    np.testing.assert_allclose(values[0, :, 1, :], block, rtol=1e-9)
+    pseudo = np.sum(values, axis=(1, 3)) / 2
+    upper = [
+        [0.36209747111988677, 0.32556157592938717, -0.3385834915643681],
+        [0.32556157592938717, 0.3022962158630383, -0.302635493838865],
+        [-0.3385834915643681, -0.302635493838865, 0.3170693323816233],
+    ]
+    np.testing.assert_allclose(pseudo, upper, rtol=1e-9)
+    y = np.array([1.0, -1.0, 1.0])
+    np.testing.assert_allclose(target_alignment(pseudo, y), 0.08850408880901246, rtol=1e-9)
+    np.testing.assert_allclose(target_alignment(pseudo, y, centred=True), 0.2169989826053669, rtol=1e-9)
+    np.testing.assert_allclose(kernel_distance(pseudo, pseudo**2), 0.8613626749131832, rtol=1e-9)

@@ -1,7 +1,5 @@
 from .displacement import Displacements as Displacements
-from .displacement import StepCorrelation as StepCorrelation
 from .displacement import displacements as displacements
-from .displacement import step_correlation as step_correlation
 from .exponent import ExponentFit as ExponentFit
 from .exponent import fit_exponent as fit_exponent
 from .hessian import TopCurvatures as TopCurvatures
@@ -10,5 +8,3 @@ from .noise import GradientNoise as GradientNoise
 from .noise import gradient_noise as gradient_noise
 from .noise_spectrum import NoiseSpectrum as NoiseSpectrum
 from .noise_spectrum import noise_spectrum as noise_spectrum
-from .projections import DirectionMoments as DirectionMoments
-from .projections import direction_moments as direction_moments

@@ -1,17 +1,13 @@
-"""How far weights are from where they were, and how long their steps remember."""
+"""How far weights are from where they were."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
-
-import numpy as np
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.validation import array_namespace, checked, require, require_axes, require_real_values
-from dynascope.validation.bounded_scalars import NonNegativeInt
 
-__all__ = ["Displacements", "StepCorrelation", "count_checkpoints", "displacements", "step_correlation"]
+__all__ = ["Displacements", "displacements"]
 
 
 class Displacements(NamedTuple):
@@ -26,18 +22,6 @@ class Displacements(NamedTuple):
     global_displacement: Annotated[Any, "checkpoint"]
     local_displacement: Annotated[Any, "move"]
     squared_drift: Annotated[Any, ""]
-
-    __repr__ = short_repr
-
-
-class StepCorrelation(NamedTuple):
-    """The correlation of steps.
-
-    Attributes:
-        step_correlation: The mean over j of ⟨d_{j+k}, d_j⟩, over `lag`.
-    """
-
-    step_correlation: Annotated[Any, "lag"]
 
     __repr__ = short_repr
 
@@ -60,58 +44,12 @@ def displacements(path: Any) -> Displacements:
         >>> displacements(np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 0.0]]))
         Displacements(global_displacement=[0, 25, 9], local_displacement=[25, 16], squared_drift=2.25)
     """
-    count = count_checkpoints(path)
-    xp = array_namespace(path)
-    away, moves = path - path[:1, :], path[1:, :] - path[:-1, :]
-    far = xp.sum(away * away, axis=1)
-    return Displacements(far, xp.sum(moves * moves, axis=1), far[-1] / (count - 1) ** 2)
-
-
-@checked
-def step_correlation(path: Any, lags: Sequence[NonNegativeInt] | np.ndarray) -> StepCorrelation:
-    """The mean over j of ⟨d_{j+k}, d_j⟩ with the steps d_j = θ_{j+1} − θ_j, for each lag k.
-
-    It is η² times `theory.noise.velocity_correlation` where weights are at rest.
-
-    Cost: 2nd operations for each lag, in memory for nd numbers for each and once more.
-
-    Args:
-        path: θ_k after every step, shape (n, d).
-        lags: k from 0 to n − 2.
-
-    Raises:
-        InputError: No path of finite numbers, or lags that are not within it.
-
-    Example:
-        >>> import numpy as np
-        >>> step_correlation(np.array([[0.0], [1.0], [3.0], [6.0]]), [0, 1])
-        StepCorrelation(step_correlation=[4.6667, 4])
-    """
-    count = count_checkpoints(path)
-    require(len(lags) > 0, "lags is empty", argument="lags", value=0, remedy="give one lag or more")
-    require(
-        max(lags) < count - 1,
-        f"lags has {max(lags)}, of {count - 1} steps",
-        argument="lags",
-        value=max(lags),
-        remedy=f"choose lags up to {count - 2}",
-    )
-    xp = array_namespace(path)
-    moves = path[1:, :] - path[:-1, :]
-    products = [moves[each:, :] * moves[: count - 1 - each, :] for each in lags]
-    means = xp.stack([xp.sum(each) / each.shape[0] for each in products])
-    return StepCorrelation(means)
-
-
-def count_checkpoints(path: Any) -> int:
-    """The number of rows of weights along a path, at least two.
-
-    Raises:
-        InputError: No rows of weights, values that are not finite, or one row alone.
-    """
     count, _ = require_axes("path", path, 2)
     require_real_values("path", path)
     require(
         count >= 2, "path has one checkpoint", argument="path", value=count, remedy="give the weights of two or more"
     )
-    return count
+    xp = array_namespace(path)
+    away, moves = path - path[:1, :], path[1:, :] - path[:-1, :]
+    far = xp.sum(away * away, axis=1)
+    return Displacements(far, xp.sum(moves * moves, axis=1), far[-1] / (count - 1) ** 2)
