@@ -20,7 +20,8 @@ from dynascope.comparison import Claim
 from dynascope.comparison.verdict import HEADINGS
 from dynascope.plot.figures import draw_chart
 from dynascope.report.page import render_page
-from dynascope.results import Outcome, validate_record
+from dynascope.results import validate_record
+from dynascope.results.judgement import Outcome
 from dynascope.results.store import load, save
 from dynascope.results.tree import to_tree
 from dynascope.studies import Study, find_studies, find_study

@@ -10,7 +10,7 @@ import scipy.integrate
 from symmetry.zoo import NETWORKS, attention, deep_linear, hyperbolic
 
 from dynascope.errors import InputError
-from dynascope.symmetry import cross_check, discover, discovery_memory, find_symmetries
+from dynascope.symmetry import cross_check, discover, find_symmetries
 
 LARGEST = (3, 3, 4)  # of n, m and r
 
@@ -155,10 +155,9 @@ def test_a_rank_without_a_gap_is_told_with_its_singular_values():
     assert told.value.value is not None
 
 
-def test_memory_is_told_before_and_what_does_not_fit_is_refused():
+def test_what_does_not_fit_into_the_memory_is_refused():
     apply, params, inputs, _ = NETWORKS["ReLU"]
-    needed = discovery_memory(params)
-    assert discover(apply, params, inputs, levels=0).memory == needed
+    needed = discover(apply, params, inputs, levels=0).memory
     with pytest.raises(InputError, match="memory"):
         discover(apply, params, inputs, levels=0, memory=needed - 1)
     with pytest.raises(InputError, match="numbers, and 60 are the most"):

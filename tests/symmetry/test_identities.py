@@ -23,7 +23,7 @@ from symmetry.zoo import (
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.symmetry import angular_momentum, charges, check_identities, find_symmetries, orbit_directions
+from dynascope.symmetry import charges, check_identities, find_symmetries, orbit_directions
 
 INPUTS = wave(np.sin, 0.8, 4, 3)
 
@@ -143,25 +143,6 @@ def test_translations_are_flat_anywhere():
     assert orbit_directions(N1, found[:1], at="anywhere").shape == (0, 26)
 
 
-@pytest.mark.parametrize(("momentum", "decay"), [(0.0, 0.1), (0.9, 0.0), (0.8, 0.05)])
-def test_momentum_shrinks_the_rotation_charge_in_every_step(momentum, decay):
-    scores, values = (each for each in head_symmetries() if each.kind == "matrix")
-    random = np.random.default_rng(3)
-    theta = A1
-    step = jax.tree.map(lambda each: 0.1 * random.normal(size=each.shape), theta)
-    with jax.enable_x64(True):
-        gradient = jit(jax.grad(attention_loss))
-        before = [angular_momentum(each, theta, step) for each in (scores, values)]
-        for _ in range(3):
-            slope = jax.tree.map(np.asarray, gradient(theta))
-            step = jax.tree.map(lambda d, g, w: momentum * d - 0.1 * (g + decay * w), step, slope, theta)
-            # ⟨d_{k+1}, Ω θ_k⟩ is that at θ_{k+1} = θ_k + d_{k+1} too.
-            theta = jax.tree.map(np.add, theta, step)
-            after = [angular_momentum(each, theta, step) for each in (scores, values)]
-            np.testing.assert_allclose(np.concatenate(after), momentum * np.concatenate(before), atol=1e-15)
-            before = after
-
-
 @pytest.mark.usefixtures("unchecked_types")
 def test_what_is_no_loss_is_refused():
     found = structure_of("ReLU").symmetries
@@ -169,7 +150,5 @@ def test_what_is_no_loss_is_refused():
         check_identities(
             lambda p: p["W1"], {k: np.ones(s) for k, s in {"W1": (2, 2), "b1": (2,), "W2": (1, 2)}.items()}, found
         )
-    with pytest.raises(InputError, match="kind"):
-        angular_momentum(found[0], N1, N1)
     with pytest.raises(InputError, match="at is"):
         orbit_directions(N1, found, at="saddle")

@@ -10,7 +10,7 @@ from numpy.polynomial import hermite_e
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.networks import TwoLayer
-from dynascope.tasks.multi_index import MultiIndex, multi_index_regression
+from dynascope.tasks.multi_index import MultiIndex
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -48,18 +48,10 @@ def test_the_loss_is_that_of_a_tensor_product_quadrature(degree, orders):
 def test_the_loss_is_the_mean_over_samples():
     task = drawn(0, dimension=6, indices=3, orders=3)
     network = TwoLayer(6, 4, 1, activation="quadratic", seed=1)
-    sampled = multi_index_regression(samples=200_000, links=task.links, directions=task.directions, seed=2)
-    errors = (np.asarray(network(sampled.inputs)) - sampled.targets)[:, 0] ** 2 / 2
+    x = np.random.default_rng(2).normal(size=(200_000, 6))
+    errors = (np.asarray(network(x))[:, 0] - values(task, x)) ** 2 / 2
     # Five standard errors.
     assert abs(errors.mean() - float(task.loss(network))) < 5 * errors.std() / np.sqrt(len(errors))
-
-
-def test_samples_have_the_targets_of_the_links():
-    task = drawn(3)
-    sampled = multi_index_regression(samples=7, links=task.links, directions=task.directions, seed=4)
-    np.testing.assert_allclose(sampled.targets[:, 0], values(task, sampled.inputs), rtol=1e-12)
-    again = multi_index_regression(samples=7, links=task.links, directions=task.directions, seed=5)
-    assert not np.array_equal(again.inputs, sampled.inputs)
 
 
 @pytest.mark.slow
@@ -132,16 +124,8 @@ BAD = [
 @pytest.mark.parametrize(("bad", "argument"), BAD)
 def test_bad_arguments_are_refused_by_name(bad, argument):
     good = {"links": [[0.0, 1.0]], "directions": [[0.0, 1.0]]}
-    for make in (MultiIndex, lambda **given: multi_index_regression(samples=4, **given)):
-        with pytest.raises(InputError) as refusal:
-            make(**(good | bad))
-        assert refusal.value.argument == argument
-
-
-@pytest.mark.parametrize(("bad", "argument"), [({"samples": 1}, "samples"), ({"seed": -1}, "seed")])
-def test_samples_need_a_number_and_a_seed(bad, argument):
     with pytest.raises(InputError) as refusal:
-        multi_index_regression(**{"samples": 4, "links": [[1.0]], "directions": [[1.0]], **bad})
+        MultiIndex(**(good | bad))
     assert refusal.value.argument == argument
 
 

@@ -27,7 +27,6 @@ from dynascope.results import (
     CONVENTION,
     Comparison,
     Observation,
-    Outcome,
     Prediction,
     Quantity,
     Result,
@@ -38,6 +37,7 @@ from dynascope.results import (
 )
 from dynascope.results import staircase_names as names
 from dynascope.results.claim import reported_claims
+from dynascope.results.judgement import Outcome
 from dynascope.results.staircase_view import StaircaseView, is_staircase
 from dynascope.validation import require, require_kind
 from dynascope.validation.bounded_scalars import NonNegativeFloat

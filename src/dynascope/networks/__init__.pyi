@@ -16,7 +16,6 @@ from .neuron_sum import NeuronSum as NeuronSum
 from .recurrent import Recurrent as Recurrent
 from .residual import ResNet18 as ResNet18
 from .transformer import Transformer as Transformer
-from .transformer import TransformerBlock as TransformerBlock
 from .tree import Tree as Tree
 from .two_layer import HomogeneousActivation as HomogeneousActivation
 from .two_layer import TwoLayer as TwoLayer

@@ -15,7 +15,7 @@ from dynascope.networks.mlp import ACTIVATIONS, ActivationName
 from dynascope.validation import checked, given, require, require_room
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
-__all__ = ["Transformer", "TransformerBlock"]
+__all__ = ["Transformer"]
 
 _SMALLEST_VARIANCE = 1e-5  # keeps the normalisation of a vanishing stream finite
 

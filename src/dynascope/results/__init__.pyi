@@ -4,7 +4,6 @@ from .clock import is_exponential as is_exponential
 from .clock import other_scale as other_scale
 from .clock import time_unit as time_unit
 from .growing import GrowingRecord as GrowingRecord
-from .judgement import Outcome as Outcome
 from .judgement import Quantity as Quantity
 from .judgement import Verdict as Verdict
 from .named_tuples import variables_of as variables_of

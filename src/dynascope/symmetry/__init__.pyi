@@ -8,15 +8,12 @@ from .cross_check import CrossCheck as CrossCheck
 from .cross_check import cross_check as cross_check
 from .discover import Discovery as Discovery
 from .discover import discover as discover
-from .discover import discovery_memory as discovery_memory
 from .discover_blocks import BlockDiscovery as BlockDiscovery
-from .discover_blocks import block_memory as block_memory
 from .discover_blocks import discover_blocks as discover_blocks
 from .evidence import Cause as Cause
 from .find_symmetries import BrokenSymmetry as BrokenSymmetry
 from .find_symmetries import SymmetryStructure as SymmetryStructure
 from .find_symmetries import find_symmetries as find_symmetries
 from .identities import Identities as Identities
-from .identities import angular_momentum as angular_momentum
 from .identities import check_identities as check_identities
 from .identities import orbit_directions as orbit_directions

@@ -16,7 +16,7 @@ from dynascope.symmetry.parameters import points, read
 from dynascope.validation import require, require_kind, said_bytes
 from dynascope.validation.bounded_scalars import PositiveFloat, Seed
 
-__all__ = ["Discovery", "discover", "discovery_memory"]
+__all__ = ["Discovery", "discover"]
 
 _MOST = 60  # parameters; the unknowns of a generator grow with their square, and time with its cube
 _ALL = 500  # unknowns of a generator of any kind, beyond which only symmetric and antisymmetric ones are looked for
@@ -56,25 +56,6 @@ class Discovery:
     __repr__ = short_repr
 
 
-def discovery_memory(params: Any) -> int:
-    """Bytes that `discover` takes for a tree of parameters: the rows of its largest linear system, four times.
-
-    Args:
-        params: A tree; its arrays of floating-point numbers are the parameters.
-
-    Raises:
-        InputError: No such arrays.
-
-    Example:
-        >>> import numpy as np
-        >>> discovery_memory({"W": np.ones((5, 4)), "a": np.ones(4)})
-        4904064
-    """
-    _, point = read(_nothing, params, np.ones(1))
-    dimension = sum(each.size for each in point[0])
-    return 4 * 8 * _points(dimension) * max(unknowns(dimension, kind) for kind in _kinds(dimension))
-
-
 def discover(
     apply: Callable[[Any, Any], Any],
     params: Any,
@@ -99,7 +80,7 @@ def discover(
         levels: Levels of brackets at most; of each the derivatives are one order higher, and compiling takes longer. At
             zero only charges of the explicit form are counted.
         seed: Seed of the random points.
-        memory: Bytes that it may take; `discovery_memory` tells them before.
+        memory: Bytes that it may take.
 
     Raises:
         InputError: Too many parameters, more memory than allowed, `apply` cannot be called, or a rank is ambiguous: the
@@ -127,7 +108,8 @@ def discover(
         value=dimension,
         remedy="call discover_blocks, or structure, or give a smaller network of the same kind",
     )
-    needed = discovery_memory(params)
+    # The rows of the largest linear system, four times.
+    needed = 4 * 8 * _points(dimension) * max(unknowns(dimension, kind) for kind in _kinds(dimension))
     require(
         needed <= memory,
         f"{said_bytes(needed)} are needed, and memory is {said_bytes(memory)}",
@@ -167,10 +149,6 @@ def _kinds(dimension: int) -> tuple[str, ...]:
 
 def _points(dimension: int) -> int:
     return int(_MORE * max(unknowns(dimension, kind) for kind in _kinds(dimension))) + _SPARE
-
-
-def _nothing(params: Any, inputs: Any) -> Any:
-    return inputs
 
 
 def _require_laws(generators: Generators, theta: np.ndarray, gradients: np.ndarray, kind: str) -> None:

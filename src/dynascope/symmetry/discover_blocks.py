@@ -14,7 +14,7 @@ from dynascope.symmetry.parameters import Model, Point, points, projected_gradie
 from dynascope.validation import require, require_kind, said_bytes
 from dynascope.validation.bounded_scalars import PositiveFloat, Seed
 
-__all__ = ["BlockDiscovery", "block_memory", "discover_blocks"]
+__all__ = ["BlockDiscovery", "discover_blocks"]
 
 _SPARE = 12  # more gradients than there are axes that a block acts on, as units may be inactive at some points
 _ZERO = 1e-8  # relative size of what is rounding; singular values between this and its root are told
@@ -52,24 +52,6 @@ class BlockDiscovery:
     __repr__ = short_repr
 
 
-def block_memory(params: Any) -> int:
-    """Bytes that `discover_blocks` takes for a tree of parameters: points, gradients, and a matrix for each axis.
-
-    Args:
-        params: A tree; its arrays of floating-point numbers are the parameters.
-
-    Raises:
-        InputError: No such arrays.
-
-    Example:
-        >>> import numpy as np
-        >>> block_memory({"W": np.ones((300, 200)), "a": np.ones((200, 10))})
-        22848000
-    """
-    _, point = read(lambda given, inputs: inputs, params, np.ones(1))
-    return _memory([each.shape for each in point[0]])
-
-
 def discover_blocks(
     apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any, *, seed: int = 0, memory: float = 4e9
 ) -> BlockDiscovery:
@@ -87,7 +69,7 @@ def discover_blocks(
         params: A tree; its arrays of floating-point numbers are the parameters.
         example_inputs: Inputs as `apply` takes them. Few of them leave units that are never active.
         seed: Seed of the random points.
-        memory: Bytes that it may take; `block_memory` tells them before.
+        memory: Bytes that it may take.
 
     Raises:
         InputError: More memory than allowed, or `apply` cannot be called.

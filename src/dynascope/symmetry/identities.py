@@ -18,7 +18,6 @@ from dynascope.symmetry.charge import Charge, checked_charge
 from dynascope.symmetry.parameters import arrays_by_path
 from dynascope.symmetry.symmetry_defects import lengths
 from dynascope.validation import (
-    is_traced,
     require,
     require_choice,
     require_finite_values,
@@ -28,7 +27,7 @@ from dynascope.validation import (
 )
 from dynascope.validation.bounded_scalars import Seed
 
-__all__ = ["Identities", "angular_momentum", "check_identities", "orbit_directions"]
+__all__ = ["Identities", "check_identities", "orbit_directions"]
 
 _Place = Literal["minimum", "anywhere"]
 
@@ -149,53 +148,6 @@ def orbit_directions(params: Any, symmetries: Sequence[Charge], *, at: _Place = 
         return np.zeros((0, size))
     _, values, right = np.linalg.svd(np.array(rows, np.float64), full_matrices=False)
     return right[values > 1e-10 * max(values[0], np.finfo(float).tiny)]
-
-
-def angular_momentum(charge: Charge, params: Any, displacement: Any) -> Any:
-    """J_ab = ⟨d, Ω_ab θ⟩ of the rotations among units that mix: momentum takes it to βJ in every step, exactly.
-
-    J_{k+1} = β J_k for d_{k+1} = β d_k − η (g_k + λ θ_k), whatever the rates and the decay, and so it stays zero where
-    training starts at rest.
-
-    Args:
-        charge: A symmetry of the kind "matrix".
-        params: θ_k.
-        displacement: d_k = θ_k − θ_{k−1}, or −η times a momentum buffer: a tree as the parameters.
-
-    Returns:
-        Values (blocks · block (block − 1) / 2,), for a < b.
-
-    Raises:
-        InputError: Another kind of symmetry, or parameters that it does not fit.
-
-    References:
-        Noether's Learning Dynamics, arXiv:2105.02716.
-
-    Example:
-        >>> import numpy as np
-        >>> from dynascope.symmetry import Part
-        >>> labels = np.array([[0, 1]])
-        >>> mixed = Charge("matrix", (Part("[0]", labels, -1.0), Part("[1]", labels.T, 1.0)), 2, 2)
-        >>> w, a = np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]])
-        >>> angular_momentum(mixed, [w, a], [np.array([[0.1, 0.0]]), 0 * a]).tolist()
-        [0.2]
-    """
-    checked_charge(charge)
-    require(
-        charge.kind == "matrix",
-        f"charge is of the kind {charge.kind!r}",
-        argument="charge",
-        value=charge.kind,
-        remedy="give one of the kind 'matrix', whose units rotate into each other",
-    )
-    same = dataclasses.replace(charge, parts=tuple(dataclasses.replace(part, factor=1.0) for part in charge.parts))
-    gram = same.identity(params, displacement, transposed=False)
-    rows, columns = np.triu_indices(charge.block, 1)
-    # (Ωθ)_a = θ_b, (Ωθ)_b = −θ_a: rows of the Gram matrix are those of θ.
-    found = (gram.transpose(0, 2, 1) - gram)[:, rows, columns].reshape(-1)
-    if not is_traced(found):
-        require_finite_values("displacement", found)
-    return found
 
 
 def _derivatives(loss: Callable[[Any], Any], params: Any, symmetries: Sequence[Charge], seed: int) -> Any:

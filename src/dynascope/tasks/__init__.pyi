@@ -13,10 +13,8 @@ from .data.read_table import read_table as read_table
 from .expectation import Expectation as Expectation
 from .gaussian import regression as regression
 from .in_context import InContextRegression as InContextRegression
-from .in_context import in_context_regression as in_context_regression
 from .labelled import Labelled as Labelled
 from .multi_index import MultiIndex as MultiIndex
-from .multi_index import multi_index_regression as multi_index_regression
 from .parity.skills import SkillStrength as SkillStrength
 from .parity.skills import skill_frequencies as skill_frequencies
 from .parity.sparse_parity import ParityPopulation as ParityPopulation

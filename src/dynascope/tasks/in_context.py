@@ -1,76 +1,22 @@
-"""In-context linear regression: prompts of labelled examples and a query, sampled or in expectation."""
+"""In-context linear regression: prompts of labelled examples and a query, in expectation."""
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from annotated_types import Ge
 from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.protocols import Network
 from dynascope.tasks.task import Task
-from dynascope.validation import checked, require, require_context, require_covariance, require_room
-from dynascope.validation.bounded_scalars import PositiveInt, Seed
+from dynascope.validation import require, require_context, require_covariance
 
-__all__ = ["InContextRegression", "in_context_regression"]
-
-
-@checked
-def in_context_regression(
-    *,
-    samples: Annotated[int, Ge(2)],
-    context_length: PositiveInt,
-    covariance: ArrayLike,
-    seed: Seed = 0,
-) -> Task:
-    """Prompts of in-context linear regression: each has its own regression vector, seen through N examples.
-
-    For each prompt β ~ N(0, I); then x₁ … x_N, x_query ~ N(0, Σ) with labels y_n = βᵀx_n and the target βᵀx_query.
-
-    Args:
-        samples: Number of prompts n.
-        context_length: N, the whole number of labelled examples in a prompt.
-        covariance: Σ of shape (d, d), or the d variances of independent inputs.
-        seed: Seed of the draw.
-
-    Returns:
-        Task with inputs (n, (N + 1)(d + 1)): in each row the examples (x_n, y_n), then the query (x_query, 0). Targets
-        (n, 1).
-
-    Raises:
-        InputError: Fewer than two samples, an N that is not a positive whole number, or a covariance that is not
-            symmetric, positive semi-definite and non-zero.
-
-    Source: arXiv:2501.16265, section 2.
-
-    Example:
-        >>> task = in_context_regression(samples=6, context_length=4, covariance=[1.0, 0.5])
-        >>> task.inputs.shape, task.targets.shape
-        ((6, 15), (6, 1))
-    """
-    _, root = _with_root(covariance)
-    numbers = samples * (context_length + 1) * (len(root) + 1)
-    require_room(numbers, samples=samples, context_length=context_length)
-    draw = np.random.default_rng(seed)
-    x = draw.normal(size=(samples, context_length + 1, len(root))) @ root
-    labels = np.einsum("snd,sd->sn", x, draw.normal(size=(samples, len(root))))
-    tokens = np.concatenate([x, labels[..., None]], axis=2)
-    tokens[:, -1, -1] = 0.0
-    return Task(
-        tokens.reshape(samples, -1),
-        labels[:, -1:],
-        name="in-context regression",
-        description=(
-            f"{samples} prompts of {context_length} labelled Gaussian examples and a query, "
-            "each with its own regression vector.",
-        ),
-    )
+__all__ = ["InContextRegression"]
 
 
 class InContextRegression(eqx.Module):

@@ -1,16 +1,15 @@
-"""Multi-index models: targets that depend on a few directions of a Gaussian input, sampled or in expectation."""
+"""Multi-index models: targets that depend on a few directions of a Gaussian input, in expectation."""
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import Annotated, Any
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from annotated_types import Ge
 from jax import Array
 from jaxtyping import Float
 from numpy.polynomial import hermite_e
@@ -19,53 +18,11 @@ from numpy.typing import ArrayLike
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.protocols import Network, OneHiddenLayer
-from dynascope.tasks.task import Task
-from dynascope.validation import checked, require, require_array
-from dynascope.validation.bounded_scalars import Seed
+from dynascope.validation import require, require_array
 
-__all__ = ["MultiIndex", "multi_index_regression"]
+__all__ = ["MultiIndex"]
 
 _ROUNDING = 1e-10  # deviation from orthonormality that counts as rounding
-
-
-@checked
-def multi_index_regression(
-    *,
-    samples: Annotated[int, Ge(2)],
-    links: ArrayLike,
-    directions: ArrayLike,
-    seed: Seed = 0,
-) -> Task:
-    """Gaussian inputs x ~ N(0, I) with the targets y = Σ_r g_r(⟨w_r, x⟩).
-
-    Args:
-        samples: Number of samples n.
-        links: Hermite coefficients of the link functions, shape (R, p + 1): g_r(z) = Σ_j links[r, j] He_j(z), with the
-            probabilists' polynomials He₀ = 1, He₁ = z, He₂ = z² − 1, ….
-        directions: w_r, orthonormal rows, shape (R, d). One row makes a single-index model.
-        seed: Seed of the draw.
-
-    Returns:
-        Task with inputs (n, d) and targets (n, 1).
-
-    Raises:
-        InputError: Fewer than two samples, directions that are not orthonormal, or another number of links.
-
-    Example:
-        >>> task = multi_index_regression(samples=5, links=[[1.0, 0.0, 1.0]], directions=[[0.0, 1.0]])
-        >>> bool(np.allclose(task.targets[:, 0], task.inputs[:, 1] ** 2))
-        True
-    """
-    links, directions = _checked(links, directions)
-    inputs = np.random.default_rng(seed).normal(size=(samples, directions.shape[1]))
-    projections = inputs @ directions.T
-    targets = sum(hermite_e.hermeval(projections[:, r], link) for r, link in enumerate(links))
-    return Task(
-        inputs,
-        np.reshape(targets, (-1, 1)),
-        name="multi-index model",
-        description=(f"{samples} standard Gaussian samples.", _about(links, directions)),
-    )
 
 
 class MultiIndex(eqx.Module):
@@ -82,8 +39,10 @@ class MultiIndex(eqx.Module):
         directions: w_r, orthonormal rows, shape (R, d).
 
     Args:
-        links: As in `multi_index_regression`; orders above k, or of the other parity than k, cannot be learned.
-        directions: As there.
+        links: Hermite coefficients of the link functions, shape (R, p + 1): g_r(z) = Σ_j links[r, j] He_j(z), with the
+            probabilists' polynomials He₀ = 1, He₁ = z, He₂ = z² − 1, …. Orders above k, or of the other parity than k,
+            cannot be learned.
+        directions: w_r, orthonormal rows, shape (R, d). One row makes a single-index model.
 
     Raises:
         InputError: Directions that are not orthonormal, or another number of links.
