@@ -153,6 +153,12 @@ def report_effects(hypotheses: Sequence[Hypothesis], effects: Sequence[Effect]) 
     Returns:
         `statement`, `factor`, `metric`, `direction` of the hypotheses and all fields of the effects, by name. The
         labels of the dimension are the names of the hypotheses.
+
+    Example:
+        >>> claim = Hypothesis("width", "loss", -1, "H1", "Wide networks learn more.")
+        >>> effect = claim.compare([[3.0, 3.1], [2.0, 2.1]])
+        >>> report_effects([claim], [effect])["holds"]
+        (('hypothesis',), array(['holds'], dtype='<U5'))
     """
     said = {
         name: [getattr(each, name) for each in hypotheses] for name in ("statement", "factor", "metric", "direction")

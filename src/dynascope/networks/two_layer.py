@@ -66,6 +66,11 @@ def homogeneous_activation(kind: str) -> HomogeneousActivation:
 
     Raises:
         InputError: The name is none of these.
+
+    Example:
+        >>> leaky = homogeneous_activation("leaky-relu")
+        >>> leaky.degree, leaky.positive, leaky.negative
+        (1, 1.0, -0.01)
     """
     parts = kind.rsplit("-", 1)
     exponent = int(parts[1]) if len(parts) == 2 and parts[1].isdecimal() else 0

@@ -188,6 +188,12 @@ def figure(tree: AnyResult) -> Figure:
 
     Raises:
         InputError: The tree holds nothing that can be drawn, or lacks what a declared figure names.
+
+    Example:
+        >>> from dynascope.results import make_record
+        >>> observed = make_record({"accuracy": (["time"], [0.5, 1.0])}, {"time": [0.0, 1.0]})
+        >>> len(figure(observed).axes)
+        1
     """
     view = from_tree(tree)
     charts = view.charts
@@ -228,6 +234,14 @@ def save_figure(figure: Figure, path: str | PathLike[str]) -> Path:
 
     Raises:
         InputError: The suffix is another, or the folder does not exist.
+
+    Example:
+        >>> import tempfile
+        >>> from dynascope.results import make_record
+        >>> observed = make_record({"accuracy": (["time"], [0.5, 1.0])}, {"time": [0.0, 1.0]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_figure(figure(observed), f"{folder}/accuracy.png").name
+        'accuracy.png'
     """
     path = Path(path)
     require(

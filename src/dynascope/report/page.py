@@ -158,6 +158,14 @@ def write_page(tree: AnyResult, path: str | PathLike[str]) -> Path:
     Raises:
         InputError: As `render_page`; or the folder does not exist, or the path holds something that is not a page of
             dynascope.
+
+    Example:
+        >>> import tempfile
+        >>> from dynascope.results import make_record
+        >>> record = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_page(record, f"{folder}/run.html").read_text()[:15]
+        '<!doctype html>'
     """
     require(
         not os.path.lexists(path) or _is_page(Path(path)),

@@ -64,6 +64,13 @@ class Verdict:
         outcome: "agree", "disagree" or "undecided".
         sentence: The same in a sentence, with the numbers behind it.
         share_of_fall: How much of the fall of the loss was judged; None where that is unknown.
+
+    Example:
+        >>> import numpy as np
+        >>> from dynascope import compare, observe, predict
+        >>> task = np.eye(2) * 2**0.5, np.diag([4.0, 1.0]) * 2**0.5
+        >>> compare(observe(task, "linear"), predict(task, "linear")).verdict.outcome
+        'agree'
     """
 
     outcome: Literal["agree", "disagree", "undecided"]

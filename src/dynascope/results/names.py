@@ -114,7 +114,13 @@ def name_all(record: _Labelled, names: Names | None = None) -> _Labelled:
 
 
 def names_of(*records: xr.Dataset | xr.DataArray) -> dict[str, tuple[str, str]]:
-    """The long names and units that records carry, by name; those of later records win."""
+    """The long names and units that records carry, by name; those of later records win.
+
+    Example:
+        >>> record = xr.Dataset({"loss": ((), 1.0, {"long_name": "training loss", "units": "1"})})
+        >>> names_of(record)
+        {'loss': ('training loss', '1')}
+    """
     return {
         str(name): (str(part.attrs["long_name"]), str(part.attrs["units"]))
         for record in records

@@ -225,7 +225,16 @@ class Observation(_OneSided):
 
 
 class Comparison(Result):
-    """A prediction beside an observation, with the verdict."""
+    """A prediction beside an observation, with the verdict.
+
+    Example:
+        >>> import numpy as np
+        >>> from dynascope import compare, observe, predict
+        >>> task = np.eye(2) * 2**0.5, np.diag([4.0, 1.0]) * 2**0.5
+        >>> comparison = compare(observe(task, "linear"), predict(task, "linear"))
+        >>> comparison.verdict.outcome, sorted(comparison.quantities)
+        ('agree', ['extra_jumps', 'initial_loss', 'jump_time', 'level', 'missing_jumps'])
+    """
 
     if TYPE_CHECKING:
         predicted: xr.Dataset

@@ -81,6 +81,11 @@ def validate_record(record: xr.Dataset) -> xr.Dataset:
 
     Raises:
         InputError: As `make_record`.
+
+    Example:
+        >>> validate_record(xr.Dataset({"loss": (["time"], [1.0, 0.5])}))
+        Traceback (most recent call last):
+        dynascope.errors.InputError: the dimension 'time' has no labels: give a coordinate of the same name.
     """
     for name in record.dims:
         require(

@@ -46,6 +46,12 @@ class Staircase:
         warnings: Sentences about the limits of this prediction.
         degree: Degree of homogeneity κ of a neuron.
         normalised: Whether the times are those of the homogeneity-normalised flow.
+
+    Example:
+        >>> from dynascope.theory.staircase import linear_staircase
+        >>> staircase = linear_staircase(np.diag([2.0, 0.5]), np.eye(2), 4.25, scale=1e-6)
+        >>> staircase.times.round(2).tolist(), staircase.levels.tolist()
+        ([6.91, 27.63], [2.125, 0.125, 0.0])
     """
 
     accelerated_times: Float[np.ndarray, " jump"]

@@ -322,7 +322,13 @@ def counted_words(jump: SeedJump, *, most: int) -> str:
 
 
 def is_staircase(record: xr.Dataset) -> bool:
-    """Whether the record holds the times and the losses of jumps."""
+    """Whether the record holds the times and the losses of jumps.
+
+    Example:
+        >>> from dynascope.results import make_record
+        >>> is_staircase(make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]}))
+        False
+    """
     return {names.JUMP_TIME, names.LOSS_BEFORE, names.LOSS_AFTER} <= set(record)
 
 

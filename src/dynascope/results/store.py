@@ -102,6 +102,14 @@ def load(path: str | PathLike[str]) -> Result:
 
     Raises:
         InputError: The path is missing, is not a record, is damaged, or has another format version.
+
+    Example:
+        >>> import tempfile
+        >>> from dynascope.results import make_record
+        >>> curve = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     load(save(curve, f"{folder}/curve.zarr.zip"))["loss"].values
+        array([1. , 0.5])
     """
     target = Path(path)
     require(

@@ -20,6 +20,23 @@ class ClaimsStudy(Study):
     It states `trained`, what is measured on training, and `claimed`, what is claimed of that; the record reports on
     every claim, and those of `judged_claims` decide the verdict. What a theory knows exactly beside it (`exact`) is
     compared along `along`, as a claim or, where it holds of every run, as one of the `checks`.
+
+    Example:
+        >>> import numpy as np
+        >>> from dynascope.comparison import claim_on_mean
+        >>> from dynascope.studies import Reference, parameter
+        >>> class MeanOfDraws(ClaimsStudy):
+        ...     runs: int = parameter(20, "Number of runs.")
+        ...     reference = Reference("folklore", "", "The mean of normal draws is small.")
+        ...     minutes = 0.01
+        ...
+        ...     def trained(self):
+        ...         return {"draw": (("seed",), np.random.default_rng(0).normal(size=self.runs))}
+        ...
+        ...     def claimed(self, found):
+        ...         return [claim_on_mean("small", "The mean is below one.", found["draw"][1], most=1)]
+        >>> MeanOfDraws().observe().claims["small"].outcome
+        'holds'
     """
 
     def trained(self) -> Values:

@@ -44,6 +44,20 @@ class StaircaseStudy(Study):
     implements `setup` and has a field `scale`, the scale of the initial weights. By default predictions and
     observations are the same as for user data. A study with its own theory or flow overrides `predicted` or
     `trained_from`.
+
+    Example:
+        >>> import numpy as np
+        >>> from dynascope.studies import Reference, parameter
+        >>> from dynascope.tasks import Task
+        >>> class TwoModes(StaircaseStudy):
+        ...     scale: float = parameter(1e-8, "Factor on the initial weights.")
+        ...     reference = Reference("folklore", "", "The stronger mode is learned first.")
+        ...     minutes = 0.1
+        ...
+        ...     def setup(self):
+        ...         return Setup(Task(np.eye(2) * 2**0.5, np.diag([4.0, 1.0]) * 2**0.5), "linear")
+        >>> TwoModes().run().verdict.outcome
+        'agree'
     """
 
     if TYPE_CHECKING:

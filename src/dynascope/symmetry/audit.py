@@ -37,6 +37,12 @@ class Finding:
         times: Largest residual, in bounds of rounding.
         causes: Each cause that was tested, what the test said and of which parameters; those that it speaks for first.
             Empty if the run was recorded without `causes`.
+
+    Example:
+        >>> from dynascope.symmetry import Part
+        >>> norm = Charge("scale", (Part("['w']", np.array([0, 0]), 1.0),), 1)
+        >>> print(str(Finding(norm, np.array([True]), 10, 20, 3e4, ())).partition(";")[0])
+        scale ['w']: 1 of 1 laws broken, first between steps 10 and 20, up to 3.0e+04 bounds
     """
 
     charge: Charge

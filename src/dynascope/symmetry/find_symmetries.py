@@ -43,6 +43,15 @@ class BrokenSymmetry:
         defect: For each unit the largest |⟨g, ξ⟩| / (‖g‖ ‖ξ‖) that was seen, of the gradient g of random combinations
             of the outputs along the symmetry ξ: at the given point for the ε of a norm, at random ones otherwise.
         reason: What breaks it.
+
+    Example:
+        >>> import jax
+        >>> def normed(w, x):
+        ...     h = x @ w
+        ...     return h * jax.lax.rsqrt((h**2).mean(-1, keepdims=True) + 1e-3)
+        >>> (broken,) = find_symmetries(normed, np.eye(3), np.ones((4, 3))).broken
+        >>> broken.charge.kind, broken.reason
+        ('scale', 'ε of a norm')
     """
 
     charge: Charge

@@ -10,7 +10,7 @@ from .statistics import Largest as Largest
 from .statistics import Latest as Latest
 from .statistics import Recursion as Recursion
 from .statistics import Sampled as Sampled
-from .statistics import Step as Step
 from .statistics import StepStatistic as StepStatistic
 from .statistics import Total as Total
-from .statistics import squared_norms as squared_norms
+from .step import Step as Step
+from .step import squared_norms as squared_norms

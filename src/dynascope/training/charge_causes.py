@@ -18,7 +18,8 @@ from dynascope.symmetry.step_rules import DEPARTURES, RULES
 from dynascope.symmetry.symmetry_arguments import parameter_paths
 from dynascope.theory.symmetry.rounding import SUMMED
 from dynascope.training.charge_declaration import Declaration, implied_gradient, intended_step, momentum_buffer
-from dynascope.training.statistics import Latest, Recursion, Step, StepStatistic
+from dynascope.training.statistics import Latest, Recursion, StepStatistic
+from dynascope.training.step import Step
 
 __all__ = ["cause_statistics"]
 

@@ -19,7 +19,7 @@ from dynascope.symmetry import Charge
 from dynascope.symmetry.step_rules import Rule
 from dynascope.symmetry.symmetry_arguments import parameter_paths
 from dynascope.theory.sgd import Momentum
-from dynascope.training.statistics import Step
+from dynascope.training.step import Step
 from dynascope.validation import require, require_kind, shown
 from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveFloat
 

@@ -19,7 +19,8 @@ from dynascope.theory.sgd import Momentum
 from dynascope.theory.symmetry.rounding import DEVIATIONS, SUMMED
 from dynascope.training.charge_causes import cause_statistics
 from dynascope.training.charge_declaration import Declaration, momentum_buffer
-from dynascope.training.statistics import Recursion, Step
+from dynascope.training.statistics import Recursion
+from dynascope.training.step import Step
 from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveFloat, PositiveInt
 
 __all__ = ["charge_statistics"]

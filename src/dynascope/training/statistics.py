@@ -1,20 +1,19 @@
-"""A step of training, and statistics over steps: sums, maxima, latest values, samples, and recursions."""
+"""Statistics over steps of training: sums, maxima, latest values, samples, and recursions."""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from dynascope.flows.save_times import recorded_steps
+from dynascope.training.step import Step
 from dynascope.validation import require
 
 __all__ = [
@@ -22,69 +21,10 @@ __all__ = [
     "Latest",
     "Recursion",
     "Sampled",
-    "Step",
     "StepStatistic",
     "Total",
     "made_once",
-    "squared_norms",
 ]
-
-
-class Step:
-    """One step θ(t + 1) = θ(t) + Δ(t) of training, as a statistic sees it.
-
-    Weights, gradients and updates are networks with None in the place of all that is no weight, so that they can be
-    read by name, as in `step.gradient.weights[0]`.
-
-    Attributes:
-        index: t, from 0.
-        weights: θ(t), before the step.
-        gradient: ∇ of the loss of the batch at θ(t).
-        update: Δ(t), what is added to the weights.
-        optimizer_state: State of the optimiser after the step.
-        loss: Loss of the batch at θ(t).
-        learning_rate: η of the step; of layers with rates of their own, a tree like the weights.
-        batch: The samples of the step, `inputs` and `targets`; None for an expectation.
-        initial_weights: θ(0).
-        unseen_update: What no entry of the update of other weights exceeds, as far as these are trained but not seen.
-    """
-
-    def __init__(
-        self,
-        *,
-        index: Any,
-        weights: Any,
-        gradient: Any,
-        update: Any,
-        optimizer_state: Any,
-        loss: Any,
-        learning_rate: Any,
-        batch: Any,
-        network: Callable[[], Any],
-        full_gradient: Callable[[], Any],
-        initial_weights: Any,
-        unseen_update: Any = 0.0,
-    ):
-        self.index, self.weights, self.gradient, self.update = index, weights, gradient, update
-        self.optimizer_state, self.loss, self.learning_rate = optimizer_state, loss, learning_rate
-        self.batch, self.initial_weights, self.unseen_update = batch, initial_weights, unseen_update
-        self._network, self._full_gradient = network, full_gradient
-
-    @property
-    def network(self) -> Any:
-        """The whole network before the step."""
-        return self._network()
-
-    @functools.cached_property
-    def full_gradient(self) -> Any:
-        """∇ of the loss of all data at θ(t), in training mode, computed only if a statistic uses it."""
-        return self._full_gradient()
-
-    @property
-    def displacement(self) -> Any:
-        """θ(t + 1) − θ(0)."""
-        trees = self.weights, self.update, self.initial_weights
-        return jax.tree.map(lambda now, move, start: now + move - start, *trees)
 
 
 class StepStatistic(abc.ABC):
@@ -133,6 +73,7 @@ class Total(StepStatistic):
         >>> from dynascope.training import Descent, descend
         >>> from dynascope.networks import DeepLinear
         >>> from dynascope.tasks import Task
+        >>> from dynascope.training import squared_norms
         >>> moved = {"moved": Total(lambda step: squared_norms(step.update).sum())}
         >>> task, network = Task(np.eye(2), np.eye(2)), DeepLinear((2, 2))
         >>> run = descend(task, network, Descent(learning_rate=0.1, steps=4, save=[0, 4], statistics=moved))
@@ -169,6 +110,16 @@ class Largest(StepStatistic):
     Attributes:
         function: A JAX function of a `Step`.
         dimensions: Names of the axes of its value.
+
+    Example:
+        >>> from dynascope.training import Descent, descend
+        >>> from dynascope.networks import DeepLinear
+        >>> from dynascope.tasks import Task
+        >>> kept = {"largest_loss": Largest(lambda step: step.loss)}
+        >>> method = Descent(learning_rate=0.1, steps=4, save=[0, 4], statistics=kept)
+        >>> run = descend(Task(np.eye(2), np.eye(2)), DeepLinear((2, 2)), method)
+        >>> bool(run["largest_loss"][1] == run["loss"][0])
+        True
     """
 
     function: Callable[[Step], Any]
@@ -190,6 +141,16 @@ class Latest(StepStatistic):
     Attributes:
         function: A JAX function of a `Step`.
         dimensions: Names of the axes of its value.
+
+    Example:
+        >>> from dynascope.training import Descent, descend
+        >>> from dynascope.networks import DeepLinear
+        >>> from dynascope.tasks import Task
+        >>> kept = {"rate": Latest(lambda step: step.learning_rate)}
+        >>> method = Descent(learning_rate=0.1, steps=4, save=[0, 4], statistics=kept)
+        >>> run = descend(Task(np.eye(2), np.eye(2)), DeepLinear((2, 2)), method)
+        >>> run["rate"].values.round(2).tolist()
+        [nan, 0.1]
     """
 
     function: Callable[[Step], Any]
@@ -215,6 +176,16 @@ class Sampled(StepStatistic):
 
     Raises:
         InputError: The steps do not increase.
+
+    Example:
+        >>> from dynascope.training import Descent, descend
+        >>> from dynascope.networks import DeepLinear
+        >>> from dynascope.tasks import Task
+        >>> kept = {"batch_loss": Sampled(lambda step: step.loss, [0, 2])}
+        >>> method = Descent(learning_rate=0.1, steps=4, save=[0, 4], statistics=kept)
+        >>> run = descend(Task(np.eye(2), np.eye(2)), DeepLinear((2, 2)), method)
+        >>> run["batch_loss"].dims, run["sampled_step"].values.tolist()
+        (('sampled_step',), [0, 2])
     """
 
     function: Callable[[Step], Any]
@@ -303,39 +274,6 @@ def made_once(
         if statistic.rule not in made:
             made[statistic.rule] = make(name, statistic, state)
     return tuple(made[statistic.rule] for _, statistic in statistics)
-
-
-def squared_norms(tree: Any, groups: Mapping[str, str] | None = None) -> Any:
-    """‖·‖² of every weight array, in the order of the network; or, added up, of named groups of them.
-
-    Args:
-        tree: Weights, a gradient, an update or a displacement.
-        groups: Name of each group → a weight array or a part of the network, as learning rates name them.
-
-    Raises:
-        InputError: A group names no weights.
-
-    Example:
-        >>> from dynascope.networks import TwoLayer
-        >>> squared_norms(TwoLayer(2, 3, 1), {"all": "first"}).shape, squared_norms(TwoLayer(2, 3, 1)).shape
-        ((1,), (2,))
-    """
-    leaves, _ = jax.tree_util.tree_flatten_with_path(eqx.filter(tree, eqx.is_inexact_array))
-    norms = {jax.tree_util.keystr(path, simple=True, separator="."): jnp.sum(leaf**2) for path, leaf in leaves}
-    if groups is None:
-        return jnp.stack(list(norms.values()))
-    sums = []
-    for name, part in groups.items():
-        own = [norm for weight, norm in norms.items() if weight == part or weight.startswith(f"{part}.")]
-        require(
-            len(own) > 0,
-            f"the group {name!r} is {part!r}",
-            argument="groups",
-            value=part,
-            remedy=f"name weights of the network: {', '.join(norms)}",
-        )
-        sums.append(sum(own))
-    return jnp.stack(sums)
 
 
 def _filled(front: tuple[int, ...], value: jax.ShapeDtypeStruct, number: float) -> Array:

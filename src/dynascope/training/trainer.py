@@ -16,7 +16,8 @@ from dynascope.training.batches import Batch
 from dynascope.training.losses import Loss, applied, evaluated, losses
 from dynascope.training.optimizers import applied_rate, optimizer_errors, transformation
 from dynascope.training.specification import Member, Problem
-from dynascope.training.statistics import Sampled, Step, StepStatistic, made_once
+from dynascope.training.statistics import Sampled, StepStatistic, made_once
+from dynascope.training.step import Step
 from dynascope.validation import calling, require
 
 __all__ = ["EVALUATED", "EXPLODED", "State", "Trainer"]

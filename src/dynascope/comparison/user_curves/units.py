@@ -199,6 +199,12 @@ def step_duration(
     Raises:
         InputError: The rate is not positive, the momentum not at least 0 and below 1, the loss has no such name, or the
             prediction does not state the number of outputs or samples on which the convention depends.
+
+    Example:
+        >>> from dynascope import predict
+        >>> predicted = predict(([[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 1.0]]), "linear", scale=1e-8).record
+        >>> round(step_duration(predicted, learning_rate=0.1, momentum=0.9), 9)
+        1.0
     """
     return learning_rate / (1 - momentum) * factor_of(loss, predicted.attrs)
 

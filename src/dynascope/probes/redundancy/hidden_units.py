@@ -25,6 +25,13 @@ class UnitPart:
         axis: The axis; each unit has an equal share of it.
         interleaved: Whether unit i has the entries i, i + h, i + 2h, …, as channels have after pixels are made a row;
             otherwise each has a block of neighbours, as heads have.
+
+    Example:
+        >>> import numpy as np
+        >>> channels = UnitGroup(2, [("kernel", 1)], [UnitPart("hidden", 0, interleaved=True)])
+        >>> arrays = {"kernel": np.eye(2), "hidden": np.arange(4.0).reshape(4, 1)}
+        >>> unit_weights(arrays, channels).outgoing.tolist()
+        [[0.0, 2.0], [1.0, 3.0]]
     """
 
     parameter: str

@@ -27,7 +27,8 @@ from dynascope.tasks import Labelled, Task
 from dynascope.training.batches import Batches
 from dynascope.training.descend import Descent, descend
 from dynascope.training.optimizers import decayed
-from dynascope.training.statistics import Step, StepStatistic
+from dynascope.training.statistics import StepStatistic
+from dynascope.training.step import Step
 
 __all__ = ["SquaredDisplacement", "noise_modes", "seconds_of_step", "squared_displacements", "warmed_up"]
 

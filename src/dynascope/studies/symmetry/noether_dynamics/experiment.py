@@ -28,7 +28,8 @@ from dynascope.theory.symmetry import (
 from dynascope.training.batches import Batches
 from dynascope.training.descend import Descent, descend
 from dynascope.training.optimizers import decayed
-from dynascope.training.statistics import Sampled, Step, squared_norms
+from dynascope.training.statistics import Sampled
+from dynascope.training.step import Step, squared_norms
 
 if TYPE_CHECKING:
     from dynascope.studies import Values
