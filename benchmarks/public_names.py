@@ -1,8 +1,9 @@
 """The public names of every room with the users of each: other rooms, studies, pages of the documentation.
 
 A row says how many files of the package outside the room, and how many hand-written pages, use the name as a word, and
-whether its docstring has an example. What a function of its room returns is used by that function, and needs no example
-of its own. `--unused` prints only names that nobody uses, or that have no example.
+whether its docstring has an example. What a function of its room returns, or a class of it holds, is used by that, and
+needs no example of its own. Names of types, such as `studies.Values`, are left out. `--unused` prints only names that
+nobody uses, or that have no example.
 Run as `python benchmarks/public_names.py`, in some seconds.
 """
 
@@ -15,7 +16,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_origin
 
 import dynascope
 
@@ -44,8 +45,8 @@ def users(files: dict[Path, str], word: str, room: Path | None = None) -> int:
 
 
 def is_returned(word: str, room: Path) -> bool:
-    """Whether a function of the room returns it."""
-    found = re.compile(rf"-> [^\n]*\b{word}\b")
+    """Whether a function of the room returns it, or a class of the room has it as an attribute."""
+    found = re.compile(rf"-> [^\n]*\b{word}\b|^    \w+: [^\n]*\b{word}\b[^\n]*[^\n,]$", re.MULTILINE)
     return any(bool(found.search(text)) for path, text in SOURCES.items() if room in path.parents)
 
 
@@ -57,7 +58,7 @@ def rows(module: ModuleType, seen: set[int]) -> Iterator[Row]:
         if inspect.ismodule(value):
             if hasattr(value, "__all__") and value.__name__.startswith("dynascope."):
                 yield from rows(value, seen)
-        elif callable(value) and id(inspect.unwrap(value)) not in seen:
+        elif callable(value) and get_origin(value) is None and id(inspect.unwrap(value)) not in seen:
             seen.add(id(inspect.unwrap(value)))
             returned = inspect.isclass(value) and is_returned(name, room)
             example = returned or ">>>" in (inspect.getdoc(value) or "")
