@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynascope.alternating.next_neuron import predict_next_activation
+from dynascope.alternating import predict_next_activation
 from dynascope.errors import InputError
 from dynascope.flows import GradientFlow, Solver, gradient_flow
 from dynascope.groups.encodings import encoding_from_frequencies
@@ -177,7 +177,7 @@ def test_what_makes_no_sense_is_refused():
         predict_next_activation(ORTHOGONAL, network, threshold=0)
     with pytest.raises(InputError, match="duration is -1"):
         predict_next_activation(ORTHOGONAL, network, duration=-1)
-    with pytest.raises(InputError, match="a DeepLinear"):
+    with pytest.raises(InputError, match="network is DeepLinear"):
         predict_next_activation(ORTHOGONAL, DeepLinear([4, 3, 1]))
     with pytest.raises(InputError, match="of degree 1"):
         predict_next_activation(ORTHOGONAL, NeuronSum(np.ones((2, 4)), lambda w, x: x @ w[:, None], degree=1))

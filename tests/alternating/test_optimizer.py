@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dynascope.alternating.optimizer import _Run, active_set_descent
+from dynascope.alternating import active_set_descent
+from dynascope.alternating.optimizer import _Run
 from dynascope.errors import InputError
 from dynascope.networks import DeepLinear, DiagonalLinear, NeuronSum, TwoLayer
 from dynascope.tasks import Expectation, Task, regression
@@ -160,7 +161,7 @@ def test_what_makes_no_sense_is_refused():
         active_set_descent(task, network, max_neurons=0)
     with pytest.raises(InputError, match="seed is -1"):
         active_set_descent(task, network, max_neurons=1, seed=-1)
-    with pytest.raises(InputError, match="a DeepLinear"):
+    with pytest.raises(InputError, match="network is DeepLinear"):
         active_set_descent(task, DeepLinear([5, 2, 3]), max_neurons=1)
     with pytest.raises(InputError, match="a DiagonalLinear"):
         active_set_descent(task.only("y1"), DiagonalLinear(5), max_neurons=1)

@@ -21,8 +21,8 @@ from dynascope.results import Staircase, make_record, staircase_record
 from dynascope.results import staircase_names as names
 from dynascope.theory.domain import warn_of_large_scale
 from dynascope.theory.papers import ALTERNATING
-from dynascope.validation import given, require, require_count, require_kind
-from dynascope.validation.bounded_scalars import PositiveFloat
+from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["alternating_flow"]
 
@@ -34,12 +34,12 @@ def alternating_flow(
     task: Learnable,
     network: SumOfNeurons | Sequence[SumOfNeurons],
     *,
-    scale: float | Sequence[float] | np.ndarray,
+    scale: PositiveFloat | Sequence[PositiveFloat] | np.ndarray,
     normalised: bool = False,
-    jumps: int | None = None,
-    duration: float | None = None,
-    max_steps: int = 20_000,
-    operations: float | None = None,
+    jumps: PositiveInt | None = None,
+    duration: PositiveFloat | None = None,
+    max_steps: PositiveInt = 20_000,
+    operations: PositiveFloat | None = None,
     rules: PhaseRules | None = None,
 ) -> xr.Dataset:
     """Predict the staircase of a sum of homogeneous neurons trained from small initialisation.
@@ -96,11 +96,9 @@ def alternating_flow(
         >>> staircase["loss_after"].to_numpy().round(3), staircase["accelerated_time"].to_numpy().round(2)
         (array([0.125, 0.   ]), array([0.53, 2.1 ]))
     """
-    require_kind(PositiveFloat, **given(duration=duration, operations=operations))
-    require_count(max_steps=max_steps, **given(jumps=jumps))
     networks, scales, dimensions = _members(network, scale)
     warn_of_large_scale("alternating.alternating_flow", float(max(scales)))
-    settings = (normalised, rules or PhaseRules(), int(max_steps), operations)
+    settings = (normalised, rules or PhaseRules(), max_steps, operations)
     with jax.enable_x64(True):
         runs = [Alternation(each, task, factor, *settings) for each in networks for factor in scales]
         common = runs[0].network, runs[0].average
@@ -117,8 +115,6 @@ def _members(network: Any, scale: Any) -> tuple[Any, Any, dict[str, np.ndarray]]
     networks, scales = network if several else (network,), scale if many else (scale,)
     for name, each in (("network", networks), ("scale", scales)):
         require(len(each) > 0, f"there is no {name}", argument=name, value=0, remedy="give one, or a list of them")
-    for each in scales:
-        require_kind(PositiveFloat, scale=each)
     if several and all(isinstance(each, SumOfNeurons) for each in networks):
         first = networks[0]
         alike = all(

@@ -15,8 +15,8 @@ from dynascope.flows.objective import Samples
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.results.named_tuples import short_repr
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_count, require_kind
-from dynascope.validation.bounded_scalars import PositiveFloat
+from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["NextActivation", "predict_next_activation"]
 
@@ -49,10 +49,10 @@ def predict_next_activation(
     task: Learnable,
     network: SumOfNeurons,
     *,
-    threshold: float = 0.1,
+    threshold: PositiveFloat = 0.1,
     duration: float = np.inf,
     normalised: bool = False,
-    max_steps: int = 20_000,
+    max_steps: PositiveInt = 20_000,
 ) -> NextActivation:
     """Predict the next activation from any checkpoint of a training run.
 
@@ -87,8 +87,6 @@ def predict_next_activation(
         >>> coming.neuron, round(coming.time, 4), round(float(np.log(0.1 / (1e-6 * 2**0.5)) / 2), 4)
         (0, 5.5832, 5.5832)
     """
-    require_kind(PositiveFloat, threshold=threshold)
-    require_count(max_steps=max_steps)
     require(
         duration > 0, f"duration is {duration}", argument="duration", value=duration, remedy="choose more than zero"
     )

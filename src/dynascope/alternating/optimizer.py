@@ -22,8 +22,8 @@ from dynascope.flows.objective import Samples
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_count, require_kind
-from dynascope.validation.bounded_scalars import PositiveFloat, Seed
+from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["active_set_descent", "by_neurons"]
 
@@ -39,13 +39,13 @@ def active_set_descent(
     task: Learnable,
     network: SumOfNeurons,
     *,
-    max_neurons: int,
-    starts: int = 64,
-    ascent_steps: int = 200,
-    descent_steps: int = 5_000,
-    least_growth: float = 1e-4,
-    gradient_tolerance: float = 1e-6,
-    seed: int = 0,
+    max_neurons: PositiveInt,
+    starts: PositiveInt = 64,
+    ascent_steps: PositiveInt = 200,
+    descent_steps: PositiveInt = 5_000,
+    least_growth: PositiveFloat = 1e-4,
+    gradient_tolerance: PositiveFloat = 1e-6,
+    seed: Seed = 0,
 ) -> tuple[xr.Dataset, Any]:
     """Train a sum of homogeneous neurons by adding one neuron at a time.
 
@@ -100,13 +100,10 @@ def active_set_descent(
         >>> record["loss"].to_numpy().round(6), record["growth_rate"].to_numpy().round(4), record.attrs["stopped"]
         (array([2.5, 0.5, 0. ]), array([2., 1., 0.]), 'no neuron can grow')
     """
-    require_count(max_neurons=max_neurons, starts=starts, ascent_steps=ascent_steps, descent_steps=descent_steps)
-    require_kind(PositiveFloat, least_growth=least_growth, gradient_tolerance=gradient_tolerance)
-    require_kind(Seed, seed=seed)
     require_neurons(network, exchangeable=True)
     with jax.enable_x64(True):
-        run = _Run(network, task, int(max_neurons), gradient_tolerance, int(descent_steps))
-        search = functools.partial(run.best_direction, np.random.default_rng(seed), int(starts), int(ascent_steps))
+        run = _Run(network, task, max_neurons, gradient_tolerance, descent_steps)
+        search = functools.partial(run.best_direction, np.random.default_rng(seed), starts, ascent_steps)
         stopped = run.train(search, least_growth)
     return run.record(stopped), network.with_neurons(run.rows)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from dynascope.validation import require_kind
+from dynascope.validation import checked
 from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveFloat
 
 __all__ = ["PhaseRules"]
 
 
+@checked
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PhaseRules:
     """Thresholds at which alternating gradient flow passes from one phase to the next.
@@ -30,12 +31,7 @@ class PhaseRules:
         1.0
     """
 
-    threshold: float = 1.0
-    tie: float = 1.0
-    least_growth: float = 1e-3
-    level_tolerance: float = 1e-5
-
-    def __post_init__(self):
-        positive = {name: getattr(self, name) for name in ("threshold", "least_growth", "level_tolerance")}
-        require_kind(PositiveFloat, **positive)
-        require_kind(NonNegativeFloat, tie=self.tie)
+    threshold: PositiveFloat = 1.0
+    tie: NonNegativeFloat = 1.0
+    least_growth: PositiveFloat = 1e-3
+    level_tolerance: PositiveFloat = 1e-5
