@@ -22,8 +22,8 @@ from dynascope.prediction.alternating_flow import MAX_STEPS
 from dynascope.prediction.network_parts import Rows
 from dynascope.prediction.ntk_modes import is_linear_in_weights
 from dynascope.tasks.task import Task
-from dynascope.validation import given, require, require_count, require_kind
-from dynascope.validation.bounded_scalars import PositiveFloat
+from dynascope.validation import checked, require
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["Case"]
 
@@ -31,6 +31,7 @@ _ROWS = 4  # of inputs, on which a network tells whether it is linear in its wei
 _LARGEST = 1e50  # scale, of which products over layers, and their squares, are still numbers
 
 
+@checked
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
     """What a theory is asked about.
@@ -48,22 +49,14 @@ class Case:
 
     task: Any
     network: Any
-    scale: float = 1.0
+    scale: Annotated[float, Interval(gt=0, le=_LARGEST)] = 1.0
     normalised: bool = False
-    jumps: int | None = None
-    max_steps: int = MAX_STEPS
-    learning_rate: float | Sequence[float] | None = None
-    batch_size: int | None = None
+    jumps: PositiveInt | None = None
+    max_steps: PositiveInt = MAX_STEPS
+    learning_rate: PositiveFloat | Sequence[PositiveFloat] | None = None
+    batch_size: PositiveInt | None = None
 
     def __post_init__(self) -> None:
-        self._require_rates()
-        require_kind(Annotated[float, Interval(gt=0, le=_LARGEST)], scale=self.scale)
-        require_count(**given(batch_size=self.batch_size, jumps=self.jumps))
-
-    def _require_rates(self) -> None:
-        """Refuse rates that are no numbers above zero, or more or fewer than there are layers."""
-        for each in self.rates:
-            require_kind(PositiveFloat, learning_rate=each)
         if len(self.rates) == 1 or self.learning_rate is None:
             return
         layers = 2 if isinstance(self.network, TwoLayer) else len(self.layers or self.rates)

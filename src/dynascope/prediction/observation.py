@@ -28,6 +28,7 @@ from dynascope.tasks.as_task import as_task
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.training.descend import Descent, descend
 from dynascope.validation import checked, require
+from dynascope.validation.bounded_scalars import PositiveFloat, Seed
 
 __all__ = ["Probe", "observe"]
 
@@ -47,8 +48,8 @@ def observe(
     method: GradientFlow | Descent | None = None,
     scale: float | Sequence[float] | np.ndarray | None = None,
     probes: Sequence[Probe] = (),
-    seconds: float | None = None,
-    seed: int = 0,
+    seconds: PositiveFloat | None = None,
+    seed: Seed = 0,
 ) -> Observation:
     """Train a network on a task and record what it does.
 

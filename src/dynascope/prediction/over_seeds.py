@@ -16,8 +16,8 @@ from dynascope.protocols import Learnable
 from dynascope.results import Prediction
 from dynascope.results import staircase_names as names
 from dynascope.tasks.as_task import as_task
-from dynascope.validation import require, require_kind
-from dynascope.validation.bounded_scalars import PositiveInt
+from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
 from dynascope.validation.checked import checked
 
 __all__ = ["predict_seeds"]
@@ -27,10 +27,10 @@ def predict_seeds(
     task: Learnable,
     kind: NetworkKind,
     *,
-    seeds: int,
-    scale: float | None = None,
-    first: int = 0,
-    width: int = 50,
+    seeds: PositiveInt,
+    scale: PositiveFloat | None = None,
+    first: Seed = 0,
+    width: PositiveInt = 50,
     **options: Any,
 ) -> Prediction:
     """Predict a network of a kind from several draws of its initial weights.
@@ -60,7 +60,6 @@ def predict_seeds(
         >>> predicted["seed_learned"].to_numpy()[:, 0].tolist()
         ['direction x1, for y1', 'direction x1, for y1', 'direction x1, for y1']
     """
-    require_kind(PositiveInt, seeds=seeds)
     require(
         kind != "diagonal",
         "the weights of a diagonal network are not drawn",

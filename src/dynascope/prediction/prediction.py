@@ -33,8 +33,8 @@ from dynascope.results import Prediction
 from dynascope.tasks.as_task import as_task
 from dynascope.tasks.task import Task
 from dynascope.theory.assumptions import SMALL_START
-from dynascope.validation import given, require, require_count, require_kind
-from dynascope.validation.bounded_scalars import PositiveFloat
+from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["predict"]
 
@@ -45,13 +45,13 @@ def predict(
     task: Learnable | Sequence[Any] | Mapping[str, Any],
     network: Annotated[Network | NetworkKind, NETWORKS],
     *,
-    scale: float | None = None,
-    seed: int = 0,
+    scale: PositiveFloat | None = None,
+    seed: Seed = 0,
     normalised: bool = False,
-    jumps: int | None = None,
+    jumps: PositiveInt | None = None,
     curve: bool = True,
     theory: str | None = None,
-    max_steps: int = MAX_STEPS,
+    max_steps: PositiveInt = MAX_STEPS,
 ) -> Prediction:
     """Predict what a network trained by gradient flow from small initialisation learns, in what order and when.
 
@@ -101,7 +101,6 @@ def predict(
         >>> staircase["accelerated_time"].to_numpy(), staircase["loss_after"].to_numpy()
         (array([0.25, 1.  ]), array([0.5, 0. ]))
     """
-    require_count(max_steps=max_steps, **given(jumps=jumps))
     task = as_task(task)
     if isinstance(task, Task):
         _require_units(task)
@@ -136,8 +135,6 @@ def _require_units(task: Task) -> None:
 def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
     """A network that theory knows, with its weights at unit scale, and the scale that it starts from."""
     read = user_network(network)
-    if scale is not None:
-        require_kind(PositiveFloat, scale=scale)
     if read is not None:
         network, size = at_unit_scale(read)
         return network, size if scale is None else size * scale

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from dynascope.errors import InputError
-from dynascope.networks.kinds import KINDS, NETWORKS, NetworkKind, is_specification
+from dynascope.networks.kinds import NETWORKS, NetworkKind, is_specification
 from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction.candidate import TRAINING, Candidate, Candidates, Measured, rank
 from dynascope.prediction.case import Case
@@ -26,7 +26,8 @@ from dynascope.prediction.theories.theory import Theory
 from dynascope.protocols import Learnable, Network, SumOfNeurons
 from dynascope.tasks.as_task import as_task
 from dynascope.theory.assumptions import Assumption
-from dynascope.validation import require, require_choice
+from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["candidates", "case_of", "chosen", "fitting", "require_network", "which"]
 
@@ -39,12 +40,12 @@ def which(
     task: Learnable | Sequence[Any] | Mapping[str, Any],
     network: Annotated[Network | NetworkKind, NETWORKS],
     *,
-    scale: float | None = None,
-    learning_rate: float | Sequence[float] | None = None,
-    batch_size: int | None = None,
+    scale: PositiveFloat | None = None,
+    learning_rate: PositiveFloat | Sequence[PositiveFloat] | None = None,
+    batch_size: PositiveInt | None = None,
     normalised: bool = False,
-    seed: int = 0,
-    width: int = 50,
+    seed: Seed = 0,
+    width: PositiveInt = 50,
 ) -> Candidates:
     """Which theories cover a network on these data: those that apply first, then those that almost do, then the others.
 
@@ -157,8 +158,6 @@ def case_of(
 ) -> Case:
     """The case of data and a network as users give them."""
     task = as_task(task)
-    if isinstance(network, str):
-        require_choice("network", network, KINDS)
     normalised = bool(training.get("normalised"))
     network, scale = with_weights(task, network, scale, seed=seed, width=width, normalised=normalised)
     read = user_network(network)
