@@ -11,9 +11,18 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 from dynascope.validation import require
 from dynascope.validation.annotations import bounds_of, check_of
-from dynascope.validation.bounded import NonNegativeInt, PositiveInt
+from dynascope.validation.bounded_scalars import NonNegativeInt, PositiveInt
 
-__all__ = ["check_fields", "described", "descriptions", "parameter", "said_bounds", "stand_ins", "with_bounds"]
+__all__ = [
+    "bound_sentences",
+    "check_fields",
+    "described",
+    "descriptions",
+    "parameter",
+    "said_bounds",
+    "stand_ins",
+    "with_bounds",
+]
 
 _BESIDE = {
     **{"least": ("of at least", operator.ge), "most": ("of at most", operator.le)},
@@ -120,7 +129,7 @@ def descriptions(study: Any) -> dict[str, str]:
 
 
 def said_bounds(study: Any) -> dict[str, str]:
-    """The bounds of the fields of a study in words, by name; nothing of those that have none.
+    """The bounds of the fields of a study, or of any dataclass, in words by name; nothing of those that have none.
 
     Example:
         >>> from dynascope.studies import find_study
@@ -128,8 +137,14 @@ def said_bounds(study: Any) -> dict[str, str]:
         'at least 10'
     """
     kinds = _kinds_of(study if isinstance(study, type) else type(study))
-    said = {each.name: _in_words(kinds[each.name], each.metadata["others"]) for each in _parameters(study)}
+    others = {each.name: each.metadata.get("others", {}) for each in dataclasses.fields(study)}
+    said = {name: _in_words(kinds[name], each) for name, each in others.items()}
     return {name: words for name, words in said.items() if words}
+
+
+def bound_sentences(study: Any) -> dict[str, str]:
+    """The bounds of `said_bounds` as sentences, for the end of a description."""
+    return {name: f"{words[0].upper()}{words[1:]}." for name, words in said_bounds(study).items()}
 
 
 def stand_ins(study: Any) -> dict[str, str]:
@@ -147,8 +162,8 @@ def described(study: type) -> str:
 
 def with_bounds(study: Any) -> dict[str, str]:
     """What the fields of a study say of themselves and their bounds, as sentences by name."""
-    bounds = {name: f" {words[0].upper()}{words[1:]}." for name, words in said_bounds(study).items()}
-    return {name: description + bounds.get(name, "") for name, description in descriptions(study).items()}
+    bounds = bound_sentences(study)
+    return {name: f"{said} {bounds.get(name, '')}".rstrip() for name, said in descriptions(study).items()}
 
 
 def _parameters(study: Any) -> list[dataclasses.Field[Any]]:
