@@ -18,8 +18,7 @@ from dynascope import report, results
 from dynascope.cli.failure import FULL
 from dynascope.cli.progress import step
 from dynascope.errors import InputError
-from dynascope.validation import require, require_kind
-from dynascope.validation.bounded_scalars import Seed
+from dynascope.validation import require
 
 if TYPE_CHECKING:
     from dynascope.results import Result
@@ -39,9 +38,8 @@ __all__ = [
 _LONGEST = 160  # bytes of a name: file systems allow 255, and what is written beside has a longer one
 
 
-def check_before(folder: Path, seed: int) -> None:
+def check_before(folder: Path) -> None:
     """Refuse before the work what would fail only in the midst of it or after."""
-    require_kind(Seed, seed=seed)
     place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     require(
         place.is_dir() and os.access(place, os.W_OK),

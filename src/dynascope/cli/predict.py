@@ -15,6 +15,7 @@ from dynascope.cli.exit_codes import code_of
 from dynascope.cli.failure import FAILURES, Failure
 from dynascope.cli.json_output import prediction_answer
 from dynascope.cli.option_values import changed_options, option_words
+from dynascope.cli.options import check_options, with_bounds_in_help
 from dynascope.cli.output import (
     check_before,
     open_page,
@@ -32,7 +33,7 @@ from dynascope.cli.user_training import UserTraining
 from dynascope.cli.user_weights import UserWeights
 from dynascope.compilation import compile_cache
 from dynascope.results.numbers import rounded
-from dynascope.validation import require, require_kind
+from dynascope.validation import require
 from dynascope.validation.bounded_scalars import Fraction, PositiveInt
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["Predict"]
 
 
+@with_bounds_in_help
 @dataclasses.dataclass(frozen=True)
 class Predict:
     """Predict the loss staircase of a network trained on your data from small initialisation.
@@ -71,10 +73,10 @@ class Predict:
     training: UserTraining = dataclasses.field(default_factory=UserTraining)
     theory: str | None = None
     normalised: bool = False
-    jumps: int | None = None
-    smallest_jump: float = 1e-3
+    jumps: PositiveInt | None = None
+    smallest_jump: Fraction = 1e-3
     context: float = 20.0
-    max_steps: int = 20_000
+    max_steps: PositiveInt = 20_000
     out: Path = Path()
     open: bool = False
     json: bool = False
@@ -83,9 +85,8 @@ class Predict:
     def __call__(self) -> int:
         """Predict, check if asked, write the results and say them; returns the exit code."""
         start = time.perf_counter()
-        check_before(self.out, self.start.seed)
-        require_kind(PositiveInt, seeds=self.start.seeds)
-        require_kind(Fraction, smallest_jump=self.smallest_jump)
+        check_options(self)
+        check_before(self.out)
         self.training.require_training(learning_rate=self.curve.learning_rate, normalised=self.normalised)
         curve = self.curve.read(
             known=self.start.scale is not None or self.start.weights is not None,

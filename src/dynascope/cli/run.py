@@ -90,7 +90,7 @@ def with_every_study(studies: dict[str, type[Study]]) -> Callable[..., Callable[
 
 def _run(study: Study, out: Path, open: bool, as_json: bool) -> int:
     start = time.perf_counter()
-    check_before(out, getattr(study, "seed", 0))
+    check_before(out)
     with step(f"Running {study.name}"):
         tree = study.run()
     usual = dataclasses.asdict(type(study)())

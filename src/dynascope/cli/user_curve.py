@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from annotated_types import Interval
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import comparison
+from dynascope.cli.options import with_bounds_in_help
 from dynascope.comparison.user_curves.units import LossName
 from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveFloat
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["UserCurve", "of_another_start"]
 
 
+@with_bounds_in_help
 @dataclasses.dataclass(frozen=True)
 class UserCurve:
     """A run that was trained elsewhere.
@@ -30,8 +35,8 @@ class UserCurve:
     """
 
     curve: Path | None = None
-    learning_rate: float | None = None
-    momentum: float = 0.0
+    learning_rate: PositiveFloat | None = None
+    momentum: Annotated[float, Interval(ge=0, lt=1)] = 0.0
     loss: LossName | None = None
 
     def read(self, *, known: bool, **others: bool) -> xr.Dataset | None:

@@ -11,11 +11,12 @@ import dynascope
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import comparison, results, training
+from dynascope.cli.options import with_bounds_in_help
 from dynascope.cli.progress import step
 from dynascope.errors import DivergenceError
 from dynascope.results.clock import other_scale
-from dynascope.validation import require, require_kind
-from dynascope.validation.bounded_scalars import PositiveFloat
+from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -29,6 +30,7 @@ _LEAST = 1e-3  # seconds, for a second run of which nothing is left
 _MOST_STEPS = 2**31 - 2
 
 
+@with_bounds_in_help
 @dataclasses.dataclass(frozen=True)
 class UserTraining:
     """How the network is trained.
@@ -43,9 +45,9 @@ class UserTraining:
 
     check: bool = False
     flow: Literal["gradient_flow", "descent"] = "gradient_flow"
-    minutes: float = 5.0
+    minutes: PositiveFloat = 5.0
     slope: bool = False
-    batch_size: int | None = None
+    batch_size: PositiveInt | None = None
 
     def require_training(self, *, learning_rate: float | None, **others: bool) -> None:
         """Refuse options that contradict each other, or lack what they are about.
@@ -57,7 +59,6 @@ class UserTraining:
         Raises:
             InputError: They do.
         """
-        require_kind(PositiveFloat, minutes=self.minutes)
         descends = self.flow == "descent"
         for name, wrong in {"slope": self.slope, **others}.items():
             require(

@@ -8,12 +8,15 @@ from typing import Any, Literal
 
 # The face of a room loads what is behind it when it is used, so that help is there at once.
 from dynascope import networks
+from dynascope.cli.options import with_bounds_in_help
 from dynascope.errors import InputError
 from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["UserWeights"]
 
 
+@with_bounds_in_help
 @dataclasses.dataclass(frozen=True)
 class UserWeights:
     """What the weights are at the start.
@@ -30,11 +33,11 @@ class UserWeights:
     """
 
     network: Literal["relu", "quadratic", "linear", "diagonal", "attention"] = "linear"
-    scale: float | None = None
+    scale: PositiveFloat | None = None
     weights: Path | None = None
-    seed: int = 0
-    seeds: int = 1
-    width: int = 50
+    seed: Seed = 0
+    seeds: PositiveInt = 1
+    width: PositiveInt = 50
 
     def network_on(self, task: Any) -> tuple[Any, float | None]:
         """The network at unit scale, and the scale that it starts from, as far as that was said.

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from dynascope import __version__, prediction
 from dynascope.cli.exit_codes import AGREED
 from dynascope.cli.option_values import changed_options, option_words
+from dynascope.cli.options import check_options, with_bounds_in_help
 from dynascope.cli.output import print_json
 from dynascope.cli.progress import step
 from dynascope.cli.user_data import UserData
 from dynascope.cli.user_weights import UserWeights
 from dynascope.cli.width import page_width
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 if TYPE_CHECKING:
     from dynascope.prediction import Candidate
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Which"]
 
 
+@with_bounds_in_help
 @dataclasses.dataclass(frozen=True)
 class Which:
     """Say which theories cover your data and network, and what stands in the way of the others.
@@ -39,14 +42,15 @@ class Which:
 
     data: UserData
     start: UserWeights = dataclasses.field(default_factory=UserWeights)
-    learning_rate: float | None = None
-    batch_size: int | None = None
+    learning_rate: PositiveFloat | None = None
+    batch_size: PositiveInt | None = None
     normalised: bool = False
     context: float = 20.0
     json: bool = False
 
     def __call__(self) -> int:
         """Measure, and say it; returns the exit code."""
+        check_options(self)
         with step(f"Reading {self.data.source}"):
             task = self.data.task(self.start.network, self.context)
         network, scale = self.start.network_on(task)
