@@ -13,7 +13,7 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.affine import Generators, affine_generators, independent, unknowns
 from dynascope.symmetry.lie_brackets import bracket_ranks, flat_gradients
 from dynascope.symmetry.parameters import points, read
-from dynascope.validation import require, require_kind, said_bytes
+from dynascope.validation import require, said_bytes
 from dynascope.validation.bounded_scalars import PositiveFloat, Seed
 
 __all__ = ["Discovery", "discover"]
@@ -61,9 +61,9 @@ def discover(
     params: Any,
     example_inputs: Any,
     *,
-    levels: int = 6,
-    seed: int = 0,
-    memory: float = 4e9,
+    levels: Annotated[int, Interval(ge=0, le=_DEEPEST)] = 6,
+    seed: Seed = 0,
+    memory: PositiveFloat = 4e9,
 ) -> Discovery:
     """The conservation laws of gradient flow of every loss of a function, from its gradients at random points.
 
@@ -96,9 +96,6 @@ def discover(
         >>> found.ranks, found.laws, found.charges, np.abs(found.generators.matrices[0]).round(3).tolist()
         ((1, 1), 1, 1, [[0.707, 0.0], [0.0, 0.707]])
     """
-    require_kind(Seed, seed=seed)
-    require_kind(PositiveFloat, memory=memory)
-    require_kind(Annotated[int, Interval(ge=0, le=_DEEPEST)], levels=levels)
     model, point = read(apply, params, example_inputs)
     dimension = sum(each.size for each in point[0])
     require(

@@ -11,7 +11,7 @@ import numpy as np
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
-from dynascope.validation import require, require_kind, said_bytes
+from dynascope.validation import require, said_bytes
 from dynascope.validation.bounded_scalars import PositiveFloat, Seed
 
 __all__ = ["BlockDiscovery", "discover_blocks"]
@@ -53,7 +53,7 @@ class BlockDiscovery:
 
 
 def discover_blocks(
-    apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any, *, seed: int = 0, memory: float = 4e9
+    apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any, *, seed: Seed = 0, memory: PositiveFloat = 4e9
 ) -> BlockDiscovery:
     """The symmetries of a wide network that act on its units, from gradients at random points alone.
 
@@ -86,8 +86,6 @@ def discover_blocks(
         >>> found.charges, found.units[5].tolist(), found.pairs[5]
         (5, [1, 1, 1, 1, 1], 0)
     """
-    require_kind(Seed, seed=seed)
-    require_kind(PositiveFloat, memory=memory)
     model, point = read(apply, params, example_inputs)
     shapes = [each.shape for each in point[0]]
     needed = _memory(shapes)

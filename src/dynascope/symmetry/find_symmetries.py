@@ -25,7 +25,6 @@ from dynascope.symmetry.program_loops import bodies
 from dynascope.symmetry.scaling import exact_and_relaxed
 from dynascope.symmetry.symmetry_defects import defects, holds_far
 from dynascope.symmetry.translations import is_used, translations
-from dynascope.validation import require_kind
 from dynascope.validation.bounded_scalars import Seed
 
 __all__ = ["BrokenSymmetry", "SymmetryStructure", "find_symmetries"]
@@ -121,7 +120,9 @@ class SymmetryStructure:
 
 
 @also_in_pytorch("dynascope.torch.symmetry.find_symmetries")
-def find_symmetries(apply: Callable[..., Any], params: Any, example_inputs: Any, *, seed: int = 0) -> SymmetryStructure:
+def find_symmetries(
+    apply: Callable[..., Any], params: Any, example_inputs: Any, *, seed: Seed = 0
+) -> SymmetryStructure:
     """The symmetries of a function and the charges that they conserve, read off its program.
 
     The program that JAX traces is read, whatever modules it was written with. A value that is multiplied by exp(t d)
@@ -169,7 +170,6 @@ def find_symmetries(apply: Callable[..., Any], params: Any, example_inputs: Any,
         >>> print(found.table)
         rescale  positive scales for each of 2 units  2  ['in'] ['out']
     """
-    require_kind(Seed, seed=seed)
     model, point = read(apply, params, example_inputs)
     program = traced(model, point)
     given = points(model, point, _POINTS, seed)

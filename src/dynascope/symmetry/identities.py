@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -19,17 +19,13 @@ from dynascope.symmetry.parameters import arrays_by_path
 from dynascope.symmetry.symmetry_defects import lengths
 from dynascope.validation import (
     require,
-    require_choice,
     require_finite_values,
-    require_kind,
     shown,
     shown_error,
 )
 from dynascope.validation.bounded_scalars import Seed
 
 __all__ = ["Identities", "check_identities", "orbit_directions"]
-
-_Place = Literal["minimum", "anywhere"]
 
 _ROUNDINGS = 1e4  # units of rounding that a sum over the elements of a unit and a derivative may be off
 
@@ -58,7 +54,7 @@ class Identities:
 
 
 def check_identities(
-    loss: Callable[[Any], Any], params: Any, symmetries: Sequence[Charge], *, seed: int = 0
+    loss: Callable[[Any], Any], params: Any, symmetries: Sequence[Charge], *, seed: Seed = 0
 ) -> list[Identities]:
     """Whether the gradient and the Hessian of a loss are as its symmetries say: a test of any training code.
 
@@ -90,7 +86,6 @@ def check_identities(
         >>> checked.holds
         True
     """
-    require_kind(Seed, seed=seed)
     symmetries = list(symmetries)
     for each in symmetries:
         checked_charge(each)
@@ -102,7 +97,9 @@ def check_identities(
     return [_checked(charge, theta, g, *each) for charge, each in zip(symmetries, curvatures, strict=True)]
 
 
-def orbit_directions(params: Any, symmetries: Sequence[Charge], *, at: _Place = "minimum") -> np.ndarray:
+def orbit_directions(
+    params: Any, symmetries: Sequence[Charge], *, at: Literal["minimum", "anywhere"] = "minimum"
+) -> np.ndarray:
     """Directions in which the loss is flat: where the gradient vanishes, the Hessian's null directions along orbits.
 
     Minima of a loss with symmetries are orbits of these: H ξ = −(∂ξ)ᵀ g is zero for every ξ where g is. Of
@@ -130,7 +127,6 @@ def orbit_directions(params: Any, symmetries: Sequence[Charge], *, at: _Place = 
         >>> np.abs(orbit_directions({"b": np.zeros(2)}, [shift], at="anywhere")).round(3).tolist()
         [[0.707, 0.707]]
     """
-    require_choice("at", at, get_args(_Place))
     rows = []
     for charge in symmetries:
         checked_charge(charge)
