@@ -19,8 +19,7 @@ from dynascope.probes.diffusion.hessian import TopCurvatures
 from dynascope.torch.hessian import hessian_operator
 from dynascope.torch.modules import require_shapes, unwrapped
 from dynascope.torch.repeatable import require_evaluation_mode, require_repeatable, rounding, unchanged
-from dynascope.validation import require, require_choice, require_finite_values, require_kind, shown, shown_error
-from dynascope.validation.bounded_scalars import Seed
+from dynascope.validation import require, require_finite_values, require_kind, shown, shown_error
 
 __all__ = ["module_curvatures", "require_batched_loss", "top_curvatures"]
 
@@ -60,7 +59,6 @@ def module_curvatures(
 ) -> TopCurvatures:
     """The curvatures of a module; errors call it by the name of the argument that it is to the caller."""
     require_batched_loss(module, loss, batches, argument=argument)
-    require_choice("gauss_newton", gauss_newton, (True, False))
     module = unwrapped(module)
     parameters = [each for each in module.parameters() if each.requires_grad]
     size = sum(each.numel() for each in parameters)
@@ -74,7 +72,6 @@ def module_curvatures(
     for each in parameters:
         require_finite_values(argument, each)
     require_kind(Annotated[int, Interval(ge=1, le=size - 1)], count=count)
-    require_kind(Seed, seed=seed)
     with unchanged(module, parameters[0].device):
         samples = _samples_of_repeatable_loss(module, loss, batches, parameters[0].device, argument)
         operator: Any = (

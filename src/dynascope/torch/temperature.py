@@ -15,6 +15,7 @@ from dynascope.theory.noise import Thermometer, thermometer
 from dynascope.torch.curvature import module_curvatures, require_batched_loss
 from dynascope.torch.repeatable import unchanged
 from dynascope.validation import require
+from dynascope.validation.bounded_scalars import PositiveInt, Seed
 
 __all__ = ["temperature"]
 
@@ -24,10 +25,10 @@ def temperature(
     loss: Callable[[Any, Any], Any],
     batches: Sequence[tuple[Any, Any]],
     optimizer: torch.optim.SGD,
-    count: int,
+    count: PositiveInt,
     *,
-    samples: int | None = None,
-    seed: int = 0,
+    samples: PositiveInt | None = None,
+    seed: Seed = 0,
 ) -> Thermometer:
     """Whether a run of SGD has settled along its sharpest directions, in how many steps it will, and how far it swings.
 

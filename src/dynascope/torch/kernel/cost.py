@@ -12,13 +12,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction
+from dynascope.probes.kernel.conventions import Contraction
 from dynascope.probes.kernel.cost import ESTIMATES, EXACT, Cost, Size, cost_of
 from dynascope.torch.kernel.checks import check
 from dynascope.torch.kernel.dense_tracing import Use
 from dynascope.torch.kernel.differentiation import quiet
 from dynascope.torch.kernel.model import Model, count_rows, rows_of
-from dynascope.validation import given, require_choice, require_kind
 from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["estimate_cost", "measure"]
@@ -31,16 +30,14 @@ def estimate_cost(
     other: Any = None,
     *,
     contraction: Contraction = "full",
-    batch_size: int | None = None,
+    batch_size: PositiveInt | None = None,
     rates: Any = None,
-    draws: int | None = None,
+    draws: PositiveInt | None = None,
 ) -> dict[str, Cost]:
     """`probes.kernel.estimate_cost` of a module, or of a function of tensors.
 
     "layerwise" takes one pass for each tensor of parameters in place of one for all, which is not counted.
     """
-    require_choice("contraction", contraction, CONTRACTIONS)
-    require_kind(PositiveInt, **given(batch_size=batch_size, draws=draws))
     checked = check(apply, params, x, other, rates)
     size = measure(checked.model, checked.uses, x, other)
     block = min(batch_size or math.inf, max(size.rows, size.columns))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import typing
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -26,7 +25,7 @@ from dynascope.torch.kernel.contraction import (
 )
 from dynascope.torch.kernel.cost import measure
 from dynascope.torch.kernel.model import count_rows, rows_of
-from dynascope.validation import given, require, require_choice, require_kind
+from dynascope.validation import require, require_kind
 from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["neural_tangent_kernel"]
@@ -43,18 +42,13 @@ def neural_tangent_kernel(
     *,
     algorithm: Algorithm = "auto",
     contraction: Contraction = "full",
-    batch_size: int | None = None,
+    batch_size: PositiveInt | None = None,
     rates: Any = None,
-    draws: int | None = None,
-    seed: int = 0,
-    memory: float = 4e9,
+    draws: PositiveInt | None = None,
+    seed: Seed = 0,
+    memory: PositiveFloat = 4e9,
 ) -> NeuralTangentKernel:
     """`probes.kernel.neural_tangent_kernel` of a module, or of a function of tensors."""
-    require_choice("algorithm", algorithm, typing.get_args(Algorithm))
-    require_choice("contraction", contraction, CONTRACTIONS)
-    require_kind(Seed, seed=seed)
-    require_kind(PositiveFloat, memory=memory)
-    require_kind(PositiveInt, **given(batch_size=batch_size, draws=draws))
     checked = check(apply, params, x, other, rates)
     size = measure(checked.model, checked.uses, x, other)
     outputs: tuple[int, ...] = ()

@@ -8,13 +8,13 @@ from typing import Any
 from dynascope.symmetry import SymmetryStructure
 from dynascope.symmetry import find_symmetries as find_program_symmetries
 from dynascope.torch.symmetry.program import program
-from dynascope.validation import require_kind
 from dynascope.validation.bounded_scalars import Seed
 
 __all__ = ["find_symmetries"]
 
 
-def find_symmetries(apply: Callable[..., Any], params: Any, example_inputs: Any, *, seed: int = 0) -> SymmetryStructure:
+def find_symmetries(
+    apply: Callable[..., Any], params: Any, example_inputs: Any, *, seed: Seed = 0
+) -> SymmetryStructure:
     """`symmetry.find_symmetries` of a module, or of a function of tensors."""
-    require_kind(Seed, seed=seed)
     return find_program_symmetries(*program(apply, params, example_inputs), seed=seed)

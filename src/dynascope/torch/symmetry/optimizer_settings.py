@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from dynascope.symmetry.step_rules import RULES, Rule
-from dynascope.validation import require, require_choice
+from dynascope.symmetry.step_rules import Rule
+from dynascope.validation import require
 
 __all__ = ["OptimizerSettings"]
 
@@ -55,8 +55,6 @@ class OptimizerSettings:
             argument="rule",
             remedy="give the rule that you believe it to follow: heavy_ball, nesterov or decoupled",
         )
-        if rule is not None:
-            require_choice("rule", rule, RULES)
         self._groups = groups
         # What the user declares is held against the training, and not against the groups.
         self._read = [

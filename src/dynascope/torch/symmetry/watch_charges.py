@@ -15,11 +15,12 @@ from dynascope.results import make_record
 from dynascope.symmetry import Charge, charges
 from dynascope.symmetry.step_rules import Rule
 from dynascope.symmetry.symmetry_arguments import parameter_paths, require_symmetries
+from dynascope.theory.sgd import Momentum
 from dynascope.torch.modules import unwrapped
 from dynascope.torch.symmetry.followed_law import FollowedLaw
 from dynascope.torch.symmetry.optimizer_settings import OptimizerSettings
-from dynascope.validation import require, require_choice, require_kind, shown
-from dynascope.validation.bounded_scalars import PositiveInt
+from dynascope.validation import require, shown
+from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveInt
 
 __all__ = ["WatchedCharges", "watch_charges"]
 
@@ -32,12 +33,12 @@ def watch_charges(
     symmetries: Sequence[Charge],
     *,
     rule: Rule | None = None,
-    momentum: float | None = None,
-    weight_decay: float | None = None,
-    gradient_roundings: int = 128,
+    momentum: Momentum | None = None,
+    weight_decay: NonNegativeFloat | None = None,
+    gradient_roundings: PositiveInt = 128,
     causes: bool = False,
     grad_scaler: Any = None,
-    every: int = 1,
+    every: PositiveInt = 1,
 ) -> WatchedCharges:
     """Follow the charges of a training loop beside the law of its optimiser, step by step, for `symmetry.audit`.
 
@@ -105,8 +106,6 @@ def watch_charges(
         remedy="give one of torch.optim that takes a gradient for each step",
     )
     require_symmetries(symmetries, remedy="give those that symmetry.find_symmetries finds, at least one")
-    require_kind(PositiveInt, every=every)
-    require_choice("causes", causes, (True, False))
     require(
         not (causes and isinstance(getattr(model, "_orig_mod", model), torch.nn.parallel.DistributedDataParallel)),
         "model is trained in parallel, and its gradients are averaged after the backward pass",
