@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from typing import Annotated
 
 import hypothesis
@@ -17,9 +16,7 @@ from dynascope.validation import (
     require,
     require_choice,
     require_context,
-    require_count,
     require_kind,
-    require_number,
 )
 from dynascope.validation.bounded import FiniteFloat, Fraction, OpenFraction, PositiveFloat, PositiveInt, Seed
 
@@ -50,27 +47,6 @@ def test_what_is_not_a_finite_positive_number_is_refused_by_name(value):
     with pytest.raises(InputError, match="width is") as caught:
         require_kind(PositiveFloat, scale=1.0, width=value)
     assert caught.value.argument == "width"
-
-
-@pytest.mark.slow
-@hypothesis.given(whole, TYPES, st.integers(-5, 5), st.integers(0, 10))
-def test_a_count_passes_if_it_is_whole_and_within_the_bounds_whatever_its_type(value, kind, least, more):
-    # Near the bounds half of the time.
-    value = value if value % 2 else value % 40 - 20
-    if least <= value <= least + more:
-        require_count(least=least, most=least + more, samples=kind(value))
-    else:
-        with pytest.raises(InputError, match="samples is") as caught:
-            require_count(least=least, most=least + more, samples=kind(value))
-        assert caught.value.argument == "samples"
-        assert re.findall(r"-?\d+", str(caught.value.remedy)) == [str(least), str(least + more)]
-
-
-@pytest.mark.parametrize("value", [0, 2.5, math.nan, math.inf, *NO_NUMBERS])
-def test_what_is_no_count_is_refused_by_name(value):
-    with pytest.raises(InputError, match=r"samples is .*: choose a whole number of at least 1") as caught:
-        require_count(width=3, samples=value)
-    assert caught.value.argument == "samples"
 
 
 @hypothesis.given(whole, st.sampled_from([int, np.int64, np.asarray]))
@@ -159,10 +135,8 @@ def test_seeds_of_any_integer_type_pass(seed, kind):
 @pytest.mark.parametrize(
     "check",
     [
-        require_count,
         functools.partial(require_kind, PositiveFloat),
         functools.partial(require_kind, PositiveInt),
-        lambda value: require_number("value", value, above=0),
     ],
 )
 def test_a_number_as_text_is_shown_in_quotes(check):

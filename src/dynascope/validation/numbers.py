@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Collection, Mapping
-from types import MappingProxyType
+from collections.abc import Collection
 from typing import Any
 
 from dynascope.errors import InputError
@@ -15,18 +13,12 @@ __all__ = [
     "require",
     "require_choice",
     "require_context",
-    "require_count",
-    "require_number",
     "shown",
     "shown_error",
 ]
 
 _MOST_DIGITS, _MOST_LETTERS = 20, 80
 _MOST_OF_AN_ERROR = 200  # letters
-_BOUNDS = {
-    **{"above": ("above", operator.gt), "least": ("of at least", operator.ge)},
-    **{"most": ("of at most", operator.le), "below": ("below", operator.lt)},
-}
 
 
 def given(**arguments: Any) -> dict[str, Any]:
@@ -79,53 +71,6 @@ def require(condition: Any, problem: str, *, argument: str, value: Any = None, r
     """Raise `InputError` unless the condition holds."""
     if not condition:
         raise InputError(problem, argument=argument, value=value, remedy=remedy)
-
-
-def require_count(*, least: int = 1, most: float = math.inf, **arguments: Any) -> None:
-    """Raise `InputError` unless every named number is whole and within the bounds, of whatever type.
-
-    Example:
-        >>> require_count(width=3, samples=1e6)
-        >>> require_count(layers=2.5)
-        Traceback (most recent call last):
-        ...
-        dynascope.errors.InputError: layers is 2.5: choose a whole number of at least 1.
-    """
-    bounds = f"of at least {least}" if math.isinf(most) else f"from {least} to {most}"
-    for name, value in arguments.items():
-        try:
-            valid = math.isfinite(value) and value == int(value) and least <= int(value) <= most
-        except (TypeError, ValueError, OverflowError):
-            valid = False
-        require(
-            valid, f"{name} is {_quoted(value)}", argument=name, value=value, remedy=f"choose a whole number {bounds}"
-        )
-
-
-def require_number(
-    name: str, value: Any, *, named: Mapping[str, str] = MappingProxyType({}), nonzero: bool = False, **bounds: float
-) -> None:
-    """Raise `InputError` unless the number is finite and `above`, at `least`, at `most` or `below` its bounds.
-
-    Those that are other arguments are told by their names.
-
-    Example:
-        >>> require_number("share", 2, above=0, most=1.5, named={"most": "largest"})
-        Traceback (most recent call last):
-        ...
-        dynascope.errors.InputError: share is 2: choose a finite number above 0 and of at most largest (1.5).
-    """
-    try:
-        inside = math.isfinite(value) and not (nonzero and value == 0)
-    except (TypeError, OverflowError):
-        inside = False
-    words = []
-    for each, (word, holds) in _BOUNDS.items():
-        if each in bounds:
-            inside = inside and holds(value, bounds[each])
-            words.append(f"{word} {f'{named[each]} ({bounds[each]:g})' if each in named else f'{bounds[each]:g}'}")
-    remedy = f"choose a finite number{' other than zero' if nonzero else ''} {' and '.join(words)}".rstrip()
-    require(inside, f"{name} is {_quoted(value)}", argument=name, value=value, remedy=remedy)
 
 
 def require_choice(name: str, value: Any, choices: Collection[Any]) -> None:

@@ -14,6 +14,7 @@ from dynascope.errors import InputError
 from dynascope.probes.kernel import (
     centred_alignment,
     kernel_distance,
+    kernel_velocity,
     relative_change,
     target_alignment,
 )
@@ -41,6 +42,7 @@ def test_the_measures_are_their_definitions():
 
     h = centring(6)
     np.testing.assert_allclose(kernel_distance(k, other), 1 - cosine(k, other), rtol=1e-13)
+    np.testing.assert_allclose(kernel_velocity(k, other, duration=0.1), (1 - cosine(k, other)) / 0.1, rtol=1e-13)
     np.testing.assert_allclose(centred_alignment(k, other), cosine(h @ k @ h, h @ other @ h), rtol=1e-13)
     np.testing.assert_allclose(kernel_distance(k, other, centred=True), 1 - centred_alignment(k, other), rtol=1e-13)
     np.testing.assert_allclose(target_alignment(k, y), cosine(k, y @ y.T), rtol=1e-13)
@@ -198,6 +200,7 @@ def test_kernels_of_one_example_are_at_no_distance_and_warn():
         lambda k, _: centred_alignment(k, k, debiased="yes"),
         lambda k, _: relative_change(np.zeros((6, 6)), k),
         lambda k, _: relative_change(k, np.full((6, 6), np.nan)),
+        lambda k, _: kernel_velocity(k, k, duration=0.0),
         lambda k, _: target_alignment(k, np.zeros(6)),
         lambda k, _: target_alignment(k, np.full(6, 0.1), centred=True),
         lambda k, _: target_alignment(k, np.ones(5)),

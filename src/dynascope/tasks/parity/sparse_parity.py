@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import jax
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, Interval
 from jax import Array
 from jaxtyping import Float, Int
 
@@ -21,7 +21,7 @@ from dynascope.tasks.parity.draws import ParitySample, draw
 from dynascope.tasks.parity.skills import SkillStrength, measure_skills, skill_frequencies
 from dynascope.tasks.stream import Stream
 from dynascope.tasks.task import Task
-from dynascope.validation import checked, is_traced, require, require_count, require_room
+from dynascope.validation import checked, is_traced, require, require_kind, require_room
 from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["ParityPopulation", "SparseParity"]
@@ -264,6 +264,5 @@ class SparseParity(Stream):
         )
 
     def _require_skill(self, skill: Any) -> None:
-
         if not is_traced(skill):
-            require_count(least=0, most=self.skills - 1, skill=skill)
+            require_kind(Annotated[int, Interval(ge=0, le=self.skills - 1)], skill=skill)

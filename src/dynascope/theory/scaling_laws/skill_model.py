@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import zeta
 
 from dynascope.theory.scaling_laws.integral import skill_integral
-from dynascope.validation import require_known, require_number
+from dynascope.validation import require, require_known
 
 __all__ = ["SkillModel", "exact_integral", "skill_model"]
 
@@ -55,7 +55,13 @@ def skill_model(
         learning_rate=learning_rate,
         skills=skills,
     )
-    require_number("initial_strength", initial_strength, below=target_scale, named={"below": "target_scale"})
+    require(
+        initial_strength < target_scale,
+        f"initial_strength is {initial_strength:g}, and target_scale {target_scale:g}",
+        argument="initial_strength",
+        value=initial_strength,
+        remedy="choose it below target_scale",
+    )
     total = zeta(exponent + 1)
     if skills is not None:
         total = total - zeta(exponent + 1, skills + 1)
