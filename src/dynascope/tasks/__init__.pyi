@@ -8,7 +8,7 @@ from .as_task import as_task as as_task
 from .augmentation import CropAndFlip as CropAndFlip
 from .data.digits import digits as digits
 from .data.images import Images as Images
-from .data.images import read_images as read_images
+from .data.read_images import read_images as read_images
 from .data.read_table import read_table as read_table
 from .expectation import Expectation as Expectation
 from .gaussian import regression as regression

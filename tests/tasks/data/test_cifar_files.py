@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.tasks.data.images import read_images
+from dynascope.tasks.data.read_images import read_images
 
 DRAW = np.random.default_rng(0)
 PIXELS = DRAW.integers(256, size=(6, 32, 32, 3), dtype=np.uint8)
@@ -73,7 +73,7 @@ def write(name, change):
         (write("data_batch_1.bin", lambda data: b"\x0a" + data[1:]), "the label 10 where there are 10 classes"),
         (write("batches.meta.txt", lambda data: b"one\ntwo\n"), "has 2 names for 10 classes"),
         (write("batches.meta.txt", lambda data: b"\xff\xfe"), "is not text"),
-        (write("train.bin", lambda data: data), "both CIFAR-10 and CIFAR-100"),
+        (write("train.bin", lambda data: data), "CIFAR-10 and the binary files of CIFAR-100"),
     ],
 )
 def test_damage_is_named(ten, damage, message):

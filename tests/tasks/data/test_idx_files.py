@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.tasks.data.images import read_images
+from dynascope.tasks.data.read_images import read_images
 
 DRAW = np.random.default_rng(0)
 PIXELS = DRAW.integers(256, size=(7, 5, 4), dtype=np.uint8)

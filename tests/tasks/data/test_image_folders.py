@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from dynascope.errors import InputError
-from dynascope.tasks.data.images import read_images
+from dynascope.tasks.data.read_images import read_images
 
 DRAW = np.random.default_rng(0)
 GREY = DRAW.integers(256, size=(3, 5, 4), dtype=np.uint8)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.tasks.data.images import Images, read_images
+from dynascope.tasks.data.images import Images
 
 DRAW = np.random.default_rng(0)
 PIXELS = DRAW.integers(256, size=(12, 5, 4, 3), dtype=np.uint8)
@@ -28,6 +28,14 @@ def test_standardised_test_images_use_the_statistics_of_the_training_images(imag
     mean, deviation = PIXELS.mean(axis=(0, 1, 2)), PIXELS.std(axis=(0, 1, 2))
     np.testing.assert_allclose(scaled.pixels, (PIXELS - mean) / deviation, atol=1e-6)  # float32
     np.testing.assert_allclose(scaled.test.pixels, (PIXELS[:5] // 2 - mean) / deviation, atol=1e-6)
+
+
+def test_a_constant_channel_is_named():
+    still = PIXELS.copy()
+    still[..., 1] = 3
+    with pytest.raises(InputError, match="channel 2 of the images is constant") as error:
+        Images(still, LABELS, NAMES).scaled("standardised")
+    assert error.value.argument == "scaling"
 
 
 def test_tasks_are_flat_and_one_hot(images):
@@ -100,11 +108,3 @@ def test_bad_parts_are_named(fields, argument):
 def test_bad_requests_are_refused(images, bad):
     with pytest.raises(InputError):
         bad(images)
-
-
-def test_a_path_without_images_is_refused(tmp_path):
-    (tmp_path / "images.zip").write_bytes(b"PK")
-    with pytest.raises(InputError, match="no file or folder"):
-        read_images(tmp_path / "nothing")
-    with pytest.raises(InputError, match="neither an IDX file"):
-        read_images(tmp_path / "images.zip")

@@ -6,66 +6,34 @@ import gzip
 import math
 import re
 import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int, UInt8
 
 from dynascope.errors import InputError
-from dynascope.validation import require, require_unpacked
+from dynascope.validation import require
 
-__all__ = ["find_idx", "is_idx", "read_idx"]
+__all__ = ["read_idx"]
 
-_NAME = re.compile(r"(?P<part>.*)images(?P<format>[-_.]?idx3)?[-_.]ubyte(\.gz)?", re.IGNORECASE)
-_TEST = re.compile(r"(.*[-_.])?(t10k|test)[-_.].*", re.IGNORECASE)
-_IMAGES, _LABELS = 0x0803, 0x0801  # unsigned bytes along three axes, and along one
 _GZIP = b"\x1f\x8b"
 
 
-def is_idx(path: Path) -> bool:
-    """Whether a file is called like one of images in this format, such as train-images-idx3-ubyte.gz."""
-    return _NAME.fullmatch(path.name) is not None
-
-
-def find_idx(folder: Path) -> tuple[Path | None, Path | None]:
-    """The files of training and of test images in a folder, the latter called t10k-images-… or test-images-….
-
-    Raises:
-        InputError: There are several for one part.
-    """
-    parts: dict[bool, dict[str, Path]] = {False: {}, True: {}}
-    for path in sorted(folder.iterdir()):
-        if is_idx(path) and path.is_file():
-            # Of a file and its compressed copy, the first in the alphabet is the file.
-            part = parts[_TEST.fullmatch(path.name) is not None]
-            part.setdefault(re.sub(r"\.gz$", "", path.name, flags=re.IGNORECASE), path)
-    for found in parts.values():
-        require(
-            len(found) <= 1,
-            f"{folder.name} has several files of images ({', '.join(found)})",
-            argument="path",
-            value=list(found),
-            remedy="name one of them",
-        )
-    return next(iter(parts[False].values()), None), next(iter(parts[True].values()), None)
-
-
-def read_idx(path: Path) -> tuple[UInt8[np.ndarray, "n height width 1"], Int[np.ndarray, " n"]]:
-    """Read the images of one file and the labels of the file beside it.
+def read_idx(path: Path, allow: Callable[[int, str], None]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Read one file of images, compressed or not, and the labels in the file of the same name beside it.
 
     Args:
-        path: The file of images, compressed with gzip or not; that of the labels is called the same with "labels" and
-            "idx1" in the place of "images" and "idx3".
+        path: The file of images. In the name of the file of labels, "labels" and "idx1" replace "images" and "idx3".
+        allow: Raises `InputError` if this many bytes of the named file exceed the memory limit.
 
-    Returns:
-        Pixels of shape (n, height, width, 1) and the labels as they are in the file.
+    Yields:
+        The name of the file, pixels (n, height, width, 1) and labels (n,).
 
     Raises:
-        InputError: A file is missing, has another magic number or another length than it says, or the two do not fit
-            together.
+        InputError: A file is missing or damaged, or the numbers of images and labels differ.
     """
     labels_path = _labels_beside(path)
-    pixels, labels = _read(path, _IMAGES, "images"), _read(labels_path, _LABELS, "labels")
+    pixels, labels = _read(path, 3, "images", allow), _read(labels_path, 1, "labels", allow)
     require(
         len(pixels) == len(labels),
         f"{path.name} has {len(pixels)} images and {labels_path.name} has {len(labels)} labels",
@@ -73,7 +41,7 @@ def read_idx(path: Path) -> tuple[UInt8[np.ndarray, "n height width 1"], Int[np.
         value=(len(pixels), len(labels)),
         remedy="give the two files of the same part",
     )
-    return pixels[..., None], labels.astype(np.int64)
+    yield path.name, pixels[..., None], labels
 
 
 def _labels_beside(path: Path) -> Path:
@@ -90,25 +58,25 @@ def _labels_beside(path: Path) -> Path:
     )
 
 
-def _read(path: Path, magic: int, what: str) -> np.ndarray:
-    axes = magic & 0xFF
+def _read(path: Path, axes: int, what: str, allow: Callable[[int, str], None]) -> np.ndarray:
+    """The array of unsigned bytes in a file: a magic number, the length of each axis, and the values."""
+    magic = bytes((0, 0, 8, axes))
     with path.open("rb") as file:
         packed = file.read(len(_GZIP)) == _GZIP
         file.seek(0)
         stream = gzip.GzipFile(fileobj=file) if packed else file
         try:
             head = stream.read(4 * (1 + axes))
-            found = int.from_bytes(head[:4], "big")
             require(
-                len(head) == 4 * (1 + axes) and found == magic,
-                f"{path.name} begins with {head[:4].hex() or 'nothing'} instead of {magic:08x}",
+                len(head) == 4 * (1 + axes) and head[:4] == magic,
+                f"{path.name} begins with {head[:4].hex() or 'nothing'} instead of {magic.hex()}",
                 argument="path",
-                value=found,
+                value=head[:4].hex(),
                 remedy=f"give an IDX file of {what}",
             )
-            shape = [int.from_bytes(head[4 * (1 + axis) : 4 * (2 + axis)], "big") for axis in range(axes)]
+            shape = np.frombuffer(head, ">u4", offset=4).tolist()
             size = math.prod(shape)
-            require_unpacked(size, path.name, value=str(path))
+            allow(size, path.name)
             data = stream.read(size)
             goes_on = stream.read(1) != b""
         except (OSError, EOFError, zlib.error) as error:
@@ -116,13 +84,13 @@ def _read(path: Path, magic: int, what: str) -> np.ndarray:
                 f"{path.name} cannot be decompressed ({error})",
                 argument="path",
                 value=str(path),
-                remedy="fetch it again",
+                remedy="download it again",
             ) from None
     require(
         len(data) == size > 0 and not goes_on,
-        f"{path.name} says that its shape is {tuple(shape)} and holds {'more than ' * goes_on}{len(data)} bytes",
+        f"{path.name} states the shape {tuple(shape)} and holds {'more than ' * goes_on}{len(data)} bytes",
         argument="path",
         value=len(data),
-        remedy="fetch it again" if size else f"give a file with {what} in it",
+        remedy="download it again" if size else f"give a file with {what} in it",
     )
     return np.frombuffer(data, np.uint8).reshape(shape)

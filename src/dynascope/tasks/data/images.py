@@ -1,26 +1,19 @@
-"""Labelled images that the user provides: MNIST, CIFAR, or folders of images."""
+"""Labelled images, with the test images that belong to them, and their scaling."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from os import PathLike
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float32, Int, UInt8
 
-from dynascope.tasks.data.channel_statistics import channel_statistics
-from dynascope.tasks.data.cifar_files import find_cifar, read_cifar, read_cifar_names
-from dynascope.tasks.data.idx_files import find_idx, is_idx, read_idx
-from dynascope.tasks.data.image_folders import find_parts, read_image_folders
 from dynascope.tasks.labelled import Labelled
 from dynascope.tasks.task import Task
 from dynascope.validation import checked, require, require_labels
 from dynascope.validation.bounded_scalars import PositiveInt, Seed
 
-__all__ = ["Images", "read_images"]
+__all__ = ["Images"]
 
 _BRIGHTEST = 255
 
@@ -117,7 +110,7 @@ class Images:
         mean, deviation = np.zeros(1), np.full(1, float(_BRIGHTEST))
         sentence = f"Pixels are scaled by 1/{_BRIGHTEST}."
         if scaling == "standardised":
-            mean, deviation = channel_statistics(self.pixels)
+            mean, deviation = _channel_statistics(self.pixels)
             sentence = "Every channel has mean zero and variance one over the training images."
         return self._scaled(mean, deviation, sentence)
 
@@ -189,100 +182,18 @@ class Images:
         return dataclasses.replace(self, pixels=pixels, description=(*self.description, sentence), test=test)
 
 
-def read_images(path: str | PathLike[str], *, coarse_labels: bool = False) -> Images:
-    r"""Read labelled images from files; nothing is ever unpickled.
-
-    Three layouts are read, which the names of the files tell apart:
-
-    * IDX, the format of MNIST: a folder with train-images-idx3-ubyte, train-labels-idx1-ubyte and, for the test part,
-      t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte, each also with .gz; or one such file of images, with its labels
-      beside it;
-    * the binary version of CIFAR-10 (data_batch_1.bin, …, test_batch.bin) or CIFAR-100 (train.bin, test.bin): the
-      folder, or one of these files;
-    * one folder of PNG, JPEG, BMP, PGM or PPM images for each class, or the folders train and test with such folders in
-      them. Images of eight bits a channel and of one size; transparency is dropped.
-
-    Args:
-        path: The folder or file.
-        coarse_labels: Whether to read the 20 coarse labels of CIFAR-100 instead of the 100 fine ones.
-
-    Returns:
-        The training images, with the test images as `test` if there are any; named after the folder.
-
-    Raises:
-        InputError: There are no images, a file is damaged, truncated or not what its name says, images have different
-            sizes, or there is one class only.
-
-    References:
-        Y. LeCun, C. Cortes and C. Burges, The MNIST database, for IDX; A. Krizhevsky, Learning multiple layers of
-        features from tiny images (2009), for CIFAR.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     labels, pixels = np.arange(4, dtype=np.uint8) % 2, np.zeros((4, 3, 2), np.uint8)
-        ...     _ = (Path(folder) / "train-images-idx3-ubyte").write_bytes(
-        ...         b"\0\0\x08\x03" + np.array(pixels.shape, ">u4").tobytes() + pixels.tobytes()
-        ...     )
-        ...     _ = (Path(folder) / "train-labels-idx1-ubyte").write_bytes(
-        ...         b"\0\0\x08\x01" + np.array(labels.shape, ">u4").tobytes() + labels.tobytes()
-        ...     )
-        ...     images = read_images(folder)
-        >>> images.pixels.shape, images.labels.tolist(), images.class_names
-        ((4, 3, 2, 1), [0, 1, 0, 1], ('0', '1'))
-    """
-    path = Path(path)
+def _channel_statistics(pixels: UInt8[np.ndarray, "n height width channels"]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of every channel, from sums of integers, which are exact and need no copy."""
+    count = pixels[..., 0].size
+    sums = pixels.sum(axis=(0, 1, 2), dtype=np.uint64).tolist()
+    squares = np.einsum("nhwc,nhwc->c", pixels, pixels, dtype=np.uint64).tolist()
+    variances = [(count * square - total**2) / count**2 for total, square in zip(sums, squares, strict=True)]
+    still = [channel for channel, variance in enumerate(variances) if variance == 0]
     require(
-        path.is_dir() or path.is_file(),
-        f"there is no file or folder {path}",
-        argument="path",
-        value=str(path),
-        remedy="check the path",
+        not still,
+        f"channel {still[0] + 1 if still else 0} of the images is constant",
+        argument="scaling",
+        value="standardised",
+        remedy='scale with "unit" instead',
     )
-    name = path.resolve().name if path.is_dir() else path.resolve().parent.name
-    idx = find_idx(path) if path.is_dir() else (path if is_idx(path) else None, None)
-    cifar = None if any(idx) else find_cifar(path)
-    require(
-        not coarse_labels or (cifar is not None and cifar[0] == 100),
-        f"{path} is not CIFAR-100 and has no coarse labels",
-        argument="coarse_labels",
-        value=coarse_labels,
-        remedy="leave it out",
-    )
-    if any(idx):
-        parts = [None if each is None else read_idx(each) for each in idx]
-        # Labels need not start at zero.
-        classes = np.unique(np.concatenate([each[1] for each in parts if each is not None]))
-        parts = [each and (each[0], np.searchsorted(classes, each[1])) for each in parts]
-        return _assemble(name, "IDX files", [str(label) for label in classes], parts)
-    if cifar is not None:
-        classes, *files = cifar
-        parts = [read_cifar(each, classes, coarse=coarse_labels) if each else None for each in files]
-        names = read_cifar_names(path if path.is_dir() else path.parent, classes, coarse=coarse_labels)
-        return _assemble(name, f"the binary files of CIFAR-{classes}", names, parts)
-    require(
-        path.is_dir(),
-        f"{path.name} is neither an IDX file of images nor a binary file of CIFAR",
-        argument="path",
-        value=str(path),
-        remedy="keep the name it was published under, or give a folder",
-    )
-    train_folder, test_folder = find_parts(path)
-    *train, names = read_image_folders(train_folder)
-    parts = [train, None if test_folder is None else read_image_folders(test_folder, names)[:2]]
-    return _assemble(name, "folders, one for each class", names, parts)
-
-
-def _assemble(name: str, source: str, class_names: Sequence[str], parts: Sequence[Any]) -> Images:
-    """The images of the training part with those of the test part, or of the latter alone if there is no other."""
-    present = [each for each in parts if each is not None]
-    channels = max(pixels.shape[-1] for pixels, _ in present)
-    found = None
-    for pixels, labels in reversed(present):
-        n, height, width, own = pixels.shape
-        # Grey images are colour images with three equal channels.
-        pixels = np.repeat(pixels, channels // own, axis=-1) if own < channels else pixels
-        sentence = f"{n} images of {height} × {width} pixels were read from {source}."
-        found = Images(pixels, labels, tuple(class_names), name, (sentence,), found)
-    assert found is not None
-    return found
+    return np.array(sums) / count, np.sqrt(variances)

@@ -8,7 +8,7 @@ import numpy as np
 from annotated_types import Ge
 
 from dynascope.tasks.data.digits import digits
-from dynascope.tasks.data.images import read_images
+from dynascope.tasks.data.read_images import read_images
 from dynascope.validation import checked, require
 from dynascope.validation.bounded_scalars import Seed
 

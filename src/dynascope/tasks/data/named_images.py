@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from dynascope.tasks.data.digits import digits
-from dynascope.tasks.data.images import read_images
+from dynascope.tasks.data.read_images import read_images
 from dynascope.tasks.labelled import Labelled
 
 __all__ = ["image_shape", "named_images"]
