@@ -1,5 +1,3 @@
-import sys
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -64,12 +62,6 @@ def test_a_test_part_is_read_with_the_classes_of_the_training_part(tmp_path):
     assert images.pixels.shape == (2, 5, 4, 3)
     np.testing.assert_array_equal(images.test.pixels, COLOUR[:1])
     assert images.test.labels.tolist() == [1]
-
-
-def test_a_missing_reader_is_named(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(InputError, match="pip install pillow"):
-        read_images(folder)
 
 
 def deep(folder):

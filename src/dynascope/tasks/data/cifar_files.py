@@ -33,13 +33,9 @@ def read_cifar(
     record = np.dtype([("labels", np.uint8, (label_bytes,)), ("channels", np.uint8, (3, 32, 32))])
     size = path.stat().st_size
     allow(size, path.name)
-    require(
-        size > 0 and size % record.itemsize == 0,
-        f"{path.name} holds {size} bytes, which is not a whole number of images of {record.itemsize} bytes",
-        argument="path",
-        value=size,
-        remedy="download the binary version of CIFAR again",
-    )
+    problem = f"{path.name} holds {size} bytes, which is not a whole number of images of {record.itemsize} bytes"
+    remedy = "download the binary version of CIFAR again"
+    require(size > 0 and size % record.itemsize == 0, problem, argument="path", value=str(path), remedy=remedy)
     records = np.fromfile(path, record)
     yield path.name, np.ascontiguousarray(np.moveaxis(records["channels"], 1, -1)), records["labels"][:, label]
 
@@ -55,14 +51,9 @@ def cifar_names(path: Path, expected: int) -> tuple[str, ...]:
     try:
         names = tuple(filter(None, map(str.strip, path.read_text("utf-8").splitlines())))
     except UnicodeDecodeError:
-        raise InputError(
-            f"{path.name} is not text", argument="path", value=str(path), remedy="download it again"
-        ) from None
-    require(
-        len(names) == expected,
-        f"{path.name} has {len(names)} names for {expected} classes",
-        argument="path",
-        value=len(names),
-        remedy="download it again, or remove it to number the classes",
-    )
+        problem = f"{path.name} is not text"
+        raise InputError(problem, argument="path", value=str(path), remedy="download it again") from None
+    problem = f"{path.name} has {len(names)} names for {expected} classes"
+    remedy = "download it again, or remove it to number the classes"
+    require(len(names) == expected, problem, argument="path", value=str(path), remedy=remedy)
     return names

@@ -52,30 +52,22 @@ class Images:
     def __post_init__(self):
         object.__setattr__(self, "pixels", np.asarray(self.pixels))
         object.__setattr__(self, "labels", np.asarray(self.labels))
-        shape = self.pixels.shape
-        require(
-            len(shape) == 4 and min(shape) > 0 and self.pixels.dtype in (np.uint8, np.float32),
-            f"pixels has shape {shape} and type {self.pixels.dtype}",
-            argument="pixels",
-            value=shape,
-            remedy="pass an array (samples, height, width, channels) of uint8 or float32",
-        )
-        require(
-            len(self.class_names) >= 2,
-            f"there is one class only among {shape[0]} images",
-            argument="class_names",
-            value=len(self.class_names),
-            remedy="give at least two",
-        )
-        require_labels("labels", self.labels, shape[0], classes=len(self.class_names))
-        require(
-            self.test is None or (self.test.pixels.shape[1:], self.test.class_names) == (shape[1:], self.class_names),
-            f"training images have shape {shape[1:]} and test images have "
-            f"{'no' if self.test is None else self.test.pixels.shape[1:]}, or their classes differ",
-            argument="test",
-            value=None if self.test is None else self.test.pixels.shape[1:],
-            remedy="bring all images to one size, and give both parts the same classes",
-        )
+        shape, classes = self.pixels.shape, len(self.class_names)
+        problem = f"pixels has shape {shape} and type {self.pixels.dtype}"
+        remedy = "pass an array (samples, height, width, channels) of uint8 or float32"
+        valid = len(shape) == 4 and min(shape) > 0 and self.pixels.dtype in (np.uint8, np.float32)
+        require(valid, problem, argument="pixels", value=shape, remedy=remedy)
+        problem = f"there is one class only among {shape[0]} images"
+        require(classes >= 2, problem, argument="class_names", value=classes, remedy="give at least two")
+        require_labels("labels", self.labels, shape[0], classes=classes)
+        if self.test is not None:
+            other = self.test.pixels.shape
+            problem = (
+                f"training images have shape {shape[1:]} and test images have {other[1:]}, or their classes differ"
+            )
+            remedy = "bring all images to one size, and give both parts the same classes"
+            same = (other[1:], self.test.class_names) == (shape[1:], self.class_names)
+            require(same, problem, argument="test", value=other[1:], remedy=remedy)
 
     @property
     def samples(self) -> int:
@@ -100,13 +92,8 @@ class Images:
             >>> abs(round(float(scaled.mean()), 5)), round(float(scaled.std()), 5)
             (0.0, 1.0)
         """
-        require(
-            self.pixels.dtype == np.uint8,
-            "the images are scaled already",
-            argument="scaling",
-            value=scaling,
-            remedy="scale images of bytes",
-        )
+        problem, remedy = "the images are scaled already", "scale images of bytes"
+        require(self.pixels.dtype == np.uint8, problem, argument="scaling", value=scaling, remedy=remedy)
         mean, deviation = np.zeros(1), np.full(1, float(_BRIGHTEST))
         sentence = f"Pixels are scaled by 1/{_BRIGHTEST}."
         if scaling == "standardised":
@@ -121,13 +108,8 @@ class Images:
         Raises:
             InputError: There are not that many.
         """
-        require(
-            samples <= self.samples,
-            f"samples is {samples} and there are {self.samples} images",
-            argument="samples",
-            value=samples,
-            remedy=f"choose at most {self.samples}",
-        )
+        problem, remedy = f"samples is {samples} and there are {self.samples} images", f"choose at most {self.samples}"
+        require(samples <= self.samples, problem, argument="samples", value=samples, remedy=remedy)
         rows = np.random.default_rng(seed).permutation(self.samples)[:samples]
         sentence = f"{samples} of {self.samples} images were drawn with the seed {seed}."
         return dataclasses.replace(
@@ -164,13 +146,9 @@ class Images:
             >>> data.inputs.shape, str(data.inputs.dtype), data.class_names
             ((6, 4, 5, 1), 'float32', ('a', 'b'))
         """
-        require(
-            self.pixels.dtype == np.float32,
-            f"pixels has values of type {self.pixels.dtype}",
-            argument="pixels",
-            value=str(self.pixels.dtype),
-            remedy="call scaled() first",
-        )
+        kind = self.pixels.dtype
+        problem, remedy = f"pixels has values of type {kind}", "call scaled() first"
+        require(kind == np.float32, problem, argument="pixels", value=str(kind), remedy=remedy)
         return Labelled(self.pixels, self.labels, self.class_names, self.name, self.description)
 
     def _scaled(self, mean: np.ndarray, deviation: np.ndarray, sentence: str) -> Images:
@@ -189,11 +167,6 @@ def _channel_statistics(pixels: UInt8[np.ndarray, "n height width channels"]) ->
     squares = np.einsum("nhwc,nhwc->c", pixels, pixels, dtype=np.uint64).tolist()
     variances = [(count * square - total**2) / count**2 for total, square in zip(sums, squares, strict=True)]
     still = [channel for channel, variance in enumerate(variances) if variance == 0]
-    require(
-        not still,
-        f"channel {still[0] + 1 if still else 0} of the images is constant",
-        argument="scaling",
-        value="standardised",
-        remedy='scale with "unit" instead',
-    )
+    problem, remedy = f"channel {still[0] + 1 if still else 0} of the images is constant", 'scale with "unit" instead'
+    require(not still, problem, argument="scaling", value="standardised", remedy=remedy)
     return np.array(sums) / count, np.sqrt(variances)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 from jaxtyping import Shaped, UInt8
 
 from dynascope.tasks.data.image_folders import visible_folders
-from dynascope.tasks.data.image_formats import COARSE_CIFAR, FILES, FOLDERS, PICKLED, ImageFormat
+from dynascope.tasks.data.image_formats import COARSE, FILES, FOLDERS, PICKLED, ImageFormat
 from dynascope.tasks.data.images import Images
 from dynascope.validation import require, require_unpacked
 
@@ -59,31 +60,25 @@ def read_images(path: str | PathLike[str], *, coarse_labels: bool = False) -> Im
         >>> images.pixels.shape, images.labels.tolist(), images.class_names
         ((4, 3, 2, 1), [0, 1, 0, 1], ('0', '1'))
     """
-    path = Path(path)
-    require(
-        path.is_dir() or path.is_file(),
-        f"there is no file or folder {path}",
-        argument="path",
-        value=str(path),
-        remedy="check the path",
-    )
+    path, total = Path(path), 0
+    check = partial(require, argument="path", value=str(path))
+
+    def allow(size: int, name: str) -> None:
+        nonlocal total
+        total += size
+        require_unpacked(total, f"{name}, with the files before it,", value=str(path))
+
+    check(path.is_dir() or path.is_file(), f"there is no file or folder {path}", remedy="check the path")
     folder = path if path.is_dir() else path.parent
-    layout, *files = _recognise(path, coarse_labels)
+    layout, *files = _recognise(path, coarse_labels, check)
     class_names = layout.names(folder) if layout.names else None
-    allow = _memory_limit(path)
-    parts = [_decode(layout, part, class_names, allow) for part in files if part]
+    parts = [_decode(layout, part, class_names, allow, check) for part in files if part]
     labels = [each for _, each in parts]
     values = np.unique(np.concatenate(labels)) if class_names is None else np.arange(len(class_names))
-    unknown = np.setdiff1d(labels[-1], labels[0]).tolist() if layout.trained_classes else []
-    require(
-        not unknown,
-        f"the class {unknown[0] if unknown else ''} has test images and no training images",
-        argument="path",
-        value=unknown,
-        remedy="give the two parts the same classes",
-    )
-    channels = max(pixels.shape[-1] for pixels, _ in parts)
-    images = None
+    new = [] if layout.new_classes else np.setdiff1d(labels[-1], labels[0]).tolist()
+    problem = f"the class {', '.join(new)} has test images and no training images"
+    check(not new, problem, remedy="give the two parts the same classes")
+    channels, images = max(pixels.shape[-1] for pixels, _ in parts), None
     for pixels, label in reversed(parts):
         n, height, width, _ = pixels.shape
         images = Images(
@@ -98,112 +93,58 @@ def read_images(path: str | PathLike[str], *, coarse_labels: bool = False) -> Im
     return images
 
 
-def _recognise(path: Path, coarse: bool) -> tuple[ImageFormat, list[Path], list[Path]]:
+def _recognise(path: Path, coarse: bool, check: Callable[..., None]) -> tuple[ImageFormat, list[Path], list[Path]]:
     """The format of a file or folder, with its training and test files, or the folders that hold the classes."""
     files = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
     # A file takes the place of its compressed copy.
     files = [each for each in files if each.suffix.lower() != ".gz" or each.with_suffix("") not in files]
-    found = [(layout, *layout.parts(files)) for layout in FILES]
+    found = [(layout, *layout.parts(files)) for layout in (COARSE if coarse else FILES)]
     found = [each for each in found if each[1] or each[2]]
-    require(
-        len(found) <= 1,
-        f"{path} has files of several formats: {' and '.join(layout.source for layout, *_ in found)}",
-        argument="path",
-        value=[layout.source for layout, *_ in found],
-        remedy="put them into separate folders",
-    )
-    fine = bool(found) and found[0][0].source == COARSE_CIFAR.source
-    require(
-        not coarse or fine,
-        f"{path} is not CIFAR-100 and has no coarse labels",
-        argument="coarse_labels",
-        value=coarse,
-        remedy="leave it out",
-    )
-    if not found:
-        return _recognise_folders(path, files)
-    layout, train, test = found[0]
-    for part in (train, test):
-        require(
-            len(part) <= 1 or not layout.one_file,
-            f"{path.name} has several files of images ({', '.join(each.name for each in part)})",
-            argument="path",
-            value=[each.name for each in part],
-            remedy="name one of them",
-        )
-    return COARSE_CIFAR if coarse else layout, train, test
-
-
-def _recognise_folders(path: Path, files: Sequence[Path]) -> tuple[ImageFormat, list[Path], list[Path]]:
-    require(
-        not any(each.name in PICKLED for each in files),
-        f"{path} is the version of CIFAR for Python, whose files are pickled",
-        argument="path",
-        value=str(path),
-        remedy="give the binary version, whose files end in .bin",
-    )
-    require(
-        path.is_dir(),
-        f"{path.name} is neither an IDX file of images nor a binary file of CIFAR",
-        argument="path",
-        value=str(path),
-        remedy="keep the name it was published under, or give a folder",
-    )
+    sources = " and ".join(layout.source for layout, *_ in found)
+    check(len(found) <= 1, f"{path} has files of several formats: {sources}", remedy="put them into separate folders")
+    problem = f"{path} is not CIFAR-100 and has no coarse labels"
+    require(found or not coarse, problem, argument="coarse_labels", value=coarse, remedy="leave it out")
+    if found:
+        for part in found[0][1:]:
+            names = ", ".join(each.name for each in part)
+            single = len(part) <= 1 or not found[0][0].one_file
+            check(single, f"{path.name} has several files of images ({names})", remedy="name one of them")
+        return found[0]
+    problem = f"{path} is the version of CIFAR for Python, whose files are pickled"
+    remedy = "give the binary version, whose files end in .bin"
+    check(all(each.name not in PICKLED for each in files), problem, remedy=remedy)
+    problem = f"{path.name} is neither an IDX file of images nor a binary file of CIFAR"
+    check(path.is_dir(), problem, remedy="keep the name it was published under, or give a folder")
     folders = visible_folders(path)
     train, test = FOLDERS.parts(folders)
-    require(
-        not train or (len(train) == 1 and len(test) <= 1 and len(folders) == len(train) + len(test)),
-        f"{path} has the folders {', '.join(each.name for each in folders)}",
-        argument="path",
-        value=[each.name for each in folders],
-        remedy="keep train and test only, each with one folder for each class",
-    )
-    return (FOLDERS, train, test) if train else (FOLDERS, [path], [])
-
-
-def _memory_limit(path: Path) -> Callable[[int, str], None]:
-    """Raises `InputError` before the images of all files together exceed the memory that they may take."""
-    total = 0
-
-    def allow(size: int, name: str) -> None:
-        nonlocal total
-        total += size
-        require_unpacked(total, f"{name}, with the files before it,", value=str(path))
-
-    return allow
+    if not train:
+        return FOLDERS, [path], []
+    valid = len(train) == 1 and len(test) <= 1 and len(folders) == len(train) + len(test)
+    problem = f"{path} has the folders {', '.join(each.name for each in folders)}"
+    check(valid, problem, remedy="keep train and test only, each with one folder for each class")
+    return FOLDERS, train, test
 
 
 def _decode(
-    layout: ImageFormat, files: Sequence[Path], class_names: Sequence[str] | None, allow: Callable[[int, str], None]
+    layout: ImageFormat,
+    files: Sequence[Path],
+    class_names: Sequence[str] | None,
+    allow: Callable[[int, str], None],
+    check: Callable[..., None],
 ) -> tuple[UInt8[np.ndarray, "n height width channels"], Shaped[np.ndarray, " n"]]:
     """Pixels and labels of one part."""
-    blocks: list[np.ndarray] = []
-    labels: list[np.ndarray] = []
-    first = ""
-    for file in files:
-        for name, pixels, label in layout.read(file, allow):
-            first = first or name
-            height, width = pixels.shape[1:3]
-            expected = blocks[0].shape[1:3] if blocks else (height, width)
-            require(
-                (height, width) == expected,
-                f"{name} has {height} × {width} pixels, and {first} has {expected[0]} × {expected[1]}",
-                argument="path",
-                value=(height, width),
-                remedy="bring all images to one size",
-            )
-            unnamed = [] if class_names is None else label[label >= len(class_names)].tolist()
-            require(
-                not unnamed,
-                f"{name} has the label {max(unnamed, default=0)} where there are {len(class_names or ())} classes",
-                argument="path",
-                value=unnamed[:1],
-                remedy="download it again",
-            )
-            blocks.append(pixels)
-            labels.append(label)
-    channels = max(each.shape[-1] for each in blocks)
-    return np.concatenate([_with_channels(each, channels) for each in blocks]), np.concatenate(labels)
+    blocks = []
+    for name, pixels, labels in (block for file in files for block in layout.read(file, allow)):
+        blocks.append((name, pixels, labels))
+        first, (height, width), expected = blocks[0][0], pixels.shape[1:3], blocks[0][1].shape[1:3]
+        problem = f"{name} has {height} × {width} pixels, and {first} has {expected[0]} × {expected[1]}"
+        check((height, width) == expected, problem, remedy="bring all images to one size")
+        if class_names is not None:
+            problem = f"{name} has the label {labels.max()} where there are {len(class_names)} classes"
+            check(labels.max() < len(class_names), problem, remedy="download it again")
+    channels = max(pixels.shape[-1] for _, pixels, _ in blocks)
+    pixels = np.concatenate([_with_channels(pixels, channels) for _, pixels, _ in blocks])
+    return pixels, np.concatenate([labels for *_, labels in blocks])
 
 
 def _with_channels(pixels: np.ndarray, channels: int) -> np.ndarray:
