@@ -1,4 +1,4 @@
-"""Labelled images to train and test on: handwritten digits, or those of the user, as images or as rows of pixels."""
+"""Labelled images for training and testing: handwritten digits, or images from your files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynascope.tasks.data.read_images import read_images
 from dynascope.validation import checked, require
 from dynascope.validation.bounded_scalars import Seed
 
-__all__ = ["ImagesInRows", "LabelledImages", "images_in_rows", "labelled_images"]
+__all__ = ["LabelledImages", "labelled_images"]
 
 _DIGITS = (8, 8, 1)
 
@@ -27,7 +27,7 @@ class LabelledImages(NamedTuple):
         test_labels: Shape (m,).
         classes: Number of classes.
         name: Name of the data.
-        description: What was done to them, one sentence each.
+        description: Processing steps, one sentence each.
     """
 
     inputs: np.ndarray
@@ -39,33 +39,7 @@ class LabelledImages(NamedTuple):
     description: tuple[str, ...]
 
     def attributes(self) -> dict[str, Any]:
-        """What a record says of the images it belongs to."""
-        return {"task": self.name, "description": list(self.description), "samples": len(self.inputs)}
-
-
-class ImagesInRows(NamedTuple):
-    """Pixels in rows, one-hot classes, and the numbers of the pixels that are blank in all training images.
-
-    Attributes:
-        inputs: Shape (n, pixels).
-        targets: Shape (n, classes).
-        test_inputs: Shape (m, pixels).
-        test_targets: Shape (m, classes).
-        blank: Shape (blank pixels,).
-        name: Name of the data.
-        description: What was done to them, one sentence each.
-    """
-
-    inputs: np.ndarray
-    targets: np.ndarray
-    test_inputs: np.ndarray
-    test_targets: np.ndarray
-    blank: np.ndarray
-    name: str
-    description: tuple[str, ...]
-
-    def attributes(self) -> dict[str, Any]:
-        """What a record says of the images it belongs to."""
+        """Attributes for the record of a run on these images."""
         return {"task": self.name, "description": list(self.description), "samples": len(self.inputs)}
 
 
@@ -93,13 +67,9 @@ def labelled_images(
         pixels, labels, test = images.pixels, images.labels, images.test
         name, description, classes = images.name, images.description, len(images.class_names)
     most = len(pixels) - 2 * (test is None)
-    require(
-        samples <= most,
-        f"samples is {samples} and there are {len(pixels)} images",
-        argument="samples",
-        value=samples,
-        remedy=f"choose at most {most}" + (", so that some are left for testing" if test is None else ""),
-    )
+    problem = f"samples is {samples} and there are {len(pixels)} images"
+    remedy = f"choose at most {most}" + (", so that some are left for testing" if test is None else "")
+    require(samples <= most, problem, argument="samples", value=samples, remedy=remedy)
     draw = np.random.default_rng(seed)
     order = draw.permutation(len(pixels))
     kept, rest = order[:samples], order[samples:]
@@ -116,28 +86,4 @@ def labelled_images(
         classes,
         name,
         (*description, sentence),
-    )
-
-
-def images_in_rows(data: LabelledImages) -> ImagesInRows:
-    """Each pixel less its least value in training, over the largest of all; those of a blank pixel are zero exactly.
-
-    Args:
-        data: The images.
-
-    Raises:
-        InputError: All training images are the same.
-    """
-    inputs, test = (each.reshape(len(each), -1) for each in (data.inputs, data.test_inputs))
-    least = inputs.min(axis=0)
-    largest, one_hot = (inputs - least).max(), np.eye(data.classes, dtype=np.float32)
-    require(largest > 0, "all images are the same", argument="data", value=data.name, remedy="give others")
-    return ImagesInRows(
-        (inputs - least) / largest,
-        one_hot[data.labels],
-        (test - least) / largest,
-        one_hot[data.test_labels],
-        np.flatnonzero(np.ptp(inputs, axis=0) == 0),
-        data.name,
-        (*data.description, "Each pixel less its least value, over the largest of all."),
     )

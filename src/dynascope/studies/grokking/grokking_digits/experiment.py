@@ -14,9 +14,9 @@ from dynascope.networks import MLP
 from dynascope.probes.features import kappa_cka
 from dynascope.probes.last_layer import layer_metrics
 from dynascope.studies.grokking.grokking_digits import scaled_network
+from dynascope.studies.grokking.grokking_digits.images_in_rows import ImagesInRows
 from dynascope.studies.grokking.grokking_digits.twins import Dials
 from dynascope.tasks import Task
-from dynascope.tasks.data.labelled_images import ImagesInRows
 from dynascope.theory.grokking import grokking_delay
 from dynascope.training.descend import Descent, descend
 

@@ -12,9 +12,10 @@ from annotated_types import Ge, Interval
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.grokking.grokking_digits import page
 from dynascope.studies.grokking.grokking_digits.experiment import DialledRuns
+from dynascope.studies.grokking.grokking_digits.images_in_rows import ImagesInRows, images_in_rows
 from dynascope.studies.grokking.grokking_digits.remedies import DECIDING, TABLE, TWINS, put_claims, remedies
 from dynascope.studies.grokking.grokking_digits.twins import Dials
-from dynascope.tasks.data.labelled_images import ImagesInRows, images_in_rows, labelled_images
+from dynascope.tasks.data.labelled_images import labelled_images
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _HIDDEN_LAYERS = 3

@@ -1,0 +1,26 @@
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies.grokking.grokking_digits.images_in_rows import images_in_rows
+from dynascope.tasks.data.labelled_images import LabelledImages
+
+
+def labelled(pixels):
+    return LabelledImages(
+        np.array(pixels)[..., None], np.array([0, 1]), np.zeros((1, 1, 3, 1)), np.array([1]), 2, "dots", ()
+    )
+
+
+def test_pixels_go_from_zero_to_one_and_those_that_never_change_are_blank():
+    images = images_in_rows(labelled([[[3.0, 1.0, 7.0]], [[5.0, 1.0, 3.0]]]))
+    np.testing.assert_array_equal(images.inputs, [[0.0, 0.0, 1.0], [0.5, 0.0, 0.0]])
+    np.testing.assert_array_equal(images.test_inputs, [[-0.75, -0.25, -0.75]])
+    np.testing.assert_array_equal(images.blank, [1])
+    np.testing.assert_array_equal(images.targets, np.eye(2))
+    np.testing.assert_array_equal(images.test_targets, [[0, 1]])
+
+
+def test_images_that_are_all_the_same_are_refused():
+    with pytest.raises(InputError, match="all images are the same"):
+        images_in_rows(labelled([[[1.0, 2.0, 3.0]], [[1.0, 2.0, 3.0]]]))
