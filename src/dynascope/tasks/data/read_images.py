@@ -76,7 +76,7 @@ def read_images(path: str | PathLike[str], *, coarse_labels: bool = False) -> Im
     labels = [each for _, each in parts]
     values = np.unique(np.concatenate(labels)) if class_names is None else np.arange(len(class_names))
     new = [] if layout.new_classes else np.setdiff1d(labels[-1], labels[0]).tolist()
-    problem = f"the class {', '.join(new)} has test images and no training images"
+    problem = f"the class {''.join(new[:1])} has test images and no training images"
     check(not new, problem, remedy="give the two parts the same classes")
     channels, images = max(pixels.shape[-1] for pixels, _ in parts), None
     for pixels, label in reversed(parts):
