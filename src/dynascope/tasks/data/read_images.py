@@ -82,7 +82,7 @@ def read_images(path: str | PathLike[str], *, coarse_labels: bool = False) -> Im
     for pixels, label in reversed(parts):
         n, height, width, _ = pixels.shape
         images = Images(
-            _with_channels(pixels, channels),
+            np.ascontiguousarray(_with_channels(pixels, channels)),
             np.searchsorted(values, label),
             class_names or tuple(map(str, values)),
             folder.resolve().name,
@@ -148,5 +148,6 @@ def _decode(
 
 
 def _with_channels(pixels: np.ndarray, channels: int) -> np.ndarray:
-    """Repeat the channel of grey images."""
-    return pixels if pixels.shape[-1] == channels else np.repeat(pixels, channels, axis=-1)
+    """Repeat the channel of grey images, without a copy."""
+    shape = (*pixels.shape[:3], channels)
+    return pixels if pixels.shape == shape else np.broadcast_to(pixels, shape)
