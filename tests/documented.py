@@ -122,11 +122,12 @@ class Member:
     def __call__(self, call: Call, **changes: Any) -> Any:
         """The function at a call with some arguments changed."""
         arguments = call.arguments | changes
-        positional = [
-            arguments.pop(name)
-            for name, parameter in self.signature.parameters.items()
-            if parameter.kind is parameter.POSITIONAL_ONLY and name in arguments
-        ]
+        positional = []
+        for name, parameter in self.signature.parameters.items():
+            if parameter.kind is parameter.POSITIONAL_ONLY and name in arguments:
+                positional.append(arguments.pop(name))
+            elif parameter.kind is parameter.VAR_POSITIONAL:
+                positional += arguments.pop(name, ())
         with jax.enable_x64(call.wide), _no_longer_than(_SECONDS):
             return self.function(*positional, **arguments)
 

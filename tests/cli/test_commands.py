@@ -467,7 +467,7 @@ def bad(folder, data, table):
         (["run", "diagonal-staircase", "--relevant", 11], "relevant is 11: choose an integer of at most inputs (10)"),
         (["run", "diagonal-staircase", "--noise", -1], "noise is -1.0"),
         (["run", "diagonal-staircase", "--seed", -1], "seed is -1"),
-        (["run", "layerwise-modes", "--initial-strength", 2], "initial_strength is 2.0"),
+        (["run", "layerwise-modes", "--initial-strength", 2], "initial-strength is 2.0"),
         (["run", "layerwise-modes", "--times", 1], "times is 1"),
         (["run", "layerwise-modes", "--samples", 2], "samples is 2"),
     ],

@@ -81,7 +81,7 @@ def test_interrupts_at_random_moments_end_with_their_code_and_soon(folder, tmp_p
         # Where it was interrupted within `exec`, Python ends itself by the signal, which a shell tells as 130 too.
         code = 130 if process.returncode == -signal.SIGINT else process.returncode
         rightly = code == 130 and "Traceback" not in err and "interrupted." in err
-        told_just_then = process.returncode in (0, 1, 4) and "Page:" in out
+        told_just_then = process.returncode in (0, 1, 4, -signal.SIGINT) and "Page:" in out
         if ended is None and not rightly and not told_just_then:
             wrong.append((kind, process.returncode, err[-300:]))
     print(f"{TRIES} interrupts, of which the slowest took {slowest:.1f} s")
