@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> int:
     try:
         code = _command(arguments)()
         print(end="", flush=True)
-    except BrokenPipeError:  # who reads has left, as `head` does
+    except BrokenPipeError:  # the reader of a pipe has closed it, as `head` does
         code = FAILED
     except FAILURES as error:
         if traced:

@@ -37,6 +37,6 @@ def main(arguments: list[str] | None = None) -> int:
         code = INTERRUPTED
     try:
         print(end="", flush=True)
-    except OSError:  # nobody reads any more: what is left goes nowhere, or Python would fail to write it at its end
+    except OSError:  # the output is closed or full: Python would report the rest of the buffer as an error at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code

@@ -63,7 +63,7 @@ def step(text: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _bar(text: str) -> Iterator[None]:
-    """A line on standard error with a bar and the time that is left, where what is done is told."""
+    """A progress bar on standard error, with the elapsed and the remaining time."""
     # Here, as rich is loaded only where somebody watches.
     from rich.console import Console
     from rich.markup import escape

@@ -46,8 +46,8 @@ def compile_cache() -> Iterator[None]:
     """Find compiled programs of earlier runs, and keep new ones, within the context; also serves as a decorator.
 
     JAX keeps the programs, by what they compute, the flags of the compiler and the kind of device; each version of
-    dynascope and each processor has a folder of its own. Together they take at most 512 MiB; the longest unused are
-    dropped. A program that cannot be read or written is compiled, without a warning.
+    dynascope and each processor has a folder of its own. Together they take at most 512 MiB; those unused for
+    longest are deleted. A program that cannot be read or written is compiled, without a warning.
 
     A cache that is set already, as by `JAX_COMPILATION_CACHE_DIR`, is left to JAX and its own settings. Afterwards all
     settings are what they were.

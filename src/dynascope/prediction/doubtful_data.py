@@ -35,7 +35,7 @@ def with_doubts(record: xr.Dataset, task: Learnable) -> xr.Dataset:
     if determining:
         told.append(
             f"The target is determined by one input alone: {listed(determining)}. If it is a copy of the target, or "
-            "was known only after it, leave it out by drop."
+            "was known only after it, leave it out with `drop`."
         )
     found = placeholders(task)
     if found:

@@ -117,7 +117,7 @@ ONE_OUTPUT = Assumption(
     limit=0,
     almost=0,
     growth="the theory does not apply",
-    remedy="keep one target by only",
+    remedy="keep one target with `only`",
 )
 SMALL_START = Assumption(
     "small start",

@@ -381,7 +381,7 @@ def test_an_array_without_its_partner_is_refused(tmp_path):
             "column 1 of trees.csv has no name, and its values do not number or name the rows",
         ),
         (",a,y\n0.5,1,2\n0.7,3,4\n", "y", "column 1 of trees.csv has no name, and its values do not number or name"),
-        ("a,,y\n1,2,3\n2,3,4\n", "y", 'column 2 of trees.csv has no name: name it, or leave it out by drop=""'),
+        ("a,,y\n1,2,3\n2,3,4\n", "y", 'column 2 of trees.csv has no name: name it, or leave it out with `drop=""`'),
         ("a,y\n0,1,2\n1,3,4\n", "y", "rows of trees.csv have 3 fields and line 1 names 2"),
         ("a,y\n1,2\n3,4,5\n", "y", "line 3 of trees.csv has 3 fields, and there are 2 columns"),
         ("a,b,y\n1,2\n3,4,5\n", "y", "trees.csv has 1 row with missing or infinite values in 'y'"),

@@ -53,7 +53,7 @@ def _require_one_target(case: Case) -> None:
         f"the task has {case.task.output_dimension} targets and a diagonal network has one output",
         argument="task",
         value=case.task.output_dimension,
-        remedy="keep one target by only",
+        remedy="keep one target with `only`",
     )
 
 

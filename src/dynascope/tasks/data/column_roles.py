@@ -80,7 +80,7 @@ def split_columns(
         f"no target column of {source} is named",
         argument="target",
         value=target,
-        remedy=f"choose from {listed(columns)}",
+        remedy=f"choose `target` from {listed(columns)}",
     )
     for argument, name in [*(("target", name) for name in wanted), *(("drop", name) for name in dropped)]:
         close = difflib.get_close_matches(name, columns, 1)
@@ -120,7 +120,7 @@ def _row_names(columns: Mapping[str, Column], targets: Sequence[str], dropped: S
             + (", and its values do not number or name the rows" if first else ""),
             argument="path",
             value=name,
-            remedy='name it, or leave it out by drop=""',
+            remedy='name it, or leave it out with `drop=""`',
         )
     return unnamed
 

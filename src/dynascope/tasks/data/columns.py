@@ -177,7 +177,7 @@ def not_numbers(columns: Mapping[str, Column], role: str, source: str, *, remedy
     if first.kind == "date" and pd.api.types.infer_dtype(first.values, skipna=True) == "string":
         words = "dates or times in text"
     encoded = "encode it as numbers" + (", blank where one is missing," if first.kind == "written number" else "")
-    left_out = "leave it out by drop"
+    left_out = "leave it out with `drop`"
     usual = f"{encoded} or {left_out if role == 'input' else 'choose another target'}"
     present = first.values.dropna().astype(str)
     unread = np.isnan(np.asarray(pd.to_numeric(present, errors="coerce"), dtype=np.float64))

@@ -51,7 +51,7 @@ def without_identifiers(inputs: Mapping[str, Column], *, source: str) -> tuple[d
     notes = [f"Left out, since nearly every row has another value: {listed(names)}."] if names else []
     counting = [name for name, each in kept.items() if _counts_rows(each)]
     if counting:
-        notes.append(f"Whole numbers that count the rows, kept as an input: {listed(counting)}; drop leaves it out.")
+        notes.append(f"Whole numbers that count the rows, kept as an input: {listed(counting)}; `drop` leaves it out.")
     return kept, notes
 
 
@@ -89,7 +89,7 @@ def encode_inputs(
             f"{source} has {len(values)} values of text in the input {name!r}",
             argument="path",
             value=len(values),
-            remedy=f"group them into at most {_MOST_VALUES}, or leave it out by drop",
+            remedy=f"group them into at most {_MOST_VALUES}, or leave it out with `drop`",
         )
         paired = len(values) == _PAIR
         new = pd.get_dummies(words, prefix=name, prefix_sep="=", dtype=float, drop_first=paired)
@@ -104,7 +104,7 @@ def encode_inputs(
             f"{source} has a column {listed(taken)}, as a value of {name!r} would be called",
             argument="path",
             value=taken,
-            remedy="give one of them another name, or leave it out by drop",
+            remedy="give one of them another name, or leave it out with `drop`",
         )
         encoded |= {str(each): Column(values, "number") for each, values in new.items()}
     notes = [f"Text of two values is one column of 1 and 0: {', '.join(pairs)}."] if pairs else []

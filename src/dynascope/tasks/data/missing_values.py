@@ -57,15 +57,15 @@ def without_gaps(
         f"{source} has {lacking} in {listed(counts)}",
         argument="missing",
         value=counts,
-        remedy='drop or fill them by missing, which is "drop" or "mean"'
-        + (f", or leave out {most!r} by drop, which lacks {counts[most]}" if most is not None else ""),
+        remedy='drop or fill them with `missing`, "drop" or "mean"'
+        + (f", or leave out {most!r} with `drop`, as it lacks {counts[most]}" if most is not None else ""),
     )
     require(
         kept.sum() >= _FEWEST,
         f"{kept.sum()} of {len(kept)} rows of {source} are left without those that lack {listed(counts)}",
         argument="missing",
         value=missing,
-        remedy="leave out columns with many gaps by drop, or fill them by their mean",
+        remedy="leave out columns with many gaps with `drop`, or fill them by their mean",
     )
     inputs, targets = ({name: each.rows(kept) for name, each in columns.items()} for columns in (inputs, targets))
     return inputs, targets, [f"Left out: {lacking} in {counted(counts)}."]
@@ -101,7 +101,7 @@ def filled(
         f"{source} has no value at all in {listed(empty)}",
         argument="missing",
         value=empty,
-        remedy="leave it out by drop",
+        remedy="leave it out with `drop`",
     )
     means = np.where(finite, values, 0.0).sum(axis=0) / finite.sum(axis=0)
     sentence = f"Filled by the mean of their column: missing or infinite values in {counted(counts)}."

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from scipy.special import betaincc, gamma, poch, zeta
 
 from dynascope.theory.domain import covers
-from dynascope.theory.scaling_laws.skill_model import exact_integral, skill_model
+from dynascope.theory.scaling_laws.skill_model import exact_integral, require_below_target, skill_model
 from dynascope.validation import require
 from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveNumbers
 
@@ -138,13 +138,7 @@ def data_law(
     samples = np.asarray(samples)
     # Training is over, so that how long it took for a given start is of no account: any R₀ in the domain will do.
     model = skill_model(exponent, target_scale=target_scale, initial_strength=target_scale / 2)
-    require(
-        initial_strength < target_scale,
-        f"initial_strength is {initial_strength:g}, and target_scale {target_scale:g}",
-        argument="initial_strength",
-        value=initial_strength,
-        remedy="choose it below target_scale",
-    )
+    require_below_target(initial_strength, target_scale)
     beta, power = model.beta, model.normalisation ** (1 / (exponent + 1))
     lost = (
         np.square(float(target_scale - initial_strength))

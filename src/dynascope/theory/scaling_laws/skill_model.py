@@ -35,6 +35,17 @@ class SkillModel(NamedTuple):
     rate: float
 
 
+def require_below_target(initial_strength: float, target_scale: float) -> None:
+    """Raise `InputError` unless skills start below their target."""
+    require(
+        initial_strength < target_scale,
+        f"initial_strength is {initial_strength:g}, and target_scale {target_scale:g}",
+        argument="initial_strength",
+        value=initial_strength,
+        remedy="choose it below target_scale",
+    )
+
+
 def skill_model(
     exponent: float,
     *,
@@ -55,13 +66,7 @@ def skill_model(
         learning_rate=learning_rate,
         skills=skills,
     )
-    require(
-        initial_strength < target_scale,
-        f"initial_strength is {initial_strength:g}, and target_scale {target_scale:g}",
-        argument="initial_strength",
-        value=initial_strength,
-        remedy="choose it below target_scale",
-    )
+    require_below_target(initial_strength, target_scale)
     total = zeta(exponent + 1)
     if skills is not None:
         total = total - zeta(exponent + 1, skills + 1)

@@ -19,6 +19,7 @@ from scipy.stats import binom
 
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
+from dynascope.theory.scaling_laws.skill_model import require_below_target
 from dynascope.validation import require, require_shape, require_whole_numbers
 from dynascope.validation.bounded import NonNegativeInt, PositiveFloat
 
@@ -262,13 +263,7 @@ def _model_of(
         value=array.tolist(),
         remedy="give positive numbers with a sum of at most one",
     )
-    require(
-        initial_strength < target_scale,
-        f"initial_strength is {initial_strength:g}, and target_scale {target_scale:g}",
-        argument="initial_strength",
-        value=initial_strength,
-        remedy="choose it below target_scale",
-    )
+    require_below_target(initial_strength, target_scale)
     held = len(array) if neurons is None else min(neurons, len(array))
     return _Model(
         frequencies=array,
