@@ -4,7 +4,7 @@ import equinox as eqx
 import numpy as np
 import pytest
 
-from dynascope import predict
+from dynascope import observe, predict, which
 from dynascope.errors import InputError
 from dynascope.networks import MLP, DeepLinear, DiagonalLinear, LinearAttention, MergedAttention, TwoLayer
 from dynascope.tasks import InContextRegression, Task, regression
@@ -194,4 +194,11 @@ def test_a_theory_that_does_not_exist_is_told_from_one_that_does_not_fit():
 def test_targets_of_zero_are_named_and_not_the_network():
     with pytest.raises(InputError, match="targets of the task are zero") as caught:
         predict((np.random.default_rng(0).normal(size=(9, 3)), np.zeros(9)), "relu", scale=1e-3)
+    assert caught.value.argument == "task"
+
+
+@pytest.mark.parametrize("verb", [predict, observe, which])
+def test_the_path_of_a_file_is_no_task_and_the_error_says_how_to_read_it(verb):
+    with pytest.raises(InputError, match=r"read a file by read_table\(path") as caught:
+        verb("wine.csv", "linear")
     assert caught.value.argument == "task"

@@ -24,7 +24,7 @@ from dynascope.prediction.initial_weights import with_weights
 from dynascope.prediction.prediction import predict
 from dynascope.protocols import Learnable, Network
 from dynascope.results import Observation, is_staircase, training_time, variables_of
-from dynascope.tasks.as_task import as_task
+from dynascope.tasks.as_task import TaskLike, as_task
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.training.descend import Descent, descend
 from dynascope.validation import checked, require
@@ -42,7 +42,7 @@ Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 
 @checked
 def observe(
-    task: Learnable | Sequence[Any] | Mapping[str, Any],
+    task: TaskLike,
     network: Annotated[Network | Sequence[Network] | NetworkKind, NETWORKS],
     *,
     method: GradientFlow | Descent | None = None,

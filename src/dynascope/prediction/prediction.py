@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -28,9 +27,9 @@ from dynascope.prediction.theories.staircases import STAIRCASES
 from dynascope.prediction.theories.theory import Theory
 from dynascope.prediction.unit_dependence import with_units
 from dynascope.prediction.which_theory import chosen, fitting, require_network
-from dynascope.protocols import Learnable, Network
+from dynascope.protocols import Network
 from dynascope.results import Prediction
-from dynascope.tasks.as_task import as_task
+from dynascope.tasks.as_task import TaskLike, as_task
 from dynascope.tasks.task import Task
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.validation import require
@@ -42,7 +41,7 @@ _LARGEST = 1e20  # value of a sample; rates are as its square, and slopes of the
 
 
 def predict(
-    task: Learnable | Sequence[Any] | Mapping[str, Any],
+    task: TaskLike,
     network: Annotated[Network | NetworkKind, NETWORKS],
     *,
     scale: PositiveFloat | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from dynascope.errors import InputError
@@ -23,8 +23,8 @@ from dynascope.prediction.network_parts import (
 )
 from dynascope.prediction.theories.catalogue import THEORIES
 from dynascope.prediction.theories.theory import Theory
-from dynascope.protocols import Learnable, Network, SumOfNeurons
-from dynascope.tasks.as_task import as_task
+from dynascope.protocols import Network, SumOfNeurons
+from dynascope.tasks.as_task import TaskLike, as_task
 from dynascope.theory.assumptions import Assumption
 from dynascope.validation import require
 from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
@@ -37,7 +37,7 @@ _COSTS = ((1, "under a second"), (20, "seconds"), (300, "minutes"), (float("inf"
 
 
 def which(
-    task: Learnable | Sequence[Any] | Mapping[str, Any],
+    task: TaskLike,
     network: Annotated[Network | NetworkKind, NETWORKS],
     *,
     scale: PositiveFloat | None = None,

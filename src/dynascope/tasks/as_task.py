@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 from dynascope.errors import InputError
 from dynascope.protocols import Learnable
@@ -10,7 +11,10 @@ from dynascope.tasks.data.sklearn_data import BunchParts, is_bunch
 from dynascope.tasks.data.table_task import assembled
 from dynascope.tasks.task import Task
 
-__all__ = ["as_task"]
+__all__ = ["TaskLike", "as_task"]
+
+# Anything else is refused by `as_task`, which says what to give instead.
+TaskLike: TypeAlias = Learnable | Sequence[Any] | Mapping[str, Any] | Any
 
 
 def as_task(data: Any) -> Learnable:
