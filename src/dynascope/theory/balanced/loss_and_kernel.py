@@ -18,7 +18,7 @@ from dynascope.theory.balanced.balance import (
 )
 from dynascope.theory.balanced.solution import BalancedGram, covers_balanced, layers_and_map, solved
 from dynascope.theory.layer_rates import LayerRates
-from dynascope.validation import finite_answers, is_traced, nan_outside, require, require_broadcast, require_last_axes
+from dynascope.validation import is_traced, nan_outside, require, require_broadcast, require_last_axes
 from dynascope.validation.bounded import NonNegativeArray, PositiveInt
 
 __all__ = ["loss", "ntk"]
@@ -27,7 +27,6 @@ _SHARE = 1e-6  # of the power that the map explains, by which the power of the t
 
 
 @covers_balanced(gives="the loss at any time")
-@finite_answers()
 def loss(
     first: FirstLayer,
     second: SecondLayer,
@@ -88,7 +87,6 @@ def loss(
 
 
 @covers_balanced(gives="the neural tangent kernel at any time")
-@finite_answers()
 def ntk(
     first: FirstLayer,
     second: SecondLayer,

@@ -29,7 +29,7 @@ from dynascope.theory.balanced.determinants import warn_of_opposite_determinants
 from dynascope.theory.balanced.propagation import Steps, drift_matrix, given_steps, plan_steps, propagate
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates, clock_of
-from dynascope.validation import finite_answers, is_traced, nan_outside, require, require_last_axes
+from dynascope.validation import is_traced, nan_outside, require, require_last_axes
 from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["BalancedGram", "covers_balanced", "gram", "product", "solved", "unit_rate_layers"]
@@ -63,7 +63,6 @@ class BalancedGram(NamedTuple):
 
 
 @covers_balanced(gives="function and both representations at any time")
-@finite_answers()
 def gram(
     first: FirstLayer,
     second: SecondLayer,
@@ -128,7 +127,6 @@ def gram(
 
 
 @covers_balanced(gives="the function at any time")
-@finite_answers()
 def product(
     first: FirstLayer,
     second: SecondLayer,
