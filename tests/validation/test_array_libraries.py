@@ -29,9 +29,15 @@ def test_each_library_computes_with_its_own_functions(make):
     assert float(xp.linalg.vector_norm(array)) == 5
 
 
-def test_arrays_of_two_libraries_are_refused():
-    with pytest.raises(InputError, match="different libraries"):
-        array_namespace(np.ones(2), jnp.ones(2))
+def test_arrays_of_numpy_and_jax_are_computed_with_by_jax():
+    assert array_namespace(np.ones(2), jnp.ones(2)) is jnp
+
+
+def test_arrays_of_numpy_and_pytorch_are_refused_by_name():
+    torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
+    with pytest.raises(InputError, match="different libraries were given as first and second") as caught:
+        array_namespace(first=np.ones(2), second=torch.ones(2))
+    assert caught.value.argument == "first"
 
 
 @pytest.mark.parametrize("value", [[1.0, 2.0], 3.0, "text"])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from dynascope.errors import InputError
-from dynascope.validation import is_traced, known_times, require_array, require_broadcast, require_covariance
-from dynascope.validation.arrays import real_array, require_times
+from dynascope.validation import is_traced, require_array, require_broadcast, require_covariance
+from dynascope.validation.arrays import real_array
 
 finite = st.floats(-1e30, 1e30)  # within what single precision holds
 matrices = arrays.arrays(np.float64, arrays.array_shapes(min_dims=2, max_dims=2, max_side=4), elements=finite)
@@ -154,43 +154,6 @@ def test_of_a_traced_array_only_the_shape_is_checked():
 def test_what_is_traced_in_32_bits_is_refused():
     with jax.enable_x64(False), pytest.raises(InputError, match="rate is traced by JAX in 32 bits"):
         jax.grad(lambda x: real_array("rate", x))(1.0)
-
-
-@hypothesis.given(st.lists(st.floats(0, 1e30), max_size=5, unique=True))
-def test_times_pass_unchanged(times):
-    with jax.enable_x64(True):
-        np.testing.assert_array_equal(require_times(times), times)
-        if times:
-            np.testing.assert_array_equal(require_times(sorted(times), increasing=True), sorted(times))
-
-
-@pytest.mark.parametrize(
-    ("times", "options", "problem"),
-    [
-        ([-1.0, 1.0], {}, "the value -1"),
-        ([0.0, math.inf], {}, "the value inf"),
-        ([[0.0, 1.0]], {}, "shape"),
-        (1.0, {"single": False}, "shape"),
-        ([0.0, 2.0, 1.0], {"increasing": True}, "does not increase"),
-        ([0.0, 1.0, 1.0], {"increasing": True}, "does not increase"),
-        ([], {"increasing": True}, "has 0 numbers: give at least 1 "),
-    ],
-)
-def test_what_is_no_row_of_times_is_refused_by_name(times, options, problem):
-    with pytest.raises(InputError, match=problem) as caught:
-        require_times(times, name="saved", **options)
-    assert caught.value.argument == "saved"
-
-
-def test_known_times_are_checked_and_have_64_bits_whatever_jax_has():
-    with jax.enable_x64(False):
-        found = known_times(jnp.array([0, 2]), increasing=True)
-    assert isinstance(found, np.ndarray)
-    assert (found.dtype, found.tolist()) == (np.float64, [0.0, 2.0])
-    with pytest.raises(InputError, match="saved does not increase"):
-        known_times([2.0, 1.0], name="saved", increasing=True)
-    with pytest.raises(InputError, match="saved is traced by JAX"):
-        jax.jit(lambda times: known_times(times, name="saved"))(1.0)
 
 
 @hypothesis.given(arrays.mutually_broadcastable_shapes(num_shapes=3))

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.validation import require_bounds, require_increasing, require_whole_numbers
+from dynascope.validation import require_increasing, require_whole_numbers
+from dynascope.validation.known import require_bounds
 
 
 def test_numbers_within_bounds_pass():

@@ -24,14 +24,15 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.validation import (
     checked,
     count_axes,
-    known_times,
     require,
     require_array,
-    require_bounds,
     require_covariance,
     require_function,
+    require_increasing,
+    require_kind,
+    require_shape,
 )
-from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveFloat, PositiveInt
+from dynascope.validation.bounded import NonNegativeFloat, NonNegativeNumbers, PositiveFloat, PositiveInt
 
 __all__ = ["LangevinRuns", "langevin"]
 
@@ -60,7 +61,7 @@ def langevin(
     start: ArrayLike,
     *,
     noise: ArrayLike,
-    times: ArrayLike,
+    times: NonNegativeNumbers,
     time_step: PositiveFloat,
     learning_rate: PositiveFloat,
     momentum: Annotated[float, Interval(ge=0, lt=1)] = 0.0,
@@ -121,7 +122,9 @@ def langevin(
         >>> print(found.position.shape, np.allclose(found.position[-1].var(axis=0), 0.005, rtol=0.3))
         (2, 500, 2) True
     """
-    clock = known_times(times, increasing=True, single=False)
+    clock = np.asarray(times)
+    require_shape("times", clock, (None,))
+    require_increasing("times", clock)
     first = require_array("start", start, (None,) if count_axes(start) < 2 else (runs, None))
     size = first.shape[-1]
     require(size > 0, "start is empty", argument="start", value=first.shape, remedy="give at least one weight")
@@ -183,7 +186,7 @@ def _root_of(noise: ArrayLike, size: int) -> np.ndarray:
     """Σ^½, of shape (d,) where coordinates are independent."""
     if count_axes(noise) < 2:
         variances = require_array("noise", noise, (size,))
-        require_bounds("noise", variances, minimum=0)
+        require_kind(NonNegativeNumbers, noise=variances)
         return np.sqrt(variances)
     covariance = require_array("noise", require_covariance("noise", noise), (size, size))
     values, directions = np.linalg.eigh(covariance)

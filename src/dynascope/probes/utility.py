@@ -17,7 +17,6 @@ from dynascope.validation import (
     require,
     require_axes,
     require_finite_values,
-    require_one_framework,
 )
 from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
@@ -133,8 +132,7 @@ def two_layer_utility(
     )
     for name, each in {"inputs": inputs, "residuals": residuals, "first": first, "second": second}.items():
         require_finite_values(name, each)
-    require_one_framework(first=first, second=second, inputs=inputs, residuals=residuals)
-    xp = array_namespace(first)
+    xp = array_namespace(first=first, second=second, inputs=inputs, residuals=residuals)
     one = xp.ones_like(first[:1, :1])
     for z in (one, -one):
         require(
@@ -182,7 +180,7 @@ def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: Annotate
     )
     for name, each in {"outputs": outputs, "residuals": residuals, "norms": norms}.items():
         require_finite_values(name, each)
-    require_one_framework(outputs=outputs, residuals=residuals, norms=norms)
+    array_namespace(outputs=outputs, residuals=residuals, norms=norms)
     total = _sum(_sum(outputs * residuals[:, None, :], 2), 0)
     return _finite(NeuronUtility(total / _safe(norms) ** degree, n, norms, degree))
 

@@ -13,12 +13,10 @@ from dynascope.validation.array_libraries import (
     require_finite_values,
     require_jax_arrays,
     require_labels,
-    require_one_framework,
     require_real_values,
 )
 from dynascope.validation.arrays import (
     is_traced,
-    known_times,
     require_array,
     require_covariance,
     require_known,
@@ -31,7 +29,7 @@ from dynascope.validation.compiled import (
     nan_outside,
 )
 from dynascope.validation.finite_answers import finite_answers, require_answer
-from dynascope.validation.known import require_bounds, require_increasing, require_whole_numbers
+from dynascope.validation.known import require_increasing, require_whole_numbers
 from dynascope.validation.memory import require_memory, require_room, require_unpacked, said_bytes
 from dynascope.validation.numbers import (
     given,
@@ -65,13 +63,11 @@ __all__ = [
     "in_one_shape",
     "in_units",
     "is_traced",
-    "known_times",
     "nan_outside",
     "require",
     "require_answer",
     "require_array",
     "require_axes",
-    "require_bounds",
     "require_broadcast",
     "require_choice",
     "require_context",
@@ -85,7 +81,6 @@ __all__ = [
     "require_labels",
     "require_last_axes",
     "require_memory",
-    "require_one_framework",
     "require_real_values",
     "require_room",
     "require_row_of_times",

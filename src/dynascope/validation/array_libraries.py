@@ -15,18 +15,18 @@ __all__ = [
     "require_finite_values",
     "require_jax_arrays",
     "require_labels",
-    "require_one_framework",
     "require_real_values",
 ]
 
 
-def array_namespace(*arrays: Any) -> Any:
-    """The array-API functions of the library that all these arrays belong to.
+def array_namespace(*arrays: Any, **named: Any) -> Any:
+    """The array-API functions of the library that all these arrays belong to; JAX where some are of NumPy.
 
     NumPy and JAX offer them themselves; PyTorch has them only through array-api-compat, which the extra `torch` brings.
 
     Args:
         *arrays: One array or more, all of one library.
+        **named: The same, by names that an error tells.
 
     Raises:
         InputError: An argument is not an array, or the arrays are of different libraries.
@@ -36,16 +36,20 @@ def array_namespace(*arrays: Any) -> Any:
         >>> array_namespace(np.ones(3), np.zeros(2)) is np
         True
     """
-    found = [_namespace(each) for each in arrays]
-    if any(each is not found[0] for each in found):
-        names = sorted({each.__name__ for each in found})
+    spaces = [*map(_namespace, arrays), *(_namespace(each, name) for name, each in named.items())]
+    found = {space.__name__: space for space in spaces}
+    if {*found} == {"numpy", "jax.numpy"}:
+        return found["jax.numpy"]
+    if len(found) > 1:
+        names = sorted(found)
+        given = f" as {' and '.join(named)}" if named else ""
         raise InputError(
-            f"arrays of different libraries were given ({', '.join(names)})",
-            argument="array",
+            f"arrays of different libraries were given{given} ({', '.join(names)})",
+            argument=next(iter(named), "array"),
             value=names,
             remedy="convert all of them to the arrays of one library",
         )
-    return found[0]
+    return next(iter(found.values()))
 
 
 def require_jax_arrays(**arguments: Any) -> None:
@@ -63,24 +67,6 @@ def require_jax_arrays(**arguments: Any) -> None:
             argument=name,
             value=type(value).__name__,
             remedy=f"give it as an array of NumPy, {convert}",
-        )
-
-
-def require_one_framework(**arguments: Any) -> None:
-    """Raise `InputError` if some arrays are tensors of PyTorch and others are not; NumPy and JAX go together.
-
-    Example:
-        >>> import numpy as np
-        >>> require_one_framework(path=np.ones((3, 2)), directions=np.eye(2))
-    """
-    tensors = [name for name, value in arguments.items() if type(value).__module__.partition(".")[0] == "torch"]
-    others = [name for name in arguments if name not in tensors]
-    if tensors and others:
-        raise InputError(
-            f"{tensors[0]} is a tensor of PyTorch, and {others[0]} is not",
-            argument=tensors[0],
-            value="Tensor",
-            remedy="give all arrays as tensors, or this one by .numpy()",
         )
 
 

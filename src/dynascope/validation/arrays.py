@@ -7,9 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from dynascope.errors import InputError
-from dynascope.validation.known import require_bounds, require_increasing
+from dynascope.validation.known import require_bounds
 from dynascope.validation.numbers import require
-from dynascope.validation.shapes import count_axes, require_row_of_times, require_shape
+from dynascope.validation.shapes import count_axes, require_shape
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,13 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "is_traced",
-    "known_times",
     "real_array",
     "require_array",
     "require_covariance",
     "require_known",
-    "require_numbers",
-    "require_times",
     "require_unmasked",
 ]
 
@@ -240,71 +237,3 @@ def require_known(**arguments: Any) -> None:
             value=type(value).__name__,
             remedy="call this outside of jit, vmap and grad, with leading axes for many cases",
         )
-
-
-def require_numbers(
-    name: str,
-    values: Any,
-    *,
-    minimum: float = -math.inf,
-    above: float = -math.inf,
-    below: float = math.inf,
-    maximum: float = math.inf,
-    dimensions: int | None = None,
-) -> np.ndarray:
-    """The values as a float64 array, whatever the precision of JAX, after the checks of `real_array`.
-
-    Raises:
-        InputError: As `real_array`, or values that JAX traces.
-
-    Example:
-        >>> require_numbers("compute", [1, 10], above=0).tolist()
-        [1.0, 10.0]
-    """
-    import numpy as np  # not at the top, as above
-
-    require_known(**{name: values})
-    real_array(name, values, minimum=minimum, above=above, below=below, maximum=maximum, dimensions=dimensions)
-    return np.asarray(values, np.float64)
-
-
-def require_times(
-    times: Any, *, name: str = "times", increasing: bool = False, single: bool = True
-) -> np.ndarray | Array:
-    """The times as an array of floating-point numbers, after checking that none is negative.
-
-    Args:
-        times: A row of gradient-flow times t ≥ 0, or one of them.
-        name: Name of the argument, for the message.
-        increasing: Whether each must be larger than the one before.
-        single: Whether a single time may be given as a number.
-
-    Raises:
-        InputError: Times that are negative, not finite, in more than one axis, or not in the order asked for.
-
-    Example:
-        >>> require_times([0, 1, 10], increasing=True).tolist()
-        [0.0, 1.0, 10.0]
-    """
-    import numpy as np  # here, so that the command line reports a bad argument without loading arrays
-
-    known = real_array(name, times, minimum=0)
-    require_row_of_times(known, name=name, single=single)
-    if increasing and not is_traced(known):
-        require_increasing(name, np.atleast_1d(np.asarray(known)))
-    return known
-
-
-def known_times(times: Any, *, name: str = "times", **options: Any) -> np.ndarray:
-    """The times as a float64 array, whatever the precision of JAX, after the checks of `require_times`.
-
-    Raises:
-        InputError: As `require_times`, or times that JAX traces.
-
-    Example:
-        >>> known_times([0, 1]).tolist()
-        [0.0, 1.0]
-    """
-    numbers = require_numbers(name, times)
-    require_times(numbers, name=name, **options)
-    return numbers

@@ -9,7 +9,7 @@ from dynascope.flows.langevin import LangevinRuns
 from dynascope.theory import SGD
 from dynascope.theory.noise import langevin_moments
 from dynascope.theory.sgd import Momentum
-from dynascope.validation import count_axes, known_times, require_array
+from dynascope.validation import count_axes, require_array, require_increasing, require_shape
 from dynascope.validation.bounded import (
     FiniteNumbers,
     NonNegativeFloat,
@@ -26,7 +26,7 @@ def ornstein_uhlenbeck(
     curvature: ArrayLike,
     *,
     noise: NonNegativeNumbers,
-    times: ArrayLike,
+    times: NonNegativeNumbers,
     learning_rate: PositiveFloat,
     momentum: Momentum = 0.0,
     weight_decay: NonNegativeFloat = 0.0,
@@ -65,7 +65,9 @@ def ornstein_uhlenbeck(
         >>> print(np.allclose(found.position[-1].var(axis=0), 0.005, rtol=0.2))
         True
     """
-    clock = known_times(times, increasing=True, single=False)
+    clock = np.asarray(times)
+    require_shape("times", clock, (None,))
+    require_increasing("times", clock)
     random = np.random.default_rng(seed)
     modes = np.atleast_1d(require_array("curvature", curvature, (None,) * min(count_axes(curvature), 1)))
     sgd, chosen = SGD(learning_rate, momentum, weight_decay, batch_size), {"curvature": modes, "noise": noise}

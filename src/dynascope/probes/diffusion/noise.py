@@ -11,7 +11,6 @@ from dynascope.validation import (
     checked,
     require,
     require_axes,
-    require_one_framework,
     require_real_values,
 )
 from dynascope.validation.bounded_scalars import PositiveInt
@@ -126,8 +125,7 @@ def gradient_noise(
         remedy="choose batches of fewer samples than there are",
     )
     scale = batch_size * (1.0 if samples is None else (samples - 1) / (samples - batch_size))
-    require_one_framework(batch_gradients=batch_gradients, full_gradient=full_gradient)
-    xp = array_namespace(batch_gradients)
+    xp = array_namespace(batch_gradients=batch_gradients, full_gradient=full_gradient)
     noise = (batch_gradients - full_gradient[None, :]) * scale**0.5
     along = noise
     if directions is not None:
