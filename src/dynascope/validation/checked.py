@@ -71,9 +71,9 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
             for name, value in named.items():
                 if name in checks and value is not defaults[name]:
                     named[name] = checks[name](name, value)
-        except InputError:
+        except InputError as error:
             signature.bind(*arguments, **named)  # Python's own error where the function has no such arguments
-            raise
+            raise error.with_traceback(None) from None  # the traceback ends where the user called
         return function(*given, **named)
 
     # Decorators copy the attributes of a function, and so this one says of which function it is true.
