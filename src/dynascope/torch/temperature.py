@@ -74,13 +74,21 @@ def temperature(
         value=len(batches),
         remedy="give two or more of one size",
     )
-    groups = optimizer.param_groups if type(optimizer) is torch.optim.SGD else []
+    name = type(optimizer).__name__
+    require(
+        type(optimizer) is torch.optim.SGD,
+        f"optimizer is {name}, and the theory covers SGD only",
+        argument="optimizer",
+        value=name,
+        remedy="give torch.optim.SGD, or measure the curvature with probes.diffusion.top_curvatures",
+    )
+    groups = optimizer.param_groups
     require(
         len(groups) == 1 and not any(groups[0][name] for name in ("nesterov", "dampening", "maximize")),
-        f"optimizer is {type(optimizer).__name__} with {len(groups)} groups of parameters",
+        f"optimizer has {len(groups)} parameter groups, or uses nesterov, dampening or maximize",
         argument="optimizer",
-        value=type(optimizer).__name__,
-        remedy="give torch.optim.SGD with one group, without nesterov, dampening or maximize",
+        value=len(groups),
+        remedy="give torch.optim.SGD with one group and none of these options",
     )
     [group] = groups
     directions = module_curvatures(module, loss, batches, count, seed=seed)
