@@ -224,6 +224,15 @@ def _first(case: Case) -> Candidate:
             return candidate
     if first is not None:
         return first
+    if len(others) == 1 and others[0].status == "no":
+        only = others[0]
+        raise InputError(
+            f"{only.theory.name} is the only theory for a {case.name}, and it does not apply "
+            f"({'; '.join(map(str, only.violated))})",
+            argument="network",
+            value=case.name,
+            remedy="; ".join(dict.fromkeys(each.assumption.remedy for each in only.violated)),
+        )
     near = [candidate for candidate in sorted(others, key=rank) if candidate.status != "no"]
     violated = dict.fromkeys(str(each) for candidate in others for each in (*candidate.violated, *candidate.unmeasured))
     how = {"almost": "which almost does", "unknown": "which does if what was not measured holds"}
