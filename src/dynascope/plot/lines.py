@@ -298,9 +298,10 @@ def _member(dimension: str, label: object, symbols: Mapping[str, str]) -> str:
 
 
 def _ramp(count: int) -> list[str]:
-    """As many colours as asked: the palette, and beyond it a ramp of one hue that orders the members."""
+    """One colour for each member: the palette, or for more members a ramp from violet over blue and green to ochre."""
     if count <= len(PALETTE):
         return list(PALETTE[:count])
-    blue, sand = np.array([0, 114, 178]), np.array([230, 159, 0])
-    mixed = [np.round(blue + (sand - blue) * i / (count - 1)).astype(int) for i in range(count)]
+    stops = np.array([[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 180, 80], [200, 160, 0], [213, 94, 0]])
+    places = np.linspace(0, len(stops) - 1, count)
+    mixed = np.round([np.interp(places, np.arange(len(stops)), channel) for channel in stops.T]).astype(int).T
     return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in mixed]

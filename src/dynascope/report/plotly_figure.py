@@ -65,12 +65,22 @@ def plotly_figure(drawing: Drawing) -> go.Figure:
         groups.setdefault((line.side, line.label), []).append(line)
         if line.low is not None and line.high is not None and not line.has_error_bars:
             _add_band(figure, line.x, line.low, line.high, line.colour, log_y=main.y.log)
+    if main.legend or main.ends:
+        _add_sides(figure, main)
     shown: dict[str, str] = {}
     for (side, label), lines in groups.items():
         first = shown.setdefault(label, side) == side
         _add_lines(figure, main, lines, in_legend=first if main.legend else not main.ends)
     for line in itertools.chain(*(panel.lines for panel in below)):
-        _add(figure, line.x, line.y, "lines", yaxis="y2", line={"color": line.colour, "width": 1.2}, hoverinfo="y")
+        _add(
+            figure,
+            line.x,
+            line.y,
+            "lines",
+            yaxis="y2",
+            line={"color": line.colour, "width": 1.2, "simplify": False},
+            hoverinfo="y",
+        )
     if main.starts:
         x, y, colours = zip(*((line.x[0], line.y[0], line.colour) for line in main.lines), strict=True)
         _add(figure, x, y, "markers", marker={"size": 6, "color": colours}, hoverinfo="skip")
@@ -89,6 +99,17 @@ def _add_band(figure: go.Figure, x: Values, low: Values, high: Values, colour: s
     across, along = (np.concatenate([there[kept], back[kept][::-1]]) for there, back in ((x, x), (high, low)))
     line = {"width": 0, "color": colour}
     _add(figure, across, along, "lines", line=line, fill="toself", opacity=0.25, hoverinfo="skip")
+
+
+def _add_sides(figure: go.Figure, panel: Panel) -> None:
+    """Legend entries for the line styles of observation and prediction, where colours distinguish the members."""
+    first: dict[str, Line] = {}
+    for line in panel.lines:
+        first.setdefault(line.side, line)
+    for side, line in first.items():
+        mode, stroke, marker = _LOOKS[line.style]
+        styles = {"line": {"color": FAINT, **stroke}, "marker": {"color": FAINT, **marker}}
+        _add(figure, [np.nan], [np.nan], mode, name=side, showlegend=True, hoverinfo="skip", **styles)
 
 
 def _add_lines(figure: go.Figure, panel: Panel, lines: Sequence[Line], *, in_legend: bool) -> None:
@@ -110,7 +131,8 @@ def _add_lines(figure: go.Figure, panel: Panel, lines: Sequence[Line], *, in_leg
         legendgroup=name,
         showlegend=in_legend,
         meta=len(lines),
-        line={"color": first.colour, **stroke, **({"width": 1} if thin else {})},
+        # By default, plotly drops points of a line until it is visibly a polygon.
+        line={"color": first.colour, "simplify": False, **stroke, **({"width": 1} if thin else {})},
         marker={"color": first.colour, **marker},
         opacity=_OPACITIES[first.weight],
         hovertemplate=f"{name}, {first.side}<br>%{{x:.4~g}}, %{{y:.4~g}}<extra></extra>",
