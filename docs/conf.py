@@ -5,6 +5,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from docutils import nodes
+from latex2mathml.converter import convert
+
 from dynascope import __version__
 
 # The pages run the package's own commands, from the environment that builds them.
@@ -40,6 +43,8 @@ html_css_files = ["tables.css"]
 html_title = f"dynascope {release}"
 
 myst_heading_anchors = 3
+myst_fence_as_directive = ["math"]  # ```math, which code hosts typeset too
+html_math_renderer = "mathml"  # needs no script from the network
 nb_execution_mode = "auto"
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
@@ -68,6 +73,17 @@ def skip_aliases(app, what, name, obj, skip, options):
     return skip or (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
 
 
+def typeset(display):
+    """A renderer of formulas as MathML."""
+
+    def visit(translator, node):
+        translator.body.append(convert(node.astext(), display=display))
+        raise nodes.SkipNode
+
+    return visit, None
+
+
 def setup(app):
+    app.add_html_math_renderer("mathml", typeset("inline"), typeset("block"))
     app.connect("autodoc-process-docstring", escape_mathematics, priority=0)
     app.connect("autodoc-skip-member", skip_aliases)

@@ -165,6 +165,7 @@ def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
     warnings = [*record.attrs.get("warnings", []), *(each[0].upper() + each[1:] for each in told)]
     attributes: dict[str, Any] = {
         "theory_name": theory.name,
+        "equation": theory.equation,
         "theory_choice": _why(case, theory, asked=name is not None),
         "warnings": warnings,
     }

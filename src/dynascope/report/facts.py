@@ -29,7 +29,11 @@ _OF_A_START = {
 def facts_of(view: Result) -> dict[Any, Any]:
     """The attributes of the records; those of the prediction come first."""
     attributes = {name: value for record in view.sides.values() for name, value in record.attrs.items()}
-    return {"convention": CONVENTION, **attributes}
+    facts = {"convention": CONVENTION, **attributes}
+    if not any("time" in record.variables for record in view.sides.values()):
+        # A record over training steps has no gradient-flow time.
+        facts["convention"] = facts["convention"].partition("; time =")[0]
+    return facts
 
 
 def how_it_was_done(view: Result, facts: Mapping[Any, Any]) -> dict[str, str]:

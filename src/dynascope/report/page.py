@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
-from markupsafe import Markup
+from latex2mathml.converter import convert
+from markupsafe import Markup, escape
 
 from dynascope.comparison.verdict import HEADINGS, Row, quantity_rows, reasons_of
 from dynascope.report.bibliography import bibtex
@@ -111,6 +112,7 @@ def render_page(tree: AnyResult) -> str:
     return _template().render(
         title=view.title or _title(facts),
         question=view.question or asked_of_a_staircase(view, facts),
+        equation=_typeset(view.equation or str(facts.get("equation", ""))),
         claim=view.claim,
         verdict=_verdict(view),
         decisive=_decisive(view.claims.values()),
@@ -194,6 +196,17 @@ def _is_page(path: Path) -> bool:
 def _title(facts: Mapping[Any, Any]) -> str:
     parts = [str(facts[name]) for name in ("network", "task") if facts.get(name)]
     return " on ".join(parts) or "Learning dynamics"
+
+
+def _typeset(equation: str) -> Markup:
+    """An equation in LaTeX as MathML; what is not LaTeX, in the record of a stranger, stays text."""
+    if not equation:
+        return Markup("")
+    try:
+        # The converter escapes nothing.
+        return Markup(convert(equation.replace("<", r"\lt ").replace(">", r"\gt "), display="block"))
+    except Exception:  # of many kinds, which have no common class
+        return escape(equation)
 
 
 def _verdict(view: Result) -> dict[str, str]:

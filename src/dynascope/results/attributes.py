@@ -124,7 +124,7 @@ _NAMED_TEXTS = _Kind(_object(_text), "an object of texts")
 _QUANTITIES = _Kind(_object(_QUANTITY), "an object with an error, a tolerance and whether it agrees for each quantity")
 _KINDS = {
     **dict.fromkeys(("convention", "version", "title", "claim", "reference", "question", "meaning"), _TEXT),
-    **dict.fromkeys(("verdict_sentence", "study", "command", "date", "task", "network", "theory"), _TEXT),
+    **dict.fromkeys(("equation", "verdict_sentence", "study", "command", "date", "task", "network", "theory"), _TEXT),
     **dict.fromkeys(("theory_name", "theory_choice", "data_hash", "flow", "optimizer", "solver", "variables"), _TEXT),
     **dict.fromkeys(("curve_variables", "steps", "loss_function", "loss_convention"), _TEXT),
     **dict.fromkeys((INITIAL_LOSS, "curve_error", "share_of_fall"), _NUMBER),

@@ -53,6 +53,7 @@ class Result:
         residual: How far they differ.
         title: The heading.
         question: The question that the result answers.
+        equation: The governing equation, as LaTeX.
         claim: The claim that was put to the test.
         meaning: What the result means, in a few sentences.
         reference: The paper, with its arXiv id.
@@ -71,6 +72,7 @@ class Result:
     residual: xr.Dataset | None = None
     title: str = ""
     question: str = ""
+    equation: str = ""
     claim: str = ""
     meaning: str = ""
     reference: str = ""

@@ -23,7 +23,7 @@ __all__ = ["AnyResult", "from_tree", "to_tree"]
 AnyResult = Result | xr.DataTree | xr.Dataset  # what functions that read results take
 
 _SHARE = "share_of_fall"
-_TEXTS = ("title", "question", "claim", "meaning", "reference", "study")
+_TEXTS = ("title", "question", "equation", "claim", "meaning", "reference", "study")
 
 
 def to_tree(result: Result) -> xr.DataTree:

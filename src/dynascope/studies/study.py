@@ -56,6 +56,7 @@ class Study:
         along: Dimension, or dimensions, along which curves are compared.
         title: The heading of its page; by default its name in words.
         question: What the study asks, in plain words.
+        equation: The equation that its theory solves or states, as LaTeX.
         symbols: What a dimension is called beside lines, in all figures that do not say so themselves.
         tiny: Fields that make the study small enough to run in seconds, with the same claim.
         theory: What the record of the prediction calls the theory.
@@ -79,6 +80,7 @@ class Study:
     along: ClassVar[str | tuple[str, ...]] = "time"
     title: ClassVar[str] = ""
     question: ClassVar[str] = ""
+    equation: ClassVar[str] = ""
     symbols: ClassVar[Mapping[str, str]] = {}
     tiny: ClassVar[Mapping[str, Any]] = {}
     theory: ClassVar[str] = ""
@@ -231,6 +233,7 @@ class Study:
             study=self.name,
             title=self.title or self.name.replace("-", " ").capitalize(),
             question=self.question,
+            equation=self.equation,
             claim=self.reference.claim,
             reference=f"{self.reference.paper} (arXiv {self.reference.arxiv})",
             parameters=parameters,

@@ -45,6 +45,8 @@ ALGEBRA = (
     Theory.of(
         "modular-addition",
         modular_addition_staircase,
+        equation=r"\mathcal{L} = \frac{1}{2} \left( \|x\|^2 - \sum_{\xi \in K} E_\xi \right), \quad E_\xi = "
+        r"\frac{2}{p} \left| \hat{x}[\xi] \right|^2",
         fits=lambda case: (
             isinstance(case.task, ModularAddition)
             and isinstance(case.network, TwoLayer)
@@ -68,6 +70,8 @@ ALGEBRA = (
     Theory.of(
         "group-composition",
         composition_staircase,
+        equation=r"t_\rho = \frac{\log(1/\alpha)}{(k+1) \, U^*_\rho}, \quad E_\rho = \frac{c_\rho d_\rho}{n} \left\| "
+        r"\hat{x}(\rho) \right\|^2",
         fits=_composes,
         solve=Solved(
             Trust(

@@ -258,6 +258,9 @@ CURVES = (
         _balanced,
         gives="function, representations, kernel and loss at any time",
         memory=_grams,
+        equation=r"\dot P = F P + P F - P^2, \quad F = \begin{pmatrix} -\frac{\lambda}{2} I & \Sigma \\ \Sigma^\top & "
+        r"\frac{\lambda}{2} I \end{pmatrix}, \quad P = Q Q^\top, \quad Q = \begin{pmatrix} W_1 \\ W_2^\top "
+        r"\end{pmatrix}",
         fits=_is_two_layer,
         beside=(balanced.loss, balanced.ntk, balanced.balanced_limit),
     ),
@@ -265,6 +268,8 @@ CURVES = (
         "isotropic",
         function_space.isotropic_flow,
         _isotropic,
+        equation=r"\dot\beta = -\left( G \sqrt{\kappa^2 \beta^\top \beta + \frac{\delta^2}{4}} + \sqrt{\kappa^2 \beta "
+        r"\beta^\top + \frac{\delta^2}{4}} \; G \right), \quad G = E[x x^\top] \beta - E[x y^\top]",
         fits=lambda case: _is_two_layer(case) and _closes(case),
         beside=(function_space.isotropic_preconditioner, function_space.conserved_matrix),
     ),
@@ -272,6 +277,8 @@ CURVES = (
         "deep-isotropic",
         function_space.deep_isotropic_flow,
         _deep_isotropic,
+        equation=r"\dot W = -P \left[ K \circ (P^\top G Q) \right] Q^\top, \quad W = P \, \mathrm{diag}(s) \, Q^\top, "
+        r"\quad G = E[x x^\top] W - E[x y^\top]",
         fits=_is_deep,
         operations=_deep_products,
         cost_factor=8.0,  # of five random maps one took sixty times as long as the others
@@ -281,6 +288,7 @@ CURVES = (
         "deep-modes",
         deep_modes.strength_at,
         _deep_modes,
+        equation=r"\frac{ds}{dt} = L \, s^{2 - 2/L} (\sigma - s)",
         fits=_is_deep,
         operations=_roots,
         beside=(deep_modes.time_to_strength, deep_modes.saddle_escape_time),
@@ -289,6 +297,8 @@ CURVES = (
         "single-neuron",
         neuron.neuron_trajectory,
         _neuron,
+        equation=r"\dot a = -\eta_a \, w \cdot (\beta - \beta^*), \quad \dot w = -\eta_w \, a \, (\beta - \beta^*), "
+        r"\quad \beta = a w",
         fits=_is_neuron,
         beside=(neuron.neuron_limit, neuron.regime, neuron.rich_delay, neuron.kernel_change),
     ),
@@ -296,6 +306,7 @@ CURVES = (
         "neuron-function-space",
         neuron.function_space_flow,
         _function_space,
+        equation=r"\dot\beta = -\frac{1}{n} M(\beta) \, X^\top (X \beta - y)",
         fits=_is_neuron,
         operations=_residuals,
         beside=(neuron.interpolator, neuron.implicit_bias_objective),
@@ -304,6 +315,8 @@ CURVES = (
         "line",
         line_inputs.line_trajectory,
         _line,
+        equation=r"\frac{dg}{dt} = k \left( S g - \gamma P g^2 + \gamma Q \right), \quad \theta = \gamma \left( P g - "
+        r"\frac{Q}{g} \right)",
         fits=_is_two_layer,
         beside=(line_inputs.line_limit, line_inputs.time_scale, line_inputs.alignment_change, line_inputs.rescaling),
     ),
@@ -312,6 +325,7 @@ CURVES = (
         mode_strength,
         _independent_modes,
         further=(ONE_OUTPUT,),
+        equation=r"\dot a = \eta \lambda \, b \, (S - a b), \quad \dot b = \eta \lambda \, a \, (S - a b)",
         fits=lambda case: case.samples is not None and isinstance(case.network, DiagonalLinear) and not case.normalised,
         beside=(emergence_time, saturation_time),
     ),
@@ -319,6 +333,7 @@ CURVES = (
         "linear-model",
         training_flow,
         _linear_model,
+        equation=r"\dot r = -\frac{\eta}{n} K r, \quad K = H H^\top",
         fits=lambda case: case.samples is not None and case.layers is not None and len(case.layers) == 1,
         operations=_eigenvectors,
         beside=(eigenspectrum,),

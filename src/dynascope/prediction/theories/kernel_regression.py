@@ -64,6 +64,8 @@ KERNELS = (
         function=training_flow,
         network="any network that is a function of rows of inputs",
         gives="the loss over time of the linearised network, which learns by its tangent kernel",
+        equation=r"\dot r = -\frac{1}{n} K r, \quad K = J J^\top, \quad J = \frac{\partial f}{\partial \theta} \text{ "
+        r"at } t = 0",
         fits=lambda case: case.answers and not case.normalised,
         solve=_solve,
         domain=Domain(

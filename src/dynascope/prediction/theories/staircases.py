@@ -136,6 +136,8 @@ STAIRCASES = (
         "linear-staircase",
         linear_staircase,
         further=(ENOUGH_NEURONS,),
+        equation=r"\mathcal{L}_k = \frac{1}{2} \left( \mathrm{tr}\, \Sigma_{yy} - \sum_{j \leq k} s_j^2 \right), \quad "
+        r"s_j = \sigma_j\left(\Sigma_{yx} \Sigma_{xx}^{-1/2}\right)",
         fits=lambda case: case.samples is not None and linear_layers(case.network) is not None,
         solve=Solved(
             Trust(
@@ -155,6 +157,8 @@ STAIRCASES = (
     Theory.of(
         "diagonal-staircase",
         diagonal_staircase,
+        equation=r"\beta(t) = \frac{\alpha^2}{2} \sinh\left( 2 \int_0^t m \, dt' \right), \quad m = E\left[ x (y - "
+        r"\beta^\top x) \right]",
         fits=lambda case: case.samples is not None and isinstance(case.network, DiagonalLinear),
         solve=Solved(
             Trust(
@@ -175,6 +179,8 @@ STAIRCASES = (
     Theory.of(
         "deep-diagonal-staircase",
         deep_diagonal_staircase,
+        equation=r"u^{2-D} = \alpha^{2-D} - D(D-2) G, \quad v^{2-D} = \alpha^{2-D} + D(D-2) G, \quad G = \int_0^t "
+        r"E\left[ x (y - \beta^\top x) \right] dt'",
         fits=lambda case: (
             case.samples is not None
             and isinstance(case.network, DeepDiagonal)
@@ -198,6 +204,8 @@ STAIRCASES = (
     Theory.of(
         "linear-attention",
         linear_attention_staircase,
+        equation=r"\dot v = k^\top M q, \quad \dot k = v M q, \quad \dot q = v M^\top k, \quad M = \Sigma^2 \text{ on "
+        r"the modes not yet learned}",
         fits=lambda case: _is_attention(case, LinearAttention) and not case.normalised,
         solve=Solved(
             Trust(
@@ -216,6 +224,7 @@ STAIRCASES = (
     Theory.of(
         "merged-attention",
         merged_attention_staircase,
+        equation=r"t = \frac{\log(1/\alpha)}{\left\| \Sigma^2 \right\|_F} + O(1)",
         fits=lambda case: _is_attention(case, MergedAttention),
         solve=Solved(
             Trust(
@@ -236,6 +245,8 @@ STAIRCASES = (
         "orthogonal-relu",
         orthogonal_staircase,
         further=(ONE_OUTPUT,),
+        equation=r"t_\pm = \frac{\log(1/\alpha)}{\left\| D_\pm \right\|}, \quad D_\pm = \frac{1}{n} \sum_{\pm y_j > 0} "
+        r"y_j x_j",
         fits=lambda case: case.samples is not None and case.activation == "relu" and not case.normalised,
         solve=Solved(
             Trust(
@@ -257,6 +268,8 @@ STAIRCASES = (
         function=alternating_flow,
         network="any sum of neurons of degree two or more",
         gives="times, levels and features of all jumps, by following each neuron on the data",
+        equation=r"\dot\theta = \nabla_\theta \, U(\theta), \quad U(\theta) = E \left\langle f(x; \theta), \, r(x) "
+        r"\right\rangle, \quad r = y - f_{\text{active}}(x)",
         fits=lambda case: (
             isinstance(case.network, SumOfNeurons)
             and case.network.degree >= 2

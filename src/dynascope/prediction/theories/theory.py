@@ -46,6 +46,7 @@ class Theory:
         memory: About how many bytes it takes beside the data.
         special: Whether it is for special data, beside another theory that takes any.
         beside: Further functions for the same cases.
+        equation: The equation that it solves or states, as LaTeX.
         error: How far it may be off, in words, where neither being exact nor what its record says tells.
     """
 
@@ -66,6 +67,7 @@ class Theory:
     special: bool = False
     limit: str = "the limit of a small start"
     beside: tuple[Any, ...] = ()
+    equation: str = ""
     error: Callable[[Case], str] | None = None
 
     def accuracy(self, case: Case) -> str:
