@@ -2,7 +2,7 @@
 
 Each study runs as `dynascope run STUDY` does, in a process of its own. Kept are the verdict and its sentence; for each
 claim that is refuted or undecided, the effect with its interval; the processor minutes beside those that the study
-states; and the texts of its page, which the documentation shows.
+states; and the texts of its page and its first figure, which the documentation shows.
 
 Studies that the file holds are not run again, so a run that was stopped goes on where it was. Run as
 `python benchmarks/default_verdicts.py [--file FILE] [--only STUDY …]`.
@@ -11,6 +11,7 @@ Studies that the file holds are not run again, so a run that was stopped goes on
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import resource
 import subprocess
@@ -19,13 +20,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 from resumable import keep, rows
 
+from dynascope.plot.figures import draw_chart, save_figure
 from dynascope.results import Result
 from dynascope.results.store import load
 from dynascope.studies import find_study, study_index
 
-FILE = Path(__file__).parent.parent / "docs" / "concepts" / "default_verdicts.csv"
+DOCS = Path(__file__).parent.parent / "docs"
+FILE = DOCS / "concepts" / "default_verdicts.csv"
+FIGURES = DOCS / "studies" / "figures"
 COLUMNS = ("study", "verdict", "in words", "not supported", "minutes stated", "minutes taken", "meaning", "figures")
 
 
@@ -50,6 +55,7 @@ def found(name: str) -> dict[str, Any]:
         if "error" in answer:
             raise RuntimeError(answer["error"]["message"])
         tree = load(Path(folder) / Path(answer["record"]).name)
+    draw_first(tree, FIGURES / f"{name}.svg")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {
@@ -62,6 +68,13 @@ def found(name: str) -> dict[str, Any]:
         "meaning": tree.meaning,
         "figures": "\n".join(f"**{each.title}.** {each.caption}" for each in tree.charts),
     }
+
+
+def draw_first(tree: Result, path: Path) -> None:
+    """Draw the first figure of the page, with its text as text."""
+    path.parent.mkdir(exist_ok=True)
+    with matplotlib.rc_context({"svg.fonttype": "none", "path.simplify_threshold": 0.5}):
+        save_figure(draw_chart(tree, dataclasses.replace(tree.charts[0], title="", caption="")), path)
 
 
 def not_supported(tree: Result) -> list[str]:

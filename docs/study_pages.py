@@ -52,7 +52,13 @@ def write() -> None:
 def pages() -> dict[str, str]:
     """Text by name of the file."""
     entries = [entry for entry in study_index().values() if entry.module.startswith("dynascope.")]
-    return {"index.md": _index(entries)} | {f"{each.name}.md": _page(each, find_study(each.name)) for each in entries}
+    ordered = sorted(entries, key=lambda entry: (entry.subject, entry.name))
+    subjects = {name: list(group) for name, group in itertools.groupby(ordered, key=lambda entry: entry.subject)}
+    return {
+        "index.md": _index(subjects),
+        **{f"{_file(name)}.md": _subject(name, group) for name, group in subjects.items()},
+        **{f"{each.name}.md": _page(each, find_study(each.name)) for each in entries},
+    }
 
 
 @functools.cache
@@ -62,7 +68,7 @@ def _texts() -> dict[str, dict[str, str]]:
         return {row["study"]: row for row in csv.DictReader(lines)}
 
 
-def _index(entries: list[StudyEntry]) -> str:
+def _index(subjects: dict[str, list[StudyEntry]]) -> str:
     questions = README.read_text("utf-8").partition(f"{QUESTIONS}\n")[2].partition("\n## ")[0].strip()
     questions = questions.replace("](docs/studies/", "](").replace("](docs/", "](../")
     return _joined(
@@ -70,16 +76,37 @@ def _index(entries: list[StudyEntry]) -> str:
         "A study puts a published claim to the test: the same quantities from theory and from training, and a verdict.",
         f"## By question\n\n{questions}",
         "## By subject",
-        *_by_subject(entries),
-        "```{toctree}\n:hidden:\n:glob:\n\n*\n```",
+        *(f"### [{name.capitalize()}]({_file(name)}.md)\n\n{_gallery(group)}" for name, group in subjects.items()),
+        _contents((name.capitalize(), _file(name)) for name in subjects),
     )
 
 
-def _by_subject(entries: list[StudyEntry]) -> Iterator[str]:
-    ordered = sorted(entries, key=lambda entry: (entry.subject, entry.name))
-    for subject, group in itertools.groupby(ordered, key=lambda entry: entry.subject):
-        rows = [(f"[`{each.name}`]({each.name}.md)", each.summary, _duration(each.minutes)) for each in group]
-        yield f"### {subject.capitalize()}\n\n" + _table(("study", "what it shows", "time"), rows)
+def _subject(name: str, group: list[StudyEntry]) -> str:
+    titles = ((find_study(each.name).title or each.name.replace("-", " ").capitalize(), each.name) for each in group)
+    return _joined(f"# {name.capitalize()}", _gallery(group), _contents(titles))
+
+
+def _file(subject: str) -> str:
+    return subject.replace(" ", "-")
+
+
+def _gallery(group: list[StudyEntry]) -> str:
+    """A row for each study, with a thumbnail of its main figure where there is one."""
+    rows = []
+    for each in group:
+        picture = f"[![{each.name}](figures/{each.name}.svg)]({each.name}.md)" if _picture(each.name).exists() else ""
+        rows.append((picture, f"[`{each.name}`]({each.name}.md)", each.summary, _duration(each.minutes)))
+    return _table(("", "study", "what it shows", "time"), rows)
+
+
+def _picture(name: str) -> Path:
+    return FOLDER / "figures" / f"{name}.svg"
+
+
+def _contents(entries: Iterable[tuple[str, str]]) -> str:
+    """A hidden table of contents, from which the side bar is made."""
+    lines = [f"{title} <{file}>" for title, file in entries]
+    return "\n".join(("```{toctree}", ":hidden:", "", *lines, "```"))
 
 
 def _page(entry: StudyEntry, study: type[Study]) -> str:
@@ -88,12 +115,17 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
     source = f"../../src/{entry.module.replace('.', '/')}.py"
     texts = _texts().get(entry.name, {})
     meaning = texts.get("meaning")
+    verdict = f"**{texts['verdict'].capitalize()}**, at the default fields: {texts['in words']}" if texts else ""
+    picture = _picture(entry.name)
     figures = [f"{i}. {each}" for i, each in enumerate(texts.get("figures", "").splitlines(), start=1)]
     return _joined(
         f"# {entry.name}",
         f"**{question or entry.summary}**",
+        f"```math\n{usual.equation}\n```" if usual.equation else "",
         entry.summary if question else "",
         f"What is claimed: {reference.claim}",
+        f"![{usual.title or entry.name}](figures/{picture.name})" if picture.exists() else "",
+        verdict,
         *_commands(usual),
         "## What is done",
         _prose(inspect.getdoc(study) or ""),
