@@ -67,7 +67,7 @@ def test_a_bar_shows_what_is_done_of_what_is_planned(monkeypatch):
         report_progress(21_000, 50_000, "steps")
     said = terminal.shown()
     assert "━" in said
-    assert "21000/50000 steps" in said
+    assert "21000 of 50000 steps" in said
 
 
 def test_where_nobody_watches_a_line_now_and_then_says_how_far_what_takes_long_is(capsys, monkeypatch):

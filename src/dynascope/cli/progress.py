@@ -27,7 +27,14 @@ class _Lines:
     def __call__(self, done: float, planned: float, unit: str) -> None:
         if time.monotonic() >= self.next and planned:
             self.next = time.monotonic() + _SECONDS
-            print(f"{self.text}: {done:.3g} of {planned:.3g} {unit} …", file=sys.stderr, flush=True)
+            print(f"{self.text}: {_counted(done, planned, unit)} …", file=sys.stderr, flush=True)
+
+
+def _counted(done: float, planned: float, unit: str) -> str:
+    """Whole items as a count, and parts of them in per cent."""
+    if float(done).is_integer() and float(planned).is_integer():
+        return f"{done:.0f} of {planned:.0f} {unit}"
+    return f"{100 * done / planned:.0f} %" if planned else ""
 
 
 def once(tell: Callable[[str], object]) -> Callable[[str], None]:
@@ -83,7 +90,7 @@ def _bar(text: str) -> Iterator[None]:
         task = line.add_task("", total=None, counted="")
 
         def listen(done: float, planned: float, unit: str) -> None:
-            line.update(task, completed=done, total=planned, counted=f"{done:.0f}/{planned:.0f} {unit}")
+            line.update(task, completed=done, total=planned, counted=_counted(done, planned, unit))
 
         with progress_listener(listen, announced=lambda said: console.print(escape(said), highlight=False)):
             yield
