@@ -89,8 +89,13 @@ def _row(entry: StudyEntry) -> dict[str, str | float]:
 def _short(entries: Sequence[StudyEntry], width: int) -> Iterator[str]:
     for entry in entries:
         start = f"  {entry.name:<21}  "
-        summary = entry.summary.removesuffix(".")
-        yield start + textwrap.shorten(summary, width - len(start), placeholder=" …", break_on_hyphens=False)
+        yield from textwrap.wrap(
+            entry.summary.removesuffix("."),
+            width,
+            initial_indent=start,
+            subsequent_indent=" " * len(start),
+            break_on_hyphens=False,
+        )
 
 
 def _long(entries: Sequence[StudyEntry], width: int) -> Iterator[str]:

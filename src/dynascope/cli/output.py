@@ -35,7 +35,7 @@ __all__ = [
     "writing",
 ]
 
-_LONGEST = 160  # bytes of a name: file systems allow 255, and what is written beside has a longer one
+_LONGEST = 50  # bytes of a name, to which ".zarr.zip" is added
 
 
 def check_before(folder: Path) -> None:
@@ -54,8 +54,8 @@ def result_name(subject: str, changed: Mapping[str, Any]) -> str:
     """The name of results, with what makes them different from those of the same command without options.
 
     Example:
-        >>> result_name("trees linear", {"scale": 1e-06, "check": True, "target": ("height", "girth")})
-        'dynascope-trees-linear-scale=1e-06-check-target=height,girth'
+        >>> result_name("trees linear", {"scale": 1e-06, "target": ("height",)})
+        'dynascope-trees-linear-scale=1e-06-target=height'
     """
     parts = [name.replace("_", "-") + ("" if value is True else f"={_told(value)}") for name, value in changed.items()]
     whole = "-".join(["dynascope", subject, *parts])
