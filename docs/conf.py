@@ -30,7 +30,7 @@ copyright = f"2026, {author}"
 release = version = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
-extensions += ["argument_bounds", "formulas_by_paper", "study_pages"]
+extensions += ["argument_bounds", "formulas_by_paper", "public_names", "signature_types", "study_pages"]
 exclude_patterns = ["_build", "images/*.py"]
 if tags.has("plain"):  # noqa: F821 - Sphinx defines them
     # To see whether all is well: contents of all pages in each, and the sources in colours, take longer than the pages.
@@ -55,7 +55,7 @@ default_role = "code"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = False
-autodoc_mock_imports = ["torch"]  # pages are built without it
+autodoc_mock_imports = ["torch", "array_api_compat", "curvlinops"]  # pages are built without them
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False

@@ -84,7 +84,9 @@ def user_network(module: Network) -> TwoLayer | DeepLinear | None:
         return None
     layers = [layer for layer in layers if layer.name not in _SKIPPED]
     places = [place for place, layer in enumerate(layers) if layer.weight is not None]
-    if len(places) > 2 and any(layer.weight is None and (layer.stateful or not _is_identity(layer)) for layer in layers):
+    if len(places) > 2 and any(
+        layer.weight is None and (layer.stateful or not _is_identity(layer)) for layer in layers
+    ):
         # No change of a layer would make it a network that theory covers.
         raise InputError(
             f"the network has {len(places)} linear layers with functions between them",
