@@ -19,7 +19,8 @@ def add_summary(app: Any, what: str, name: str, obj: Any, options: Any, lines: l
     """Add a table of the functions and classes of a room to its docstring, in place."""
     if what == "module" and name.startswith("dynascope."):
         public = [(each, getattr(obj, each)) for each in getattr(obj, "__all__", ())]
-        names = [each for each, value in public if inspect.isclass(value) or inspect.isroutine(value)]
+        functions = [each for each, value in public if inspect.isroutine(value)]
+        names = functions + [each for each, value in public if inspect.isclass(value)]
         if names:
             lines += ["", ".. autosummary::", "   :nosignatures:", "", *(f"   {each}" for each in names), ""]
 

@@ -30,6 +30,7 @@ def add_types(
 
 
 def _written(annotation: Any) -> Any:
+    annotation = getattr(annotation, "__forward_arg__", annotation)  # as named tuples keep strings
     return _Written(annotation) if isinstance(annotation, str) else annotation
 
 
