@@ -133,9 +133,9 @@ def test_a_page_is_legible(written, width, dark):
     }
     assert found["focusable"]
     assert found["legends"] == [
-        [],
         ["observed", "predicted"],
-        [f"mode {i}" for i in range(1, 5)],
+        ["observed", "predicted"],
+        ["observed", "predicted", *(f"mode {i}" for i in range(1, 5))],
         ["observed", "predicted"],
     ]
     paper, ink = brightness(found["paper"]), brightness(found["ink"])

@@ -250,21 +250,21 @@ def test_the_figures_draw_solid_observations_and_dashed_predictions():
     loss, strength = Outline(page_of()).figures()
     for figure, count in ((loss, 1), (strength, 2)):
         go.Figure(figure)  # Raises on a property that plotly does not know.
-        lines = [trace for trace in figure["data"] if trace["mode"] == "lines"]
+        lines = [trace for trace in figure["data"] if "meta" in trace]
         assert [trace["line"].get("dash") is None for trace in lines] == [True] * count + [False] * count
 
 
 def test_every_member_of_a_small_ensemble_is_drawn():
     loss, strength = Outline(page_of(seeds=4)).figures()
-    assert [trace["meta"] for trace in loss["data"] if trace["mode"] == "lines"] == [4, 1]
-    assert [trace["meta"] for trace in strength["data"] if trace["mode"] == "lines"] == [4, 4, 1, 1]
+    assert [trace["meta"] for trace in loss["data"] if "meta" in trace] == [4, 1]
+    assert [trace["meta"] for trace in strength["data"] if "meta" in trace] == [4, 4, 1, 1]
 
 
 @pytest.mark.slow
 def test_a_large_ensemble_is_cut_and_the_page_says_so():
     outline = Outline(render_page(study(seeds=70)))
     _, strength = outline.figures()
-    lines = [trace for trace in strength["data"] if trace["mode"] == "lines"]
+    lines = [trace for trace in strength["data"] if "meta" in trace]
     assert sum(line["meta"] for line in lines if "dash" not in line["line"]) == 100
     assert sum(line["meta"] for line in lines if "dash" in line["line"]) == 2
     assert re.search(r"142\D+102\D", " ".join(outline.text))

@@ -34,16 +34,19 @@ def drawn(chart: Chart, **options) -> go.Figure:
 
 def test_a_chart_is_solid_and_dashed_in_the_colours_of_its_members():
     figure = drawn(Chart("strength", log="xy"))
-    assert [line.line.dash is None for line in figure.data] == [True, True, False, False]
-    colours = [line.line.color for line in figure.data]
+    *lines, observed, predicted = figure.data
+    assert [line.line.dash is None for line in lines] == [True, True, False, False]
+    colours = [line.line.color for line in lines]
     assert colours[:2] == colours[2:]
-    assert [line.showlegend for line in figure.data] == [True, True, False, False]
+    assert [line.showlegend for line in lines] == [True, True, False, False]
+    assert (observed.name, observed.showlegend, observed.line.dash) == ("observed", True, None)
+    assert (predicted.name, predicted.showlegend, predicted.line.dash) == ("predicted", True, lines[-1].line.dash)
     assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
 
 
 def test_more_than_four_lines_are_named_at_their_ends_and_not_in_a_legend():
     figure = drawn(Chart("strength"), modes=5)
-    *lines, names = figure.data
+    *lines, names, _, _ = figure.data
     assert list(names.text) == [f"mode {i}" for i in range(1, 6)]
     assert list(names.textfont.color) == [line.line.color for line in lines[:5]]
     assert not any(line.showlegend for line in lines)

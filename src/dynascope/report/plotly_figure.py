@@ -65,8 +65,6 @@ def plotly_figure(drawing: Drawing) -> go.Figure:
         groups.setdefault((line.side, line.label), []).append(line)
         if line.low is not None and line.high is not None and not line.has_error_bars:
             _add_band(figure, line.x, line.low, line.high, line.colour, log_y=main.y.log)
-    if main.legend or main.ends:
-        _add_sides(figure, main)
     shown: dict[str, str] = {}
     for (side, label), lines in groups.items():
         first = shown.setdefault(label, side) == side
@@ -90,6 +88,8 @@ def plotly_figure(drawing: Drawing) -> go.Figure:
         _add_text(figure, x, y, short, "text", "middle right", colours, hoverinfo="skip")
     if main.jumps:
         _add_jumps(figure, main)
+    if main.legend or main.ends:
+        _add_sides(figure, main)
     return figure
 
 
@@ -109,7 +109,7 @@ def _add_sides(figure: go.Figure, panel: Panel) -> None:
     for side, line in first.items():
         mode, stroke, marker = _LOOKS[line.style]
         styles = {"line": {"color": FAINT, **stroke}, "marker": {"color": FAINT, **marker}}
-        _add(figure, [np.nan], [np.nan], mode, name=side, showlegend=True, hoverinfo="skip", **styles)
+        _add(figure, [np.nan], [np.nan], mode, name=side, showlegend=True, legendrank=1, hoverinfo="skip", **styles)
 
 
 def _add_lines(figure: go.Figure, panel: Panel, lines: Sequence[Line], *, in_legend: bool) -> None:
