@@ -136,7 +136,7 @@ def _check(rows: Sequence[Jump], staircase: StaircaseView | None, view: Result) 
 
 
 def _plain(quantities: Mapping[str, Quantity]) -> dict[str, Any]:
-    return {name: each.to_plain() for name, each in quantities.items()}
+    return {name: each.to_plain() | ({} if each.judged else {"agrees": None}) for name, each in quantities.items()}
 
 
 def _verdict(view: Result) -> dict[str, Any]:

@@ -55,13 +55,17 @@ def compare_staircases(
     times, levels, slow = staircase.times, staircase.levels, staircase.slow
     found, ends, seen_after = seen_steps(time, loss, levels)
     followed = _followed(staircase, time)
-    if not followed.all() and followed.any():
+    if staircase.curve is not None and not followed.all() and followed.any():
         # A level that was left later is read before that.
-        _, *early = seen_steps(time[followed], loss[followed], levels)
-        soon = found <= time[followed][-1]
-        ends, seen_after = (np.where(soon, *each) for each in zip(early, (ends, seen_after), strict=True))
+        last, end = time[followed][-1], float(staircase.curve["time"][-1])
+        _, early_ends, early_levels = seen_steps(time[followed], loss[followed], levels)
+        # A plateau that lasts beyond the curve lasts to its end, and not only to the last recorded time before it.
+        early_ends = np.where(early_ends == last, end, early_ends)
+        ends, seen_after = np.where(found <= last, [early_ends, early_levels], [ends, seen_after])
     seen = ~np.isnan(found)
-    late = staircase.time_uncertainty if tolerance is None else np.full(len(times), tolerance)
+    late = np.full(len(times), tolerance) if tolerance is not None else staircase.time_uncertainty
+    if tolerance is None and late is not None:
+        late = np.fmax(late, _spacing(time, found))
     judged = ~slow & (seen | (times * (1 + (_LATENESS if late is None else late)) <= time[-1]))
     with np.errstate(divide="ignore", invalid="ignore"):
         # A jump found at time zero has no relative error.
@@ -160,6 +164,13 @@ def _shared_times(observed: xr.Dataset, predicted: xr.Dataset) -> tuple[np.ndarr
         return np.empty(0), np.empty(0), float(expected[0])
     shared = np.geomspace(max(moving / 10, time[0]), end, _TIMES)
     return shared, np.interp(shared, known, expected), float(expected[0])
+
+
+def _spacing(time: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """The time between the records beside each jump, over its time; NaN where it was not found."""
+    after = np.clip(np.searchsorted(time, found), 1, len(time) - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.isnan(found), np.nan, (time[after] - time[after - 1]) / found)
 
 
 def _cut_short(found: np.ndarray, end: float) -> np.ndarray:

@@ -27,6 +27,9 @@ __all__ = [
 ]
 
 
+_LONGEST = 100.0  # times the time of the last jump, to see its plateau settle
+
+
 @dataclasses.dataclass(frozen=True)
 class Staircase:
     """Plateaus of the loss and the jumps between them, in order.
@@ -203,7 +206,12 @@ def training_time(staircase: xr.Dataset, scale: OpenFraction) -> float:
     last = max(last, float(np.nanmax(view.accelerated_times)))
     # Where the last jump is slow it may come much later, and has to be seen all the same.
     beyond = 1.25 if view.complete else 1.5 if bool(view.slow[-1]) else 1.1
-    return float(last * (beyond - 2 / np.log(scale)))
+    duration = last * (beyond - 2 / np.log(scale))
+    settling = view.settling_times
+    if view.complete and settling is not None and np.isfinite(settling[-1]):
+        # With inputs of very different spreads, the loss settles on its last plateau long after the jump.
+        duration = max(duration, min(last + 1.02 * settling[-1], _LONGEST * last))
+    return float(duration)
 
 
 def staircase_residual(
