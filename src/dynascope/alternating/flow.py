@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -161,7 +162,7 @@ def _record(run: Alternation, stopped: str) -> xr.Dataset:
         times=times,
         levels=losses,
         learned=tuple(map(_told, jumps)),
-        slow=("",) * len(jumps),
+        slow=tuple(names.UNSETTLED if time > run.unsettled_since else "" for time in times),
         features={
             names.GROWTH_RATE: (("jump",), np.array([jump[0].growth for jump in jumps])),
             names.UNSTABLE_RATE: (("jump",), np.array([jump[-1].unstable_rate for jump in jumps])),
@@ -177,7 +178,7 @@ def _record(run: Alternation, stopped: str) -> xr.Dataset:
     )
     record = staircase_record(staircase, run.task, scale=run.scale, network=type(run.network).__name__)
     given_up = ("out of steps", OUT_OF_TIME, OUT_OF_WORK, "the duration is over")
-    complete = stopped not in given_up and not stopped.endswith(" jumps")
+    complete = stopped not in given_up and not stopped.endswith(" jumps") and run.unsettled_since == math.inf
     return record.assign_attrs(stopped=stopped, complete=int(complete))
 
 

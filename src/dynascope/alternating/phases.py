@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from typing import Any
 
@@ -51,6 +52,7 @@ class Alternation:
         self.task, self.scale, self.normalised = task, scale, normalised
         self.unit = time_unit(scale, degree=network.degree, normalised=normalised)
         self.rules, self.max_steps = rules, max_steps
+        self.unsettled_since = math.inf  # time of the first cost phase that ran out of steps
         self.network, self.kinked = network, kinked(network)
         # With one output, a neuron that computes what a resting one does has no utility between kinks, and is drawn to
         # kinks at which that one rests: it stays there, and what would drive it off are errors of steps across kinks.
@@ -249,6 +251,7 @@ class Alternation:
             yield from self._retire(neuron, weights)
         event.returned = list(returned)
         if not result.stopped:
+            self.unsettled_since = min(self.unsettled_since, self.time)
             self.warnings.append(
                 f"The active neurons were still descending at rate {float(result.descent):.2g} when the steps of the "
                 f"cost phase at time {self.time:.4g} ran out; the level after it is an upper bound."

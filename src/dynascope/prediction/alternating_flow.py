@@ -14,7 +14,7 @@ from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.results import StaircaseView, is_exponential, other_scale, time_unit
 from dynascope.results.staircase import slopes_between, with_slow_jumps, with_tolerances
-from dynascope.results.staircase_names import GROWTH_RATE
+from dynascope.results.staircase_names import GROWTH_RATE, REASON
 from dynascope.theory.assumptions import SMALL_START
 
 __all__ = ["MAX_STEPS", "expected_time_error", "predict_by_alternation"]
@@ -110,7 +110,8 @@ def _with_short_plateaus_marked(record: xr.Dataset) -> xr.Dataset:
         after = "an earlier plateau was too short, and the path may differ from there on" if marked else ""
         marked = marked or bool(each < _REST)
         reasons.append(f"the plateau before it lasts {each:.1f} e-folds only" if each < _REST else after)
-    return with_slow_jumps(record, reasons)
+    known = record[REASON].to_numpy().tolist()
+    return with_slow_jumps(record, [old or new for old, new in zip(known, reasons, strict=True)])
 
 
 def _with_features(record: xr.Dataset, network: TwoLayer, task: Learnable) -> xr.Dataset:

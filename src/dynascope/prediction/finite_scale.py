@@ -96,6 +96,9 @@ def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
         blurred = _blur(view.levels, seen.times, curve)
     columns = zip(view.times, seen.times, off, blurred, strict=True)
     reasons = [_reason(*each, end=float(curve["time"][-1])) for each in columns]
+    if names.REASON in staircase:
+        earlier = staircase[names.REASON].to_numpy()
+        reasons = [old if old == names.UNSETTLED else new for old, new in zip(earlier, reasons, strict=True)]
     slow = np.array([bool(reason) for reason in reasons])
     times = np.where(slow & np.isfinite(seen.times), seen.times, view.times)
     # The margin takes no jump out that is known without it.

@@ -37,6 +37,7 @@ __all__ = [
     "TIME_ERROR",
     "TIME_UNCERTAINTY",
     "UNCLEAR",
+    "UNSETTLED",
     "UNSTABLE_RATE",
     "WORDS",
 ]
@@ -50,6 +51,7 @@ LOSS_AFTER = "loss_after"
 LEARNED = "learned"
 SLOW = "slow"
 REASON = "reason"
+UNSETTLED = "an earlier plateau was not followed to its end"  # a reason that the curve does not replace
 TIME_UNCERTAINTY = f"{JUMP_TIME}_uncertainty"  # how far the time may be off at this scale, over the time
 LEVEL_UNCERTAINTY = "level_uncertainty"  # the same for the loss after the jump, over the initial loss
 SETTLING_TIME = "settling_time"  # how long after its jump a plateau is flat, where a theory knows
