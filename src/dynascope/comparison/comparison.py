@@ -154,6 +154,15 @@ def compare(
     if warnings := _differences(run, theory):
         theory = theory.assign_attrs(warnings=[*theory.attrs.get("warnings", []), *warnings])
     dimensions = (along,) if isinstance(along, str) else tuple(along)
+    known = sorted({*map(str, run.dims), *map(str, theory.dims)})
+    for name in dimensions:
+        require(
+            name in known or along == "time",
+            f"along names {name!r}, which neither record has",
+            argument="along",
+            value=name,
+            remedy=f"choose from {', '.join(known)}",
+        )
     compared = _compare_records(run, theory, other, along=dimensions, tolerance=tolerance, checks=checks, claims=claims)
     return leave_undecided(compared, doubt) if doubt else compared
 
