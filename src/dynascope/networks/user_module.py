@@ -190,7 +190,8 @@ def _of_torch(module: Any, weight: Any = None) -> Iterator[_Layer]:
         yield _Layer(
             name,
             stateful=bool([*module.parameters(), *module.buffers()]),
-            apply=lambda values: module(weight.new_tensor(values)).detach().cpu().double().numpy(),
+            # In half precision, homogeneous functions are so only roughly.
+            apply=lambda values: module(_at_least_single(weight).new_tensor(values)).detach().cpu().double().numpy(),
         )
     else:
         known = [f"its part {part!r}" for part, each in parts.items() if type(each).__name__ == "Sequential"]
@@ -200,6 +201,10 @@ def _of_torch(module: Any, weight: Any = None) -> Iterator[_Layer]:
             value=name,
             remedy=f"give {' or '.join(known) or 'a torch.nn.Sequential'}, of {_WANTED}",
         )
+
+
+def _at_least_single(weight: Any) -> Any:
+    return weight if weight.element_size() >= 4 else weight.float()
 
 
 def _of_equinox(module: Any) -> Iterator[_Layer]:
