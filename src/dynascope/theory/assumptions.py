@@ -122,7 +122,8 @@ ONE_OUTPUT = Assumption(
 SMALL_START = Assumption(
     "small start",
     "the initial weights are small",
-    "norm of the weights over that of weights at unit scale, of which PyTorch starts near one half",
+    "norm of the weights over that of weights at unit scale; PyTorch's default initialisation is at "
+    "√((width + outputs)/(3 (inputs + outputs)))",
     limit=1e-2,
     almost=0.3,
     growth="times are off by up to 2.2/log(1/scale) of them",

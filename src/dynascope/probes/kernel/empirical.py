@@ -83,8 +83,8 @@ def neural_tangent_kernel(
 
     Args:
         apply: (params, inputs (n, ...)) → outputs (n, c), or (n,) for c = 1; for an equinox module
-            `lambda network, x: network(x)`. A `torch.nn.Module` is used as it is; call its `eval()` first if it has
-            dropout or batch normalisation.
+            `lambda network, x: jax.vmap(network)(x)`. A `torch.nn.Module` is used as it is; call its `eval()` first if
+            it has dropout or batch normalisation.
         params: A tree; its arrays or tensors of floating-point numbers are the parameters θ, everything else is fixed.
             Of a `torch.nn.Module` None for all parameters that require a gradient, or {name: tensor} for these alone,
             at these values. A tensor in several places is one parameter.

@@ -163,7 +163,7 @@ def plan(
         time: a and t, from `fit` or a `PowerLaw`.
         parameters: b and n.
         joint: In place of both, from `fit_joint` or a `JointLaw`.
-        contrast: c = S/R₀ − 1 > 0 of skills that emerge, exp(offset) of `emergence.calibrate`.
+        contrast: c = S/R₀ − 1 > 0 of skills that emerge, exp(offset) of `skills.calibrate`.
         cost: Compute of one step and one parameter, positive, such as 6 times the batch size in FLOPs.
         floor: Loss ≥ 0 that no resource removes, which is less than the `floor` of a fit to a slice; a joint law has
             its own.
