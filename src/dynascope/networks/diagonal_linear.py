@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from dynascope.validation import checked, require_room
+from dynascope.validation import array_namespace, checked, require_room
 from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 __all__ = ["DiagonalLinear"]
@@ -64,8 +63,7 @@ class DiagonalLinear(eqx.Module):
     @property
     def neurons(self) -> Float[Array | np.ndarray, "d 2"]:
         """Θ, shape (d, 2): u and v of the neuron that reads each input."""
-        namespace = jnp if isinstance(self.u, Array) else np
-        return namespace.stack([self.u, self.v], axis=1)
+        return array_namespace(self.u).stack([self.u, self.v], axis=1)
 
     def with_neurons(self, rows: Float[Array | np.ndarray, "d 2"]) -> DiagonalLinear:
         """The same network with other weights."""

@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from dynascope.validation import checked, require, require_room
+from dynascope.validation import array_namespace, checked, require, require_room
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["LinearAttention", "MergedAttention", "context_and_query"]
@@ -75,8 +75,7 @@ class LinearAttention(eqx.Module):
     @property
     def neurons(self) -> Float[Array | np.ndarray, "heads weights"]:
         """Θ, shape (H, 2d + 1): in each row v, k and q of one head."""
-        namespace = jnp if isinstance(self.v, Array) else np
-        return namespace.concatenate([self.v[:, None], self.k, self.q], axis=1)
+        return array_namespace(self.v).concatenate([self.v[:, None], self.k, self.q], axis=1)
 
     def with_neurons(self, rows: Float[Array | np.ndarray, "heads weights"]) -> LinearAttention:
         """The same network with other weights, or with another number of heads."""
@@ -148,8 +147,7 @@ class MergedAttention(eqx.Module):
     @property
     def neurons(self) -> Float[Array | np.ndarray, "heads weights"]:
         """Θ, shape (H, d² + 1): in each row v of one head, then K row by row."""
-        namespace = jnp if isinstance(self.v, Array) else np
-        return namespace.concatenate([self.v[:, None], self.K.reshape(len(self.K), -1)], axis=1)
+        return array_namespace(self.v).concatenate([self.v[:, None], self.K.reshape(len(self.K), -1)], axis=1)
 
     def with_neurons(self, rows: Float[Array | np.ndarray, "heads weights"]) -> MergedAttention:
         """The same network with other weights, or with another number of heads."""

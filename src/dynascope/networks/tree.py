@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
 
 from dynascope.networks.recurrent import elements
-from dynascope.validation import checked, require_room
+from dynascope.validation import array_namespace, checked, require_room
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["Tree"]
@@ -71,8 +70,7 @@ class Tree(eqx.Module):
         while (length := sequence.shape[-2]) > 1:
             paired = 2 * (length // 2)
             joined = self.join(sequence[..., 0:paired:2, :], sequence[..., 1:paired:2, :])
-            namespace = jnp if isinstance(joined, Array) else np
-            sequence = namespace.concatenate([joined, sequence[..., paired:, :]], axis=-2)
+            sequence = array_namespace(joined).concatenate([joined, sequence[..., paired:, :]], axis=-2)
         return sequence[..., 0, :]
 
     def join(

@@ -11,7 +11,7 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.errors import InputError
-from dynascope.validation import checked, require, require_room
+from dynascope.validation import array_namespace, checked, require, require_room
 from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt, Seed
 
 __all__ = ["HomogeneousActivation", "TwoLayer", "homogeneous_activation"]
@@ -175,8 +175,7 @@ class TwoLayer(eqx.Module):
     @property
     def neurons(self) -> Float[Array | np.ndarray, "width weights"]:
         """Θ, shape (width, d + c): the first weights of each neuron, then its second ones."""
-        namespace = jnp if isinstance(self.first, Array) else np
-        return namespace.concatenate([self.first.T, self.second], axis=1)
+        return array_namespace(self.first).concatenate([self.first.T, self.second], axis=1)
 
     def with_neurons(self, rows: Float[Array | np.ndarray, "neurons weights"]) -> TwoLayer:
         """The same network with other weights, or with another number of neurons."""
