@@ -136,11 +136,7 @@ def trained_weights(network: PyTree) -> PyTree:
         >>> weights.gain.shape, weights.statistics.mean
         ((3,), None)
     """
-
-    def weights(part: Any) -> Any:
-        return eqx.filter(part, not isinstance(part, RunningStatistics) and eqx.is_inexact_array)
-
-    return jax.tree.map(weights, network, is_leaf=lambda part: isinstance(part, RunningStatistics))
+    return _arrays(network, statistics=False)
 
 
 def running_statistics(network: PyTree) -> PyTree:
@@ -151,8 +147,13 @@ def running_statistics(network: PyTree) -> PyTree:
         >>> carried.gain, carried.statistics.mean.shape
         (None, (3,))
     """
+    return _arrays(network, statistics=True)
 
-    def statistics(part: Any) -> Any:
-        return eqx.filter(part, isinstance(part, RunningStatistics) and eqx.is_inexact_array)
 
-    return jax.tree.map(statistics, network, is_leaf=lambda part: isinstance(part, RunningStatistics))
+def _arrays(network: PyTree, *, statistics: bool) -> PyTree:
+    """The floating-point arrays that are running statistics, or those that are not, with None for all else."""
+
+    def kept(part: Any) -> Any:
+        return eqx.filter(part, isinstance(part, RunningStatistics) == statistics and eqx.is_inexact_array)
+
+    return jax.tree.map(kept, network, is_leaf=lambda part: isinstance(part, RunningStatistics))
