@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from dynascope.flows.exact.linear_bundles import LinearBundles
 from dynascope.flows.solvers.solver_choice import Begun, Solver, Work
-from dynascope.flows.solvers.stepping import Tolerance, require_correlation
+from dynascope.flows.solvers.stepping import Tolerance, require_correlation, resolving
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
 from dynascope.validation import checked, require, require_array
@@ -70,8 +70,7 @@ def linear_flow(
         >>> curve["mode_strength"].to_numpy()[-1].round(6)
         array([4., 1.])
     """
-    record, took = begin_bundles(task, first, second, scale=scale).resolved(
-        points,
+    record, took = begin_bundles(task, first, second, scale=scale).follow(
         duration=duration,
         tolerance=tolerance,
         max_steps=max_steps,
@@ -79,6 +78,7 @@ def linear_flow(
         solver=solver,
         partial=partial,
     )
+    record = resolving(record, points)
     return make_record(
         {
             "loss": (["time"], record["loss"]),

@@ -17,7 +17,8 @@ from dynascope.errors import DivergenceError
 from dynascope.flows.deadline import overdue
 from dynascope.flows.exact.stiff_neurons import Neurons, StiffNeurons, work_of_a_step
 from dynascope.flows.progress import report_time
-from dynascope.flows.solvers.rosenbrock import follow_stiffly
+from dynascope.flows.solvers.adaptive import follow_by_steps
+from dynascope.flows.solvers.rosenbrock import ROSENBROCK
 from dynascope.flows.solvers.solver_choice import Solver, Work
 from dynascope.flows.solvers.stepping import Tolerance, resolving
 from dynascope.protocols import SumOfNeurons
@@ -145,8 +146,8 @@ def polar_flow(
         max_steps = work.steps(solver, max_steps)
         if solver == "stiff":
             flow = StiffNeurons(frame, task.inputs, task.targets)
-            path = follow_stiffly(
-                flow, start, duration=duration, tolerance=tolerance, max_steps=max_steps, partial=partial
+            path, _ = follow_by_steps(
+                flow, start, ROSENBROCK, duration=duration, tolerance=tolerance, max_steps=max_steps, partial=partial
             )
         else:
             path = _explicitly(frame, data, _begun(frame, data, *start, numbers), numbers, max_steps, partial)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from dynascope.flows.solvers.adaptive import StiffFlow
 from dynascope.flows.solvers.rosenbrock import solution
 from dynascope.flows.solvers.solver_choice import Begun, Solver, Work
-from dynascope.flows.solvers.stepping import Tolerance, require_correlation
+from dynascope.flows.solvers.stepping import Tolerance, require_correlation, resolving
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
 from dynascope.validation import checked, require
@@ -69,8 +69,7 @@ def diagonal_flow(
         >>> curve["coefficient"].to_numpy()[-1].round(6)
         array([ 4., -1.])
     """
-    record, took = begin_phases(task, scale=scale).resolved(
-        points,
+    record, took = begin_phases(task, scale=scale).follow(
         duration=duration,
         tolerance=tolerance,
         max_steps=max_steps,
@@ -78,6 +77,7 @@ def diagonal_flow(
         solver=solver,
         partial=partial,
     )
+    record = resolving(record, points)
     return make_record(
         {
             "loss": (["time"], record["loss"]),

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from dynascope.flows.solvers.adaptive import Method, StiffFlow, follow_by_steps
+from dynascope.flows.solvers.adaptive import Method
 
-__all__ = ["ROSENBROCK", "follow_stiffly", "rosenbrock_step", "solution"]
+__all__ = ["ROSENBROCK", "rosenbrock_step", "solution"]
 
 # RODAS of Hairer and Wanner: order four with an embedded one of order three, stiffly accurate and L-stable. In each row
 # what a stage adds of the stages before it to the point at which it takes the velocity, and to that velocity.
@@ -98,46 +98,6 @@ def solution(matrix: Array) -> Callable[[Array], Array]:
         return lambda right: inverse @ right
     factors = jax.scipy.linalg.lu_factor(matrix)
     return lambda right: jax.scipy.linalg.lu_solve(factors, right)
-
-
-def follow_stiffly(
-    flow: StiffFlow,
-    state: Any,
-    *,
-    duration: float,
-    tolerance: float,
-    start: float = 0.0,
-    max_steps: int = 100_000,
-    partial: bool = False,
-) -> dict[str, np.ndarray]:
-    """Follow a stiff flow and record its statistics at every accepted step.
-
-    Args:
-        flow: The flow.
-        state: Where it begins.
-        duration: Final time.
-        tolerance: Largest error of a step, in the `size` of the flow.
-        start: Time at which it begins.
-        max_steps: Number of steps after which the flow is given up.
-        partial: Whether to return what was followed until then rather than raise.
-
-    Returns:
-        `time` and each statistic, with the steps along the first axis.
-
-    Raises:
-        DivergenceError: The steps became too small, or `max_steps` was reached.
-    """
-    record, _ = follow_by_steps(
-        flow,
-        state,
-        ROSENBROCK,
-        duration=duration,
-        tolerance=tolerance,
-        start=start,
-        max_steps=max_steps,
-        partial=partial,
-    )
-    return record
 
 
 def _square(rows: tuple[tuple[float, ...], ...]) -> np.ndarray:

@@ -12,9 +12,8 @@ from dynascope.flows.deadline import overdue
 from dynascope.flows.solvers.adaptive import StiffFlow, follow_by_steps
 from dynascope.flows.solvers.explicit import TSITOURAS
 from dynascope.flows.solvers.rosenbrock import ROSENBROCK
-from dynascope.flows.solvers.stepping import resolving
 
-__all__ = ["Begun", "Solver", "Work", "few_equations", "follow_by_stiffness"]
+__all__ = ["Begun", "Solver", "Work", "few_equations"]
 
 Solver = Literal["explicit", "stiff"]
 
@@ -89,42 +88,66 @@ class Begun(NamedTuple):
         solver: Solver | None = None,
         partial: bool = False,
     ) -> tuple[dict[str, np.ndarray], float]:
-        """As `follow_by_stiffness`, in double precision and for so many operations at most."""
-        with jax.enable_x64(True):
-            return follow_by_stiffness(
-                self.flow,
-                self.state,
-                equations=self.equations,
-                duration=duration,
-                tolerance=tolerance,
-                max_steps=max_steps,
-                work=self.work._replace(most=math.inf if operations is None else float(operations)),
-                patience=self.patience,
-                solver=solver,
-                partial=partial,
-            )
+        """Follow the flow by the solver that suits its stiffness, and record its statistics at every accepted step.
 
-    def resolved(
-        self,
-        points: int,
-        *,
-        duration: float,
-        tolerance: float,
-        max_steps: int,
-        operations: float | None,
-        solver: Solver | None,
-        partial: bool,
-    ) -> tuple[dict[str, np.ndarray], float]:
-        """As `follow`, at the times that `resolving` keeps of so many."""
-        record, took = self.follow(
-            duration=duration,
-            tolerance=tolerance,
-            max_steps=max_steps,
-            operations=operations,
-            solver=solver,
-            partial=partial,
-        )
-        return resolving(record, points), took
+        Args:
+            duration: Final time.
+            tolerance: Error of each step.
+            max_steps: Number of steps after which the flow is given up.
+            operations: Floating-point operations after which it is given up too; None for no limit.
+            solver: "explicit" or "stiff"; if not given, implicit steps once explicit ones turn out to be too many.
+            partial: Whether to return what was followed until it is given up rather than raise.
+
+        Returns:
+            `time` and each statistic, with the steps along the first axis; and the operations that it took.
+
+        Raises:
+            DivergenceError: The solver could not go on, or `max_steps` was reached.
+        """
+        work = self.work._replace(most=math.inf if operations is None else float(operations))
+        few = few_equations(self.equations)
+        if solver is None:
+            patience = self.patience if few else _PATIENCE
+            worthwhile = work.steps("stiff", max_steps, after=patience) >= _FEWEST
+            patient = self.equations <= _MANY and max_steps > patience and worthwhile
+        else:
+            patience, patient = 0, solver == "stiff"
+        usual: dict[str, Any] = {"duration": duration, "tolerance": tolerance}
+        state, pieces, reached = self.state, [], 0.0
+        explicit, implicit = 0, 0
+        with jax.enable_x64(True):
+            if patience or not patient:
+                steps = patience if patient else work.steps("explicit", max_steps)
+                record, state = follow_by_steps(
+                    self.flow,
+                    state,
+                    TSITOURAS,
+                    max_steps=steps,
+                    partial=partial or patient,
+                    at_once=_AT_ONCE,
+                    **usual,
+                )
+                explicit, reached = len(record["time"]) - 1, float(record["time"][-1])
+                pieces = [record]
+            if patient and reached < duration and not (pieces and overdue()):
+                steps = work.steps("stiff", max_steps, after=patience)
+                # Implicit steps for many equations take long, and somebody may look at the clock.
+                at_once = min(_AT_ONCE if few else _AT_ONCE_LARGE, steps)
+                record, _ = follow_by_steps(
+                    self.flow,
+                    state,
+                    ROSENBROCK,
+                    start=reached,
+                    max_steps=steps,
+                    partial=partial,
+                    at_once=at_once,
+                    **usual,
+                )
+                implicit = len(record["time"]) - 1
+                # It begins with the state at which the explicit steps ended.
+                pieces.append({name: values[1:] for name, values in record.items()} if pieces else record)
+        found = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+        return found, work.of(explicit=explicit, implicit=implicit)
 
 
 def few_equations(equations: int) -> bool:
@@ -135,81 +158,3 @@ def few_equations(equations: int) -> bool:
         (True, False)
     """
     return equations <= _FEW
-
-
-def follow_by_stiffness(
-    flow: StiffFlow,
-    state: Any,
-    *,
-    equations: int,
-    duration: float,
-    tolerance: float,
-    max_steps: int,
-    work: Work,
-    patience: int = 0,
-    solver: Solver | None = None,
-    partial: bool = False,
-) -> tuple[dict[str, np.ndarray], float]:
-    """Follow a flow by the solver that its stiffness asks for, and record its statistics at every accepted step.
-
-    Args:
-        flow: What is followed.
-        state: Where it begins.
-        equations: How many an implicit step solves at once.
-        duration: Final time.
-        tolerance: Error of each step.
-        max_steps: Number of steps after which the flow is given up.
-        work: What the steps cost, and may cost.
-        patience: Explicit steps after which a flow of few equations is taken to be stiff.
-        solver: "explicit" or "stiff"; if not given, implicit steps once explicit ones turn out to be too many.
-        partial: Whether to return what was followed until it is given up rather than raise.
-
-    Returns:
-        `time` and each statistic, with the steps along the first axis; and the operations that it took.
-
-    Raises:
-        DivergenceError: The solver could not go on, or `max_steps` was reached.
-    """
-    usual: dict[str, Any] = {"duration": duration, "tolerance": tolerance}
-    few = few_equations(equations)
-    # Implicit steps for many equations take long, and somebody may look at the clock.
-    at_once = _AT_ONCE if few else _AT_ONCE_LARGE
-    if solver is None:
-        patience = patience if few else _PATIENCE
-        worthwhile = work.steps("stiff", max_steps, after=patience) >= _FEWEST
-        patient = equations <= _MANY and max_steps > patience and worthwhile
-    else:
-        patience, patient = 0, solver == "stiff"
-    explicit, pieces = 0, []
-    reached = 0.0
-    if patience or not patient:
-        steps = patience if patient else work.steps("explicit", max_steps)
-        record, state = follow_by_steps(
-            flow,
-            state,
-            TSITOURAS,
-            max_steps=steps,
-            partial=partial or patient,
-            at_once=_AT_ONCE,
-            **usual,
-        )
-        explicit, reached = len(record["time"]) - 1, float(record["time"][-1])
-        pieces = [record]
-    implicit = 0
-    if patient and reached < duration and not (pieces and overdue()):
-        steps = work.steps("stiff", max_steps, after=patience)
-        record, _ = follow_by_steps(
-            flow,
-            state,
-            ROSENBROCK,
-            start=reached,
-            max_steps=steps,
-            partial=partial,
-            at_once=min(at_once, steps),
-            **usual,
-        )
-        implicit = len(record["time"]) - 1
-        # It begins with the state at which the explicit steps ended.
-        pieces.append({name: values[1:] for name, values in record.items()} if pieces else record)
-    found = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-    return found, work.of(explicit=explicit, implicit=implicit)
