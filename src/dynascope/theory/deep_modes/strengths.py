@@ -25,10 +25,14 @@ from dynascope.validation.bounded import FiniteArray, NonNegativeArray, Positive
 
 __all__ = ["DeepModeLimit", "DeepModeStrength", "deep_mode_limit", "strength_at", "time_to_strength"]
 
-_NETWORK = "deep linear with aligned layers, any depth"
-_DATA = "whitened inputs, any targets"
-_START = "balanced"
-_REFERENCE = "arXiv:1312.6120"
+_covers = functools.partial(
+    covers,
+    network="deep linear with aligned layers, any depth",
+    data="whitened inputs, any targets",
+    start="balanced",
+    reference="arXiv:1312.6120",
+    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS, ALIGNED_LAYERS),
+)
 
 
 class DeepModeStrength(NamedTuple):
@@ -60,15 +64,7 @@ class DeepModeLimit(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start=_START,
-    gives="when a mode has a given strength",
-    infinite=True,
-    reference=_REFERENCE,
-    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS, ALIGNED_LAYERS),
-)
+@_covers(gives="when a mode has a given strength", infinite=True)
 def time_to_strength(
     strength: FiniteArray,
     target: FiniteArray,
@@ -126,14 +122,7 @@ def time_to_strength(
     return time
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start=_START,
-    gives="strength of each mode at any time",
-    reference=_REFERENCE,
-    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS, ALIGNED_LAYERS),
-)
+@_covers(gives="strength of each mode at any time")
 def strength_at(
     times: NonNegativeArray,
     target: FiniteArray,

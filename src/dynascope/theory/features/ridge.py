@@ -6,6 +6,7 @@ Regression on n random samples with a kernel Σ_k ρ_k e_k e_k shrinks the mode 
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import jax
@@ -34,9 +35,16 @@ __all__ = [
 
 _HALVINGS = 64  # of the logarithm of the bracket, which is at most 1500 wide in float64
 _POLISHING = 3
-_PAPER = "arXiv:2110.03922"
 
 Intensity: TypeAlias = Annotated[Real[ArrayLike, "... k"], Ge(0)]
+_covers = functools.partial(
+    covers,
+    network="linear model on fixed features, or kernel ridge regression",
+    data="random samples, features as if Gaussian, large n",
+    start="zero",
+    reference="arXiv:2110.03922",
+    exact=False,
+)
 
 
 class RidgeProblem(NamedTuple):
@@ -68,14 +76,7 @@ class RidgeProblem(NamedTuple):
         return modes.all(-1) & jnp.isfinite(n) & (n > 0) & jnp.isfinite(delta) & (delta >= 0)
 
 
-@covers(
-    network="linear model on fixed features, or kernel ridge regression",
-    data="random samples, features as if Gaussian, large n",
-    start="zero",
-    gives="the effective ridge that a finite number of samples adds",
-    reference=_PAPER,
-    exact=False,
-)
+@_covers(gives="the effective ridge that a finite number of samples adds")
 def effective_ridge(
     intensity: Intensity,
     samples: PositiveArray,
@@ -111,14 +112,7 @@ def effective_ridge(
     return _effective_ridge(ridge_problem(intensity, samples, ridge, multiplicity))
 
 
-@covers(
-    network="linear model on fixed features, or kernel ridge regression",
-    data="random samples, features as if Gaussian, large n",
-    start="zero",
-    gives="the fraction of each mode of the target that is learned",
-    reference=_PAPER,
-    exact=False,
-)
+@_covers(gives="the fraction of each mode of the target that is learned")
 def learnability(
     intensity: Intensity,
     samples: PositiveArray,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,16 +32,10 @@ from dynascope.validation.bounded import FiniteArray, PositiveArray
 
 __all__ = ["conserved_matrices", "conserved_matrix", "preconditioner_matrix", "single_output_preconditioner"]
 
-_REFERENCE = "arXiv:2406.06158"
+_covers = functools.partial(covers, data="any", reference="arXiv:2406.06158")
 
 
-@covers(
-    network="two-layer linear, any widths",
-    data="any",
-    start="any",
-    gives="the matrix that gradient flow conserves",
-    reference=_REFERENCE,
-)
+@_covers(network="two-layer linear, any widths", start="any", gives="the matrix that gradient flow conserves")
 def conserved_matrix(
     first: FirstLayer, second: SecondLayer, *, rates: LayerRates = LayerRates()
 ) -> Float[AnyArray, "*members width width"]:
@@ -72,12 +67,10 @@ def conserved_matrix(
     return _conserved([TwoLayers.checked(first, second, rates)])[0]
 
 
-@covers(
+@_covers(
     network="deep linear, any widths",
-    data="any",
     start="any",
     gives="the matrices that gradient flow conserves, one for each pair of layers",
-    reference=_REFERENCE,
 )
 def conserved_matrices(
     weights: Sequence[IsFinite[Real[ArrayLike, "_ _"]]] | IsFinite[Real[ArrayLike, "layers _ _"]],
@@ -128,12 +121,10 @@ def conserved_matrices(
     return _conserved(pairs)
 
 
-@covers(
+@_covers(
     network="two-layer linear, any widths",
-    data="any",
     start="any",
     gives="the matrix of the flow in function space, at given weights",
-    reference=_REFERENCE,
 )
 def preconditioner_matrix(
     first: FirstLayer, second: SecondLayer, *, rates: LayerRates = LayerRates()
@@ -163,12 +154,10 @@ def preconditioner_matrix(
     return _preconditioner(TwoLayers.checked(first, second, rates))
 
 
-@covers(
+@_covers(
     network="two-layer linear, one output",
-    data="any",
     start="any, no neuron at zero unless its imbalance is positive",
     gives="the matrix of the flow in function space, from the maps of the neurons",
-    reference=_REFERENCE,
     assumes=(ONE_OUTPUT,),
 )
 def single_output_preconditioner(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,25 @@ from dynascope.theory.grokking.interpolation import Constraint, constraint, inte
 from dynascope.validation import require, require_array
 from dynascope.validation.bounded import FiniteFloat, FiniteNumbers, NonNegativeNumbers, PositiveFloat
 
-__all__ = ["LateCurve", "check_tests", "fitting_time", "lag_behind", "late_curve", "relative_error", "weight_product"]
+__all__ = [
+    "DATA",
+    "LateCurve",
+    "check_tests",
+    "covers_diagonal",
+    "fitting_time",
+    "lag_behind",
+    "late_curve",
+    "relative_error",
+    "weight_product",
+]
 
-NETWORK = "diagonal linear, x·(u² − v²), with weight decay"
 DATA = "any inputs, targets that they fit exactly"
-START = "the same for all weights"
-REFERENCE = "arXiv:2311.18817"
+covers_diagonal = functools.partial(
+    covers,
+    network="diagonal linear, x·(u² − v²), with weight decay",
+    start="the same for all weights",
+    reference="arXiv:2311.18817",
+)
 
 
 class LateCurve(NamedTuple):
@@ -44,13 +58,7 @@ class LateCurve(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=NETWORK,
-    data="any",
-    start=START,
-    gives="the product of the weights of every input at any time",
-    reference=REFERENCE,
-)
+@covers_diagonal(data="any", gives="the product of the weights of every input at any time")
 def weight_product(
     times: NonNegativeNumbers, *, scale: PositiveFloat, weight_decay: PositiveFloat
 ) -> Float[np.ndarray, "*times"]:
@@ -81,13 +89,8 @@ def weight_product(
         return np.asarray(np.square(scale * np.exp(-weight_decay * np.asarray(times))))
 
 
-@covers(
-    network=NETWORK,
-    data=DATA,
-    start=START,
-    gives="the weights, the test error and the loss once it has fitted, for small weight decay",
-    reference=REFERENCE,
-    exact=False,
+@covers_diagonal(
+    data=DATA, gives="the weights, the test error and the loss once it has fitted, for small weight decay", exact=False
 )
 def late_curve(
     inputs: FiniteNumbers,
@@ -151,14 +154,7 @@ def late_curve(
     )
 
 
-@covers(
-    network=NETWORK,
-    data=DATA,
-    start=START,
-    gives="by when it has fitted the training samples",
-    reference=REFERENCE,
-    exact=False,
-)
+@covers_diagonal(data=DATA, gives="by when it has fitted the training samples", exact=False)
 def fitting_time(
     inputs: FiniteNumbers,
     *,

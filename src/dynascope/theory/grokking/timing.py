@@ -10,17 +10,8 @@ from jaxtyping import Float
 from scipy.optimize import root_scalar
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.theory.domain import covers
 from dynascope.theory.grokking.interpolation import constraint, follow, solve
-from dynascope.theory.grokking.late_phase import (
-    DATA,
-    NETWORK,
-    REFERENCE,
-    START,
-    check_tests,
-    lag_behind,
-    relative_error,
-)
+from dynascope.theory.grokking.late_phase import DATA, check_tests, covers_diagonal, lag_behind, relative_error
 from dynascope.validation import require_broadcast
 from dynascope.validation.bounded import FiniteNumbers, PositiveFloat, PositiveNumbers
 
@@ -44,14 +35,7 @@ class CriticalPoint(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=NETWORK,
-    data=DATA,
-    start=START,
-    gives="at which product of the weights the test error falls below a threshold",
-    reference=REFERENCE,
-    exact=False,
-)
+@covers_diagonal(data=DATA, gives="at which product of the weights the test error falls below a threshold", exact=False)
 def critical_point(
     inputs: FiniteNumbers,
     targets: FiniteNumbers,
@@ -116,14 +100,7 @@ def critical_point(
     return CriticalPoint(math.exp(found), float(missed @ (x @ behind) / (2 * missed @ (x @ slope))))
 
 
-@covers(
-    network=NETWORK,
-    data=DATA,
-    start=START,
-    gives="when the test error falls below a threshold, for small weight decay",
-    reference=REFERENCE,
-    exact=False,
-)
+@covers_diagonal(data=DATA, gives="when the test error falls below a threshold, for small weight decay", exact=False)
 def grokking_time(
     product: PositiveNumbers, *, scale: PositiveNumbers, weight_decay: PositiveNumbers, lag: FiniteNumbers = 0.0
 ) -> Float[np.ndarray, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -31,8 +32,14 @@ from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["AlignmentChange", "alignment_change", "layer_cosine"]
 
-_NETWORK = "two-layer linear, one output, any width, rates by layer"
-_DATA = "inputs on a line, any targets"
+_covers = functools.partial(
+    covers,
+    network="two-layer linear, one output, any width, rates by layer",
+    data="inputs on a line, any targets",
+    start="any",
+    reference="arXiv:2401.07085",
+    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
+)
 
 
 class AlignmentChange(NamedTuple):
@@ -57,14 +64,7 @@ class AlignmentChange(NamedTuple):
         return self.final - self.initial
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="the cosine between the layers at any time",
-    reference="arXiv:2401.07085",
-    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
-)
+@_covers(gives="the cosine between the layers at any time")
 @in_units(*STANDARDS, **UNITS, times="t")
 def layer_cosine(
     network: LineNetwork,
@@ -107,14 +107,7 @@ def layer_cosine(
     return _alignment(start, times)
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="whether the layers will align or disalign, and by how much",
-    reference="arXiv:2401.07085",
-    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
-)
+@_covers(gives="whether the layers will align or disalign, and by how much")
 @in_units(*STANDARDS, network=UNITS["network"], data=UNITS["data"])
 def alignment_change(
     network: LineNetwork,

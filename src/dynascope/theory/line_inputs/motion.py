@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -31,8 +32,14 @@ from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["LineLimit", "LineTrajectory", "TimeScale", "line_limit", "line_trajectory", "time_scale"]
 
-_NETWORK = "two-layer linear, one output, any width, rates by layer"
-_DATA = "inputs on a line, any targets"
+_covers = functools.partial(
+    covers,
+    network="two-layer linear, one output, any width, rates by layer",
+    data="inputs on a line, any targets",
+    start="any",
+    reference="arXiv:2401.07085",
+    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
+)
 
 
 class LineTrajectory(NamedTuple):
@@ -97,14 +104,7 @@ class LineLimit(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="both layers, the slope and the loss at any time",
-    reference="arXiv:2401.07085",
-    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
-)
+@_covers(gives="both layers, the slope and the loss at any time")
 @in_units(
     *STANDARDS,
     **UNITS,
@@ -160,14 +160,7 @@ def line_trajectory(
     return _trajectory(start, times)
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="how long learning takes, and whether the target or the start decides it",
-    reference="arXiv:2401.07085",
-    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
-)
+@_covers(gives="how long learning takes, and whether the target or the start decides it")
 @in_units(*STANDARDS, **UNITS, gives={"time": "t", "target_rate": "t^-1", "initial_rate": "t^-1"}, infinite=True)
 def time_scale(
     network: LineNetwork,
@@ -204,14 +197,7 @@ def time_scale(
     return _time_scale(LineStart.checked(network, data, prefactor))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="where training ends, and whether it is trapped",
-    reference="arXiv:2401.07085",
-    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
-)
+@_covers(gives="where training ends, and whether it is trapped")
 @in_units(*STANDARDS, **UNITS, gives={"first": "w", "second": "u", "strength": "g w u", "loss": LOSS})
 def line_limit(
     network: LineNetwork,

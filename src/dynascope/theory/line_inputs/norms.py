@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -31,8 +32,14 @@ from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["LayerNorms", "Rescaling", "layer_norms", "rescaling"]
 
-_NETWORK = "two-layer linear, one output, any width, rates by layer"
-_DATA = "inputs on a line, any targets"
+_covers = functools.partial(
+    covers,
+    network="two-layer linear, one output, any width, rates by layer",
+    data="inputs on a line, any targets",
+    start="any",
+    reference="arXiv:2401.07085",
+    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
+)
 
 
 class LayerNorms(NamedTuple):
@@ -67,14 +74,7 @@ class Rescaling(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="the norms of both layers at any time",
-    reference="arXiv:2401.07085",
-    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
-)
+@_covers(gives="the norms of both layers at any time")
 @in_units(*STANDARDS, **UNITS, times="t", gives={"first": "w", "second": "u", "total": "w u"})
 def layer_norms(
     network: LineNetwork,
@@ -111,14 +111,7 @@ def layer_norms(
     return _layer_norms(start, times)
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="whether the layers will grow, shrink, or shrink and then grow",
-    reference="arXiv:2401.07085",
-    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
-)
+@_covers(gives="whether the layers will grow, shrink, or shrink and then grow")
 @in_units(*STANDARDS, **UNITS, gives={"turning_time": "t"}, infinite=True)
 def rescaling(
     network: LineNetwork,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Annotated, NamedTuple, TypeAlias
 
@@ -23,10 +24,10 @@ _FREE = 1e5  # by how much cheaper than the others free weights are, until the a
 _ACTIVE = 1e-9  # multipliers over the largest, and distances from a margin of one, that are rounding
 _UNIQUE = 1e-6
 _CALLER = 5  # frames up to who called, past the checks of arguments and of the answer
-_REFERENCE = "arXiv:2210.03820"
 
 Data: TypeAlias = IsFinite[Real[ArrayLike, "samples inputs"]]
 Factors: TypeAlias = Annotated[ArrayLike, Ge(1)]
+_covers = functools.partial(covers, start="any", reference="arXiv:2210.03820")
 
 
 class MaxMargin(NamedTuple):
@@ -55,12 +56,10 @@ class MaxMargin(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
+@_covers(
     network="f = Σ β_j x_j where each β_j is one weight, or a product of several",
     data="separable",
-    start="any",
     gives="the direction that training ends in",
-    reference=_REFERENCE,
     exact=False,
 )
 def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
@@ -145,13 +144,7 @@ def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
     )
 
 
-@covers(
-    network="linear in its last layer",
-    data="classes",
-    start="any",
-    gives="the data of the problem of several classes",
-    reference=_REFERENCE,
-)
+@_covers(network="linear in its last layer", data="classes", gives="the data of the problem of several classes")
 def class_differences(
     features: IsFinite[Real[ArrayLike, "samples features"]],
     labels: Annotated[Real[ArrayLike, " samples"], Ge(0)],

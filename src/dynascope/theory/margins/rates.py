@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, TypeAlias
 
 import numpy as np
@@ -15,22 +16,21 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, Posi
 
 __all__ = ["log_time", "margin_at_time", "normalised_time"]
 
-_NETWORK, _DATA, _START = "any quasi-homogeneous one", "separable", "any"
-_REFERENCE = "arXiv:2210.03820"
 _NEAR = 50.0  # exp of minus it is rounding
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 LargestRate: TypeAlias = Annotated[float, Interval(gt=0, le=1)]
-
-
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start=_START,
-    gives="the time at which the loss has a value",
-    reference=_REFERENCE,
+_covers = functools.partial(
+    covers,
+    network="any quasi-homogeneous one",
+    data="separable",
+    start="any",
+    reference="arXiv:2210.03820",
     exact=False,
 )
+
+
+@_covers(gives="the time at which the loss has a value")
 def log_time(
     margin: NonNegativeNumbers,
     *,
@@ -78,14 +78,7 @@ def log_time(
         return np.asarray(np.reshape(flat, nu.shape) + np.log(2 * rate**2 * cost))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start=_START,
-    gives="the loss at a time",
-    reference=_REFERENCE,
-    exact=False,
-)
+@_covers(gives="the loss at a time")
 def margin_at_time(
     log_times: FiniteNumbers,
     *,
@@ -129,14 +122,7 @@ def margin_at_time(
     return np.asarray(found).reshape(wanted.shape)
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start=_START,
-    gives="the normalised time at which the loss has a value",
-    reference=_REFERENCE,
-    exact=False,
-)
+@_covers(gives="the normalised time at which the loss has a value")
 def normalised_time(
     margin: NonNegativeNumbers,
     *,

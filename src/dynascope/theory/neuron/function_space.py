@@ -6,6 +6,7 @@ gradient is taken.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple, TypeAlias
 
 import diffrax
@@ -47,9 +48,15 @@ __all__ = [
     "samples",
 ]
 
-_REFERENCE = "arXiv:2406.06158"
 
 Inputs: TypeAlias = IsFinite[Real[ArrayLike, "n d"]]
+_covers = functools.partial(
+    covers,
+    network="single linear neuron f(x) = a wᵀx",
+    start="any imbalance; a nonzero map unless the imbalance is positive",
+    reference="arXiv:2406.06158",
+    assumes=(ONE_OUTPUT,),
+)
 
 
 class FunctionSpacePath(NamedTuple):
@@ -68,14 +75,7 @@ class FunctionSpacePath(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network="single linear neuron f(x) = a wᵀx",
-    data="any inputs, any targets",
-    start="any imbalance; a nonzero map unless the imbalance is positive",
-    gives="the matrix by which the gradient of the function is multiplied",
-    reference=_REFERENCE,
-    assumes=(ONE_OUTPUT,),
-)
+@_covers(data="any inputs, any targets", gives="the matrix by which the gradient of the function is multiplied")
 def preconditioner(
     coefficients: Vector,
     imbalance: FiniteArray,
@@ -114,14 +114,7 @@ def preconditioner(
     return _preconditioner(MapStart.checked("coefficients", coefficients, imbalance, rates))
 
 
-@covers(
-    network="single linear neuron f(x) = a wᵀx",
-    data="any inputs, also of low rank, any targets",
-    start="any imbalance; a nonzero map unless the imbalance is positive",
-    gives="the linear map and the loss over time",
-    reference=_REFERENCE,
-    assumes=(ONE_OUTPUT,),
-)
+@_covers(data="any inputs, also of low rank, any targets", gives="the linear map and the loss over time")
 @in_units(
     "inputs",
     "targets|coefficients",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -24,10 +25,15 @@ from dynascope.validation.bounded import FiniteArray, PositiveFloat
 
 __all__ = ["Regime", "regime", "regime_along", "rich_delay"]
 
-_NETWORK = "single linear neuron f(x) = a wᵀx, rates by layer"
-_DATA = "whitened inputs, any targets but zero"
-_REFERENCE = "arXiv:2406.06158"
 _ROUNDED = 1 - 1e-9  # a start on the threshold itself is beyond it, whichever way its weights were rounded
+_covers = functools.partial(
+    covers,
+    network="single linear neuron f(x) = a wᵀx, rates by layer",
+    data="whitened inputs, any targets but zero",
+    reference="arXiv:2406.06158",
+    exact=False,
+    assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
+)
 
 
 class Regime(NamedTuple):
@@ -53,14 +59,9 @@ class Regime(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
+@_covers(
     start="downstream: input weights larger than the output weight",
     gives="when the plateau of delayed rich learning ends",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
 )
 @in_units(*STANDARDS, **UNITS, gives="t", infinite=True)
 def rich_delay(
@@ -104,15 +105,7 @@ def rich_delay(
     return _escape_time(start)
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any but zero",
-    gives="lazy, rich or delayed rich learning",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
-)
+@_covers(start="any but zero", gives="lazy, rich or delayed rich learning")
 @in_units(*STANDARDS, **UNITS, gives={"fit_time": "t", "rich_delay": "t"}, infinite=True)
 def regime(
     initial_output: FiniteArray,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -23,11 +24,12 @@ from dynascope.validation.bounded import FiniteArray, NonNegativeArray
 
 __all__ = ["NeuronLimit", "NeuronTrajectory", "limit_of", "neuron_imbalance", "neuron_limit", "neuron_trajectory"]
 
-_NETWORK = "single linear neuron f(x) = a wᵀx, rates by layer"
 _DATA = "whitened inputs, any targets"
-_REFERENCE = "arXiv:2406.06158"
 _BLOCK = 50_000  # neurons times times that are followed at once, so that what lies between fits into the cache
 _AT_REST = 1e-12  # relative size of the gradient below which a start counts as a fixed point
+_covers = functools.partial(
+    covers, network="single linear neuron f(x) = a wᵀx, rates by layer", start="any", reference="arXiv:2406.06158"
+)
 
 
 class NeuronTrajectory(NamedTuple):
@@ -73,14 +75,7 @@ class NeuronLimit(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=_NETWORK,
-    data="any",
-    start="any",
-    gives="the conserved imbalance between the layers",
-    reference=_REFERENCE,
-    assumes=(ONE_OUTPUT,),
-)
+@_covers(data="any", gives="the conserved imbalance between the layers", assumes=(ONE_OUTPUT,))
 def neuron_imbalance(
     output: FiniteArray,
     weights: Vector,
@@ -113,13 +108,8 @@ def neuron_imbalance(
     return _imbalance(Neuron.checked(rates, output=output, weights=weights))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="weights, linear map and loss at any time",
-    reference=_REFERENCE,
-    assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
+@_covers(
+    data=_DATA, gives="weights, linear map and loss at any time", assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS)
 )
 @in_units(*STANDARDS, **UNITS, times="t", gives=("a", "w", "a^2 w^2"))
 def neuron_trajectory(
@@ -181,13 +171,8 @@ def neuron_trajectory(
     return _trajectory(start, times)
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="where training ends, and how it gets there",
-    reference=_REFERENCE,
-    assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
+@_covers(
+    data=_DATA, gives="where training ends, and how it gets there", assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS)
 )
 @in_units(*STANDARDS, **UNITS, gives=("a", "w", "a w", "a^2 w^2", ""))
 def neuron_limit(

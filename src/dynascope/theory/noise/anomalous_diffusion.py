@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -24,18 +25,21 @@ from dynascope.validation.bounded import (
 
 __all__ = ["DiffusionWindow", "anomalous_exponent", "diffusion_window", "power_law_displacement"]
 
-_NETWORK, _DATA, _START = (
-    "any near a minimum",
-    "curvature that falls as a power, noise in proportion",
-    "at rest for long",
-)
-_REFERENCE = "arXiv:2107.09133"
 _Power = Annotated[FiniteFloat, Ge(0.05)]
 _GRID = 20  # points of a window in a factor of ten
 _OVERFLOWS = 700.0  # logarithm of what is hardly a number
 _SMOOTH = 3.0  # powers up to which the first modes differ so little that their sum is the closed form
 _FEW = 20  # modes over the power, beyond which neighbours differ little for any
 _NEGLIGIBLE = 1e17  # over the time: curvature at which a mode does not move
+_covers = functools.partial(
+    covers,
+    network="any near a minimum",
+    data="curvature that falls as a power, noise in proportion",
+    start="at rest for long",
+    reference="arXiv:2107.09133",
+    exact=False,
+    assumes=(SMALL_STEPS,),
+)
 
 
 class DiffusionWindow(NamedTuple):
@@ -58,15 +62,7 @@ class DiffusionWindow(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start=_START,
-    gives="the exponent of diffusion",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(SMALL_STEPS,),
-)
+@_covers(gives="the exponent of diffusion")
 def anomalous_exponent(power: PositiveNumbers) -> Float[np.ndarray, "*powers"]:
     """Exponents c = min(1, 1/p) of E‖Δ‖² ∝ kᶜ, for curvatures ρ_l = ρ₁ l⁻ᵖ and noise in proportion to them.
 
@@ -93,15 +89,7 @@ def anomalous_exponent(power: PositiveNumbers) -> Float[np.ndarray, "*powers"]:
         return np.asarray(np.minimum(1.0, 1 / np.asarray(power)))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start=_START,
-    gives="how far stationary SGD goes over a spectrum that is a power",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(SMALL_STEPS,),
-)
+@_covers(gives="how far stationary SGD goes over a spectrum that is a power")
 def power_law_displacement(
     times: NonNegativeNumbers, *, power: _Power, modes: PositiveInt
 ) -> Float[np.ndarray, "*times"]:
@@ -136,15 +124,7 @@ def power_law_displacement(
         return np.asarray(np.where(tau > 0, np.maximum(total, 0.0), 0.0))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start=_START,
-    gives="the steps in which the exponent is seen",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(SMALL_STEPS,),
-)
+@_covers(gives="the steps in which the exponent is seen")
 def diffusion_window(
     *,
     power: _Power,

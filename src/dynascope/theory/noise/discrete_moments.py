@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from dynascope.theory.domain import covers
@@ -13,17 +15,16 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
 __all__ = ["discrete_moments", "discrete_stationary_moments"]
 
-_NETWORK = "any near a minimum, in its Hessian's eigenvectors"
-_DATA, _REFERENCE = "any, in batches of additive noise that commutes with the Hessian", "arXiv:2107.09133"
-
-
-@covers(
-    network=_NETWORK,
-    data=_DATA,
+_covers = functools.partial(
+    covers,
+    network="any near a minimum, in its Hessian's eigenvectors",
+    data="any, in batches of additive noise that commutes with the Hessian",
     start="any",
-    gives="mean and covariance of weights and velocity of SGD after any number of steps",
-    reference=_REFERENCE,
+    reference="arXiv:2107.09133",
 )
+
+
+@_covers(gives="mean and covariance of weights and velocity of SGD after any number of steps")
 def discrete_moments(
     steps: NonNegativeNumbers,
     sgd: SGD,
@@ -76,13 +77,7 @@ def discrete_moments(
     return ModeMoments(*(np.asarray(part).reshape(shape) for part in parts))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="stationary variances of weights and velocity of SGD at any stable rate",
-    reference=_REFERENCE,
-)
+@_covers(gives="stationary variances of weights and velocity of SGD at any stable rate")
 def discrete_stationary_moments(
     sgd: SGD,
     *,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -21,8 +22,14 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
 __all__ = ["WeightMoments", "finite_data_moments", "finite_data_stationary_moments", "start_near", "weight_moments"]
 
-_NETWORK, _DATA, _REFERENCE = "linear regression, one output", "any, in batches drawn afresh", "arXiv:2107.09133"
 _MOST, _SETTLED = 20_000, 1e-14  # iterations, and the relative change at which they have settled
+_covers = functools.partial(
+    covers,
+    network="linear regression, one output",
+    data="any, in batches drawn afresh",
+    start="any",
+    reference="arXiv:2107.09133",
+)
 
 
 class WeightMoments(NamedTuple):
@@ -48,13 +55,7 @@ class WeightMoments(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="mean and covariance of weights and velocity of SGD on given data after any number of steps",
-    reference=_REFERENCE,
-)
+@_covers(gives="mean and covariance of weights and velocity of SGD on given data after any number of steps")
 def finite_data_moments(
     steps: NonNegativeNumbers,
     inputs: FiniteNumbers,
@@ -103,13 +104,7 @@ def finite_data_moments(
     return weight_moments(*found, data.centre, data.loss, k.shape)
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="stationary covariance of weights and velocity of SGD on given data",
-    reference=_REFERENCE,
-)
+@_covers(gives="stationary covariance of weights and velocity of SGD on given data")
 def finite_data_stationary_moments(inputs: FiniteNumbers, targets: FiniteNumbers, sgd: SGD) -> WeightMoments:
     """What `finite_data_moments` tend to: the solution of Cov = M Cov Mᵀ + N Σ̄(Cov)/S Nᵀ, by iteration over Σ̄.
 

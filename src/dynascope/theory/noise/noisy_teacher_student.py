@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,9 @@ __all__ = [
     "noisy_student_strength",
 ]
 
-_NETWORK, _DATA, _REFERENCE = "linear, two layers, one mode", "labels with noise", "arXiv:2306.04251"
+_covers = functools.partial(
+    covers, network="linear, two layers, one mode", data="labels with noise", reference="arXiv:2306.04251"
+)
 
 
 class NoisyStudentPath(NamedTuple):
@@ -47,14 +50,7 @@ class NoisyStudentPath(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any but zero",
-    gives="what is learned of noisy labels: a soft threshold",
-    reference=_REFERENCE,
-    exact=False,
-)
+@_covers(start="any but zero", gives="what is learned of noisy labels: a soft threshold", exact=False)
 def noisy_student_strength(
     strength: FiniteNumbers, noise_variance: NonNegativeNumbers, *, learning_rate: PositiveFloat
 ) -> Float[np.ndarray, "*shape"]:
@@ -87,13 +83,7 @@ def noisy_student_strength(
         return np.asarray(np.maximum(s - learning_rate * variance / 2, 0.0))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="near zero",
-    gives="the exponent at which noisy labels are learned, or make weights vanish",
-    reference=_REFERENCE,
-)
+@_covers(start="near zero", gives="the exponent at which noisy labels are learned, or make weights vanish")
 def noisy_student_exponent(
     strength: FiniteNumbers, noise_variance: PositiveNumbers, *, learning_rate: PositiveFloat
 ) -> Float[np.ndarray, "*shape"]:
@@ -123,7 +113,7 @@ def noisy_student_exponent(
     return gaussian_collapse_exponent(-s, np.sqrt(variance), learning_rate=learning_rate)
 
 
-@covers(network=_NETWORK, data=_DATA, start="any", gives="both weights along given noise", reference=_REFERENCE)
+@_covers(start="any", gives="both weights along given noise")
 def noisy_student_path(
     first: FiniteNumbers,
     second: FiniteNumbers,
@@ -164,7 +154,7 @@ def noisy_student_path(
     return NoisyStudentPath(path[0], path[1], errors)
 
 
-@covers(network=_NETWORK, data=_DATA, start="any", gives="how noise balances two layers", reference=_REFERENCE)
+@_covers(start="any", gives="how noise balances two layers")
 def noisy_imbalance(
     imbalance: FiniteNumbers, errors: FiniteNumbers, *, learning_rate: PositiveFloat
 ) -> Float[np.ndarray, "steps ..."]:

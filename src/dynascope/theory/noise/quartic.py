@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,9 @@ from dynascope.validation.bounded import (
 
 __all__ = ["QuarticLaw", "quartic_collapse_exponent", "quartic_path", "quartic_stationary_law"]
 
-_NETWORK, _DATA, _REFERENCE = "double well, one weight", "noise in proportion to the weight", "arXiv:2306.04251"
+_covers = functools.partial(
+    covers, network="double well, one weight", data="noise in proportion to the weight", reference="arXiv:2306.04251"
+)
 
 
 class QuarticLaw(NamedTuple):
@@ -42,13 +45,7 @@ class QuarticLaw(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any but zero",
-    gives="the stationary law of a weight in a double well",
-    reference=_REFERENCE,
-)
+@_covers(start="any but zero", gives="the stationary law of a weight in a double well")
 def quartic_stationary_law(squares: NonNegativeNumbers, *, growth: PositiveFloat, noise: PositiveFloat) -> QuarticLaw:
     """θ² ~ Gamma(shape μ/ζ² − ½, scale ζ²) of dθ = (μθ − θ³) dt + ζ θ dW where ζ² < 2μ.
 
@@ -82,13 +79,7 @@ def quartic_stationary_law(squares: NonNegativeNumbers, *, growth: PositiveFloat
         return QuarticLaw(float(shape), float(variance), float(growth - variance / 2), np.asarray(cumulative))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="near zero",
-    gives="the rate at which noise makes a weight in a double well vanish",
-    reference=_REFERENCE,
-)
+@_covers(start="near zero", gives="the rate at which noise makes a weight in a double well vanish")
 def quartic_collapse_exponent(*, growth: FiniteFloat, noise: NonNegativeFloat) -> float:
     """d/dt E log|θ| = μ − ζ²/2 near zero of dθ = (μθ − θ³) dt + ζ θ dW: below zero, noise wins over the maximum.
 
@@ -110,13 +101,7 @@ def quartic_collapse_exponent(*, growth: FiniteFloat, noise: NonNegativeFloat) -
         return float(growth - np.float64(noise) ** 2 / 2)
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="the path of a weight in a double well under a given path of noise",
-    reference=_REFERENCE,
-)
+@_covers(start="any", gives="the path of a weight in a double well under a given path of noise")
 def quartic_path(
     start: FiniteNumbers,
     increments: FiniteNumbers,

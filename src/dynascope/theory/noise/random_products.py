@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -21,10 +22,15 @@ __all__ = [
     "step_matrices",
 ]
 
-_NETWORK, _DATA, _REFERENCE = "any with equivalent units", "any, in random batches", "arXiv:2306.04251"
-_START = "near an invariant set"
 _WALKERS, _FORGOTTEN = 64, 0.1  # products at a time, and the share of their factors after which the start is forgotten
 _EXCURSIONS = 0.1  # of the curvature, over what momentum damps, up to which those through zero are rare
+_covers = functools.partial(
+    covers,
+    network="any with equivalent units",
+    data="any, in random batches",
+    start="near an invariant set",
+    reference="arXiv:2306.04251",
+)
 
 
 class LyapunovExponent(NamedTuple):
@@ -41,12 +47,8 @@ class LyapunovExponent(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start=_START,
+@_covers(
     gives="the exponent near an invariant set from Hessians of batches, with momentum and any number of directions",
-    reference=_REFERENCE,
     infinite=True,
 )
 def random_product_exponent(
@@ -104,13 +106,7 @@ def random_product_exponent(
     return LyapunovExponent(float(means.mean()), float(means.std(ddof=1) / np.sqrt(_WALKERS)))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start=_START,
-    gives="how a step moves what is normal to an invariant set",
-    reference=_REFERENCE,
-)
+@_covers(gives="how a step moves what is normal to an invariant set")
 def step_matrices(hessians: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "batches m m"]:
     """What steps multiply the distance n from an invariant set by: I − η(H_B + λ) of plain descent.
 
@@ -145,14 +141,7 @@ def step_matrices(hessians: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "batch
     return np.block([[one - pulled, carried], [-pulled, carried]])
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start=_START,
-    gives="the exponent near an invariant set under momentum, to leading order",
-    reference=_REFERENCE,
-    exact=False,
-)
+@_covers(gives="the exponent near an invariant set under momentum, to leading order", exact=False)
 def heavy_ball_collapse_exponent(
     curvature: FiniteFloat,
     curvature_deviation: NonNegativeFloat,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import NamedTuple
 
@@ -19,20 +20,17 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, Posi
 
 __all__ = ["StationaryLaw", "equipartition_ratio", "langevin_stationary_moments", "stationary_law"]
 
-_NETWORK = "any near a minimum, in its Hessian's eigenvectors"
-_DATA, _REFERENCE = "any, in batches of additive noise that commutes with the Hessian", "arXiv:2107.09133"
 _STEEP = 0.2  # of (1 + β), the ηh from which continuous time is said to be no law of the steps
-
-
-@covers(
-    network=_NETWORK,
-    data=_DATA,
+_covers = functools.partial(
+    covers,
+    network="any near a minimum, in its Hessian's eigenvectors",
+    data="any, in batches of additive noise that commutes with the Hessian",
     start="any",
-    gives="stationary variances of SGD in continuous time",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(SMALL_STEPS,),
+    reference="arXiv:2107.09133",
 )
+
+
+@_covers(gives="stationary variances of SGD in continuous time", exact=False, assumes=(SMALL_STEPS,))
 def langevin_stationary_moments(
     sgd: SGD,
     *,
@@ -75,13 +73,7 @@ def langevin_stationary_moments(
     return ModeMoments(still, still.copy(), wide, still.copy(), swift)
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="the ratio of the stationary variances of velocity and weights, at any stable rate",
-    reference=_REFERENCE,
-)
+@_covers(gives="the ratio of the stationary variances of velocity and weights, at any stable rate")
 def equipartition_ratio(sgd: SGD, *, curvature: FiniteNumbers) -> Float[np.ndarray, "*modes"]:
     """Var b / Var a = 2(ρ + λ)/(η(1 + β)): each mode has as much kinetic as potential energy, with mass η(1 + β)/2.
 
@@ -132,12 +124,8 @@ class StationaryLaw(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
+@_covers(
     gives="the modified loss that SGD samples, and the currents of its stationary law",
-    reference=_REFERENCE,
     exact=False,
     assumes=(SMALL_STEPS,),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import scipy.special
 from jaxtyping import Float
@@ -13,20 +15,18 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, Posi
 
 __all__ = ["batch_distribution", "collapse_exponent", "collapse_rate", "exponents", "gaussian_collapse_exponent"]
 
-_NETWORK, _DATA, _REFERENCE = "any with equivalent units", "any, in random batches", "arXiv:2306.04251"
-_START = "near an invariant set"
 _SHARES = 1e-9  # by which probabilities may miss one
 _SMALL_NOISE = 0.03  # of the factor of a step, below which the series of its logarithm keeps eleven digits
-
-
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start=_START,
-    gives="the exponent at which steps approach or leave an invariant set",
-    reference=_REFERENCE,
-    infinite=True,
+_covers = functools.partial(
+    covers,
+    network="any with equivalent units",
+    data="any, in random batches",
+    start="near an invariant set",
+    reference="arXiv:2306.04251",
 )
+
+
+@_covers(gives="the exponent at which steps approach or leave an invariant set", infinite=True)
 def collapse_exponent(
     curvatures: FiniteNumbers, *, learning_rate: PositiveFloat, probabilities: NonNegativeNumbers | None = None
 ) -> np.float64:
@@ -60,13 +60,7 @@ def collapse_exponent(
     return np.float64(exponents(np.array([float(learning_rate)]), h, shares)[0])
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start=_START,
-    gives="the exponent near an invariant set under Gaussian noise of the curvature",
-    reference=_REFERENCE,
-)
+@_covers(gives="the exponent near an invariant set under Gaussian noise of the curvature")
 def gaussian_collapse_exponent(
     curvature: FiniteNumbers, deviation: PositiveNumbers, *, learning_rate: PositiveFloat
 ) -> Float[np.ndarray, "*shape"]:
@@ -99,14 +93,7 @@ def gaussian_collapse_exponent(
         return _mean_log(*np.broadcast_arrays(1 - learning_rate * h, learning_rate * s))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start=_START,
-    gives="the rate at which noise attracts to an invariant set, in continuous time",
-    reference=_REFERENCE,
-    exact=False,
-)
+@_covers(gives="the rate at which noise attracts to an invariant set, in continuous time", exact=False)
 def collapse_rate(
     curvature: FiniteNumbers,
     curvature_variance: NonNegativeNumbers,

@@ -5,6 +5,7 @@ Whether it learns lazily or richly is one number, the final growth factor γ₊,
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -35,9 +36,13 @@ __all__ = [
     "scalar_trajectory",
 ]
 
-_NETWORK = "two-layer linear, one input, one output, any width and output divisor"
-_DATA = "one input, any targets"
-_REFERENCE = "Nam, DPhil thesis (2024), chapter 6"
+_covers = functools.partial(
+    covers,
+    network="two-layer linear, one input, one output, any width and output divisor",
+    data="one input, any targets",
+    start="any",
+    reference="Nam, DPhil thesis (2024), chapter 6",
+)
 
 
 class ScalarTrajectory(NamedTuple):
@@ -128,13 +133,7 @@ class _Start(NamedTuple):
     unit: Array
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="all weights, the slope and the loss at any time",
-    reference=_REFERENCE,
-)
+@_covers(gives="all weights, the slope and the loss at any time")
 def scalar_trajectory(
     setting: Setting, times: NonNegativeArray, *, learning_rate: PositiveArray = 1.0
 ) -> ScalarTrajectory:
@@ -176,14 +175,7 @@ def scalar_trajectory(
     return _followed(times, setting, learning_rate)
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="where training ends, how fast, and how lazy or rich it was",
-    reference=_REFERENCE,
-    infinite=True,
-)
+@_covers(gives="where training ends, how fast, and how lazy or rich it was", infinite=True)
 def scalar_limit(setting: Setting, *, learning_rate: PositiveArray = 1.0) -> ScalarLimit:
     """Where the network of `scalar_trajectory` ends: γ₊ = (S + r)/(2C) = 2D/(r − S), r = √(S² + 4CD).
 
@@ -220,13 +212,7 @@ def scalar_limit(setting: Setting, *, learning_rate: PositiveArray = 1.0) -> Sca
     return ScalarLimit(a, b, strength, log_growth, speed.astype(start.unit.dtype), end.status)
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="which scalings of target, output, input and weights give the same training",
-    reference=_REFERENCE,
-)
+@_covers(gives="which scalings of target, output, input and weights give the same training")
 def equivalent_scalings(setting: Setting, factor: PositiveArray) -> dict[str, Scaling]:
     """The four settings that a factor c makes of one, all with the same γ₊ and the same γ(t) up to a clock.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -15,18 +16,16 @@ from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, Positi
 
 __all__ = ["data_law", "data_spread", "parameter_law", "time_law"]
 
-_REFERENCE = "Nam, DPhil thesis (2024), section 4.3 and C.1; arXiv:2404.17563"
 _DATA = "skills of frequency k^−(α+1)"
-
-
-@covers(
+_covers = functools.partial(
+    covers,
     network="multilinear",
-    data=f"{_DATA}, fresh samples",
     start="equal layers",
-    gives="loss against time, for any number of neurons and skills",
-    reference=_REFERENCE,
-    exact=False,
+    reference="Nam, DPhil thesis (2024), section 4.3 and C.1; arXiv:2404.17563",
 )
+
+
+@_covers(data=f"{_DATA}, fresh samples", gives="loss against time, for any number of neurons and skills", exact=False)
 def time_law(
     times: PositiveNumbers,
     exponent: PositiveFloat,
@@ -93,12 +92,9 @@ def time_law(
     )
 
 
-@covers(
-    network="multilinear",
+@_covers(
     data=f"{_DATA}, D samples",
-    start="equal layers",
     gives="mean loss against the number of samples after long training, for any number of neurons",
-    reference=_REFERENCE,
     exact=False,
 )
 def data_law(
@@ -154,13 +150,7 @@ def data_law(
     return lost * betaincc(beta, samples + 1, last) + model.weight * zeta(exponent + 1, neurons + 1)
 
 
-@covers(
-    network="multilinear",
-    data=_DATA,
-    start="equal layers",
-    gives="loss against the number of neurons after long training on unlimited data",
-    reference=_REFERENCE,
-)
+@_covers(data=_DATA, gives="loss against the number of neurons after long training on unlimited data")
 def parameter_law(
     neurons: PositiveNumbers,
     exponent: PositiveFloat,

@@ -6,6 +6,7 @@ each strength R_k = a_k b_k moves alone, and the rare skills come late. Their su
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import Annotated, NamedTuple, TypeAlias
@@ -25,21 +26,20 @@ from dynascope.validation.bounded import NonNegativeInt, PositiveFloat
 
 __all__ = ["expected_loss", "skill_strengths", "training_loss"]
 
-_REFERENCE = "Nam, DPhil thesis (2024), section 4.2; arXiv:2404.17563"
-_SKILLS = "skills that do not overlap, such as multitask sparse parity"
 _BLOCK = 2**18  # numbers of samples held at once
 
 Frequencies: TypeAlias = Annotated[Real[ArrayLike, " skills"], Gt(0), Le(1)]
 Counts: TypeAlias = Annotated[Real[ArrayLike, " skills"], Ge(0)]
-
-
-@covers(
+_covers = functools.partial(
+    covers,
     network="multilinear",
-    data=_SKILLS,
+    data="skills that do not overlap, such as multitask sparse parity",
     start="equal layers",
-    gives="strength of every skill at any time, for any samples and width",
-    reference=_REFERENCE,
+    reference="Nam, DPhil thesis (2024), section 4.2; arXiv:2404.17563",
 )
+
+
+@_covers(gives="strength of every skill at any time, for any samples and width")
 def skill_strengths(
     times: ArrayLike,
     frequencies: Frequencies,
@@ -86,13 +86,7 @@ def skill_strengths(
     return np.pad(strength, ((0, 0), (0, len(model.frequencies) - model.neurons)))
 
 
-@covers(
-    network="multilinear",
-    data=_SKILLS,
-    start="equal layers",
-    gives="loss at any time, for any samples and width",
-    reference=_REFERENCE,
-)
+@_covers(gives="loss at any time, for any samples and width")
 def training_loss(
     times: ArrayLike,
     frequencies: Frequencies,
@@ -134,13 +128,7 @@ def training_loss(
     return np.square(float(target_scale)) / 2 * (left + model.absent)
 
 
-@covers(
-    network="multilinear",
-    data=_SKILLS,
-    start="equal layers",
-    gives="mean loss over random training sets at any time, for any number of samples and width",
-    reference=_REFERENCE,
-)
+@_covers(gives="mean loss over random training sets at any time, for any number of samples and width")
 def expected_loss(
     times: ArrayLike,
     samples: Annotated[Real[ArrayLike, " samples"], Ge(1)],

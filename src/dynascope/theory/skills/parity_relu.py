@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -33,9 +34,14 @@ _PARITY = (-1.0) ** INPUTS.sum(axis=1)
 _PRE_ACTIVATION = INPUTS @ [-1.0, 1.0, -1.0]
 # (u)₊, (u + 1)₊ and (−u − 1)₊ on the eight inputs, with the signs and factors of the output weights.
 _MODES = np.maximum([_PRE_ACTIVATION, _PRE_ACTIVATION + 1, -_PRE_ACTIVATION - 1], 0) * np.array([[-2.0], [1.0], [1.0]])
-_NETWORK, _REFERENCE = "ReLU, three tied neurons and a bias", "Nam, DPhil thesis (2024), C.4, corrected"
 _LARGEST = 600.0  # logarithm of a square up to which its products with small numbers are finite
 _MOST_SPANS = 12  # doublings of the time within which every mode of a small start is half learned
+_covers = functools.partial(
+    covers,
+    network="ReLU, three tied neurons and a bias",
+    data="parity of three bits, all inputs",
+    reference="Nam, DPhil thesis (2024), C.4, corrected",
+)
 
 
 class TiedWeights(NamedTuple):
@@ -96,13 +102,7 @@ def loss(weights: TiedWeights, target_scale: PositiveFloat) -> Float[np.ndarray,
     return np.asarray(np.sum((network_outputs(weights) - target_scale * _PARITY) ** 2, axis=-1) / 16)
 
 
-@covers(
-    network=_NETWORK,
-    data="parity of three bits, all inputs",
-    start="any with A, B, G ≥ 0",
-    gives="velocity of the four parameters",
-    reference=_REFERENCE,
-)
+@_covers(start="any with A, B, G ≥ 0", gives="velocity of the four parameters")
 def velocity(
     weights: TiedWeights, *, target_scale: PositiveFloat, learning_rate: PositiveFloat = 1.0
 ) -> Float[np.ndarray, "*batch 4"]:
@@ -177,13 +177,7 @@ def mode_strengths(weights: TiedWeights, target_scale: PositiveFloat) -> Float[n
     return _state(weights)[..., :3] * (_MODES @ _PARITY / (8 * target_scale))
 
 
-@covers(
-    network=_NETWORK,
-    data="parity of three bits, all inputs",
-    start="any with A, B, G > 0",
-    gives="the four parameters at any time",
-    reference=_REFERENCE,
-)
+@_covers(start="any with A, B, G > 0", gives="the four parameters at any time")
 def integrated_path(
     times: Annotated[Real[ArrayLike, " times"], Ge(0)],
     start: TiedWeights,
@@ -221,13 +215,7 @@ def integrated_path(
     return TiedWeights(first, second, third, path.y[3])
 
 
-@covers(
-    network=_NETWORK,
-    data="parity of three bits, all inputs",
-    start="small",
-    gives="when each neuron has half its strength",
-    reference=_REFERENCE,
-)
+@_covers(start="small", gives="when each neuron has half its strength")
 def half_saturation_times(
     start: TiedWeights, *, target_scale: PositiveFloat, learning_rate: PositiveFloat = 1.0
 ) -> Float[np.ndarray, " neurons"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Annotated, TypeAlias
 
@@ -23,15 +24,14 @@ _REFERENCE = "Nam, DPhil thesis (2024), chapter 5"
 _DATA = "multitask sparse parity"
 
 Frequencies: TypeAlias = Annotated[Real[ArrayLike, " skills"], Gt(0), Le(1)]
+_covers = functools.partial(covers, start="small", exact=False)
 
 
-@covers(
+@_covers(
     network="multilinear; two-layer networks once calibrated",
     data=f"{_DATA}, fresh samples",
-    start="small",
     gives="strength of every skill at any step",
     reference=f"{_REFERENCE}, 5.2 corrected",
-    exact=False,
 )
 def time_emergence(
     steps: Annotated[Real[ArrayLike, " steps"], Ge(0)],
@@ -75,13 +75,11 @@ def time_emergence(
     return expit(np.multiply.outer(steps, growth) - offset)
 
 
-@covers(
+@_covers(
     network="multilinear; two-layer networks once calibrated",
     data=f"{_DATA}, fresh samples",
-    start="small",
     gives="steps at which each skill is half learned",
     reference=f"{_REFERENCE}, 5.2 corrected",
-    exact=False,
 )
 def half_strength_steps(
     frequencies: Frequencies,
@@ -113,13 +111,11 @@ def half_strength_steps(
     return offset / _growth(frequencies, learning_rate, target_scale, rate)
 
 
-@covers(
+@_covers(
     network="two-layer with D_c generic features for each skill",
     data=f"{_DATA}, D samples",
-    start="small",
     gives="mean strength of every skill after training on D samples",
     reference=f"{_REFERENCE}, 5.5 corrected",
-    exact=False,
 )
 def data_emergence(
     samples: Annotated[Real[ArrayLike, " samples"], Ge(1)],
@@ -169,13 +165,11 @@ def data_emergence(
     return np.reshape([mean(size) for size in samples], (len(samples), len(frequencies)))
 
 
-@covers(
+@_covers(
     network="N features, given to skills in the order of their frequency",
     data=_DATA,
-    start="small",
     gives="strength of every skill of a network of N neurons",
     reference=f"{_REFERENCE}, 5.9",
-    exact=False,
 )
 def parameter_emergence(
     neurons: Annotated[Real[ArrayLike, " widths"], Ge(0)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Literal
 
 import numpy as np
@@ -20,19 +21,13 @@ __all__ = [
     "equilibrium_squared_norm_from_steps",
 ]
 
-_NETWORK, _DATA, _REFERENCE = "any, scale-invariant weights", "any", "arXiv:2105.02716"
 _Closure = Literal["coherent", "white"]
-
-
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any but zero",
-    gives="the squared norm at which decay and gradients balance",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(SMALL_STEPS,),
+_covers = functools.partial(
+    covers, network="any, scale-invariant weights", data="any", start="any but zero", reference="arXiv:2105.02716"
 )
+
+
+@_covers(gives="the squared norm at which decay and gradients balance", exact=False, assumes=(SMALL_STEPS,))
 def equilibrium_squared_norm(
     squared_gradient: NonNegativeNumbers,
     sgd: SGD,
@@ -80,13 +75,7 @@ def equilibrium_squared_norm(
         return np.asarray(np.sqrt(factor) * (np.sqrt(rate) / np.sqrt(decay)) * np.sqrt(squared_gradient))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any but zero",
-    gives="the squared norm at equilibrium, from the size of steps",
-    reference=_REFERENCE,
-)
+@_covers(gives="the squared norm at equilibrium, from the size of steps")
 def equilibrium_squared_norm_from_steps(
     squared_displacement: NonNegativeNumbers, sgd: SGD
 ) -> Float[np.ndarray, "*shape"]:
@@ -114,15 +103,7 @@ def equilibrium_squared_norm_from_steps(
         return np.asarray((1 + beta) / 2 * (np.asarray(squared_displacement) / rate / decay))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any but zero",
-    gives="the angle of a step at equilibrium",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(SMALL_STEPS,),
-)
+@_covers(gives="the angle of a step at equilibrium", exact=False, assumes=(SMALL_STEPS,))
 def equilibrium_angular_step(sgd: SGD) -> float:
     """The root of the mean square of the angle of a step at equilibrium, √(2ηλ/(1 + β)), whatever the gradients are.
 
@@ -146,15 +127,7 @@ def equilibrium_angular_step(sgd: SGD) -> float:
     return float(np.sqrt(2 / (1 + beta)) * np.sqrt(rate) * np.sqrt(decay))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any but zero",
-    gives="how many steps the norm takes to its equilibrium",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(SMALL_STEPS,),
-)
+@_covers(gives="how many steps the norm takes to its equilibrium", exact=False, assumes=(SMALL_STEPS,))
 def equilibration_steps(sgd: SGD) -> float:
     """The number (1 − β)/(4ηλ) of steps in which ‖θ‖⁴ comes nearer to its equilibrium by the factor e.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from jaxtyping import Float
 
@@ -15,17 +17,14 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
 __all__ = ["charge_integral", "oscillator", "translation_integral"]
 
-_DATA, _REFERENCE = "any, in any batches", "arXiv:2012.04728"
+_covers = functools.partial(
+    covers, data="any, in any batches", start="any", reference="arXiv:2012.04728", exact=False, assumes=(SMALL_STEPS,)
+)
 
 
-@covers(
+@_covers(
     network="any with a translation symmetry, such as softmax outputs",
-    data=_DATA,
-    start="any",
     gives="the sum of the weights in continuous time",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(SMALL_STEPS,),
 )
 def translation_integral(
     times: NonNegativeNumbers, initial: FiniteNumbers, sgd: SGD
@@ -57,14 +56,9 @@ def translation_integral(
     return np.asarray(np.multiply.outer(position, initial))
 
 
-@covers(
+@_covers(
     network="any with a linear symmetry, such as ReLU neurons",
-    data=_DATA,
-    start="any",
     gives="the charge in continuous time, from the displacements",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(SMALL_STEPS,),
 )
 def charge_integral(
     initial: FiniteNumbers,

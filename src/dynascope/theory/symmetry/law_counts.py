@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
@@ -23,6 +24,7 @@ __all__ = [
 
 _COUNT, _NOETHER = "arXiv:2307.00144", "arXiv:2012.04728"
 _Normalization = Literal["batch", "layer", "rms"]
+_covers = functools.partial(covers, data="any", start="any")
 
 
 class LawCount(NamedTuple):
@@ -39,12 +41,8 @@ class LawCount(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network="two-layer linear, any widths",
-    data="any",
-    start="any",
-    gives="how many independent conservation laws there are",
-    reference=_COUNT,
+@_covers(
+    network="two-layer linear, any widths", gives="how many independent conservation laws there are", reference=_COUNT
 )
 def two_layer_linear_laws(outputs: PositiveInt, inputs: PositiveInt, width: PositiveInt) -> LawCount:
     """N = r(r + 1)/2 where n + m ≥ r, and s(2r + 1 − s)/2 with s = n + m else, of f(x) = U Vᵀ x, U (n, r), V (m, r).
@@ -73,10 +71,8 @@ def two_layer_linear_laws(outputs: PositiveInt, inputs: PositiveInt, width: Posi
     return LawCount(both * r - rank * (both - rank), exact)
 
 
-@covers(
+@_covers(
     network="any of homogeneous units, such as ReLU",
-    data="any",
-    start="any",
     gives="how many conservation laws hidden neurons have",
     reference=_COUNT,
 )
@@ -104,12 +100,8 @@ def homogeneous_laws(widths: Annotated[Sequence[PositiveInt], MinLen(1)]) -> int
     return sum(widths)
 
 
-@covers(
-    network="any with softmax outputs",
-    data="any",
-    start="any",
-    gives="how many conservation laws a softmax output has",
-    reference=_NOETHER,
+@_covers(
+    network="any with softmax outputs", gives="how many conservation laws a softmax output has", reference=_NOETHER
 )
 def softmax_laws(fan_in: PositiveInt, *, bias: bool = True) -> int:
     """One law for each column of the last weights, its sum Σ_o W[o, i], and one for the sum of the biases.
@@ -134,10 +126,8 @@ def softmax_laws(fan_in: PositiveInt, *, bias: bool = True) -> int:
     return fan_in + bool(bias)
 
 
-@covers(
+@_covers(
     network="any with normalization",
-    data="any",
-    start="any",
     gives="how many conservation laws the weights before a normalization have",
     reference=_NOETHER,
 )
@@ -175,12 +165,8 @@ def normalization_laws(
     return before + channels * bool(gain)
 
 
-@covers(
-    network="softmax attention, any number of heads",
-    data="any",
-    start="any",
-    gives="how many conservation laws attention has",
-    reference=_COUNT,
+@_covers(
+    network="softmax attention, any number of heads", gives="how many conservation laws attention has", reference=_COUNT
 )
 def attention_laws(
     width: PositiveInt,

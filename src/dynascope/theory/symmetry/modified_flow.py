@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,17 +18,11 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, Posi
 
 __all__ = ["convergence_orders", "modified_flow_ratio", "modified_loss", "shifted_start"]
 
-_NETWORK, _DATA, _REFERENCE = "any", "any", "arXiv:2012.04728"
+_covers = functools.partial(covers, network="any", data="any", start="any", reference="arXiv:2012.04728")
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="the loss whose gradient flow follows steps of momentum to second order",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(SMALL_STEPS,),
+@_covers(
+    gives="the loss whose gradient flow follows steps of momentum to second order", exact=False, assumes=(SMALL_STEPS,)
 )
 def modified_loss(loss: Callable[..., Any], sgd: SGD) -> Callable[..., Any]:
     """L̃ = L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖², with λ/2 ‖θ‖² added to L first.
@@ -69,15 +64,7 @@ def modified_loss(loss: Callable[..., Any], sgd: SGD) -> Callable[..., Any]:
     return modified
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="where the modified flow must start to follow steps of momentum",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(SMALL_STEPS,),
-)
+@_covers(gives="where the modified flow must start to follow steps of momentum", exact=False, assumes=(SMALL_STEPS,))
 def shifted_start(start: FiniteNumbers, gradient: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "*shape"]:
     """θ_0 + ηβ/(1 − β)² (∇L(θ_0) + λ θ_0), where the flow on the modified loss starts that momentum from rest follows.
 
@@ -109,13 +96,7 @@ def shifted_start(start: FiniteNumbers, gradient: FiniteNumbers, sgd: SGD) -> Fl
         return weights + rate * beta / (1 - beta) ** 2 * (slope + decay * weights)
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="how far steps are from where the modified flow says nothing",
-    reference=_REFERENCE,
-)
+@_covers(gives="how far steps are from where the modified flow says nothing")
 def modified_flow_ratio(curvature: NonNegativeNumbers, sgd: SGD) -> Float[np.ndarray, "*shape"]:
     """η (‖H‖ + λ) / (1 − β)², which must be far below one for the modified flow to follow the steps.
 
@@ -141,13 +122,7 @@ def modified_flow_ratio(curvature: NonNegativeNumbers, sgd: SGD) -> Float[np.nda
         return np.asarray(rate / (1 - beta) ** 2 * (np.asarray(curvature) + decay))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="the order in the learning rate with which an error vanishes",
-    reference=_REFERENCE,
-)
+@_covers(gives="the order in the learning rate with which an error vanishes")
 def convergence_orders(learning_rates: PositiveNumbers, errors: PositiveNumbers) -> Float[np.ndarray, "pairs ..."]:
     """The order p of errors ∝ ηᵖ between neighbouring learning rates, ln(e_i/e_{i+1}) / ln(η_i/η_{i+1}).
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,9 @@ from dynascope.validation.bounded import FiniteNumbers
 
 __all__ = ["NoetherMotion", "noether_charge", "noether_charge_rate"]
 
-_NETWORK, _DATA, _REFERENCE = "any with a symmetry", "any, in any batches", "arXiv:2105.02716"
+_covers = functools.partial(
+    covers, network="any with a symmetry", data="any, in any batches", start="any", reference="arXiv:2105.02716"
+)
 
 
 class NoetherMotion(NamedTuple):
@@ -38,15 +41,7 @@ class NoetherMotion(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="what moves Noether's charge in continuous time",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(SMALL_STEPS,),
-)
+@_covers(gives="what moves Noether's charge in continuous time", exact=False, assumes=(SMALL_STEPS,))
 def noether_charge_rate(
     charge: FiniteNumbers, kinetic: FiniteNumbers, overlap: FiniteNumbers, sgd: SGD
 ) -> NoetherMotion:
@@ -87,13 +82,7 @@ def noether_charge_rate(
         return NoetherMotion(*parts, np.asarray(sum(parts)))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="Noether's charge after every step of momentum",
-    reference=_REFERENCE,
-)
+@_covers(gives="Noether's charge after every step of momentum")
 def noether_charge(
     displacements: FiniteNumbers,
     overlaps: FiniteNumbers,

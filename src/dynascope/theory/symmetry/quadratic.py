@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated
 
 import numpy as np
@@ -16,17 +17,16 @@ from dynascope.validation.bounded import FiniteFloat, FiniteNumbers
 
 __all__ = ["quadratic_charge", "quadratic_charge_from_gradients"]
 
-_NETWORK, _DATA = "any with a linear symmetry, such as ReLU neurons", "any, in any batches"
-_REFERENCE = "arXiv:2012.04728"
-
-
-@covers(
-    network=_NETWORK,
-    data=_DATA,
+_covers = functools.partial(
+    covers,
+    network="any with a linear symmetry, such as ReLU neurons",
+    data="any, in any batches",
     start="any",
-    gives="the charge after every step of momentum, from the displacements",
-    reference=_REFERENCE,
+    reference="arXiv:2012.04728",
 )
+
+
+@_covers(gives="the charge after every step of momentum, from the displacements")
 def quadratic_charge(
     initial: FiniteNumbers,
     displacements: FiniteNumbers,
@@ -78,13 +78,7 @@ def quadratic_charge(
     return path
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any",
-    gives="the charge after every step of plain descent, from norms of gradients",
-    reference=_REFERENCE,
-)
+@_covers(gives="the charge after every step of plain descent, from norms of gradients")
 def quadratic_charge_from_gradients(
     initial: FiniteNumbers,
     gradients: FiniteNumbers,

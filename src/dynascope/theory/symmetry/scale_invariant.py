@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +24,10 @@ __all__ = [
     "unit_gradient",
 ]
 
-_NETWORK, _DATA, _REFERENCE = "any, scale-invariant weights", "any", "arXiv:2105.02716"
 _RADIAL = 1e-3  # cosine of gradient and weights up to which weights count as scale-invariant
+_covers = functools.partial(
+    covers, network="any, scale-invariant weights", data="any", start="any but zero", reference="arXiv:2105.02716"
+)
 
 
 class ImplicitRMSProp(NamedTuple):
@@ -43,13 +46,7 @@ class ImplicitRMSProp(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any but zero",
-    gives="the gradient at the point of unit norm, and whether weights are scale-invariant",
-    reference=_REFERENCE,
-)
+@_covers(gives="the gradient at the point of unit norm, and whether weights are scale-invariant")
 def unit_gradient(weights: FiniteNumbers, gradient: FiniteNumbers) -> Float[np.ndarray, "*shape"]:
     """The gradient ĝ = ‖θ‖ g at θ/‖θ‖ of a loss that does not depend on ‖θ‖, for which g(cθ) = g(θ)/c and ⟨g, θ⟩ = 0.
 
@@ -95,15 +92,7 @@ def unit_gradient(weights: FiniteNumbers, gradient: FiniteNumbers) -> Float[np.n
         return np.asarray(norm * largest * g)
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any but zero",
-    gives="the squared norm over time, from gradients at unit norm",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(SMALL_STEPS,),
-)
+@_covers(gives="the squared norm over time, from gradients at unit norm", exact=False, assumes=(SMALL_STEPS,))
 def squared_norm_path(
     initial: PositiveNumbers, squared_gradients: NonNegativeNumbers, sgd: SGD
 ) -> Float[np.ndarray, "steps ..."]:
@@ -147,15 +136,7 @@ def squared_norm_path(
     return path
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any but zero",
-    gives="the learning rate of the direction of the weights",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(SMALL_STEPS,),
-)
+@_covers(gives="the learning rate of the direction of the weights", exact=False, assumes=(SMALL_STEPS,))
 def effective_learning_rate(
     squared_norm: PositiveNumbers, *, learning_rate: PositiveFloat, momentum: Momentum = 0.0
 ) -> Float[np.ndarray, "*shape"]:
@@ -183,15 +164,7 @@ def effective_learning_rate(
         return np.asarray(float(learning_rate) / (1 - momentum) / np.asarray(squared_norm))
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start="any but zero",
-    gives="the RMSProp that the direction of the weights is trained by",
-    reference=_REFERENCE,
-    exact=False,
-    assumes=(SMALL_STEPS,),
-)
+@_covers(gives="the RMSProp that the direction of the weights is trained by", exact=False, assumes=(SMALL_STEPS,))
 def implicit_rmsprop(sgd: SGD) -> ImplicitRMSProp:
     """θ̂ ← θ̂ − √(2ηλ/(1 + β)) ĝ/√v with v ← ρ v + (1 − ρ) ‖ĝ‖², ρ = exp(−4ηλ/(1 − β)), which scale-invariant weights do.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
@@ -22,9 +23,15 @@ from dynascope.validation.bounded import NonNegativeArray, PositiveInt
 
 __all__ = ["Forgetting", "forgetting", "lazy_forgetting"]
 
-_DATA = "whitened inputs, any old and new targets"
 
 _Map: TypeAlias = IsFinite[Real[ArrayLike, "inputs outputs"]]
+_covers = functools.partial(
+    covers,
+    data="whitened inputs, any old and new targets",
+    gives="the error on the old targets while the new ones are learned",
+    reference="arXiv:2409.14623",
+    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
+)
 
 
 class Forgetting(NamedTuple):
@@ -43,14 +50,7 @@ class Forgetting(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network="two-layer linear, any widths",
-    data=_DATA,
-    start="λ-balanced, such as converged on the old targets",
-    gives="the error on the old targets while the new ones are learned",
-    reference="arXiv:2409.14623",
-    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
-)
+@_covers(network="two-layer linear, any widths", start="λ-balanced, such as converged on the old targets")
 def forgetting(
     first: FirstLayer,
     second: SecondLayer,
@@ -99,14 +99,10 @@ def forgetting(
     return _errors(solved(network, target_map, times, approximate, steps).product, old_map, new_map)
 
 
-@covers(
+@_covers(
     network="two-layer linear, width = outputs for λ > 0, = inputs for λ < 0",
-    data=_DATA,
     start="λ-balanced with |λ| → ∞, converged on the old targets",
-    gives="the error on the old targets while the new ones are learned",
-    reference="arXiv:2409.14623",
     exact=False,
-    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
 def lazy_forgetting(
     old_map: _Map,
