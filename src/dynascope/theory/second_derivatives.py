@@ -22,9 +22,6 @@ def once_differentiable(value: Array, function: str, argument: str) -> Array:
         function: What is differentiated, for the message.
         argument: Name of the argument, for the error.
 
-    Raises:
-        InputError: The value is differentiated.
-
     Example:
         >>> float(once_differentiable(jax.numpy.array(2.0), "gram", "target_map"))
         2.0

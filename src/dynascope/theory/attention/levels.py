@@ -127,9 +127,6 @@ def context_correlation(
         context_length: N ≥ 1; ∞ is allowed.
         matrix: P, shape (d, d); zero if absent.
 
-    Raises:
-        InputError: As `attention_levels`, or P is no finite matrix of the shape of Σ.
-
     Example:
         >>> context_correlation([1.0, 0.5], 10)
         array([[1.  , 0.  ],
@@ -171,11 +168,7 @@ def attention_utility(neurons: Heads, correlation: IsFinite[Real[ArrayLike, "d d
 
 
 def split_heads(neurons: ArrayLike, dimension: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The parts v (H,), k and q (H, d) of rows (v | k | q).
-
-    Raises:
-        InputError: Rows of another length than 2d + 1, or nothing but zeros.
-    """
+    """The parts v (H,), k and q (H, d) of rows (v | k | q)."""
     rows = np.asarray(neurons)
     require_shape("neurons", rows, (None, 2 * dimension + 1))
     require(

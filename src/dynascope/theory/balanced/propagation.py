@@ -61,9 +61,6 @@ def plan_steps(speed: float, times: Float[np.ndarray, " times"]) -> Steps:
         speed: Largest |eigenvalue| of F, over all members of an ensemble.
         times: Times t ≥ 0 in any order.
 
-    Raises:
-        InputError: The times need more than a million steps.
-
     Example:
         >>> steps = plan_steps(4.0, np.array([1.5, 0.0, 1.0]))
         >>> steps.lengths.tolist(), steps.counts.tolist(), steps.ranks.tolist()
@@ -91,9 +88,6 @@ def given_steps(speed: float | None, times: Any, steps: int) -> Steps:
         speed: As in `plan_steps`; None if it is not known.
         times: Times t ≥ 0. Where JAX traces them, steps get negative lengths where times decrease.
         steps: Number of steps.
-
-    Raises:
-        InputError: The times decrease, or the steps are too long for 16 digits.
 
     Example:
         >>> given_steps(4.0, np.array([1.0, 3.0]), 2).lengths.tolist()

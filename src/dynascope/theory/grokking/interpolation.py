@@ -128,11 +128,7 @@ class Point(NamedTuple):
 
 
 def constraint(inputs: ArrayLike, targets: ArrayLike) -> Constraint:
-    """What the samples ask of w, free of dependent rows.
-
-    Raises:
-        InputError: As `interpolant_path`.
-    """
+    """What the samples ask of w, free of dependent rows."""
     x = require_array("inputs", inputs, (None, None))
     y = require_array("targets", targets, (len(x),))
     require(
@@ -158,11 +154,7 @@ def constraint(inputs: ArrayLike, targets: ArrayLike) -> Constraint:
 
 
 def follow(system: Constraint, log_products: Float[np.ndarray, " m"]) -> Iterator[Point]:
-    """Interpolants along decreasing b: at the increasing ln b asked for, and in between where those lie far apart.
-
-    Raises:
-        InputError: As `interpolant_path`.
-    """
+    """Interpolants along decreasing b: at the increasing ln b asked for, and in between where those lie far apart."""
     if not len(log_products):
         return
     # From where sinh is nearly linear on; a target of zero has no scale and needs no path.
@@ -181,11 +173,7 @@ def follow(system: Constraint, log_products: Float[np.ndarray, " m"]) -> Iterato
 
 
 def solve(system: Constraint, log_product: float, guess: Float[np.ndarray, " r"]) -> Point:
-    """The interpolant at one b, by damped Newton steps from a guess of ν.
-
-    Raises:
-        InputError: As `interpolant_path`.
-    """
+    """The interpolant at one b, by damped Newton steps from a guess of ν."""
     rows, values = system.rows, system.values
     dual, resolution = guess, _CONVERGED * np.abs(values).max()
     for _ in range(_ATTEMPTS):

@@ -212,11 +212,7 @@ def relative_error(
 
 
 def check_tests(inputs: Any, test_inputs: Any, test_targets: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The test samples as arrays.
-
-    Raises:
-        InputError: Shapes that do not fit, values that are not finite, or targets that are all zero.
-    """
+    """The test samples as arrays."""
     x = require_array("inputs", inputs, (None, None))
     tests = require_array("test_inputs", test_inputs, (None, x.shape[1]))
     targets = require_array("test_targets", test_targets, (len(tests),))

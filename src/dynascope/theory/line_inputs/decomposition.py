@@ -72,11 +72,7 @@ class LineStart(NamedTuple):
 
     @classmethod
     def checked(cls, network: LineNetwork, data: LineData, prefactor: Any = 0.5) -> LineStart:
-        """The start, after checking that all fits together.
-
-        Raises:
-            InputError: Shapes that do not fit, or a direction that is not of norm one.
-        """
+        """The start, after checking that all fits together."""
         layers: tuple[Any, Any] = network[:2]
         _require_unit_vector(data.direction)
         _require_shapes(*layers, data.direction)

@@ -163,11 +163,7 @@ class Starts:
 
     @classmethod
     def of(cls, spectrum: Spectrum, neurons: ArrayLike) -> Starts:
-        """From rows [u | v | w] of shape (neurons, 3p).
-
-        Raises:
-            InputError: Rows that are not finite or do not fit, no neuron, or one without weights.
-        """
+        """From rows [u | v | w] of shape (neurons, 3p)."""
         rows = np.asarray(neurons)
         coefficients = spectrum.of(rows)
         norms = np.linalg.norm(rows, axis=1)
@@ -209,9 +205,6 @@ def blow_up_times(neurons: Neurons, encoding: Encoding) -> Float[np.ndarray, "ne
 
     Returns:
         Times for the frequencies 1, …, ⌊p/2⌋; infinite where the encoding or the neuron does not contain the frequency.
-
-    Raises:
-        InputError: As `addition_utility`.
 
     References:
         Alternating Gradient Flows, arXiv:2506.06489, for the flow; its closed solution is ours. Carlson,

@@ -145,11 +145,7 @@ def displacement_exponent(
 
 
 def window_steps(first: int, last: int) -> Float[np.ndarray, " steps"]:
-    """Different steps of a window, spaced logarithmically.
-
-    Raises:
-        InputError: The window has fewer than two steps.
-    """
+    """Different steps of a window, spaced logarithmically."""
     require(
         last > first, f"last is {last}, and first {first}", argument="last", value=last, remedy="choose a later step"
     )
@@ -157,11 +153,7 @@ def window_steps(first: int, last: int) -> Float[np.ndarray, " steps"]:
 
 
 def slope_of_logarithms(steps: np.ndarray, values: np.ndarray) -> float:
-    """The slope of log values over log steps, by least squares.
-
-    Raises:
-        InputError: A value is zero.
-    """
+    """The slope of log values over log steps, by least squares."""
     require(
         bool(values.min() > 0),
         "noise has nothing but zeros, and nothing moves",

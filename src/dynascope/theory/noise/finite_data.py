@@ -218,11 +218,7 @@ def _one(data: _Regression, spread: np.ndarray, cross: np.ndarray, swift: np.nda
 def start_near(
     centre: np.ndarray, start: ArrayLike | None, velocity: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where weights start from the centre, and their velocity, each zero if not given.
-
-    Raises:
-        InputError: Another number of values than there are weights.
-    """
+    """Where weights start from the centre, and their velocity, each zero if not given."""
     place, push = (
         np.zeros(len(centre)) if value is None else require_array(name, value, (len(centre),))
         for name, value in (("start", start), ("velocity", velocity))

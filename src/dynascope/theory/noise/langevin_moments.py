@@ -109,11 +109,7 @@ def langevin_moments(
 
 
 def start_of(curvature: np.ndarray, position: ArrayLike, velocity: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """The start along each mode, of one number or one for each.
-
-    Raises:
-        InputError: Values of another shape than the modes.
-    """
+    """The start along each mode, of one number or one for each."""
     found = []
     for name, value in (("position", position), ("velocity", velocity)):
         start = np.asarray(value)

@@ -23,11 +23,7 @@ def step_matrix(curvature: np.ndarray, rate: float, momentum: float) -> Float[np
 
 
 def whole_steps(name: str, steps: ArrayLike) -> np.ndarray:
-    """Numbers of steps as integers.
-
-    Raises:
-        InputError: They are negative, broken, or beyond 2⁵³.
-    """
+    """Numbers of steps as integers."""
     k = np.asarray(steps, float)
     require_whole_numbers(name, k, most=_MOST)
     return np.asarray(k.astype(np.int64))

@@ -106,11 +106,7 @@ def stationary_covariance(
 
 
 def symmetric_matrix(name: str, values: ArrayLike) -> Float[np.ndarray, "d d"]:
-    """The values as a symmetric float64 matrix.
-
-    Raises:
-        InputError: They are no square matrix, are empty, or are not symmetric.
-    """
+    """The values as a symmetric float64 matrix."""
     matrix = require_array(name, values, (None, None))
     matrix = require_array(name, matrix, (len(matrix), len(matrix)))
     require(matrix.size > 0, f"{name} is empty", argument=name, value=matrix.shape, remedy="give a square matrix")

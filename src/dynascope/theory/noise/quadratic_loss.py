@@ -158,9 +158,6 @@ def noisy_steps(curvature: ArrayLike, noise: ArrayLike, sgd: SGD) -> NoisySteps:
         curvature: ρ of each mode, one number or a row.
         noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
         sgd: η, β, λ, S and N.
-
-    Raises:
-        InputError: The number of noise variances differs from that of the modes.
     """
     rho, spread = np.asarray(curvature), np.asarray(noise)
     require(
@@ -182,11 +179,7 @@ def noisy_steps(curvature: ArrayLike, noise: ArrayLike, sgd: SGD) -> NoisySteps:
 
 
 def checked_regression(inputs: ArrayLike, targets: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """X, shape (N, d), and y, shape (N,), of a regression with one output.
-
-    Raises:
-        InputError: Arrays that do not fit each other, are empty or are not finite.
-    """
+    """X, shape (N, d), and y, shape (N,), of a regression with one output."""
     x = require_array("inputs", inputs, (None, None))
     require(x.size > 0, "inputs is empty", argument="inputs", value=x.shape, remedy="give at least one sample")
     flat = count_axes(targets) < 2

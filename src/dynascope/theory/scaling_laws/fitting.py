@@ -267,11 +267,7 @@ def fit(
 
 
 def _require_power_law(law: RaisedPowerLaw) -> None:
-    """Reject a law with a fitted floor whose exponent is at its bound.
-
-    Raises:
-        InputError: The loss does not fall, or more steeply than a power law.
-    """
+    """Reject a law with a fitted floor whose exponent is at its bound."""
     # At either end the loss tells nothing of the floor.
     require(
         1e-9 < law.exponent < STEEPEST,

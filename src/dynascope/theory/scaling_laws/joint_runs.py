@@ -21,9 +21,6 @@ def checked_runs(
         parameters: Of the shape of the losses, or of one that fits; of a table of losses its rows.
         data: Likewise; its columns.
         losses: Of any shape, in whose order the runs are.
-
-    Raises:
-        InputError: Fewer than eight losses, fewer than three different N or D, or shapes that do not fit.
     """
     n, d, values = np.asarray(parameters), np.asarray(data), np.asarray(losses)
     if values.ndim == 2 and n.ndim == d.ndim == 1 and values.shape == (n.size, d.size):

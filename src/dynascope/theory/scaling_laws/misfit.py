@@ -91,9 +91,6 @@ def require_one_law(runs: Float[np.ndarray, "runs points"]) -> None:
 
     Runs that differ by their seeds come in any order, and differ by a share of the loss. Rows of a surface are ordered
     by size, or differ by what their size adds to every loss.
-
-    Raises:
-        InputError: Rows that differ by more than a fifth, in order or by constants.
     """
     if len(runs) < 3 or not np.all(runs > 0):
         return

@@ -54,11 +54,7 @@ def skill_model(
     learning_rate: float = 1.0,
     skills: float | None = None,
 ) -> SkillModel:
-    """Derive the numbers of a model from checked ones.
-
-    Raises:
-        InputError: A start that is not below the target, or values that JAX traces.
-    """
+    """Derive the numbers of a model from checked ones."""
     require_known(
         exponent=exponent,
         target_scale=target_scale,

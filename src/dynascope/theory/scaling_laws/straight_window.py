@@ -17,11 +17,7 @@ _BENDING = 0.03  # of the exponent, by which local ones may differ in an automat
 
 
 def checked_window(window: tuple[float, float] | None, resource: np.ndarray) -> tuple[float, float]:
-    """The least and the greatest resource to fit.
-
-    Raises:
-        InputError: A window that does not go from one number to a greater one.
-    """
+    """The least and the greatest resource to fit."""
     if window is None:
         return float(resource[0]), float(resource[-1])
     low, high = window

@@ -24,11 +24,7 @@ Strengths: TypeAlias = FiniteNumbers
 def checked_curves(
     name: str, amounts: ArrayLike, strength: ArrayLike
 ) -> tuple[Float[np.ndarray, " values"], Float[np.ndarray, "runs values"]]:
-    """Amounts and R/S of every run, after checking that they fit together.
-
-    Raises:
-        InputError: Amounts that do not increase, another shape, or strengths that are not shares of the greatest one.
-    """
+    """Amounts and R/S of every run, after checking that they fit together."""
     amounts, runs = np.asarray(amounts), np.asarray(strength)
     require_increasing(name, amounts, fewest=2)
     require_shape("strength", runs, (len(amounts),) if runs.ndim <= 1 else (None, len(amounts)))

@@ -103,9 +103,6 @@ def deep_activation_phase(scale: Annotated[float, Interval(gt=0, lt=0.5**0.5)], 
         scale: Initial value of u and v, below 1/√2.
         depth: D ≥ 2.
 
-    Raises:
-        InputError: The neuron starts with a norm of one or more, a depth below two, or scale^(2−D) overflows.
-
     Example:
         >>> round(deep_activation_phase(1e-3, 3), 4), round(deep_activation_phase(1e-8, 2), 4)
         (333.0, 9.2103)

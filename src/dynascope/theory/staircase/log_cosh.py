@@ -55,9 +55,6 @@ def signed_phase(utility: NonNegativeNumbers, *, aligned: ArrayLike = 1.0) -> np
     Returns:
         c = aligned · (2S + log(1 + √(1 − e^(−4S)))), stable for every S.
 
-    Raises:
-        InputError: A utility that is negative or not finite.
-
     Example:
         >>> float(signed_phase(accumulated_utility(3.0), aligned=-1).round(12))
         -6.0
@@ -87,9 +84,6 @@ def later_utility(
     Returns:
         S(t + τ), shape (d,).
 
-    Raises:
-        InputError: As `signed_phase`.
-
     Source: the law of accumulated utility of diagonal linear networks, arXiv 2506.06489.
 
     Example:
@@ -112,9 +106,6 @@ def activation_phase(scale: OpenFraction) -> float:
 
     Args:
         scale: Initial norm of a neuron, below one; however small.
-
-    Raises:
-        InputError: The scale is not between zero and one.
 
     Example:
         >>> float(round(activation_phase(1e-4) / np.log(1e4), 9)), round(activation_phase(1e-300), 6)

@@ -57,9 +57,6 @@ def successive_saddles(inputs: Float[np.ndarray, "n d"], targets: Float[np.ndarr
     Returns:
         The path, until no multiplier is left.
 
-    Raises:
-        InputError: The targets have no correlation with any input, or the path does not end.
-
     Assumptions: general position (each constrained problem has one solution).
 
     References:

@@ -150,11 +150,7 @@ def equilibration_steps(sgd: SGD) -> float:
 
 
 def _balanced(sgd: SGD) -> tuple[float, float, float]:
-    """η, λ and β.
-
-    Raises:
-        InputError: There is no weight decay, or a batch size.
-    """
+    """η, λ and β."""
     sgd.require_without_batches()
     require(
         sgd.weight_decay > 0,

@@ -126,11 +126,7 @@ def charge_integral(
 
 
 def oscillator(sgd: SGD, *, degree: int) -> tuple[float, float]:
-    """γ and ω of a charge of the degree in the weights.
-
-    Raises:
-        InputError: A batch size, or a learning rate that is too small.
-    """
+    """γ and ω of a charge of the degree in the weights."""
     sgd.require_without_batches()
     with np.errstate(all="ignore"):
         slowness = float(sgd.learning_rate) * (1 + sgd.momentum)

@@ -91,11 +91,7 @@ def scheduled_charge(
 def nesterov_series(
     optimizer: Rule, buffers: np.ndarray, updates: ArrayLike | None, crossed: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """wᵀGw and wᵀGv at every step; for other optimisers, whose update is the buffer, those of the buffer.
-
-    Raises:
-        InputError: Series that are missing or of another shape, or that the optimiser does not have.
-    """
+    """wᵀGw and wᵀGv at every step; for other optimisers, whose update is the buffer, those of the buffer."""
     for name, value in {"updates": updates, "crossed": crossed}.items():
         require(
             (value is None) != (optimizer == "nesterov"),

@@ -25,21 +25,13 @@ NEUTRAL = ("adam", "adamw", "adagrad", "rmsprop", "nadam", "radam", "adadelta", 
 
 
 def recorded_series(name: str, values: ArrayLike, *, like: np.ndarray | None = None) -> Float[np.ndarray, "steps ..."]:
-    """The values as float64 with the steps first, checked.
-
-    Raises:
-        InputError: A single number, or another shape than that of the series beside it.
-    """
+    """The values as float64 with the steps first, checked."""
     shape = (None,) * max(1, np.ndim(values)) if like is None else like.shape
     return require_array(name, values, shape)
 
 
 def initial_charge(name: str, value: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """The value in the shape of the charges that are recorded at one step.
-
-    Raises:
-        InputError: Values that do not fit.
-    """
+    """The value in the shape of the charges that are recorded at one step."""
     array = np.asarray(value)
     fits = array.ndim <= len(shape) and all(
         got in (1, want) for got, want in zip(array.shape[::-1], shape[::-1], strict=False)
@@ -55,11 +47,7 @@ def initial_charge(name: str, value: ArrayLike, shape: tuple[int, ...]) -> np.nd
 
 
 def per_step(name: str, value: ArrayLike, count: int) -> Float[np.ndarray, " steps"]:
-    """A hyperparameter at each step, of one number or one for each.
-
-    Raises:
-        InputError: Another number of steps.
-    """
+    """A hyperparameter at each step, of one number or one for each."""
     array = np.asarray(value)
     require(
         array.shape in ((), (count,)),
@@ -86,11 +74,7 @@ def require_steps(steps: ArrayLike | None, count: int) -> None:
 
 
 def known_rule(optimizer: str) -> Rule:
-    """The optimiser, under which charges have a law.
-
-    Raises:
-        InputError: They have none under it.
-    """
+    """The optimiser, under which charges have a law."""
     require(
         optimizer.lower().replace("_", "") not in NEUTRAL,
         f"no charge has a law under {optimizer}, which does not keep the symmetry",

@@ -133,11 +133,7 @@ def scheduled_translation(
 def hyperparameters(
     count: int, weight_decay: ArrayLike, momentum: ArrayLike, dampening: ArrayLike, optimizer: Rule
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """λ, β and the share 1 − c that is kept of the gradient, at each step.
-
-    Raises:
-        InputError: Another number of steps, or dampening of Nesterov's steps.
-    """
+    """λ, β and the share 1 − c that is kept of the gradient, at each step."""
     decays = per_step("weight_decay", weight_decay, count)
     momenta = per_step("momentum", momentum, count)
     lost = per_step("dampening", dampening, count)

@@ -32,10 +32,6 @@ def rotation_invariant(
         change: dQ, linear in what is differentiated.
         factor: Q.
         degenerate: Which pairs of columns can rotate.
-
-    Raises:
-        InputError: In reverse mode, the gradient is not symmetric at a degenerate pair. Where JAX traces it, the
-            gradient becomes NaN.
     """
     return _identity.bind(change, factor, degenerate)
 
