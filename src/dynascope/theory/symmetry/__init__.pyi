@@ -26,7 +26,6 @@ from .noether import noether_charge_rate as noether_charge_rate
 from .predict_charges import predict_charges as predict_charges
 from .quadratic import quadratic_charge as quadratic_charge
 from .quadratic import quadratic_charge_from_gradients as quadratic_charge_from_gradients
-from .rotation import rotation_charge as rotation_charge
 from .rounding import RoundingLevel as RoundingLevel
 from .rounding import rounding_level as rounding_level
 from .scale_invariant import ImplicitRMSProp as ImplicitRMSProp
