@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.integrate import solve_ivp
+from scipy.integrate import quad, solve_ivp
 from scipy.linalg import expm
 
 from dynascope.errors import InputError
 from dynascope.theory.symmetry import damped_kernels
+from dynascope.theory.symmetry.kernels import mode_response
 
+TIMES = np.array([1e-6, 1e-3, 0.3, 0.99, 1.01, 3.0, 30.0])
 PUBLISHED = [
     (0.5263157894736842, np.sqrt(0.04 / 0.19), [0.924916860231, 0.386902303694], [0.597345319205, 0.468116520479]),
     (0.2, 1.5, [0.178604552003, 0.195496727116], [0.548787278125, 0.225859579115]),
@@ -91,6 +93,40 @@ def test_late_times_and_huge_rates_overflow_nowhere():
     fast = damped_kernels([1.0], damping=1e200, frequency=1e190)
     assert fast.position == 0
     assert np.isfinite(fast.velocity).all()
+
+
+@pytest.mark.parametrize("square", [50.0, 1.5, 1.0, 1 - 1e-9, 0.3, 1e-8, 0.0, -0.4])
+def test_areas_and_powers_are_the_integrals_at_any_damping(square):
+    found = mode_response(TIMES, 1.0, np.array(square))
+
+    def integral(square, end):
+        def velocity(t):
+            return float(mode_response(np.array(t), 1.0, np.array(square)).velocity)
+
+        def slope(t):
+            return float(mode_response(np.array(t), 1.0, np.array(square)).slope)
+
+        functions = (velocity, lambda t: velocity(t) ** 2, lambda t: slope(t) ** 2)
+        return [quad(each, 0, end, epsabs=0, epsrel=1e-12, limit=400)[0] for each in functions]
+
+    for place, end in enumerate(TIMES[:6]):
+        got = [found.area[place], found.power[place], found.slope_power[place]]
+        # What quadrature promises of a sum that may change sign.
+        np.testing.assert_allclose(got, integral(square, end), rtol=1e-10)
+
+
+def test_flat_and_nearly_flat_modes_are_one_and_times_and_modes_broadcast():
+    found = mode_response(TIMES[:, None], 1.0, np.array([0.0, 1e-18]))
+    for part in found:
+        assert part.shape == (7, 2)
+        np.testing.assert_allclose(part[:, 1], part[:, 0], rtol=1e-12, atol=1e-15)
+
+
+def test_critical_damping_is_known_in_closed_form():
+    found = mode_response(np.array([0.5, 4.0]), 1.0, np.array(1.0))
+    for t, velocity, power in zip((0.5, 4.0), found.velocity, found.power, strict=True):
+        assert velocity == pytest.approx(t * np.exp(-t), rel=1e-14)
+        assert power == pytest.approx((1 - np.exp(-2 * t) * (1 + 2 * t + 2 * t * t)) / 4, rel=1e-13)
 
 
 @pytest.mark.parametrize(

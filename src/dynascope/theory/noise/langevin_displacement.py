@@ -13,7 +13,7 @@ from dynascope.theory.domain import covers
 from dynascope.theory.noise.displacement import not_upwards
 from dynascope.theory.noise.quadratic_loss import noisy_steps
 from dynascope.theory.sgd import SGD
-from dynascope.theory.symmetry import damped_kernels
+from dynascope.theory.symmetry.kernels import mode_response
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
 __all__ = ["LangevinDisplacement", "langevin_displacement"]
@@ -81,24 +81,11 @@ def langevin_displacement(
     clock = np.asarray(times)
     squared, rate, correlation = (np.zeros(clock.shape) for _ in range(3))
     with np.errstate(all="ignore"):
-        gamma = modes.damping
         pairs = zip(np.ravel(modes.squared_frequency), np.ravel(modes.velocity_variance), strict=True)
-        for frequency, variance in pairs:
-            kernels = damped_kernels(clock, damping=gamma, frequency=float(np.sqrt(frequency)))
-            # ∫ k over time, of second order early as that of a flat mode is.
-            gone = kernels.lost / frequency if frequency > 0 else _flat(clock, gamma)
-            squared += 2 * variance * gone
-            rate += 2 * variance * kernels.velocity
-            correlation += variance * (kernels.position - 2 * gamma * kernels.velocity)
+        for square, variance in pairs:
+            moved = mode_response(clock, modes.damping, np.asarray(square))
+            squared += 2 * variance * moved.area
+            rate += 2 * variance * moved.velocity
+            correlation += variance * moved.slope
         slope = np.where(squared > 0, clock * rate / np.where(squared > 0, squared, 1.0), 2.0)
     return LangevinDisplacement(squared, np.asarray(slope), correlation)
-
-
-def _flat(clock: np.ndarray, gamma: float) -> np.ndarray:
-    """∫₀ᵗ (1 − e^{−2γt})/2γ, by its series where the terms of first order cancel."""
-    phase = 2 * gamma * clock
-    term, total = phase**2 / 2, np.zeros_like(phase)
-    for order in range(3, 20):
-        total, term = total + term, -term * phase / order
-    closed = phase + np.expm1(-phase)
-    return np.asarray(np.where(phase < 0.5, total, closed) / (4 * gamma**2))

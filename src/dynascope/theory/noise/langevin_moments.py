@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
-from dynascope.theory.noise.mode_response import mode_response
 from dynascope.theory.noise.quadratic_loss import noisy_steps
 from dynascope.theory.sgd import SGD
+from dynascope.theory.symmetry.kernels import mode_response
 from dynascope.validation import require
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 

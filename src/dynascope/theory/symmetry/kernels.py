@@ -11,10 +11,11 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.validation.bounded import NonNegativeFloat, NonNegativeNumbers
 
-__all__ = ["DampedKernels", "damped_kernels"]
+__all__ = ["DampedKernels", "ModeResponse", "damped_kernels", "mode_response"]
 
-_EARLY = 0.3  # phase up to which the series is summed, which is then exact to rounding
-_TERMS = 18
+_EARLY = 1.0  # phase up to which integrals are taken by quadrature, all of whose terms are positive
+# Twelve places are exact for polynomials of degree 23, and so for exponentials over a phase of one, to rounding.
+_PLACES, _WEIGHTS = (np.polynomial.legendre.leggauss(12)[0] + 1) / 2, np.polynomial.legendre.leggauss(12)[1] / 2
 
 
 class DampedKernels(NamedTuple):
@@ -48,8 +49,7 @@ def damped_kernels(
         k = [exp(α₊t) − exp(α₋t)] / (α₊ − α₋),   h = exp(α₊t) − α₊ k,   α± = −γ ± √(γ² − ω²) where ω < γ,
         k = exp(−γt) sin(νt)/ν,   h = exp(−γt) cos νt + γ k,   ν = √(ω² − γ²) where ω > γ,
 
-    and the limit of both between. α₊ is computed as −ω²/(γ + √(γ² − ω²)), and differences of exponentials by expm1, so
-    that slow decay, late times and critical damping keep their digits and nothing overflows.
+    and the limit of both between. Slow decay, late times and critical damping keep their digits, and nothing overflows.
 
     Args:
         times: Times t ≥ 0, of any shape.
@@ -68,39 +68,97 @@ def damped_kernels(
         [0.844195 0.135888] [0.496585 0.150987]
     """
     with np.errstate(all="ignore"):
-        return _kernels(np.asarray(times), float(damping), float(frequency))
+        # In units of the faster rate, as its square may be infinite.
+        fast = max(float(damping), float(frequency)) or 1.0
+        square = np.asarray((frequency / fast) ** 2)
+        found = mode_response(np.asarray(fast * np.asarray(times)), damping / fast, square)
+        return DampedKernels(found.position, found.velocity / fast, np.asarray(square * found.area))
 
 
-def _kernels(clock: np.ndarray, damping: float, frequency: float) -> DampedKernels:
-    # The product of roots, as the square of a large rate is infinite.
-    spread = np.sqrt(abs(damping - frequency)) * np.sqrt(damping + frequency)
-    if frequency <= damping:
-        slow = frequency * (frequency / (damping + spread)) if frequency else 0.0
-        gap = 2 * spread
-        both = -np.expm1(-gap * clock) / gap if gap else clock
-        velocity = np.exp(-slow * clock) * both
-        position = np.exp(-slow * clock) + slow * velocity
-        lost = -np.expm1(-slow * clock) - slow * velocity
-    else:
-        velocity = np.exp(-damping * clock) * np.sin(spread * clock) / spread
-        position = np.exp(-damping * clock) * np.cos(spread * clock) + damping * velocity
-        lost = 1 - position
-    # What is lost early is of second order, and the terms of first order would cancel.
-    fast = max(damping, frequency)
-    early = fast * clock < _EARLY
-    phase = np.asarray(np.where(early, fast * clock, 0.0))
-    lost = np.where(early, _lost_early(phase, damping, frequency, fast), lost)
-    return DampedKernels(np.asarray(position), np.asarray(velocity), lost)
+class ModeResponse(NamedTuple):
+    """The solutions h and k of x'' + 2γ x' + ω² x = 0 from (1, 0) and (0, 1), and what they add up to.
+
+    Attributes:
+        position: h(t).
+        velocity: k(t).
+        slope: k'(t) = h − 2γ k.
+        area: ∫₀ᵗ k, so that 1 − h = ω² area.
+        power: ∫₀ᵗ k², to which the variance of a position that noise drives is proportional.
+        slope_power: ∫₀ᵗ k'².
+    """
+
+    position: Float[np.ndarray, "*shape"]
+    velocity: Float[np.ndarray, "*shape"]
+    slope: Float[np.ndarray, "*shape"]
+    area: Float[np.ndarray, "*shape"]
+    power: Float[np.ndarray, "*shape"]
+    slope_power: Float[np.ndarray, "*shape"]
 
 
-def _lost_early(phase: np.ndarray, damping: float, frequency: float, fast: float) -> np.ndarray:
-    """1 − h = ω² ∫ k, by the power series of k in a unit of time in which nothing is faster than one."""
-    if fast == 0:
-        return np.zeros_like(phase)
-    damped, turned = damping / fast, frequency / fast
-    before, now, total, power = 0.0, 1.0, np.zeros_like(phase), phase * phase
-    for j in range(1, _TERMS):
-        total = total + now * power / (j + 1)
-        power = power * phase
-        before, now = now, -(2 * damped * j * now + turned**2 * before) / ((j + 1) * j)
-    return np.asarray(turned**2 * total)
+def mode_response(times: np.ndarray, damping: float, squared_frequency: np.ndarray) -> ModeResponse:
+    """The response of modes, of the shape to which times t and ω² broadcast; modes with ω² < 0 grow.
+
+    No difference loses digits: not at early times, nor of flat modes, nor at critical damping.
+    """
+    with np.errstate(all="ignore"):
+        clock, square = np.broadcast_arrays(times, squared_frequency)
+        clock, square = np.asarray(clock, float), np.asarray(square, float)
+        velocity, slope = _velocity(clock, damping, square)
+        position = slope + 2 * damping * velocity
+        fast, slow, apart = _rates(damping, square)
+        # Areas by k itself, without division by the difference of rates, and powers by the energy that is lost.
+        area = np.where(apart >= 0, (_decayed(slow, clock) - velocity) / fast, (1 - position) / _nonzero(square))
+        power = (area * (2 - square * area) - velocity**2) / (4 * damping)
+        # Of weak damping hardly any energy is lost, and the integral is taken in closed form.
+        turning = np.sqrt(np.maximum(-apart, 0))
+        weak = turning > damping
+        safe = np.where(weak, turning, 1.0)
+        swing = damping - np.exp(-2 * damping * clock) * (
+            damping * np.cos(2 * safe * clock) - safe * np.sin(2 * safe * clock)
+        )
+        closed = (_decayed(np.asarray(2 * damping), clock) - swing / (2 * _nonzero(square))) / (2 * safe**2)
+        power = np.where(weak, closed, power)
+        early = np.maximum(np.abs(fast), np.sqrt(np.abs(square))) * clock < _EARLY
+        if early.any():
+            start, bend = clock[early], square[early]
+            within = _velocity(start * _PLACES[:, None], damping, np.broadcast_to(bend, (len(_PLACES), *bend.shape)))[0]
+            area = np.array(area)
+            power = np.array(power)
+            area[early] = start * (_WEIGHTS @ within)
+            power[early] = start * (_WEIGHTS @ within**2)
+        slope_power = velocity * slope + damping * velocity**2 + square * power
+        parts = (position, velocity, slope, area, power, slope_power)
+        return ModeResponse(*map(np.asarray, parts))
+
+
+def _rates(damping: float, square: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The fast and the slow rate where they are real, and γ² − ω²."""
+    apart = np.asarray(damping**2 - square)
+    root = np.sqrt(np.maximum(apart, 0))
+    return np.asarray(damping + root), np.asarray(square / _nonzero(np.asarray(damping + root))), apart
+
+
+def _velocity(clock: np.ndarray, damping: float, square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """K and k'."""
+    fast, slow, apart = _rates(damping, square)
+    root = np.sqrt(np.abs(apart))
+    falling = np.exp(-slow * clock)
+    between = _decayed(np.asarray(2 * root), clock)  # (1 − exp(−2√(γ² − ω²) t)) / (2√(γ² − ω²))
+    real = falling * between, np.exp(-fast * clock) - slow * falling * between
+    envelope = np.exp(-damping * clock)
+    # A sine over its argument, which is one at critical damping.
+    wave = envelope * clock * np.sinc(root * clock / np.pi)
+    turning = wave, envelope * np.cos(root * clock) - damping * wave
+    found = [np.asarray(np.where(apart >= 0, *each)) for each in zip(real, turning, strict=True)]
+    return found[0], found[1]
+
+
+def _decayed(rate: np.ndarray, clock: np.ndarray) -> np.ndarray:
+    """(1 − exp(−rate t))/rate, which is t at rate zero."""
+    product = rate * clock
+    small = np.abs(product) < 1e-300
+    return np.asarray(np.where(small, clock, -np.expm1(-product) / np.where(small, 1.0, rate)))
+
+
+def _nonzero(values: np.ndarray) -> np.ndarray:
+    return np.asarray(np.where(values == 0, 1.0, values))
