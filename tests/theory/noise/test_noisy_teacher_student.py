@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from dynascope.errors import InputError
 from dynascope.theory.noise import (
+    gaussian_collapse_exponent,
     noisy_imbalance,
-    noisy_student_exponent,
     noisy_student_path,
     noisy_student_strength,
 )
@@ -43,13 +43,14 @@ def test_the_exponent_is_the_growth_of_the_sum_near_zero():
     path = noisy_student_path(1e-9, 0.9e-9, noise, strength=0.2, learning_rate=RATE)
     grown = np.log(np.abs(path.first + path.second)[[0, -1]])
     slope = (grown[1] - grown[0]) / len(noise)
-    expected = noisy_student_exponent(0.2, VARIANCE, learning_rate=RATE)
+    expected = gaussian_collapse_exponent(-0.2, np.sqrt(VARIANCE), learning_rate=RATE)
     assert slope.mean() == pytest.approx(expected, abs=4 * slope.std() / 20)
 
 
 def test_the_threshold_of_small_steps_is_half_of_the_noise():
     rate, variance = 1e-4, 1e4
-    at = noisy_student_exponent(np.array([0.99, 1.01]) * rate * variance / 2, variance, learning_rate=rate)
+    strengths = np.array([0.99, 1.01]) * rate * variance / 2
+    at = gaussian_collapse_exponent(-strengths, np.sqrt(variance), learning_rate=rate)
     assert at[0] < 0 < at[1]
 
 
@@ -71,7 +72,6 @@ def test_the_imbalance_follows_its_law_exactly(u, v, strength, rate, seed):
     ("call", "argument"),
     [
         (lambda: noisy_student_strength(1.0, -1.0, learning_rate=0.1), "noise_variance"),
-        (lambda: noisy_student_exponent(1.0, 0.0, learning_rate=0.1), "noise_variance"),
         (lambda: noisy_student_path(1.0, 1.0, 0.0, strength=1.0, learning_rate=0.1), "label_noise"),
         (lambda: noisy_student_path([1.0], 1.0, np.zeros((3, 2)), strength=1.0, learning_rate=0.1), "first"),
         (lambda: noisy_imbalance(1.0, [0.0], learning_rate=0.0), "learning_rate"),

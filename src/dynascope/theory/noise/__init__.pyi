@@ -23,7 +23,6 @@ from .lyapunov import stationary_covariance as stationary_covariance
 from .matrix_noise import matrix_noise_exponent as matrix_noise_exponent
 from .noisy_teacher_student import NoisyStudentPath as NoisyStudentPath
 from .noisy_teacher_student import noisy_imbalance as noisy_imbalance
-from .noisy_teacher_student import noisy_student_exponent as noisy_student_exponent
 from .noisy_teacher_student import noisy_student_path as noisy_student_path
 from .noisy_teacher_student import noisy_student_strength as noisy_student_strength
 from .normal_growth import GrowthBounds as GrowthBounds

@@ -111,7 +111,7 @@ def discrete_stationary_moments(
     chosen = noisy_steps(curvature, noise, sgd)
     chosen.require_stationary()
     with np.errstate(all="ignore"):
-        swift = np.asarray(2 * chosen.noise / ((1 - chosen.momentum) * (chosen.edge - chosen.rate * chosen.curvature)))
+        swift = chosen.step_variance
         wide = np.asarray(chosen.rate * (1 + chosen.momentum) / 2 / chosen.curvature * swift)
     still = np.zeros(chosen.curvature.shape)
     return ModeMoments(still, still.copy(), wide, np.asarray(chosen.rate / 2 * swift), swift)

@@ -188,18 +188,13 @@ def _summed(
     return np.asarray(np.concatenate(sums).reshape(k.shape))
 
 
-def _velocity(modes: NoisySteps) -> np.ndarray:
-    """E v² of each mode."""
-    return np.asarray(2 * modes.noise / (1 - modes.momentum) / (modes.edge - modes.rate * modes.curvature))
-
-
 def _displaced(modes: NoisySteps, powers: StepPowers) -> np.ndarray:
     beta = modes.momentum
-    return modes.rate**2 * _velocity(modes) * ((1 + beta) * powers.total - beta * powers.response)
+    return modes.rate**2 * modes.step_variance * ((1 + beta) * powers.total - beta * powers.response)
 
 
 def _correlated(modes: NoisySteps, powers: StepPowers) -> np.ndarray:
     beta = modes.momentum
     answer = (beta - modes.rate * modes.curvature / 2) * powers.response - beta * powers.previous
     # Nothing has been forgotten before the first step, of which the recursion knows nothing.
-    return _velocity(modes) * np.where((powers.response == 0) & (powers.total == 0), 1.0, answer)
+    return modes.step_variance * np.where((powers.response == 0) & (powers.total == 0), 1.0, answer)

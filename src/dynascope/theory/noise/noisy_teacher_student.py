@@ -11,20 +11,17 @@ from numpy.typing import ArrayLike
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
-from dynascope.theory.noise.stochastic_collapse import gaussian_collapse_exponent
 from dynascope.validation import require, require_broadcast
 from dynascope.validation.bounded import (
     FiniteFloat,
     FiniteNumbers,
     NonNegativeNumbers,
     PositiveFloat,
-    PositiveNumbers,
 )
 
 __all__ = [
     "NoisyStudentPath",
     "noisy_imbalance",
-    "noisy_student_exponent",
     "noisy_student_path",
     "noisy_student_strength",
 ]
@@ -57,7 +54,8 @@ def noisy_student_strength(
     """E[uv] = max(s − ης²/2, 0) of a student uv that descends on ½(s + ε − uv)², Var ε = ς², from balanced weights.
 
     In continuous time u = v follow the double well of `quartic_stationary_law` with μ = s and ζ² = ης². The modes of a
-    diagonal network each follow this law.
+    diagonal network each follow this law. The exact growth of u + v near zero is
+    `gaussian_collapse_exponent(−s, ς)` of Gaussian noise, which is zero at s = ης²/2 to leading order in η.
 
     Args:
         strength: s of the teacher, of any shape.
@@ -78,39 +76,10 @@ def noisy_student_strength(
         >>> print(noisy_student_strength([0.2, 0.5, 1.0], 30.0, learning_rate=0.02).round(6))
         [0.  0.2 0.7]
     """
-    s, variance = _fitting(strength, noise_variance)
+    s, variance = np.asarray(strength), np.asarray(noise_variance)
+    require_broadcast(strength=s.shape, noise_variance=variance.shape)
     with np.errstate(all="ignore"):
         return np.asarray(np.maximum(s - learning_rate * variance / 2, 0.0))
-
-
-@_covers(start="near zero", gives="the exponent at which noisy labels are learned, or make weights vanish")
-def noisy_student_exponent(
-    strength: FiniteNumbers, noise_variance: PositiveNumbers, *, learning_rate: PositiveFloat
-) -> Float[np.ndarray, "*shape"]:
-    """Λ = E log|1 + η(s + ε)| for each step, the exact growth of u + v near zero, where ε is Gaussian.
-
-    The student learns where Λ > 0. The threshold Λ = 0 is at s = ης²/2 to leading order in η.
-
-    Args:
-        strength: s of the teacher, of any shape.
-        noise_variance: ς² > 0 of the label of a batch, of the same shape or one number; without noise Λ = log(1 + ηs).
-        learning_rate: η > 0.
-
-    Returns:
-        Λ, of the broadcast shape.
-
-    Raises:
-        InputError: A number out of range, or shapes that do not fit.
-
-    References:
-        Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251; here at finite steps.
-
-    Example:
-        >>> print(noisy_student_exponent([0.2, 0.5], 30.0, learning_rate=0.02).round(6))
-        [-0.002071  0.00396 ]
-    """
-    s, variance = _fitting(strength, noise_variance)
-    return gaussian_collapse_exponent(-s, np.sqrt(variance), learning_rate=learning_rate)
 
 
 @_covers(start="any", gives="both weights along given noise")
@@ -204,9 +173,3 @@ def _of_runs(name: str, values: ArrayLike, steps: np.ndarray) -> np.ndarray:
         remedy=f"give one number, or numbers of shape {runs}",
     )
     return np.broadcast_to(found, runs)
-
-
-def _fitting(strength: ArrayLike, noise_variance: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    s, variance = np.asarray(strength), np.asarray(noise_variance)
-    require_broadcast(strength=s.shape, noise_variance=variance.shape)
-    return s, variance

@@ -12,7 +12,7 @@ from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD
 from dynascope.validation.bounded import NonNegativeNumbers
 
-__all__ = ["Oscillation", "oscillation"]
+__all__ = ["Oscillation", "oscillation", "swings"]
 
 
 class Oscillation(NamedTuple):
@@ -69,22 +69,22 @@ def oscillation(curvature: NonNegativeNumbers, sgd: SGD) -> Oscillation:
     """
     sgd.require_without_batches()
     rate, momentum = float(sgd.learning_rate), sgd.momentum
-    root = float(np.sqrt(momentum))
     with np.errstate(all="ignore"):
         h = np.asarray(curvature) + sgd.weight_decay
-        x = rate * h
-        trace = 1 + momentum - x
-        below, above = x - (1 - root) ** 2, x - (1 + root) ** 2
-        spread = np.sqrt(np.abs(below)) * np.sqrt(np.abs(above))
-        turning = (below > 0) & (above < 0)
-        slower = np.where(trace < 0, (np.abs(trace) + spread) / 2, 1 - 2 * x / (1 - momentum + x + spread))
-        angle = np.where(turning, np.arctan2(spread, trace), np.where(trace < 0, np.pi, 0.0))
+        decay, angle = swings(np.asarray(rate * h), momentum)
         limit = (1 - momentum) ** 2 / (2 * rate * (1 + momentum))
+        least = (1 - np.sqrt(momentum)) ** 2 / rate
         return Oscillation(
-            np.asarray(angle > 0),
-            np.asarray(np.where(turning, root, slower)),
-            np.asarray(angle),
-            np.asarray(h > limit),
-            float((1 - root) ** 2 / rate),
-            float(limit),
+            np.asarray(angle > 0), np.asarray(np.exp(decay)), angle, np.asarray(h > limit), float(least), float(limit)
         )
+
+
+def swings(x: np.ndarray, momentum: float) -> tuple[np.ndarray, np.ndarray]:
+    """The logarithm of the slower decay of a step along modes x = ηh, and the angle of a step."""
+    root, trace = np.sqrt(momentum), 1 + momentum - x
+    below, above = x - (1 - root) ** 2, x - (1 + root) ** 2
+    spread = np.sqrt(np.abs(below)) * np.sqrt(np.abs(above))
+    turning = (below > 0) & (above < 0)
+    slower = np.where(trace < 0, np.log((np.abs(trace) + spread) / 2), np.log1p(-2 * x / (1 - momentum + x + spread)))
+    angle = np.where(turning, np.arctan2(spread, trace), np.where(trace < 0, np.pi, 0.0))
+    return np.asarray(np.where(turning, np.log(root), slower)), np.asarray(angle)

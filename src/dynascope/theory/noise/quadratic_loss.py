@@ -123,6 +123,11 @@ class NoisySteps:
         return np.asarray(self.noise / (1 - self.momentum**2))
 
     @property
+    def step_variance(self) -> np.ndarray:
+        """2s/(S(1 − β)(2(1 + β) − ηh)), that of the velocity of steps."""
+        return np.asarray(2 * self.noise / (1 - self.momentum) / (self.edge - self.rate * self.curvature))
+
+    @property
     def edge(self) -> float:
         """2(1 + β), the ηh from which steps diverge."""
         return 2 * (1 + self.momentum)
@@ -152,13 +157,7 @@ class NoisySteps:
 
 
 def noisy_steps(curvature: ArrayLike, noise: ArrayLike, sgd: SGD) -> NoisySteps:
-    """The steps of SGD along modes of a quadratic loss.
-
-    Args:
-        curvature: ρ of each mode, one number or a row.
-        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
-        sgd: η, β, λ, S and N.
-    """
+    """The steps of SGD along modes of curvature ρ and noise s, each one number or a row."""
     rho, spread = np.asarray(curvature), np.asarray(noise)
     require(
         rho.ndim <= 1,

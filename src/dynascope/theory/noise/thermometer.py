@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
+from dynascope.theory.noise.oscillation import swings
 from dynascope.theory.noise.quadratic_loss import noisy_steps
 from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry import equilibration_steps, equilibrium_angular_step
@@ -89,19 +90,12 @@ def thermometer(
     """
     steps = noisy_steps(curvature, noise, sgd)
     with np.errstate(all="ignore"):
-        h, beta, rate = steps.curvature, steps.momentum, steps.rate
-        x = rate * h
+        h, x = steps.curvature, np.asarray(steps.rate * steps.curvature)
         stationary = (h > 0) & (x < steps.edge)
-        velocity = np.where(stationary, 2 * steps.noise / (1 - beta) / (steps.edge - x), np.inf)
-        temperature = rate * (1 + beta) / 2 * velocity
+        velocity = np.where(stationary, steps.step_variance, np.inf)
+        temperature = steps.rate * (1 + steps.momentum) / 2 * velocity
         position = np.where(stationary, temperature / np.where(stationary, h, 1.0), np.inf)
-        root = np.sqrt(beta)
-        spread = np.sqrt(np.abs((x - (1 - root) ** 2) * (x - (1 + root) ** 2)))
-        turning = (x > (1 - root) ** 2) & (x < (1 + root) ** 2)
-        slow = 2 * x / (1 - beta + x + spread)
-        logarithm = np.where(x < (1 + beta), np.log1p(-slow), np.log((x - 1 - beta + spread) / 2))
-        logarithm = np.where(turning, np.log(root), logarithm)
-        relaxation = np.where(stationary, -1 / logarithm, np.inf)
+        relaxation = np.where(stationary, -1 / swings(x, steps.momentum)[0], np.inf)
     laws = sgd.without_batches
     return Thermometer(
         np.asarray(stationary),
