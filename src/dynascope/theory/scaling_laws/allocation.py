@@ -15,8 +15,7 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.scaling_laws.fitting import PowerLawFit
 from dynascope.theory.scaling_laws.joint_fitting import JointLawFit
-from dynascope.theory.scaling_laws.joint_law import JointLaw
-from dynascope.theory.scaling_laws.power_law import PowerLaw
+from dynascope.theory.scaling_laws.joint_law import JointLaw, PowerLaw
 from dynascope.theory.scaling_laws.resources import time_law
 from dynascope.theory.scaling_laws.skill_model import exact_integral, skill_model
 from dynascope.validation import finite_answers, require

@@ -16,25 +16,11 @@ _MOST = 20  # runs that a warning names
 
 
 class OutlierWarning(UserWarning):
-    """A few losses contradict the law of the others: `fit_joint` leaves these runs out, `fit` keeps these points.
-
-    Args:
-        sentence: Names these runs or points.
-    """
-
-    def __init__(self, sentence: str):
-        super().__init__(sentence)
+    """A few losses contradict the law of the others: `fit_joint` leaves these runs out, `fit` keeps these points."""
 
 
 class MisfitWarning(UserWarning):
-    """The law does not describe the losses: its intervals are too narrow and do not extrapolate.
-
-    Args:
-        sentence: Gives the evidence.
-    """
-
-    def __init__(self, sentence: str):
-        super().__init__(sentence)
+    """The law does not describe the losses: its intervals are too narrow and do not extrapolate."""
 
 
 def outlier_sentence(

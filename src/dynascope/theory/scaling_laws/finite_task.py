@@ -45,13 +45,8 @@ def time_window(
         >>> print(f"{low:.1f} {high:.3g}")
         52.5 1.88e+06
     """
-    model = skill_model(
-        exponent,
-        target_scale=target_scale,
-        initial_strength=initial_strength,
-        learning_rate=learning_rate,
-        skills=skills,
-    )
+    given = {"initial_strength": initial_strength, "learning_rate": learning_rate, "skills": skills}
+    model = skill_model(exponent, target_scale=target_scale, **given)
     require(
         model.contrast > 1,
         f"initial_strength is {initial_strength} and target_scale is {target_scale}",

@@ -267,8 +267,7 @@ def fit(
 
 
 def _require_power_law(law: RaisedPowerLaw) -> None:
-    """Reject a law with a fitted floor whose exponent is at its bound."""
-    # At either end the loss tells nothing of the floor.
+    """Reject a law with a fitted floor whose exponent is at its bound, where the loss tells nothing of the floor."""
     require(
         1e-9 < law.exponent < STEEPEST,
         "the loss does not fall in the window" if law.exponent < 1 else "the loss falls more steeply than a power law",

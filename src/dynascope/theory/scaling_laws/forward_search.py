@@ -2,24 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy.stats import t as student
+from scipy.stats import theilslopes
 
 from dynascope.theory.scaling_laws.descent import descend
-from dynascope.theory.scaling_laws.scatter_trend import ROUNDING, scatter_trend
 
-__all__ = ["Family", "outlying_points"]
+__all__ = ["ROUNDING", "Family", "outlying_points", "scatter_trend"]
 
+ROUNDING = 1e-6  # relative residual that rounding, single precision or the last step of a descent may leave
+
+_PASSES = 2  # over the resources
+_MOST = 500  # points in a regression, whose cost grows with their square
 _TRIMMED = 0.25  # largest fraction of outliers that the first law tolerates
 _SUBSETS, _SUBSET = 24, 10  # random subsets and the points in each: most have none of a few outliers
 _ROUNDS, _BEST = 3, 4  # concentration steps of all subsets, and subsets that get twice as many more
 _FALSE = 0.001  # probability to find any outlier among normal residuals
 _NEAREST = 6.0  # standard deviations at least: real scatter has longer tails than the normal distribution
 _SINGULAR = 1e-12  # relative curvature in a direction that the other points do not determine
+
+
+def scatter_trend(
+    rest: Float[np.ndarray, " points"],
+    resources: Sequence[Float[np.ndarray, " points"]],
+    kept: Bool[np.ndarray, " points"] | None = None,
+) -> Float[np.ndarray, " points"]:
+    """Estimate the relative standard deviation of each loss, up to a common factor, as powers of the resources.
+
+    The slopes of ln |residual| over ln of each resource are Theil and Sen's medians of pairwise slopes, which tolerate
+    29 % of outliers.
+
+    Args:
+        rest: Residuals of ln L about a law.
+        resources: ln of N and of D, or of one resource.
+        kept: Which points the slopes are estimated from; all if not given.
+    """
+    size = np.log(np.maximum(np.abs(rest), ROUNDING))
+    some = np.flatnonzero(np.ones(size.size, bool) if kept is None else kept)
+    some = np.random.default_rng(0).permutation(some)[:_MOST]
+    trend = np.zeros(size.size)
+    for _ in range(_PASSES):
+        for resource in resources:
+            with np.errstate(invalid="ignore"):  # in the interval of the slope, where many residuals are equal
+                slope = theilslopes((size - trend)[some], resource[some])[0]
+            trend += slope * resource
+    return np.exp(trend - trend.mean())
 
 
 class Family(NamedTuple):

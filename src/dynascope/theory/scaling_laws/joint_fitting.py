@@ -19,9 +19,8 @@ from dynascope.theory.scaling_laws.diagnosis import (
     misfit_sentence,
     outlier_sentence,
 )
+from dynascope.theory.scaling_laws.joint_diagnosis import curvature_p_value, outlying_runs
 from dynascope.theory.scaling_laws.joint_law import IsoFlop, JointLaw, Split
-from dynascope.theory.scaling_laws.joint_misfit import curvature_p_value
-from dynascope.theory.scaling_laws.joint_outliers import outlying_runs
 from dynascope.theory.scaling_laws.joint_profile import JointProfile, Quantity
 from dynascope.theory.scaling_laws.joint_quantities import (
     best_exponent,
@@ -31,8 +30,7 @@ from dynascope.theory.scaling_laws.joint_quantities import (
     loss_at,
     prefactor,
 )
-from dynascope.theory.scaling_laws.joint_runs import checked_runs
-from dynascope.theory.scaling_laws.joint_search import UPPER, Scaled, nearest_joint_law
+from dynascope.theory.scaling_laws.joint_search import UPPER, Scaled, checked_runs, nearest_joint_law
 from dynascope.theory.scaling_laws.spread import ExpectedLoss
 from dynascope.validation import checked
 from dynascope.validation.bounded import OpenFraction, PositiveFloat, PositiveNumbers

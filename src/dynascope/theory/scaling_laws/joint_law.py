@@ -1,4 +1,4 @@
-"""The loss of models of N parameters trained on D samples, and the best way to spend compute on both."""
+"""Power laws of one resource, and of N parameters and D samples with the best way to spend compute on both."""
 
 from __future__ import annotations
 
@@ -12,9 +12,28 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.validation import checked, require, require_broadcast
 from dynascope.validation.bounded import PositiveFloat, PositiveNumbers
 
-__all__ = ["IsoFlop", "JointLaw", "Split"]
+__all__ = ["IsoFlop", "JointLaw", "PowerLaw", "Split"]
 
 _AROUND = np.geomspace(1 / 30, 30, 61)  # of the best number of parameters, along a curve of equal compute
+
+
+class PowerLaw(NamedTuple):
+    """L = prefactor · x^−exponent.
+
+    Attributes:
+        prefactor: Loss at one unit of the resource.
+        exponent: Positive if the loss falls.
+    """
+
+    prefactor: float
+    exponent: float
+
+    __repr__ = short_repr
+
+    @checked
+    def loss(self, resource: PositiveNumbers) -> Float[np.ndarray, ...]:
+        """The loss at some amounts of the resource."""
+        return self.prefactor * np.asarray(resource) ** -self.exponent
 
 
 class Split(NamedTuple):

@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
+from numpy.typing import ArrayLike
 from scipy.ndimage import minimum_filter
 
 from dynascope.theory.scaling_laws.descent import descend
+from dynascope.validation import require
 
-__all__ = ["HUBER", "LOWER", "UPPER", "Scaled", "joint_residuals", "joint_starts", "nearest_joint_law"]
+__all__ = ["HUBER", "LOWER", "UPPER", "Scaled", "checked_runs", "joint_residuals", "joint_starts", "nearest_joint_law"]
 
+_FEWEST = 8
 HUBER = 1.345  # standard deviations beyond which a residual counts by its size: 95 % of the precision without outliers
 LOWER = np.array([0.0, -60.0, -60.0, 0.0, 0.0])  # of E, ln A, ln B, a and b, in units of the middle of the data
 UPPER = np.array([np.inf, 60.0, 60.0, 20.0, 20.0])
@@ -23,6 +26,50 @@ _EXACT = 1e-10  # a scatter that is rounding
 _ROUNDS = 4  # of scatter and fit, each from the other
 _ALIKE = 1e-10  # of the square of a term, which keeps terms that are alike apart
 _ABSENT = 1e-4  # of the loss, from which a term starts that is absent at the start
+
+
+def checked_runs(
+    parameters: ArrayLike, data: ArrayLike, losses: ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """N, D and L of each run, in three arrays of one axis.
+
+    Args:
+        parameters: Of the shape of the losses, or of one that fits; of a table of losses its rows.
+        data: Likewise; its columns.
+        losses: Of any shape, in whose order the runs are.
+    """
+    n, d, values = np.asarray(parameters), np.asarray(data), np.asarray(losses)
+    if values.ndim == 2 and n.ndim == d.ndim == 1 and values.shape == (n.size, d.size):
+        n = n[:, None]
+    for name, each in (("parameters", n), ("data", d)):
+        fits = each.ndim <= values.ndim and all(
+            have in (1, want) for have, want in zip(each.shape[::-1], values.shape[::-1], strict=False)
+        )
+        require(
+            fits,
+            f"{name} has shape {each.shape} and losses {values.shape}",
+            argument=name,
+            value=each.shape,
+            remedy="give one for every loss, or a table of losses with one N for every row and one D for every column",
+        )
+    n, d, values = (each.ravel() for each in np.broadcast_arrays(n, d, values))
+    require(
+        values.size >= _FEWEST,
+        f"there are {values.size} losses",
+        argument="losses",
+        value=values.size,
+        remedy=f"give at least {_FEWEST}, for a law of five numbers",
+    )
+    for name, each in (("parameters", n), ("data", d)):
+        different = len(np.unique(each))
+        require(
+            different >= 3,
+            f"{name} has {different} different values",
+            argument=name,
+            value=different,
+            remedy="give runs with at least three, or fit one resource alone with fit",
+        )
+    return n, d, values
 
 
 class Scaled(NamedTuple):

@@ -9,7 +9,7 @@ from scipy.special import gamma
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.scaling_laws.allocation import compute_optimum
-from dynascope.theory.scaling_laws.power_law import PowerLaw
+from dynascope.theory.scaling_laws.joint_law import PowerLaw
 from dynascope.theory.scaling_laws.skill_model import exact_integral, skill_model
 from dynascope.validation.bounded import PositiveFloat
 

@@ -10,9 +10,9 @@ from scipy.stats import f as fisher
 from scipy.stats import norm as normal
 from scipy.stats import t as student
 
-from dynascope.theory.scaling_laws.joint_misfit import SAME, basis
+from dynascope.theory.scaling_laws.forward_search import ROUNDING
+from dynascope.theory.scaling_laws.joint_diagnosis import SAME, basis
 from dynascope.theory.scaling_laws.profile_intervals import slopes_of
-from dynascope.theory.scaling_laws.scatter_trend import ROUNDING
 from dynascope.theory.scaling_laws.unknown_floor import RaisedPowerLaw
 from dynascope.validation import require
 

@@ -65,13 +65,8 @@ def time_law(
         >>> print(time_law([100, 1000], 0.6, target_scale=1.0, initial_strength=0.01, neurons=300).round(6))
         [0.106945 0.045241]
     """
-    model = skill_model(
-        exponent,
-        target_scale=target_scale,
-        initial_strength=initial_strength,
-        learning_rate=learning_rate,
-        skills=skills,
-    )
+    given = {"initial_strength": initial_strength, "learning_rate": learning_rate, "skills": skills}
+    model = skill_model(exponent, target_scale=target_scale, **given)
     if neurons is None:
         neurons = skills
     if neurons is not None:

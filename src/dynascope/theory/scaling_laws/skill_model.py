@@ -2,17 +2,80 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from annotated_types import Interval
+from jax import Array
+from jax.typing import ArrayLike
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 from scipy.special import zeta
 
-from dynascope.theory.scaling_laws.integral import skill_integral
-from dynascope.validation import require, require_known
+from dynascope.compilation import AnyArray, float64_jit
+from dynascope.validation import all_finite, checked, fitting, nan_outside, require, require_known
+from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
-__all__ = ["SkillModel", "exact_integral", "skill_model"]
+__all__ = ["SkillModel", "exact_integral", "skill_integral", "skill_model"]
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+_POWER = 2  # x = t^(2/β): also where the integrand is not smooth at 0 in x^β, the rule converges fast
+
+
+@checked
+def skill_integral(
+    exponent: Annotated[ArrayLike, Interval(gt=0, lt=1)], contrast: PositiveArray, lower: NonNegativeArray = 0.0
+) -> Float[AnyArray, ...]:
+    """J(x₀) = ∫_{x₀}^∞ x^(β−1)/(1 + e^x/c)² dx, the loss that skills leave, summed over their ranks.
+
+    A skill of frequency P leaves (1 + e^x/c)^−2 with x = 2 η S P T, and there are ∝ x^(β−1) dx of them. In closed form
+    J(0) = Γ(β) [Li_{β−1}(−c) − Li_β(−c)]; for large x₀, J ≈ ½ c² x₀^(β−1) e^(−2x₀). Computed by Gauss's rule with 64
+    nodes on five panels around x = ln c, in the variable x^(β/2). All arguments broadcast; compiles and is
+    differentiable in all of them. Values traced by JAX that are outside the domain give NaN.
+
+    Args:
+        exponent: β = α/(α + 1), between 0 and 1.
+        contrast: c = S/R₀ − 1 > 0.
+        lower: x₀ ≥ 0. The derivative with respect to it is −x₀^(β−1)/(1 + e^x₀/c)²; at x₀ = 0, where that is −∞, it is
+            given as 0.
+
+    Returns:
+        J(x₀), in float64 to a relative error of 5e-11 for β from 0.1 to 0.7, c from 2 to 1e8 and x₀ up to 300.
+
+    Raises:
+        InputError: A value out of range, or shapes that do not fit.
+
+    References:
+        Nam, DPhil thesis (2024), equation 4.21; Nam et al., arXiv:2404.17563, for the prefactors.
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     print(f"{skill_integral(0.375, 99.0):.12f}")
+        4.174716642224
+    """
+    return _integral(*fitting(exponent=exponent, contrast=contrast, lower=lower))
+
+
+@float64_jit
+def _integral(*arguments: Array) -> Array:
+    beta, contrast, lower = jnp.broadcast_arrays(*arguments)
+    inside = all_finite(contrast, lower) & (beta > 0) & (beta < 1) & (contrast > 0) & (lower >= 0)
+    middle = jnp.log(contrast)
+    from_start = jnp.maximum(jnp.maximum(middle, 0), lower)
+    inner = [jnp.maximum(middle - distance, lower) for distance in (20, 5)]
+    edges = jnp.stack([lower, *inner, from_start, from_start + 8, from_start + 45], axis=-1)
+    power = (beta / _POWER)[..., None]
+    # The derivative of 0^p is taken on the side where it is a number.
+    zero = edges == 0
+    edges = jnp.where(zero, 0, jnp.where(zero, 1, edges) ** power)
+    centre, half = (edges[..., 1:] + edges[..., :-1]) / 2, (edges[..., 1:] - edges[..., :-1]) / 2
+    nodes, weights = jnp.asarray(_NODES, beta.dtype), jnp.asarray(_WEIGHTS, beta.dtype)
+    t = centre[..., None] + half[..., None] * nodes
+    empty = t == 0
+    x = jnp.where(empty, 0, jnp.where(empty, 1, t) ** (1 / power[..., None]))
+    left = jax.nn.sigmoid(middle[..., None, None] - x) ** 2 * t ** (_POWER - 1)
+    return nan_outside(inside, _POWER / beta * jnp.sum(half * (left @ weights), axis=-1))
 
 
 class SkillModel(NamedTuple):

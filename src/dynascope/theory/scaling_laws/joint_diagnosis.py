@@ -1,15 +1,15 @@
-"""Test whether the joint law describes the losses, by the curvature in ln N and ln D that it leaves."""
+"""Check a joint law: single runs that contradict it, and the curvature in ln N and ln D that it leaves."""
 
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.stats import f as fisher
 
-from dynascope.theory.scaling_laws.joint_search import LOWER, UPPER, Scaled, joint_residuals
-from dynascope.theory.scaling_laws.scatter_trend import ROUNDING, scatter_trend
+from dynascope.theory.scaling_laws.forward_search import ROUNDING, Family, outlying_points, scatter_trend
+from dynascope.theory.scaling_laws.joint_search import LOWER, UPPER, Scaled, joint_residuals, joint_starts
 
-__all__ = ["SAME", "basis", "curvature_p_value"]
+__all__ = ["SAME", "basis", "curvature_p_value", "outlying_runs"]
 
 SAME = 1e-6  # relative size of what is left of a term that others make up
 
@@ -52,3 +52,20 @@ def basis(columns: Float[np.ndarray, "points columns"], least: float) -> Float[n
     """An orthonormal basis of the columns; columns, or parts of them, that are as small as rounding are none."""
     axes, sizes, _ = np.linalg.svd(columns, full_matrices=False)
     return axes[:, sizes > max(least, 1e-10 * float(sizes.max(initial=0.0)))]
+
+
+def outlying_runs(data: Scaled, law: Float[np.ndarray, " 5"]) -> Bool[np.ndarray, " points"]:
+    """Mark the runs whose losses contradict the joint law of the others, by `outlying_points`.
+
+    Args:
+        data: The runs.
+        law: E, ln A, ln B, a and b, fitted to all of them.
+    """
+
+    def residuals(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return joint_residuals(laws, data.n, data.d, data.y)
+
+    def start(rows: np.ndarray) -> np.ndarray:
+        return joint_starts(data.take(rows))[0]
+
+    return outlying_points(Family(residuals, start, LOWER, UPPER, (data.n, data.d)), law)
