@@ -1,8 +1,6 @@
 from .cosine import AlignmentChange as AlignmentChange
 from .cosine import alignment_change as alignment_change
 from .cosine import layer_cosine as layer_cosine
-from .data import LineData as LineData
-from .data import line_data as line_data
 from .kernel import tangent_kernel as tangent_kernel
 from .motion import LineLimit as LineLimit
 from .motion import LineTrajectory as LineTrajectory
@@ -10,8 +8,10 @@ from .motion import TimeScale as TimeScale
 from .motion import line_limit as line_limit
 from .motion import line_trajectory as line_trajectory
 from .motion import time_scale as time_scale
-from .network import LineNetwork as LineNetwork
 from .norms import LayerNorms as LayerNorms
 from .norms import Rescaling as Rescaling
 from .norms import layer_norms as layer_norms
 from .norms import rescaling as rescaling
+from .setting import LineData as LineData
+from .setting import LineNetwork as LineNetwork
+from .setting import line_data as line_data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import jax
@@ -13,9 +12,6 @@ from jaxtyping import Float
 
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
-from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
-from dynascope.theory.domain import covers
-from dynascope.theory.line_inputs.data import LineData
 from dynascope.theory.line_inputs.decomposition import (
     STANDARDS,
     UNITS,
@@ -26,20 +22,11 @@ from dynascope.theory.line_inputs.decomposition import (
     end_of_growth,
     root,
 )
-from dynascope.theory.line_inputs.network import LineNetwork
+from dynascope.theory.line_inputs.setting import LineData, LineNetwork, covers_line
 from dynascope.validation import in_units, nan_outside, require_row_of_times
 from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["AlignmentChange", "alignment_change", "layer_cosine"]
-
-_covers = functools.partial(
-    covers,
-    network="two-layer linear, one output, any width, rates by layer",
-    data="inputs on a line, any targets",
-    start="any",
-    reference="arXiv:2401.07085",
-    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
-)
 
 
 class AlignmentChange(NamedTuple):
@@ -64,7 +51,7 @@ class AlignmentChange(NamedTuple):
         return self.final - self.initial
 
 
-@_covers(gives="the cosine between the layers at any time")
+@covers_line(gives="the cosine between the layers at any time")
 @in_units(*STANDARDS, **UNITS, times="t")
 def layer_cosine(
     network: LineNetwork,
@@ -107,7 +94,7 @@ def layer_cosine(
     return _alignment(start, times)
 
 
-@_covers(gives="whether the layers will align or disalign, and by how much")
+@covers_line(gives="whether the layers will align or disalign, and by how much")
 @in_units(*STANDARDS, network=UNITS["network"], data=UNITS["data"])
 def alignment_change(
     network: LineNetwork,

@@ -12,8 +12,7 @@ from jaxtyping import Float
 
 from dynascope.compilation import AnyArray
 from dynascope.theory.layer_rates import LayerRates
-from dynascope.theory.line_inputs.data import LineData
-from dynascope.theory.line_inputs.network import LineNetwork
+from dynascope.theory.line_inputs.setting import LineData, LineNetwork
 from dynascope.theory.scalar_networks.growth import GrowthFactor, GrowthLimit, growth_factor, growth_limit
 from dynascope.validation import (
     all_finite,
@@ -224,13 +223,7 @@ def decompose(start: LineStart) -> Decomposition:
 
 
 def end_of_growth(start: Decomposition, initial_strength: Array | np.ndarray, drive: Array | np.ndarray) -> GrowthLimit:
-    """Where the growth factor goes, from known numbers; static also where S = θ₀ up to rounding.
-
-    Args:
-        start: The decomposition.
-        initial_strength: Its θ₀.
-        drive: Its S − θ₀.
-    """
+    """Where the growth factor goes, from known numbers; static also where S = θ₀ up to rounding."""
     growing, shrinking = (np.asarray(start.multiplier * each) for each in (start.growing_power, start.shrinking_power))
     end = growth_limit(start.target, growing, shrinking, log_scale=np.log(start.unit))
     resting = np.asarray(drive) == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -12,9 +11,6 @@ from jaxtyping import Float
 
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
-from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
-from dynascope.theory.domain import covers
-from dynascope.theory.line_inputs.data import LineData
 from dynascope.theory.line_inputs.decomposition import (
     LOSS,
     STANDARDS,
@@ -25,21 +21,12 @@ from dynascope.theory.line_inputs.decomposition import (
     end_of_growth,
     root,
 )
-from dynascope.theory.line_inputs.network import LineNetwork
+from dynascope.theory.line_inputs.setting import LineData, LineNetwork, covers_line
 from dynascope.theory.scalar_networks.growth import GrowthFactor
 from dynascope.validation import in_units, require_row_of_times
 from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["LineLimit", "LineTrajectory", "TimeScale", "line_limit", "line_trajectory", "time_scale"]
-
-_covers = functools.partial(
-    covers,
-    network="two-layer linear, one output, any width, rates by layer",
-    data="inputs on a line, any targets",
-    start="any",
-    reference="arXiv:2401.07085",
-    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
-)
 
 
 class LineTrajectory(NamedTuple):
@@ -104,7 +91,7 @@ class LineLimit(NamedTuple):
     __repr__ = short_repr
 
 
-@_covers(gives="both layers, the slope and the loss at any time")
+@covers_line(gives="both layers, the slope and the loss at any time")
 @in_units(
     *STANDARDS,
     **UNITS,
@@ -160,7 +147,7 @@ def line_trajectory(
     return _trajectory(start, times)
 
 
-@_covers(gives="how long learning takes, and whether the target or the start decides it")
+@covers_line(gives="how long learning takes, and whether the target or the start decides it")
 @in_units(*STANDARDS, **UNITS, gives={"time": "t", "target_rate": "t^-1", "initial_rate": "t^-1"}, infinite=True)
 def time_scale(
     network: LineNetwork,
@@ -197,7 +184,7 @@ def time_scale(
     return _time_scale(LineStart.checked(network, data, prefactor))
 
 
-@_covers(gives="where training ends, and whether it is trapped")
+@covers_line(gives="where training ends, and whether it is trapped")
 @in_units(*STANDARDS, **UNITS, gives={"first": "w", "second": "u", "strength": "g w u", "loss": LOSS})
 def line_limit(
     network: LineNetwork,

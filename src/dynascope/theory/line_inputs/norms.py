@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -12,9 +11,6 @@ from jaxtyping import Float
 
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
-from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
-from dynascope.theory.domain import covers
-from dynascope.theory.line_inputs.data import LineData
 from dynascope.theory.line_inputs.decomposition import (
     STANDARDS,
     UNITS,
@@ -25,21 +21,12 @@ from dynascope.theory.line_inputs.decomposition import (
     end_of_growth,
     root,
 )
-from dynascope.theory.line_inputs.network import LineNetwork
+from dynascope.theory.line_inputs.setting import LineData, LineNetwork, covers_line
 from dynascope.theory.scalar_networks.passage_time import time_to_reach
 from dynascope.validation import in_units, require_row_of_times
 from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["LayerNorms", "Rescaling", "layer_norms", "rescaling"]
-
-_covers = functools.partial(
-    covers,
-    network="two-layer linear, one output, any width, rates by layer",
-    data="inputs on a line, any targets",
-    start="any",
-    reference="arXiv:2401.07085",
-    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
-)
 
 
 class LayerNorms(NamedTuple):
@@ -74,7 +61,7 @@ class Rescaling(NamedTuple):
     __repr__ = short_repr
 
 
-@_covers(gives="the norms of both layers at any time")
+@covers_line(gives="the norms of both layers at any time")
 @in_units(*STANDARDS, **UNITS, times="t", gives={"first": "w", "second": "u", "total": "w u"})
 def layer_norms(
     network: LineNetwork,
@@ -111,7 +98,7 @@ def layer_norms(
     return _layer_norms(start, times)
 
 
-@_covers(gives="whether the layers will grow, shrink, or shrink and then grow")
+@covers_line(gives="whether the layers will grow, shrink, or shrink and then grow")
 @in_units(*STANDARDS, **UNITS, gives={"turning_time": "t"}, infinite=True)
 def rescaling(
     network: LineNetwork,

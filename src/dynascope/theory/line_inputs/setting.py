@@ -1,7 +1,8 @@
-"""What a network sees of data whose inputs lie on a line through the origin."""
+"""A network and data on a line, checked."""
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,14 +12,50 @@ from jax.typing import ArrayLike
 from jaxtyping import Real
 
 from dynascope.results.named_tuples import short_repr
+from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
+from dynascope.theory.domain import covers
+from dynascope.theory.layer_rates import LayerRates
 from dynascope.validation import finite_answers, require, require_array
-from dynascope.validation.bounded import FiniteArray
+from dynascope.validation.bounded import FiniteArray, PositiveArray
 
-__all__ = ["LineData", "line_data"]
+__all__ = ["LineData", "LineNetwork", "covers_line", "line_data"]
 
 _Number: TypeAlias = Real[Array | np.ndarray, "..."] | float
 
 _ROUNDING = 1e-8  # relative size of a second singular value that counts as rounding
+
+
+covers_line = functools.partial(
+    covers,
+    network="two-layer linear, one output, any width, rates by layer",
+    data="inputs on a line, any targets",
+    start="any",
+    reference="arXiv:2401.07085",
+    assumes=(ONE_OUTPUT, INPUTS_ON_A_LINE),
+)
+
+
+class LineNetwork(NamedTuple):
+    """The network f(x) = γ x W u and its learning rates. Many networks go in leading axes (...), which broadcast.
+
+    Attributes:
+        first: W, shape (..., d, h), acting as x @ W.
+        second: u, shape (..., h), with the same leading axes as W.
+        multiplier: γ > 0, shape (...); a sign goes into u.
+        rates: Learning rates η₁ of W and η₂ of u, shape (...).
+
+    Example:
+        >>> import numpy as np
+        >>> from dynascope.theory.line_inputs import LineData, time_scale
+        >>> network = LineNetwork(np.array([[1.0, 0.0]]), np.array([0.0, 1.0]), multiplier=2.0)
+        >>> print(f"{time_scale(network, LineData(np.ones(1), 1.0, 2.0)).time:.3f}")
+        0.088
+    """
+
+    first: IsFinite[Real[ArrayLike, "... inputs width"]]
+    second: IsFinite[Real[ArrayLike, "... width"]]
+    multiplier: PositiveArray = 1.0
+    rates: LayerRates = LayerRates()
 
 
 class LineData(NamedTuple):
