@@ -10,8 +10,8 @@ from annotated_types import IsFinite
 from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 
-from dynascope.theory.domain import covers
-from dynascope.theory.margins.linear_programme import linprog
+from dynascope.theory.margins.max_margin import linprog
+from dynascope.theory.margins.rates import covers_quasi_homogeneous
 from dynascope.validation import require, require_shape
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeInt
 
@@ -21,13 +21,7 @@ _DIGITS = 8  # to which two elements have the same rates, whatever the solution
 _STEEPEST = 1e6  # scale of the second programme: rates that differ by less than its inverse are taken for equal
 
 
-@covers(
-    network="any quasi-homogeneous one",
-    data="separable",
-    start="any",
-    gives="the rates at which parameters grow along the margin",
-    reference="arXiv:2210.03820",
-)
+@covers_quasi_homogeneous(gives="the rates at which parameters grow along the margin")
 def balanced_rates(
     rates: IsFinite[Real[ArrayLike, " elements"]],
     generators: FiniteNumbers,

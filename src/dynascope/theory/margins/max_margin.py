@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
+import scipy.optimize
 from annotated_types import Ge, IsFinite
 from jaxtyping import Float, Int, Real
 from numpy.typing import ArrayLike
-from scipy.optimize import nnls
 
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
-from dynascope.theory.margins.linear_programme import linprog
 from dynascope.validation import require, require_room, require_shape, require_whole_numbers
 
-__all__ = ["Data", "Factors", "MaxMargin", "class_differences", "max_margin"]
+__all__ = ["Data", "Factors", "MaxMargin", "class_differences", "linprog", "max_margin"]
 
 _FREE = 1e5  # by how much cheaper than the others free weights are, until the active constraints are known
 _ACTIVE = 1e-9  # multipliers over the largest, and distances from a margin of one, that are rounding
 _UNIQUE = 1e-6
 _CALLER = 5  # frames up to who called, past the checks of arguments and of the answer
+
+# Of type `Any`, as checkers of types would read in SciPy's sources for seconds.
+linprog: Any = scipy.optimize.linprog
 
 Data: TypeAlias = IsFinite[Real[ArrayLike, "samples inputs"]]
 Factors: TypeAlias = Annotated[ArrayLike, Ge(1)]
@@ -200,7 +202,7 @@ def _quadratic(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
     both = np.hstack([a, cheap])
     unit = np.abs(both).max()
     system = np.vstack([both.T / unit, np.ones(len(a))])
-    alpha, _ = nnls(system, np.append(np.zeros(both.shape[1]), 1.0), maxiter=100 * len(a) + 1000)
+    alpha, _ = scipy.optimize.nnls(system, np.append(np.zeros(both.shape[1]), 1.0), maxiter=100 * len(a) + 1000)
     active = alpha > _ACTIVE * alpha.max()
     for _ in range(len(a)):
         top, rest, multipliers = _on(a, b, active)

@@ -10,12 +10,11 @@ from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.theory.domain import covers
+from dynascope.theory.margins.rates import covers_quasi_homogeneous
 from dynascope.validation import require, require_shape
 
 __all__ = ["MarginShares", "margin_shares", "normalised_margin", "seminorm"]
 
-_NETWORK, _DATA, _REFERENCE = "any quasi-homogeneous one", "separable", "arXiv:2210.03820"
 _ALIKE = 1e-6  # rates nearer than this make one block
 
 Elements: TypeAlias = IsFinite[Real[ArrayLike, "... elements"]]
@@ -36,9 +35,7 @@ class MarginShares(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=_NETWORK, data=_DATA, start="any", gives="the norm that the margin is measured by", reference=_REFERENCE
-)
+@covers_quasi_homogeneous(gives="the norm that the margin is measured by")
 def seminorm(parameters: Elements, rates: Rates) -> Float[np.ndarray, ...]:
     """‖θ‖_Λ = √(Σ λ_i θ_i²), which grows all through training once the data are separated.
 
@@ -67,7 +64,7 @@ def seminorm(parameters: Elements, rates: Rates) -> Float[np.ndarray, ...]:
         return np.asarray(unit * np.sqrt((theta / unit) ** 2 @ rows))
 
 
-@covers(network=_NETWORK, data=_DATA, start="any", gives="a margin that never falls", reference=_REFERENCE)
+@covers_quasi_homogeneous(gives="a margin that never falls")
 def normalised_margin(
     margins: IsFinite[Real[ArrayLike, "... samples"]], parameters: Elements, rates: Rates
 ) -> Float[np.ndarray, ...]:
@@ -112,7 +109,7 @@ def normalised_margin(
         return np.asarray(smooth / seminorm(theta, rows) ** (1 / rows.max()))
 
 
-@covers(network=_NETWORK, data=_DATA, start="any", gives="which parameters the margin comes from", reference=_REFERENCE)
+@covers_quasi_homogeneous(gives="which parameters the margin comes from")
 def margin_shares(gradients: Elements, parameters: Elements, rates: Rates) -> MarginShares:
     """Σ_{i: λ_i = λ} λ_i θ_i ∂q/∂θ_i / q of each rate λ: by the Euler identity Σ λ_i θ_i ∂q/∂θ_i = q they sum to one.
 

@@ -14,23 +14,20 @@ from dynascope.theory.domain import covers
 from dynascope.validation import require
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveFloat
 
-__all__ = ["log_time", "margin_at_time", "normalised_time"]
+__all__ = ["covers_quasi_homogeneous", "log_time", "margin_at_time", "normalised_time"]
 
 _NEAR = 50.0  # exp of minus it is rounding
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 LargestRate: TypeAlias = Annotated[float, Interval(gt=0, le=1)]
-_covers = functools.partial(
-    covers,
-    network="any quasi-homogeneous one",
-    data="separable",
-    start="any",
-    reference="arXiv:2210.03820",
-    exact=False,
+
+
+covers_quasi_homogeneous = functools.partial(
+    covers, network="any quasi-homogeneous one", data="separable", start="any", reference="arXiv:2210.03820"
 )
 
 
-@_covers(gives="the time at which the loss has a value")
+@covers_quasi_homogeneous(exact=False, gives="the time at which the loss has a value")
 def log_time(
     margin: NonNegativeNumbers,
     *,
@@ -78,7 +75,7 @@ def log_time(
         return np.asarray(np.reshape(flat, nu.shape) + np.log(2 * rate**2 * cost))
 
 
-@_covers(gives="the loss at a time")
+@covers_quasi_homogeneous(exact=False, gives="the loss at a time")
 def margin_at_time(
     log_times: FiniteNumbers,
     *,
@@ -122,7 +119,7 @@ def margin_at_time(
     return np.asarray(found).reshape(wanted.shape)
 
 
-@_covers(gives="the normalised time at which the loss has a value")
+@covers_quasi_homogeneous(exact=False, gives="the normalised time at which the loss has a value")
 def normalised_time(
     margin: NonNegativeNumbers,
     *,
