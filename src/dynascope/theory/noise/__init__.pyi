@@ -2,7 +2,6 @@ from .anomalous_diffusion import DiffusionWindow as DiffusionWindow
 from .anomalous_diffusion import anomalous_exponent as anomalous_exponent
 from .anomalous_diffusion import diffusion_window as diffusion_window
 from .anomalous_diffusion import power_law_displacement as power_law_displacement
-from .attracting_rates import attracting_learning_rates as attracting_learning_rates
 from .discrete_moments import discrete_moments as discrete_moments
 from .discrete_moments import discrete_stationary_moments as discrete_stationary_moments
 from .displacement import displacement_exponent as displacement_exponent
@@ -46,6 +45,7 @@ from .stationary_law import langevin_stationary_moments as langevin_stationary_m
 from .stationary_law import stationary_law as stationary_law
 from .step_powers import StepPowers as StepPowers
 from .step_powers import step_powers as step_powers
+from .stochastic_collapse import attracting_learning_rates as attracting_learning_rates
 from .stochastic_collapse import collapse_exponent as collapse_exponent
 from .stochastic_collapse import collapse_rate as collapse_rate
 from .stochastic_collapse import gaussian_collapse_exponent as gaussian_collapse_exponent

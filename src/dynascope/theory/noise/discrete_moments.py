@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
-from dynascope.theory.domain import covers
 from dynascope.theory.noise.langevin_moments import ModeMoments, start_of
 from dynascope.theory.noise.linear_recursion import powers_and_sums, step_matrix, whole_steps
-from dynascope.theory.noise.quadratic_loss import noisy_steps
+from dynascope.theory.noise.quadratic_loss import covers_modes, noisy_steps
 from dynascope.theory.sgd import SGD
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
 __all__ = ["discrete_moments", "discrete_stationary_moments"]
 
-_covers = functools.partial(
-    covers,
-    network="any near a minimum, in its Hessian's eigenvectors",
-    data="any, in batches of additive noise that commutes with the Hessian",
-    start="any",
-    reference="arXiv:2107.09133",
-)
 
-
-@_covers(gives="mean and covariance of weights and velocity of SGD after any number of steps")
+@covers_modes(gives="mean and covariance of weights and velocity of SGD after any number of steps")
 def discrete_moments(
     steps: NonNegativeNumbers,
     sgd: SGD,
@@ -77,7 +66,7 @@ def discrete_moments(
     return ModeMoments(*(np.asarray(part).reshape(shape) for part in parts))
 
 
-@_covers(gives="stationary variances of weights and velocity of SGD at any stable rate")
+@covers_modes(gives="stationary variances of weights and velocity of SGD at any stable rate")
 def discrete_stationary_moments(
     sgd: SGD,
     *,

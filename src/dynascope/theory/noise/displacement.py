@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -16,6 +17,7 @@ from dynascope.validation import require
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveInt
 
 __all__ = [
+    "covers_at_rest",
     "displacement_exponent",
     "not_upwards",
     "slope_of_logarithms",
@@ -23,15 +25,20 @@ __all__ = [
     "velocity_correlation",
 ]
 
-_NETWORK, _DATA, _START = "any near a minimum", "noise that does not depend on the weights", "at rest for long"
-_REFERENCE = "arXiv:2107.09133"
 _ENTRIES = 200_000  # modes and steps at a time
 _POINTS = 32  # steps of a window at which the exponent is taken
 
 
-@covers(
-    network=_NETWORK, data=_DATA, start=_START, gives="how far stationary SGD goes in any steps", reference=_REFERENCE
+covers_at_rest = functools.partial(
+    covers,
+    network="any near a minimum",
+    data="noise that does not depend on the weights",
+    start="at rest for long",
+    reference="arXiv:2107.09133",
 )
+
+
+@covers_at_rest(gives="how far stationary SGD goes in any steps")
 def stationary_displacement(
     curvature: FiniteNumbers,
     noise: NonNegativeNumbers,
@@ -73,7 +80,7 @@ def stationary_displacement(
     return _summed(modes, whole_steps("steps", steps).astype(float), _displaced)
 
 
-@covers(network=_NETWORK, data=_DATA, start=_START, gives="how long steps of SGD remember", reference=_REFERENCE)
+@covers_at_rest(gives="how long steps of SGD remember")
 def velocity_correlation(
     curvature: FiniteNumbers,
     noise: NonNegativeNumbers,
@@ -111,7 +118,7 @@ def velocity_correlation(
     return _summed(modes, whole_steps("steps", steps).astype(float), _correlated)
 
 
-@covers(network=_NETWORK, data=_DATA, start=_START, gives="the exponent of the diffusion of SGD", reference=_REFERENCE)
+@covers_at_rest(gives="the exponent of the diffusion of SGD")
 def displacement_exponent(
     curvature: FiniteNumbers, noise: NonNegativeNumbers, sgd: SGD, *, first: PositiveInt, last: PositiveInt
 ) -> float:

@@ -9,8 +9,7 @@ from jaxtyping import Float
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
-from dynascope.theory.domain import covers
-from dynascope.theory.noise.displacement import not_upwards
+from dynascope.theory.noise.displacement import covers_at_rest, not_upwards
 from dynascope.theory.noise.quadratic_loss import noisy_steps
 from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry.kernels import mode_response
@@ -35,12 +34,8 @@ class LangevinDisplacement(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network="any near a minimum",
-    data="noise that does not depend on the weights",
-    start="at rest for long",
+@covers_at_rest(
     gives="how far the Langevin equation of SGD goes in a time, and the local exponent",
-    reference="arXiv:2107.09133",
     exact=False,
     assumes=(SMALL_STEPS,),
 )

@@ -32,13 +32,7 @@ def whole_steps(name: str, steps: ArrayLike) -> np.ndarray:
 def powers_and_sums(
     steps: np.ndarray, transition: Float[np.ndarray, "*batch n n"], noise: Float[np.ndarray, "*batch n n"]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mᵏ and Σ_{j<k} Mʲ Q Mʲᵀ at each number of steps, of shape (steps, *batch, n, n), in log₂ k multiplications.
-
-    Args:
-        steps: k ≥ 0, a row.
-        transition: M.
-        noise: Q, the covariance of the noise of one step.
-    """
+    """Mᵏ and Σ_{j<k} Mʲ Q Mʲᵀ at each number of steps, of shape (steps, *batch, n, n), in log₂ k multiplications."""
     shape = (len(steps), *transition.shape)
     power = np.broadcast_to(np.eye(transition.shape[-1]), shape).copy()
     total = np.zeros(shape)

@@ -8,14 +8,11 @@ import numpy as np
 import scipy.optimize
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.theory.domain import covers
+from dynascope.theory.noise.stochastic_collapse import covers_near_set
 from dynascope.validation import require, require_array
 from dynascope.validation.bounded import FiniteNumbers
 
 __all__ = ["GrowthBounds", "normal_growth_bounds"]
-
-_NETWORK, _DATA, _REFERENCE = "any with equivalent units", "any, in random batches", "arXiv:2306.04251"
-_START = "near an invariant set"
 
 
 class GrowthBounds(NamedTuple):
@@ -32,14 +29,7 @@ class GrowthBounds(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network=_NETWORK,
-    data=_DATA,
-    start=_START,
-    gives="bounds on the rate near an invariant set with several normal directions",
-    reference=_REFERENCE,
-    exact=False,
-)
+@covers_near_set(gives="bounds on the rate near an invariant set with several normal directions", exact=False)
 def normal_growth_bounds(hessian: FiniteNumbers, noise: FiniteNumbers) -> GrowthBounds:
     """The bounds on d/dt E log‖n‖ of dn = −H n dt + Σ_k S_k n dW_k, which hold of every direction of n.
 

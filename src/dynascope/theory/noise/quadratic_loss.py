@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,16 @@ from dynascope.theory.sgd import SGD
 from dynascope.validation import count_axes, require, require_array
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeFloat
 
-__all__ = ["NoisySteps", "QuadraticLoss", "checked_regression", "noisy_steps", "quadratic_loss"]
+__all__ = ["NoisySteps", "QuadraticLoss", "checked_regression", "covers_modes", "noisy_steps", "quadratic_loss"]
+
+
+covers_modes = functools.partial(
+    covers,
+    network="any near a minimum, in its Hessian's eigenvectors",
+    data="any, in batches of additive noise that commutes with the Hessian",
+    start="any",
+    reference="arXiv:2107.09133",
+)
 
 
 class QuadraticLoss(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ from annotated_types import Ge
 from jaxtyping import Float
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.theory.domain import covers
+from dynascope.theory.noise.stochastic_collapse import covers_near_set
 from dynascope.theory.sgd import SGD, Momentum
 from dynascope.validation import require, require_array
 from dynascope.validation.bounded import FiniteFloat, FiniteNumbers, NonNegativeFloat, PositiveFloat, Seed
@@ -24,13 +23,6 @@ __all__ = [
 
 _WALKERS, _FORGOTTEN = 64, 0.1  # products at a time, and the share of their factors after which the start is forgotten
 _EXCURSIONS = 0.1  # of the curvature, over what momentum damps, up to which those through zero are rare
-_covers = functools.partial(
-    covers,
-    network="any with equivalent units",
-    data="any, in random batches",
-    start="near an invariant set",
-    reference="arXiv:2306.04251",
-)
 
 
 class LyapunovExponent(NamedTuple):
@@ -47,7 +39,7 @@ class LyapunovExponent(NamedTuple):
     __repr__ = short_repr
 
 
-@_covers(
+@covers_near_set(
     gives="the exponent near an invariant set from Hessians of batches, with momentum and any number of directions",
     infinite=True,
 )
@@ -106,7 +98,7 @@ def random_product_exponent(
     return LyapunovExponent(float(means.mean()), float(means.std(ddof=1) / np.sqrt(_WALKERS)))
 
 
-@_covers(gives="how a step moves what is normal to an invariant set")
+@covers_near_set(gives="how a step moves what is normal to an invariant set")
 def step_matrices(hessians: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "batches m m"]:
     """What steps multiply the distance n from an invariant set by: I − η(H_B + λ) of plain descent.
 
@@ -141,7 +133,7 @@ def step_matrices(hessians: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "batch
     return np.block([[one - pulled, carried], [-pulled, carried]])
 
 
-@_covers(gives="the exponent near an invariant set under momentum, to leading order", exact=False)
+@covers_near_set(gives="the exponent near an invariant set under momentum, to leading order", exact=False)
 def heavy_ball_collapse_exponent(
     curvature: FiniteFloat,
     curvature_deviation: NonNegativeFloat,

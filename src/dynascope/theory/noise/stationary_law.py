@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from typing import NamedTuple
 
@@ -11,9 +10,8 @@ from jaxtyping import Float
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
-from dynascope.theory.domain import covers
 from dynascope.theory.noise.langevin_moments import ModeMoments
-from dynascope.theory.noise.quadratic_loss import NoisySteps, noisy_steps
+from dynascope.theory.noise.quadratic_loss import NoisySteps, covers_modes, noisy_steps
 from dynascope.theory.sgd import SGD
 from dynascope.validation import require, require_broadcast
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumbers
@@ -21,16 +19,9 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, Posi
 __all__ = ["StationaryLaw", "equipartition_ratio", "langevin_stationary_moments", "stationary_law"]
 
 _STEEP = 0.2  # of (1 + β), the ηh from which continuous time is said to be no law of the steps
-_covers = functools.partial(
-    covers,
-    network="any near a minimum, in its Hessian's eigenvectors",
-    data="any, in batches of additive noise that commutes with the Hessian",
-    start="any",
-    reference="arXiv:2107.09133",
-)
 
 
-@_covers(gives="stationary variances of SGD in continuous time", exact=False, assumes=(SMALL_STEPS,))
+@covers_modes(gives="stationary variances of SGD in continuous time", exact=False, assumes=(SMALL_STEPS,))
 def langevin_stationary_moments(
     sgd: SGD,
     *,
@@ -73,7 +64,7 @@ def langevin_stationary_moments(
     return ModeMoments(still, still.copy(), wide, still.copy(), swift)
 
 
-@_covers(gives="the ratio of the stationary variances of velocity and weights, at any stable rate")
+@covers_modes(gives="the ratio of the stationary variances of velocity and weights, at any stable rate")
 def equipartition_ratio(sgd: SGD, *, curvature: FiniteNumbers) -> Float[np.ndarray, "*modes"]:
     """Var b / Var a = 2(ρ + λ)/(η(1 + β)): each mode has as much kinetic as potential energy, with mass η(1 + β)/2.
 
@@ -124,7 +115,7 @@ class StationaryLaw(NamedTuple):
     __repr__ = short_repr
 
 
-@_covers(
+@covers_modes(
     gives="the modified loss that SGD samples, and the currents of its stationary law",
     exact=False,
     assumes=(SMALL_STEPS,),
