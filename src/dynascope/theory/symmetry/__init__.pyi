@@ -1,4 +1,3 @@
-from .charges_under_flow import gradient_flow_charge as gradient_flow_charge
 from .drift import Drift as Drift
 from .drift import charge_drift as charge_drift
 from .equilibrium import equilibration_steps as equilibration_steps
@@ -7,6 +6,7 @@ from .equilibrium import equilibrium_squared_norm as equilibrium_squared_norm
 from .equilibrium import equilibrium_squared_norm_from_steps as equilibrium_squared_norm_from_steps
 from .groups import grouped_charge as grouped_charge
 from .integral import charge_integral as charge_integral
+from .integral import gradient_flow_charge as gradient_flow_charge
 from .integral import translation_integral as translation_integral
 from .kernels import DampedKernels as DampedKernels
 from .kernels import damped_kernels as damped_kernels

@@ -15,6 +15,7 @@ from dynascope.validation import require
 from dynascope.validation.bounded import NonNegativeNumbers
 
 __all__ = [
+    "covers_scale_invariant",
     "equilibration_steps",
     "equilibrium_angular_step",
     "equilibrium_squared_norm",
@@ -22,12 +23,16 @@ __all__ = [
 ]
 
 _Closure = Literal["coherent", "white"]
-_covers = functools.partial(
+
+
+covers_scale_invariant = functools.partial(
     covers, network="any, scale-invariant weights", data="any", start="any but zero", reference="arXiv:2105.02716"
 )
 
 
-@_covers(gives="the squared norm at which decay and gradients balance", exact=False, assumes=(SMALL_STEPS,))
+@covers_scale_invariant(
+    gives="the squared norm at which decay and gradients balance", exact=False, assumes=(SMALL_STEPS,)
+)
 def equilibrium_squared_norm(
     squared_gradient: NonNegativeNumbers,
     sgd: SGD,
@@ -75,7 +80,7 @@ def equilibrium_squared_norm(
         return np.asarray(np.sqrt(factor) * (np.sqrt(rate) / np.sqrt(decay)) * np.sqrt(squared_gradient))
 
 
-@_covers(gives="the squared norm at equilibrium, from the size of steps")
+@covers_scale_invariant(gives="the squared norm at equilibrium, from the size of steps")
 def equilibrium_squared_norm_from_steps(
     squared_displacement: NonNegativeNumbers, sgd: SGD
 ) -> Float[np.ndarray, "*shape"]:
@@ -103,7 +108,7 @@ def equilibrium_squared_norm_from_steps(
         return np.asarray((1 + beta) / 2 * (np.asarray(squared_displacement) / rate / decay))
 
 
-@_covers(gives="the angle of a step at equilibrium", exact=False, assumes=(SMALL_STEPS,))
+@covers_scale_invariant(gives="the angle of a step at equilibrium", exact=False, assumes=(SMALL_STEPS,))
 def equilibrium_angular_step(sgd: SGD) -> float:
     """The root of the mean square of the angle of a step at equilibrium, √(2ηλ/(1 + β)), whatever the gradients are.
 
@@ -127,7 +132,7 @@ def equilibrium_angular_step(sgd: SGD) -> float:
     return float(np.sqrt(2 / (1 + beta)) * np.sqrt(rate) * np.sqrt(decay))
 
 
-@_covers(gives="how many steps the norm takes to its equilibrium", exact=False, assumes=(SMALL_STEPS,))
+@covers_scale_invariant(gives="how many steps the norm takes to its equilibrium", exact=False, assumes=(SMALL_STEPS,))
 def equilibration_steps(sgd: SGD) -> float:
     """The number (1 − β)/(4ηλ) of steps in which ‖θ‖⁴ comes nearer to its equilibrium by the factor e.
 

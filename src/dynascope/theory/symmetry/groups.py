@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.schedules import follow, nesterov_series
-from dynascope.theory.symmetry.step_series import known_rule, per_step, recorded_series, require_steps
+from dynascope.theory.symmetry.step_series import (
+    covers_linear_symmetry,
+    known_rule,
+    per_step,
+    recorded_series,
+    require_steps,
+)
 from dynascope.theory.symmetry.translation import Dampening, Momenta, hyperparameters
 from dynascope.validation import require, require_array
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumbers
@@ -17,12 +22,8 @@ __all__ = ["grouped_charge"]
 _EQUAL = 1e-12  # relative difference of shrinkings that are equal up to rounding
 
 
-@covers(
-    network="any with a linear symmetry, such as ReLU neurons",
-    data="any, in any batches",
-    start="any",
-    gives="the charge after every step where the weights of a symmetry have several rates or decays",
-    reference="arXiv:2012.04728",
+@covers_linear_symmetry(
+    gives="the charge after every step where the weights of a symmetry have several rates or decays"
 )
 def grouped_charge(
     charges: FiniteNumbers,

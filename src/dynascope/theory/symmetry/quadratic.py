@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Annotated
 
 import numpy as np
 from annotated_types import Ge, Le
 from jaxtyping import Float
 
-from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD
-from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
+from dynascope.theory.symmetry.step_series import covers_linear_symmetry, initial_charge, recorded_series, require_steps
 from dynascope.validation import require
 from dynascope.validation.bounded import FiniteFloat, FiniteNumbers
 
 __all__ = ["quadratic_charge", "quadratic_charge_from_gradients"]
 
-_covers = functools.partial(
-    covers,
-    network="any with a linear symmetry, such as ReLU neurons",
-    data="any, in any batches",
-    start="any",
-    reference="arXiv:2012.04728",
-)
 
-
-@_covers(gives="the charge after every step of momentum, from the displacements")
+@covers_linear_symmetry(gives="the charge after every step of momentum, from the displacements")
 def quadratic_charge(
     initial: FiniteNumbers,
     displacements: FiniteNumbers,
@@ -78,7 +68,7 @@ def quadratic_charge(
     return path
 
 
-@_covers(gives="the charge after every step of plain descent, from norms of gradients")
+@covers_linear_symmetry(gives="the charge after every step of plain descent, from norms of gradients")
 def quadratic_charge_from_gradients(
     initial: FiniteNumbers,
     gradients: FiniteNumbers,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -10,8 +9,8 @@ from jaxtyping import Float
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
-from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD, Momentum
+from dynascope.theory.symmetry.equilibrium import covers_scale_invariant
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series
 from dynascope.validation import require, require_array
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveFloat, PositiveNumbers
@@ -25,9 +24,6 @@ __all__ = [
 ]
 
 _RADIAL = 1e-3  # cosine of gradient and weights up to which weights count as scale-invariant
-_covers = functools.partial(
-    covers, network="any, scale-invariant weights", data="any", start="any but zero", reference="arXiv:2105.02716"
-)
 
 
 class ImplicitRMSProp(NamedTuple):
@@ -46,7 +42,7 @@ class ImplicitRMSProp(NamedTuple):
     __repr__ = short_repr
 
 
-@_covers(gives="the gradient at the point of unit norm, and whether weights are scale-invariant")
+@covers_scale_invariant(gives="the gradient at the point of unit norm, and whether weights are scale-invariant")
 def unit_gradient(weights: FiniteNumbers, gradient: FiniteNumbers) -> Float[np.ndarray, "*shape"]:
     """The gradient ĝ = ‖θ‖ g at θ/‖θ‖ of a loss that does not depend on ‖θ‖, for which g(cθ) = g(θ)/c and ⟨g, θ⟩ = 0.
 
@@ -92,7 +88,9 @@ def unit_gradient(weights: FiniteNumbers, gradient: FiniteNumbers) -> Float[np.n
         return np.asarray(norm * largest * g)
 
 
-@_covers(gives="the squared norm over time, from gradients at unit norm", exact=False, assumes=(SMALL_STEPS,))
+@covers_scale_invariant(
+    gives="the squared norm over time, from gradients at unit norm", exact=False, assumes=(SMALL_STEPS,)
+)
 def squared_norm_path(
     initial: PositiveNumbers, squared_gradients: NonNegativeNumbers, sgd: SGD
 ) -> Float[np.ndarray, "steps ..."]:
@@ -136,7 +134,7 @@ def squared_norm_path(
     return path
 
 
-@_covers(gives="the learning rate of the direction of the weights", exact=False, assumes=(SMALL_STEPS,))
+@covers_scale_invariant(gives="the learning rate of the direction of the weights", exact=False, assumes=(SMALL_STEPS,))
 def effective_learning_rate(
     squared_norm: PositiveNumbers, *, learning_rate: PositiveFloat, momentum: Momentum = 0.0
 ) -> Float[np.ndarray, "*shape"]:
@@ -164,7 +162,9 @@ def effective_learning_rate(
         return np.asarray(float(learning_rate) / (1 - momentum) / np.asarray(squared_norm))
 
 
-@_covers(gives="the RMSProp that the direction of the weights is trained by", exact=False, assumes=(SMALL_STEPS,))
+@covers_scale_invariant(
+    gives="the RMSProp that the direction of the weights is trained by", exact=False, assumes=(SMALL_STEPS,)
+)
 def implicit_rmsprop(sgd: SGD) -> ImplicitRMSProp:
     """θ̂ ← θ̂ − √(2ηλ/(1 + β)) ĝ/√v with v ← ρ v + (1 − ρ) ‖ĝ‖², ρ = exp(−4ηλ/(1 − β)), which scale-invariant weights do.
 

@@ -7,8 +7,8 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.symmetry.step_rules import Rule
-from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.step_series import (
+    covers_linear_symmetry,
     initial_charge,
     known_rule,
     per_step,
@@ -22,13 +22,7 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, Posi
 __all__ = ["scheduled_charge"]
 
 
-@covers(
-    network="any with a linear symmetry, such as ReLU neurons",
-    data="any, in any batches",
-    start="any",
-    gives="the charge after every step of a schedule, of Nesterov and of decoupled decay",
-    reference="arXiv:2012.04728",
-)
+@covers_linear_symmetry(gives="the charge after every step of a schedule, of Nesterov and of decoupled decay")
 def scheduled_charge(
     initial: FiniteNumbers,
     buffers: FiniteNumbers,

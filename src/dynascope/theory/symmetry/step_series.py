@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import cast
 
 import numpy as np
@@ -9,10 +10,12 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.symmetry.step_rules import RULES, Rule
+from dynascope.theory.domain import covers
 from dynascope.validation import given, require, require_array, require_choice
 
 __all__ = [
     "NEUTRAL",
+    "covers_linear_symmetry",
     "initial_charge",
     "known_rule",
     "per_step",
@@ -22,6 +25,15 @@ __all__ = [
 
 # Optimisers that divide by statistics of each weight, under which no charge of a rotation or a scale has a law.
 NEUTRAL = ("adam", "adamw", "adagrad", "rmsprop", "nadam", "radam", "adadelta", "adamax", "lion", "soap", "shampoo")
+
+
+covers_linear_symmetry = functools.partial(
+    covers,
+    network="any with a linear symmetry, such as ReLU neurons",
+    data="any, in any batches",
+    start="any",
+    reference="arXiv:2012.04728",
+)
 
 
 def recorded_series(name: str, values: ArrayLike, *, like: np.ndarray | None = None) -> Float[np.ndarray, "steps ..."]:
