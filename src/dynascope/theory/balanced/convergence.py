@@ -10,10 +10,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Real
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced.balance import STANDARDS, UNITS, Balance, TwoLayers, require_balanced
 from dynascope.theory.balanced.propagation import drift_matrix
-from dynascope.theory.domain import covers
+from dynascope.theory.balanced.solution import covers_balanced
 from dynascope.theory.layer_rates import LayerRates
 from dynascope.validation import in_units, require_array
 
@@ -66,14 +65,7 @@ class BalancedLimit(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(
-    network="two-layer linear, any widths",
-    data="whitened inputs, any targets",
-    start="λ-balanced (W₂ W₂ᵀ − W₁ᵀ W₁ = λ I)",
-    gives="the end of training, its rates, sharpness and largest stable step",
-    reference="arXiv:2409.14623",
-    assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
-)
+@covers_balanced(gives="the end of training, its rates, sharpness and largest stable step")
 @in_units(*STANDARDS, **UNITS, gives=_GIVES, infinite=True)
 def balanced_limit(
     first: IsFinite[Real[ArrayLike, "inputs width"]],

@@ -57,10 +57,6 @@ def plan_steps(speed: float, times: Float[np.ndarray, " times"]) -> Steps:
 
     Their numbers are values, so that one program crosses all times.
 
-    Args:
-        speed: Largest |eigenvalue| of F, over all members of an ensemble.
-        times: Times t ≥ 0 in any order.
-
     Example:
         >>> steps = plan_steps(4.0, np.array([1.5, 0.0, 1.0]))
         >>> steps.lengths.tolist(), steps.counts.tolist(), steps.ranks.tolist()

@@ -32,14 +32,7 @@ _STEPS = 200
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 @functools.partial(float64_jit, static_argnums=0)
 def deep_time(layers: int, strength: Array, target: Array, start: Array) -> Array:
-    """The time from a start s₀ > 0 to a strength on its way; what it returns elsewhere means nothing.
-
-    Args:
-        layers: L ≥ 3.
-        strength: s > 0, before the limit.
-        target: σ ≠ s₀.
-        start: s₀.
-    """
+    """The time from a start s₀ > 0 to a strength on its way; what it returns elsewhere means nothing."""
     exponent = 2 - 2 / layers
     below, above, opposite = target > start, (target > 0) & (target <= start), target < 0
     size = jnp.where(target == 0, 1, jnp.abs(target))
@@ -66,14 +59,7 @@ def _(layers: int, primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> t
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 @functools.partial(float64_jit, static_argnums=0)
 def deep_strength(layers: int, times: Array, target: Array, start: Array) -> tuple[Array, Array]:
-    """The strength s ≥ 0 at some times, and σ − s.
-
-    Args:
-        layers: L ≥ 3.
-        times: t ≥ 0.
-        target: σ.
-        start: s₀ ≥ 0.
-    """
+    """The strength s ≥ 0 at some times, and σ − s."""
     exponent = 2 - 2 / layers
     moving = (start > 0) & (start != target)
     known_start = jnp.where(moving, start, 0.5)

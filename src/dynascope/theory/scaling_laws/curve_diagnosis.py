@@ -97,12 +97,6 @@ def suspect_points(
     """Mark the points whose losses contradict the power law of the others, by `outlying_points`.
 
     None is marked among fewer than six points, or if all are within 0.1 % of the law.
-
-    Args:
-        x: ln of the resource.
-        y: ln L.
-        law: Fitted to all points.
-        floor_known: Whether the floor was given: L is what is above it.
     """
     if len(x) < FEWEST or np.max(np.abs(y - law.logarithm(x))) < EXACT:
         return np.zeros(len(x), bool)

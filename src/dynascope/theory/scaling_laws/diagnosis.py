@@ -64,12 +64,7 @@ def outlier_sentence(
 
 
 def misfit_sentence(p_value: float, evidence: str) -> str:
-    """State that the law does not describe the losses, and what this means for the intervals.
-
-    Args:
-        p_value: Of the evidence.
-        evidence: What the test found.
-    """
+    """State that the law does not describe the losses, and what this means for the intervals."""
     return (
         f"the law does not describe the losses: {evidence} (p = {p_value:.1g}), so that "
         "intervals are too narrow and do not extrapolate; fit a narrower range, and check the law on larger runs"

@@ -35,11 +35,6 @@ def scatter_trend(
 
     The slopes of ln |residual| over ln of each resource are Theil and Sen's medians of pairwise slopes, which tolerate
     29 % of outliers.
-
-    Args:
-        rest: Residuals of ln L about a law.
-        resources: ln of N and of D, or of one resource.
-        kept: Which points the slopes are estimated from; all if not given.
     """
     size = np.log(np.maximum(np.abs(rest), ROUNDING))
     some = np.flatnonzero(np.ones(size.size, bool) if kept is None else kept)
@@ -83,10 +78,6 @@ def outlying_points(family: Family, law: Float[np.ndarray, " numbers"]) -> Bool[
     scatter of the point, wider where the scatter grows with a resource, and the error of the law there. An outlier at
     the edge of the design cannot hide, as the law is fitted without it. A point that alone determines a number of the
     law is never marked: the other points predict nothing there.
-
-    Args:
-        family: The laws and the points.
-        law: Fitted to all of them, one of the starts.
 
     References:
         Rousseeuw & Van Driessen, Data Min. Knowl. Discov. 12, 29 (2006), for concentration steps; Hadi & Simonoff,

@@ -20,11 +20,6 @@ def curvature_p_value(data: Scaled, law: Float[np.ndarray, " 5"], threshold: flo
     The law is linearised at the fit, residuals end at Huber's threshold, and each run is weighted by the inverse of
     `scatter_trend`, so that neither single runs nor noisy small ones look like curvature.
 
-    Args:
-        data: The runs that were fitted.
-        law: E, ln A, ln B, a and b.
-        threshold: That of Huber's squares in the fit.
-
     Returns:
         The probability of as much curvature by chance; one if the law is exact but for rounding; None if there are too
         few runs, or too few different N and D, to test it.
@@ -55,12 +50,7 @@ def basis(columns: Float[np.ndarray, "points columns"], least: float) -> Float[n
 
 
 def outlying_runs(data: Scaled, law: Float[np.ndarray, " 5"]) -> Bool[np.ndarray, " points"]:
-    """Mark the runs whose losses contradict the joint law of the others, by `outlying_points`.
-
-    Args:
-        data: The runs.
-        law: E, ln A, ln B, a and b, fitted to all of them.
-    """
+    """Mark the runs whose losses contradict the joint law of the others, by `outlying_points`."""
 
     def residuals(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return joint_residuals(laws, data.n, data.d, data.y)

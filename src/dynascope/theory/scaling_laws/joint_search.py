@@ -31,13 +31,7 @@ _ABSENT = 1e-4  # of the loss, from which a term starts that is absent at the st
 def checked_runs(
     parameters: ArrayLike, data: ArrayLike, losses: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """N, D and L of each run, in three arrays of one axis.
-
-    Args:
-        parameters: Of the shape of the losses, or of one that fits; of a table of losses its rows.
-        data: Likewise; its columns.
-        losses: Of any shape, in whose order the runs are.
-    """
+    """N, D and L of each run, in three arrays of one axis."""
     n, d, values = np.asarray(parameters), np.asarray(data), np.asarray(losses)
     if values.ndim == 2 and n.ndim == d.ndim == 1 and values.shape == (n.size, d.size):
         n = n[:, None]

@@ -43,12 +43,6 @@ def misfit_p_value(
     the deviation of the mean with that of single runs from all laws, with the degrees of freedom that the spectrum of
     these deviations has.
 
-    Args:
-        x: ln of the resource.
-        runs: L > 0.
-        law: Fitted to the logarithm of their mean.
-        floor_known: Whether the floor was given: L is what is above it.
-
     Returns:
         The p value; one if the law is within 0.1 % of the losses; None if there are fewer than six points.
     """

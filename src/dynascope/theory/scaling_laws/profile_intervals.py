@@ -38,14 +38,6 @@ def profile_interval(
     value (the slope of the sum of squares, without what the other numbers make up for), and these are compared with
     zero by Student's t with one degree of freedom less than runs.
 
-    Args:
-        x: ln of the resource.
-        runs: L > 0.
-        law: Fitted to the logarithm of their mean.
-        which: The number: level, exponent or floor.
-        confidence: Of the interval.
-        fixed: Numbers that are known.
-
     Returns:
         Its ends; that of what is possible (zero, infinity) where no value is contradicted.
     """

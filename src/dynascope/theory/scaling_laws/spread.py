@@ -65,15 +65,7 @@ def spread_of(
     fixed: Sequence[int],
     known: float,
 ) -> Spread:
-    """The spread of runs about the law that was fitted to their mean.
-
-    Args:
-        x: ln of the resource.
-        runs: L − known + missing.
-        law: Of these.
-        fixed: Which of level, exponent and floor were not fitted.
-        known: The floor that was given.
-    """
+    """The spread of runs about the law that was fitted to their mean."""
     mean, count = runs.mean(axis=0), len(runs)
     free = [k for k in range(3) if k not in fixed]
     gains = np.zeros((3, len(x)))

@@ -42,10 +42,6 @@ def fit_above_floor(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " poin
     """Least squares of ln L, which weighs all points alike if their scatter is a share of the loss.
 
     The sum of squares has several minima, so that the search starts from exponents and floors all over the range.
-
-    Args:
-        x: ln of the resource, increasing.
-        y: ln L, more than three points.
     """
     starts = raised_starts(x, y)
     laws, squares = _descended(x, np.tile(y, (len(starts), 1)), starts, float(x.mean()))
@@ -67,14 +63,7 @@ def refit_above_floor(
     *,
     fixed: Sequence[int] = (),
 ) -> tuple[Float[np.ndarray, "curves 3"], Float[np.ndarray, " curves"]]:
-    """Level, exponent and floor of curves that are near laws that are known, and the sums of squares.
-
-    Args:
-        x: ln of the resource.
-        curves: ln L.
-        starts: Level, exponent and floor from which to search.
-        fixed: Which of the three keep their value.
-    """
+    """Level, exponent and floor of curves that are near laws that are known, and the sums of squares."""
     # About the middle of the points level and exponent hardly depend on each other.
     return _descended(x, curves, starts, 0.0 if 0 in fixed else float(x.mean()), fixed, _ROUGH)
 

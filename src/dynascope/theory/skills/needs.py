@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
-from dynascope.theory.skills.one_skill import Amounts, Strengths, checked_curves
+from dynascope.theory.skills.calibration import Amounts, Strengths, checked_curves
 from dynascope.theory.skills.training_set import Definition, to_fraction
 from dynascope.validation import checked
 from dynascope.validation.bounded import OpenFraction

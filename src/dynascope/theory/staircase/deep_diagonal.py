@@ -99,10 +99,6 @@ def deep_activation_phase(scale: Annotated[float, Interval(gt=0, lt=0.5**0.5)], 
     At constant multiplier u^(2−D) = scale^(2−D) − D(D−2) |G| and v^(2−D) = scale^(2−D) + D(D−2) |G|, so that |G| is
     close to (scale^(2−D) − 1)/(D(D−2)); for D = 2 it is ¼ arccosh(scale⁻²/2).
 
-    Args:
-        scale: Initial value of u and v, below 1/√2.
-        depth: D ≥ 2.
-
     Example:
         >>> round(deep_activation_phase(1e-3, 3), 4), round(deep_activation_phase(1e-8, 2), 4)
         (333.0, 9.2103)

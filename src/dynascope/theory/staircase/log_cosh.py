@@ -31,9 +31,6 @@ def accumulated_utility(integral: ArrayLike) -> np.ndarray:
     While G is the integral of −∂L/∂β, u ± v = scale·e^(±G), so that ‖θ‖² = scale² cosh 2G. It is the integral of κ
     times the utility û v̂ g of the direction of θ, with κ = 2 and g = G'.
 
-    Args:
-        integral: G, any shape.
-
     References:
         Alternating Gradient Flows, arXiv 2506.06489.
 
@@ -75,15 +72,6 @@ def later_utility(
     A neuron that the gradient pulls back (c < 0) first shrinks to its size at the start and then grows again, with the
     other sign.
 
-    Args:
-        utility: S(t), shape (d,).
-        gradient: g = −∂L/∂β during that time, shape (d,).
-        duration: τ.
-        aligned: sign(g)·sign(G) at time t; any value where G = 0.
-
-    Returns:
-        S(t + τ), shape (d,).
-
     Source: the law of accumulated utility of diagonal linear networks, arXiv 2506.06489.
 
     Example:
@@ -103,9 +91,6 @@ def activation_phase(scale: OpenFraction) -> float:
     Alternating Gradient Flows activate a neuron there; their times at a finite scale are those of the limit of small
     scale, times this number instead of log(1/scale). The ratio of the two is 1 + log 2/(2 log(1/scale)) up to terms of
     order scale⁴.
-
-    Args:
-        scale: Initial norm of a neuron, below one; however small.
 
     Example:
         >>> float(round(activation_phase(1e-4) / np.log(1e4), 9)), round(activation_phase(1e-300), 6)

@@ -50,13 +50,6 @@ def successive_saddles(inputs: Float[np.ndarray, "n d"], targets: Float[np.ndarr
     at the cost of its entries. Where active inputs depend on each other, or several enter at once, the problem
     is solved afresh.
 
-    Args:
-        inputs: x, shape (n, d).
-        targets: y, shape (n,).
-
-    Returns:
-        The path, until no multiplier is left.
-
     Assumptions: general position (each constrained problem has one solution).
 
     References:

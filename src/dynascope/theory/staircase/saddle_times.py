@@ -22,15 +22,6 @@ def times_at_scale(x: np.ndarray, y: np.ndarray, path: SaddlePath, growth: Coeff
 
     The growth of a coefficient shifts the integrals of the others exactly as a step would at the time at which its own,
     at constant multiplier, reaches that of the full coefficient, as long as the active ones follow without delay.
-
-    Args:
-        x: Inputs, shape (n, d).
-        y: Targets, shape (n,).
-        path: Their path of saddles.
-        growth: How a coefficient grows.
-
-    Returns:
-        Times that never decrease, shape (J,).
     """
     integral, clock, times = np.zeros(x.shape[1]), 0.0, []
     multipliers = (y - path.maps @ x.T) @ x / len(x)

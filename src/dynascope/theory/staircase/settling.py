@@ -73,9 +73,6 @@ def main_maps(
     Inputs that nearly repeat each other have large opposite weights in the map that is learned in the end, which come
     late and hardly lower the loss. The arguments and the course of the map are those of `settling_times`.
 
-    Returns:
-        Rows in the eigenbasis of Σxx.
-
     Example:
         >>> jump = {"drops": np.array([0.5]), "rates": np.array([1.0]), "right": np.array([[1.0], [0.0]])}
         >>> main_maps(**jump, maps=np.array([[1.0, 9.0]]), power=np.array([1.0, 1e-4])).round(2).tolist()

@@ -27,11 +27,6 @@ def rotation_invariant(
 
     A function of Q does not change when columns i and j rotate into each other if its gradient G makes Qᵀ G symmetric
     at (i, j). Other functions have no derivative where the columns are degenerate.
-
-    Args:
-        change: dQ, linear in what is differentiated.
-        factor: Q.
-        degenerate: Which pairs of columns can rotate.
     """
     return _identity.bind(change, factor, degenerate)
 
