@@ -15,4 +15,4 @@ from .rates import normalised_time as normalised_time
 from .simplex_margin import SimplexMargin as SimplexMargin
 from .simplex_margin import simplex_margin as simplex_margin
 from .support_drift import support_drift as support_drift
-from .support_offset import support_offset as support_offset
+from .support_drift import support_offset as support_offset

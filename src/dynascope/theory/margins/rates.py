@@ -8,7 +8,6 @@ from typing import Annotated, TypeAlias
 import numpy as np
 from annotated_types import Interval
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
 from dynascope.theory.domain import covers
 from dynascope.validation import require
@@ -61,7 +60,7 @@ def log_time(
         >>> print((2 * np.exp(log_t - [50, 400]) * log_t).round(5))
         [0.92725 0.98577]
     """
-    nu, rate, cost = _from_start(margin, start), largest_rate, value
+    nu, rate, cost = np.asarray(margin), largest_rate, value
     require(
         bool((nu > start).all()),
         f"a margin is {nu.min(initial=np.inf):.6g}, and start is {start:g}",
@@ -151,7 +150,14 @@ def normalised_time(
         >>> print(normalised_time(1e6, largest_rate=0.5, value=1.0).round(4))
         6.9078
     """
-    nu, rate, cost = _from_start(margin, start), largest_rate, value
+    nu, rate, cost = np.asarray(margin), largest_rate, value
+    require(
+        bool((nu >= start).all()),
+        f"a margin is {nu.min(initial=np.inf):.6g}, and start is {start:g}",
+        argument="margin",
+        value=float(nu.min(initial=np.inf)),
+        remedy="give margins from the start on",
+    )
     power, span = 2 * rate - 1, np.log(nu / start)
     with np.errstate(all="ignore"):
         grown = np.expm1(power * span) / power if abs(power) > 1e-12 else span
@@ -167,16 +173,3 @@ def _integral(nu: float, start: float, power: float) -> float:
     half, middle = np.diff(ends)[:, None] / 2, (ends[1:] + ends[:-1])[:, None] / 2
     u = middle + half * _NODES
     return float(np.sum(half * _WEIGHTS * np.exp(u - nu) * u**-power))
-
-
-def _from_start(margin: ArrayLike, start: float) -> np.ndarray:
-    """The margins, after checking that none is below the start."""
-    nu = np.asarray(margin)
-    require(
-        bool((nu >= start).all()),
-        f"a margin is {nu.min(initial=np.inf):.6g}, and start is {start:g}",
-        argument="margin",
-        value=float(nu.min(initial=np.inf)),
-        remedy="give margins from the start on",
-    )
-    return nu
