@@ -10,7 +10,7 @@ from annotated_types import Ge, Lt
 from dynascope.validation import checked, require
 from dynascope.validation.bounded import FiniteFloat, NonNegativeFloat, PositiveFloat, PositiveInt
 
-__all__ = ["SGD", "Momentum"]
+__all__ = ["SGD", "Momentum", "steps_of"]
 
 Momentum: TypeAlias = Annotated[FiniteFloat, Ge(0), Lt(1)]
 
@@ -77,3 +77,9 @@ class SGD:
             value=self.batch_size,
             remedy="leave them out, or pass sgd.without_batches",
         )
+
+
+def steps_of(sgd: SGD) -> tuple[float, float, float]:
+    """η, λ and β of steps whose batches are not stated, as a law that does not depend on them would ignore those."""
+    sgd.require_without_batches()
+    return float(sgd.learning_rate), float(sgd.weight_decay), float(sgd.momentum)

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
-from dynascope.theory.sgd import SGD
+from dynascope.theory.sgd import SGD, steps_of
 from dynascope.validation.bounded import NonNegativeNumbers
 
 __all__ = ["Oscillation", "oscillation", "swings"]
@@ -67,16 +67,14 @@ def oscillation(curvature: NonNegativeNumbers, sgd: SGD) -> Oscillation:
         >>> print(found.oscillates, found.decay.round(4), found.angle.round(4))
         [False  True] [0.9948 0.9487] [0.     0.3218]
     """
-    sgd.require_without_batches()
-    rate, momentum = float(sgd.learning_rate), sgd.momentum
+    rate, decay, momentum = steps_of(sgd)
     with np.errstate(all="ignore"):
-        h = np.asarray(curvature) + sgd.weight_decay
-        decay, angle = swings(np.asarray(rate * h), momentum)
+        h = np.asarray(curvature) + decay
+        logarithm, angle = swings(np.asarray(rate * h), momentum)
         limit = (1 - momentum) ** 2 / (2 * rate * (1 + momentum))
         least = (1 - np.sqrt(momentum)) ** 2 / rate
-        return Oscillation(
-            np.asarray(angle > 0), np.asarray(np.exp(decay)), angle, np.asarray(h > limit), float(least), float(limit)
-        )
+        parts = angle > 0, np.exp(logarithm), angle, h > limit
+        return Oscillation(*map(np.asarray, parts), float(least), float(limit))
 
 
 def swings(x: np.ndarray, momentum: float) -> tuple[np.ndarray, np.ndarray]:

@@ -10,12 +10,13 @@ from jaxtyping import Float
 
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
-from dynascope.theory.sgd import SGD
+from dynascope.theory.sgd import SGD, steps_of
 from dynascope.validation import require
 from dynascope.validation.bounded import NonNegativeNumbers
 
 __all__ = [
     "covers_scale_invariant",
+    "decaying_steps",
     "equilibration_steps",
     "equilibrium_angular_step",
     "equilibrium_squared_norm",
@@ -62,7 +63,7 @@ def equilibrium_squared_norm(
         >>> print(equilibrium_squared_norm(199.0, SGD(0.2, weight_decay=0.02), closure="white").round(6))
         31.575212
     """
-    rate, decay, beta = _balanced(sgd)
+    rate, decay, beta = decaying_steps(sgd)
     with np.errstate(all="ignore"):
         if closure == "coherent":
             factor = (1 + beta) / (2 * (1 - beta) ** 2)
@@ -103,7 +104,7 @@ def equilibrium_squared_norm_from_steps(
         >>> print(equilibrium_squared_norm_from_steps(0.004, SGD(0.2, weight_decay=0.02)).round(6))
         0.5
     """
-    rate, decay, beta = _balanced(sgd)
+    rate, decay, beta = decaying_steps(sgd)
     with np.errstate(all="ignore"):
         return np.asarray((1 + beta) / 2 * (np.asarray(squared_displacement) / rate / decay))
 
@@ -128,7 +129,7 @@ def equilibrium_angular_step(sgd: SGD) -> float:
         >>> round(equilibrium_angular_step(SGD(0.2, momentum=0.9, weight_decay=0.02)), 10)
         0.0648885685
     """
-    rate, decay, beta = _balanced(sgd)
+    rate, decay, beta = decaying_steps(sgd)
     return float(np.sqrt(2 / (1 + beta)) * np.sqrt(rate) * np.sqrt(decay))
 
 
@@ -149,19 +150,19 @@ def equilibration_steps(sgd: SGD) -> float:
         >>> round(equilibration_steps(SGD(0.1, weight_decay=0.0005)), 6)
         5000.0
     """
-    rate, decay, beta = _balanced(sgd)
+    rate, decay, beta = decaying_steps(sgd)
     with np.errstate(all="ignore"):
         return float(np.float64((1 - beta) / 4) / rate / decay)
 
 
-def _balanced(sgd: SGD) -> tuple[float, float, float]:
-    """η, λ and β."""
-    sgd.require_without_batches()
+def decaying_steps(sgd: SGD) -> tuple[float, float, float]:
+    """η, λ > 0 and β."""
+    rate, decay, beta = steps_of(sgd)
     require(
-        sgd.weight_decay > 0,
+        decay > 0,
         "without weight decay there is no equilibrium: the norm grows forever",
         argument="weight_decay",
-        value=sgd.weight_decay,
+        value=decay,
         remedy="choose a positive number, or follow the growth with squared_norm_path",
     )
-    return float(sgd.learning_rate), float(sgd.weight_decay), float(sgd.momentum)
+    return rate, decay, beta

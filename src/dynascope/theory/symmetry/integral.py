@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
-from dynascope.theory.sgd import SGD
+from dynascope.theory.sgd import SGD, steps_of
 from dynascope.theory.symmetry.kernels import damped_kernels
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series, require_steps
 from dynascope.validation import require
@@ -167,16 +167,16 @@ def charge_integral(
 
 def oscillator(sgd: SGD, *, degree: int) -> tuple[float, float]:
     """γ and ω of a charge of the degree in the weights."""
-    sgd.require_without_batches()
+    rate, decay, momentum = steps_of(sgd)
     with np.errstate(all="ignore"):
-        slowness = float(sgd.learning_rate) * (1 + sgd.momentum)
-        damping = np.float64(1 - sgd.momentum) / slowness
-        frequency = np.sqrt(2 * degree * np.float64(sgd.weight_decay)) / np.sqrt(slowness)
+        slowness = rate * (1 + momentum)
+        damping = np.float64(1 - momentum) / slowness
+        frequency = np.sqrt(2 * degree * np.float64(decay)) / np.sqrt(slowness)
     require(
         bool(np.isfinite([damping, frequency]).all()),
-        f"learning_rate is {sgd.learning_rate:g}, for which the rates of the charge leave the floating-point numbers",
+        f"learning_rate is {rate:g}, for which the rates of the charge leave the floating-point numbers",
         argument="learning_rate",
-        value=sgd.learning_rate,
+        value=rate,
         remedy="choose a larger one",
     )
     return float(damping), float(frequency)

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
-from dynascope.theory.sgd import SGD
+from dynascope.theory.sgd import SGD, steps_of
 from dynascope.validation import require, require_array
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveNumbers
 
@@ -50,7 +50,7 @@ def modified_loss(loss: Callable[..., Any], sgd: SGD) -> Callable[..., Any]:
         >>> print(f"{jax.jit(modified)(np.zeros(4)):.4f}")  # ln 4 and a tenth of ‖(¼, ¼, ¼, ¼)‖²
         1.4113
     """
-    rate, beta, decay = _parts(sgd)
+    rate, decay, beta = steps_of(sgd)
     share = rate * (1 + beta) / (4 * (1 - beta) ** 3)
 
     def decayed(weights: Any, *others: Any, **named: Any) -> Any:
@@ -91,7 +91,7 @@ def shifted_start(start: FiniteNumbers, gradient: FiniteNumbers, sgd: SGD) -> Fl
     """
     weights = np.asarray(start)
     slope = require_array("gradient", gradient, weights.shape)
-    rate, beta, decay = _parts(sgd)
+    rate, decay, beta = steps_of(sgd)
     with np.errstate(all="ignore"):
         return weights + rate * beta / (1 - beta) ** 2 * (slope + decay * weights)
 
@@ -117,7 +117,7 @@ def modified_flow_ratio(curvature: NonNegativeNumbers, sgd: SGD) -> Float[np.nda
         >>> print(modified_flow_ratio(5.0, SGD(0.01, momentum=0.5)).round(6))
         0.2
     """
-    rate, beta, decay = _parts(sgd)
+    rate, decay, beta = steps_of(sgd)
     with np.errstate(all="ignore"):
         return np.asarray(rate / (1 - beta) ** 2 * (np.asarray(curvature) + decay))
 
@@ -154,12 +154,6 @@ def convergence_orders(learning_rates: PositiveNumbers, errors: PositiveNumbers)
         remedy="give at least two, each another than the one before",
     )
     return np.diff(np.log(found), axis=0) / steps.reshape(-1, *(1,) * (found.ndim - 1))
-
-
-def _parts(sgd: SGD) -> tuple[float, float, float]:
-    """η, β and λ."""
-    sgd.require_without_batches()
-    return float(sgd.learning_rate), float(sgd.momentum), float(sgd.weight_decay)
 
 
 def _squared(tree: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 from annotated_types import Ge, Le
 from jaxtyping import Float
 
-from dynascope.theory.sgd import SGD
+from dynascope.theory.sgd import SGD, steps_of
 from dynascope.theory.symmetry.step_series import covers_linear_symmetry, initial_charge, recorded_series, require_steps
 from dynascope.validation import require
 from dynascope.validation.bounded import FiniteFloat, FiniteNumbers
@@ -52,10 +52,9 @@ def quadratic_charge(
         >>> print(quadratic_charge(1.0, [0.01, 0.04], SGD(0.1, momentum=0.5, weight_decay=0.5)))
         [1.    0.91  0.819]
     """
-    sgd.require_without_batches()
+    rate, decay, momentum = steps_of(sgd)
     q = recorded_series("displacements", displacements)
     start = initial_charge("initial", initial, q.shape[1:])
-    rate, decay, momentum = float(sgd.learning_rate), float(sgd.weight_decay), sgd.momentum
     require_steps(steps, len(q))
     path = np.empty((len(q) + 1, *q.shape[1:]))
     path[0], change, before = start, 0.0, 0.0
@@ -97,15 +96,14 @@ def quadratic_charge_from_gradients(
         >>> print(quadratic_charge_from_gradients(1.0, [1.0, 4.0], SGD(0.1, weight_decay=0.5)))
         [1.         0.9125     0.86353125]
     """
-    sgd.require_without_batches()
+    rate, decay, momentum = steps_of(sgd)
     g = recorded_series("gradients", gradients)
     start = initial_charge("initial", initial, g.shape[1:])
-    rate, decay = float(sgd.learning_rate), float(sgd.weight_decay)
     require(
-        sgd.momentum == 0,
-        f"momentum is {sgd.momentum:g}, and norms of gradients tell the charge of plain descent only",
+        momentum == 0,
+        f"momentum is {momentum:g}, and norms of gradients tell the charge of plain descent only",
         argument="momentum",
-        value=sgd.momentum,
+        value=momentum,
         remedy="use quadratic_charge with the displacements, or scheduled_charge with the buffers",
     )
     require_steps(steps, len(g))

@@ -9,8 +9,8 @@ from jaxtyping import Float
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
-from dynascope.theory.sgd import SGD, Momentum
-from dynascope.theory.symmetry.equilibrium import covers_scale_invariant
+from dynascope.theory.sgd import SGD, Momentum, steps_of
+from dynascope.theory.symmetry.equilibrium import covers_scale_invariant, decaying_steps
 from dynascope.theory.symmetry.step_series import initial_charge, recorded_series
 from dynascope.validation import require, require_array
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveFloat, PositiveNumbers
@@ -120,7 +120,7 @@ def squared_norm_path(
     """
     g = recorded_series("squared_gradients", squared_gradients)
     start = initial_charge("initial", initial, g.shape[1:])
-    rate, decay, beta = _parts(sgd)
+    rate, decay, beta = steps_of(sgd)
     path = np.empty((len(g) + 1, *g.shape[1:]))
     path[0] = start
     with np.errstate(all="ignore"):
@@ -184,23 +184,10 @@ def implicit_rmsprop(sgd: SGD) -> ImplicitRMSProp:
         >>> round(implicit_rmsprop(SGD(0.1, weight_decay=0.05)).learning_rate, 6)
         0.1
     """
-    rate, decay, beta = _parts(sgd)
-    require(
-        decay > 0,
-        "weight_decay is 0",
-        argument="weight_decay",
-        value=decay,
-        remedy="choose a positive number",
-    )
+    rate, decay, beta = decaying_steps(sgd)
     with np.errstate(all="ignore"):
         return ImplicitRMSProp(
             float(np.sqrt(2 / (1 + beta)) * np.sqrt(rate) * np.sqrt(decay)),
             float(np.exp(-4 * rate * decay / (1 - beta))),
             float(np.float64(rate) / decay * (1 + beta) / (2 * (1 - beta) ** 2)),
         )
-
-
-def _parts(sgd: SGD) -> tuple[float, float, float]:
-    """η, λ and β."""
-    sgd.require_without_batches()
-    return float(sgd.learning_rate), float(sgd.weight_decay), float(sgd.momentum)
