@@ -6,20 +6,22 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.theory.features.overfitting import OverfittingSetup, benign_setup, malignant_setup, overfitting_error
+from dynascope.theory.features.overfitting import OverfittingSetup, overfitting_error
 from dynascope.theory.features.spectrum import training_flow
 
 PRINTED = 100 / 1995
+BENIGN, MALIGNANT = OverfittingSetup(), OverfittingSetup(target_mode=10)
+PRINTED_BENIGN, PRINTED_MALIGNANT = (dataclasses.replace(each, tail_intensity=PRINTED) for each in (BENIGN, MALIGNANT))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("setup", "golden"),
     [
-        (benign_setup(tail_intensity=PRINTED), [0.975837418318, 1.064314495131, 0.506114516675, 0.13559362802]),
-        (malignant_setup(tail_intensity=PRINTED), [0.975837418318, 1.064314495131, 0.048856855848, 0.487216747548]),
-        (benign_setup(), [0.010019569584, 1.104116227636, 0.990079826287, 0.009424788441]),
-        (malignant_setup(), [0.010019569584, 1.104116227636, 0.04764391021, 0.510077299893]),
+        (PRINTED_BENIGN, [0.975837418318, 1.064314495131, 0.506114516675, 0.13559362802]),
+        (PRINTED_MALIGNANT, [0.975837418318, 1.064314495131, 0.048856855848, 0.487216747548]),
+        (BENIGN, [0.010019569584, 1.104116227636, 0.990079826287, 0.009424788441]),
+        (MALIGNANT, [0.010019569584, 1.104116227636, 0.04764391021, 0.510077299893]),
     ],
 )
 def test_the_golden_numbers_come_out(setup, golden):
@@ -31,7 +33,7 @@ def test_the_golden_numbers_come_out(setup, golden):
 
 
 def test_the_corrected_tail_separates_signal_from_noise_and_the_printed_one_does_not():
-    corrected, printed = overfitting_error(benign_setup()), overfitting_error(benign_setup(tail_intensity=PRINTED))
+    corrected, printed = overfitting_error(BENIGN), overfitting_error(PRINTED_BENIGN)
     assert corrected.warnings == ()
     assert corrected.tail_rate == pytest.approx(0.01)
     assert corrected.fitting_window == pytest.approx((1 / 1.01, 100))
@@ -41,20 +43,20 @@ def test_the_corrected_tail_separates_signal_from_noise_and_the_printed_one_does
 
 
 def test_the_learnabilities_share_the_samples():
-    found = overfitting_error(benign_setup())
+    found = overfitting_error(BENIGN)
     assert 5 * found.strong_learnability + 1995 * found.tail_learnability == pytest.approx(100)
 
 
 def test_in_the_window_it_is_a_regression_on_the_strong_modes():
-    assert overfitting_error(benign_setup()).window_mse == pytest.approx(0.09 * 5 / 95)
-    assert overfitting_error(malignant_setup()).window_mse == pytest.approx((0.09 + 0.5) * 100 / 95 - 0.09)
+    assert overfitting_error(BENIGN).window_mse == pytest.approx(0.09 * 5 / 95)
+    assert overfitting_error(MALIGNANT).window_mse == pytest.approx((0.09 + 0.5) * 100 / 95 - 0.09)
 
 
 @pytest.fixture(scope="module")
 def flows():
     """Training and its clean error at the start, in the window and at the end, for Gaussian features."""
     found = {}
-    for setup in (benign_setup(), malignant_setup()):
+    for setup in (BENIGN, MALIGNANT):
         errors, strengths, rates = [], [], []
         for seed in range(24):
             draw = np.random.default_rng(seed)
@@ -71,7 +73,7 @@ def flows():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("setup", [benign_setup(), malignant_setup()], ids=["benign", "malignant"])
+@pytest.mark.parametrize("setup", [BENIGN, MALIGNANT], ids=["benign", "malignant"])
 def test_training_on_gaussian_features_has_these_errors_rates_and_coefficients(setup, flows):
     (_, window, end), strength, rate = flows[setup.is_benign]
     theory = overfitting_error(setup)
@@ -84,7 +86,7 @@ def test_training_on_gaussian_features_has_these_errors_rates_and_coefficients(s
 
 
 def test_a_target_of_zero_is_noise_alone():
-    found = overfitting_error(dataclasses.replace(benign_setup(), target_coefficient=0.0))
+    found = overfitting_error(dataclasses.replace(BENIGN, target_coefficient=0.0))
     assert found.clean_mse == pytest.approx(0.09 * (found.overfitting_coefficient - 1))
 
 

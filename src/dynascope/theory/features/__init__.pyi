@@ -2,8 +2,6 @@ from .kernel_regression import KernelRegression as KernelRegression
 from .kernel_regression import kernel_regression_error as kernel_regression_error
 from .overfitting import Overfitting as Overfitting
 from .overfitting import OverfittingSetup as OverfittingSetup
-from .overfitting import benign_setup as benign_setup
-from .overfitting import malignant_setup as malignant_setup
 from .overfitting import overfitting_error as overfitting_error
 from .ridge import effective_ridge as effective_ridge
 from .ridge import learnability as learnability

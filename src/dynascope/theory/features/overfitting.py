@@ -19,7 +19,7 @@ from dynascope.theory.features import KernelRegression, kernel_regression_error
 from dynascope.validation import checked, require
 from dynascope.validation.bounded import FiniteFloat, NonNegativeFloat, PositiveFloat, PositiveInt
 
-__all__ = ["Overfitting", "OverfittingSetup", "benign_setup", "malignant_setup", "overfitting_error"]
+__all__ = ["Overfitting", "OverfittingSetup", "overfitting_error"]
 
 _SEPARATED = 10.0  # ratio of the rates of signal and tail below which the two phases run into each other
 
@@ -28,6 +28,9 @@ _SEPARATED = 10.0  # ratio of the rates of signal and tail below which the two p
 @dataclasses.dataclass(frozen=True)
 class OverfittingSetup:
     """A spectrum of d modes of intensity one and p − d of intensity r, and a target in a single mode.
+
+    The defaults are the benign set-up of figure 1.3, with the target sin(2πx) in the first of the modes √2 sin(2πkx);
+    `target_mode=10` is the malignant one of figure 1.5, with sin(20πx) in the tenth.
 
     Attributes:
         samples: n.
@@ -40,6 +43,9 @@ class OverfittingSetup:
 
     Raises:
         InputError: A number out of range.
+
+    References:
+        Nam, DPhil thesis (2024), figures 1.3 and 1.5.
 
     Example:
         >>> OverfittingSetup().is_benign, OverfittingSetup(target_mode=10).is_benign
@@ -135,45 +141,6 @@ class Overfitting(NamedTuple):
         return self.clean_mse / 2
 
 
-def benign_setup(*, tail_intensity: PositiveFloat | None = None) -> OverfittingSetup:
-    """The set-up of figure 1.3: n = 100, p = 2000, d = 5, the target sin(2πx) in the first of √2 sin(2πkx).
-
-    Args:
-        tail_intensity: r > 0, for a comparison with the printed one; 1/(p − d) if not given.
-
-    Raises:
-        InputError: r is not positive or not finite.
-
-    References:
-        Nam, DPhil thesis (2024), figure 1.3.
-
-    Example:
-        >>> setup = benign_setup()
-        >>> setup.tail == 1 / 1995, setup.printed_tail == 100 / 1995
-        (True, True)
-    """
-    return OverfittingSetup(tail_intensity=tail_intensity)
-
-
-def malignant_setup(*, tail_intensity: PositiveFloat | None = None) -> OverfittingSetup:
-    """The set-up of figure 1.5: as `benign_setup`, with the target f* = sin(20πx) in the tenth mode.
-
-    Args:
-        tail_intensity: r > 0; 1/(p − d) if not given.
-
-    Raises:
-        InputError: As `benign_setup`.
-
-    References:
-        Nam, DPhil thesis (2024), figure 1.5.
-
-    Example:
-        >>> malignant_setup().is_benign
-        False
-    """
-    return OverfittingSetup(target_mode=10, tail_intensity=tail_intensity)
-
-
 @covers(
     network="linear model on fixed features, a few strong modes and a long tail",
     data="random noisy samples, features as if Gaussian, large n",
@@ -204,7 +171,7 @@ def overfitting_error(setup: OverfittingSetup) -> Overfitting:
         Nam, DPhil thesis (2024), section 1.6 and equation 1.36, with its tail corrected.
 
     Example:
-        >>> for found in map(overfitting_error, (benign_setup(), malignant_setup())):
+        >>> for found in map(overfitting_error, (OverfittingSetup(), OverfittingSetup(target_mode=10))):
         ...     print(f"{found.target_learnability:.6f} {found.clean_mse:.6f} {found.fitting_window[1]:.4g}")
         0.990080 0.009425 100
         0.047644 0.510077 100
