@@ -42,6 +42,7 @@ __all__ = [
     "FunctionSpacePath",
     "Inputs",
     "MapStart",
+    "covers_map",
     "function_space_flow",
     "preconditioner",
     "preconditioner_of",
@@ -50,7 +51,9 @@ __all__ = [
 
 
 Inputs: TypeAlias = IsFinite[Real[ArrayLike, "n d"]]
-_covers = functools.partial(
+
+
+covers_map = functools.partial(
     covers,
     network="single linear neuron f(x) = a wᵀx",
     start="any imbalance; a nonzero map unless the imbalance is positive",
@@ -75,7 +78,7 @@ class FunctionSpacePath(NamedTuple):
     __repr__ = short_repr
 
 
-@_covers(data="any inputs, any targets", gives="the matrix by which the gradient of the function is multiplied")
+@covers_map(data="any inputs, any targets", gives="the matrix by which the gradient of the function is multiplied")
 def preconditioner(
     coefficients: Vector,
     imbalance: FiniteArray,
@@ -114,7 +117,7 @@ def preconditioner(
     return _preconditioner(MapStart.checked("coefficients", coefficients, imbalance, rates))
 
 
-@_covers(data="any inputs, also of low rank, any targets", gives="the linear map and the loss over time")
+@covers_map(data="any inputs, also of low rank, any targets", gives="the linear map and the loss over time")
 @in_units(
     "inputs",
     "targets|coefficients",

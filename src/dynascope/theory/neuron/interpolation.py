@@ -17,7 +17,7 @@ from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates, clock_of
 from dynascope.theory.neuron.coordinates import parts, polar
 from dynascope.theory.neuron.final_sign import ROUNDING, followed_sign, whitened_sign
-from dynascope.theory.neuron.function_space import Inputs, MapStart, samples
+from dynascope.theory.neuron.function_space import Inputs, MapStart, covers_map, samples
 from dynascope.theory.neuron.state import Neuron, Vector
 from dynascope.validation import in_units, nan_outside, require_last_axes
 from dynascope.validation.bounded import FiniteArray
@@ -153,13 +153,9 @@ def interpolator(
     return _interpolator(x, y, Neuron.checked(rates, inputs=x.shape[1], **state))
 
 
-@covers(
-    network="single linear neuron f(x) = a wᵀx",
+@covers_map(
     data="any inputs, any targets in their range",
-    start="any imbalance; a nonzero map unless the imbalance is positive",
     gives="the function of the linear map that training minimises among all maps that fit",
-    reference="arXiv:2406.06158",
-    assumes=(ONE_OUTPUT,),
 )
 @in_units(
     "coefficients|initial_coefficients",
