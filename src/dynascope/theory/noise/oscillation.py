@@ -73,8 +73,8 @@ def oscillation(curvature: NonNegativeNumbers, sgd: SGD) -> Oscillation:
         logarithm, angle = swings(np.asarray(rate * h), momentum)
         limit = (1 - momentum) ** 2 / (2 * rate * (1 + momentum))
         least = (1 - np.sqrt(momentum)) ** 2 / rate
-        parts = angle > 0, np.exp(logarithm), angle, h > limit
-        return Oscillation(*map(np.asarray, parts), float(least), float(limit))
+        swinging, left, continuous = map(np.asarray, (angle > 0, np.exp(logarithm), h > limit))
+        return Oscillation(swinging, left, angle, continuous, float(least), float(limit))
 
 
 def swings(x: np.ndarray, momentum: float) -> tuple[np.ndarray, np.ndarray]:
