@@ -43,8 +43,6 @@ from .stationary_law import StationaryLaw as StationaryLaw
 from .stationary_law import equipartition_ratio as equipartition_ratio
 from .stationary_law import langevin_stationary_moments as langevin_stationary_moments
 from .stationary_law import stationary_law as stationary_law
-from .step_powers import StepPowers as StepPowers
-from .step_powers import step_powers as step_powers
 from .stochastic_collapse import attracting_learning_rates as attracting_learning_rates
 from .stochastic_collapse import collapse_exponent as collapse_exponent
 from .stochastic_collapse import collapse_rate as collapse_rate

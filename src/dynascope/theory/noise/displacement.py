@@ -47,10 +47,11 @@ def stationary_displacement(
 ) -> Float[np.ndarray, "*steps"]:
     """E‖θ_{j+k} − θ_j‖² = Σ 2 (R_0 − R_k) over modes, R_k = (1 + β − ηh) R_{k−1} − β R_{k−2} the correlation in time.
 
-    In closed form it is Σ 2η² s/S [(1 + β) W_k − β u_k] / ((1 − β)(2(1 + β) − ηh)) with u and W of `step_powers`,
-    h = ρ + λ, in which nothing is divided by h: along a flat mode, where weights never come to rest, it is the limit,
-    diffusion by η² s/(S(1 − β)²) a step after the first 1/(1 − β). At k = 1 it is the local displacement
-    η² E‖v‖². Modes need not be those of the noise: s = qᵀ Σ q of any covariance Σ gives the exact sum.
+    In closed form it is Σ 2η² s/S [(1 + β) W_k − β u_k] / ((1 − β)(2(1 + β) − ηh)) with h = ρ + λ, u_k = (z₊ᵏ −
+    z₋ᵏ)/(z₊ − z₋) of the roots z of z² − (1 + β − ηh) z + β, and W_k = u_1 + … + u_k, in which nothing is divided by h:
+    along a flat mode, where weights never come to rest, it is the limit, diffusion by η² s/(S(1 − β)²) a step after the
+    first 1/(1 − β). At k = 1 it is the local displacement η² E‖v‖². Modes need not be those of the noise: s = qᵀ Σ q of
+    any covariance Σ gives the exact sum.
 
     Costs 60 operations for each mode and step, in memory for a few times the number of modes.
 

@@ -7,20 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.results.named_tuples import short_repr
-from dynascope.theory.domain import covers
-from dynascope.theory.noise.linear_recursion import whole_steps
-from dynascope.theory.sgd import Momentum
-from dynascope.validation import require
-from dynascope.validation.bounded import NonNegativeNumbers
-
-__all__ = ["StepPowers", "step_powers"]
+__all__ = ["StepPowers", "powers_along"]
 
 _FEW = 32  # steps that are taken one by one, where the closed form of the sum would lose digits
 
 
 class StepPowers(NamedTuple):
-    """The answer of a mode to a push, each of the shape of the steps followed by that of the modes.
+    """The answer of modes to a push, each of shape (steps, modes).
 
     Attributes:
         response: u_k, of u_{k+1} = (1 + β − x) u_k − β u_{k−1} from u_0 = 0, u_1 = 1.
@@ -28,66 +21,22 @@ class StepPowers(NamedTuple):
         total: W_k = u_1 + … + u_k.
     """
 
-    response: Float[np.ndarray, "*shape"]
-    previous: Float[np.ndarray, "*shape"]
-    total: Float[np.ndarray, "*shape"]
-
-    __repr__ = short_repr
-
-
-@covers(
-    network="any near a minimum",
-    data="any",
-    start="any",
-    gives="powers of a step of momentum along modes",
-    reference="arXiv:2107.09133",
-)
-def step_powers(steepness: NonNegativeNumbers, steps: NonNegativeNumbers, *, momentum: Momentum = 0.0) -> StepPowers:
-    """What is left of a push k steps later, u_k = (z₊ᵏ − z₋ᵏ)/(z₊ − z₋) with z± the roots of z² − (1 + β − x) z + β.
-
-    Of steps v ← β v − h a, a ← a + η v with x = ηh, the powers are
-
-        a_k = (u_{k+1} − β u_k) a_0 + ηβ u_k v_0 = (1 − x W_k) a_0 + ηβ u_k v_0,   W_k = Σ_{j ≤ k} u_j,
-
-    and so all that is known of a mode after k steps. Nothing is divided by x, so that flat modes, x = 0, are the limit.
-    1 − z₊ is computed as 2x/(1 − β + x + √((1 − β + x)² − 4x)), powers by log1p and expm1: huge numbers of steps and
-    nearly flat modes keep their digits. Close to x = (1 − √β)² the sum loses (1 − √β)⁻²/1000 units of rounding.
-
-    Args:
-        steepness: x = ηh ≥ 0 of each mode, of any shape, below the edge of stability 2(1 + β).
-        steps: k ≥ 0, whole, of any shape.
-        momentum: β ≥ 0, below one.
-
-    Raises:
-        InputError: A number out of range, or numbers of steps that are not whole.
-
-    References:
-        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 4, in discrete
-        time.
-
-    Example:
-        >>> powers = step_powers([0.0, 0.5], [1, 2, 3], momentum=0.5)
-        >>> print(powers.response)
-        [[1.   1.  ]
-         [1.5  1.  ]
-         [1.75 0.5 ]]
-    """
-    x, k = np.asarray(steepness), whole_steps("steps", steps).astype(float)
-    most = float(x.max(initial=0.0))
-    require(
-        most < 2 * (1 + momentum),
-        f"steepness is {most:g}",
-        argument="steepness",
-        value=most,
-        remedy=f"choose numbers below the edge of stability {2 * (1 + momentum):g}",
-    )
-    parts = powers_along(x.ravel(), k.ravel(), float(momentum))
-    shape = k.shape + x.shape
-    return StepPowers(*(part.reshape(shape) for part in parts))
+    response: Float[np.ndarray, "steps modes"]
+    previous: Float[np.ndarray, "steps modes"]
+    total: Float[np.ndarray, "steps modes"]
 
 
 def powers_along(x: np.ndarray, k: np.ndarray, beta: float) -> StepPowers:
-    """The powers of modes x at steps k, shape (steps, modes), after all checks."""
+    """What is left of a push k steps later, u_k = (z₊ᵏ − z₋ᵏ)/(z₊ − z₋) with z± the roots of z² − (1 + β − x) z + β.
+
+    Of steps v ← β v − h a, a ← a + η v with x = ηh, below the edge 2(1 + β), the powers are
+
+        a_k = (u_{k+1} − β u_k) a_0 + ηβ u_k v_0 = (1 − x W_k) a_0 + ηβ u_k v_0.
+
+    Nothing is divided by x, so that flat modes, x = 0, are the limit. 1 − z₊ is computed as
+    2x/(1 − β + x + √((1 − β + x)² − 4x)), powers by log1p and expm1: huge numbers of steps and nearly flat modes keep
+    their digits. Close to x = (1 − √β)² the sum loses (1 − √β)⁻²/1000 units of rounding.
+    """
     found = np.empty((3, len(k), len(x)))
     few = k <= _FEW
     found[:, few] = _one_by_one(1 + beta - x, beta, k[few])
