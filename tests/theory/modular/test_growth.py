@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.errors import InputError
 from dynascope.theory.modular.addition import addition_utility, maximal_utilities, maximiser
-from dynascope.theory.modular.growth import Spectrum, Starts, blow_up_times
+from dynascope.theory.modular.growth import Spectrum, Starts
 
 X11 = 2 * 3 / 11 * np.cos(2 * np.pi * np.arange(11) / 11 + 0.4)
 
@@ -17,6 +17,11 @@ def neuron(z: np.ndarray, p: int, frequency: int) -> np.ndarray:
     spectrum = np.zeros((3, p // 2 + 1), complex)
     spectrum[:, frequency] = z
     return np.fft.irfft(spectrum, p).ravel()
+
+
+def blow_up_times(neurons: np.ndarray, encoding: np.ndarray) -> np.ndarray:
+    spectrum = Spectrum(encoding)
+    return spectrum.blow_up_times(spectrum.of(neurons))
 
 
 def drawn_encoding(p: int, seed: int) -> np.ndarray:
@@ -124,5 +129,5 @@ def test_the_gain_is_what_alignment_leaves_of_the_growth_of_the_norm():
 @pytest.mark.parametrize("neurons", [np.ones((2, 32)), np.ones(33), np.full((1, 33), np.nan)])
 def test_neurons_that_do_not_fit_are_refused(neurons):
     with pytest.raises(InputError) as refusal:
-        blow_up_times(neurons, X11)
+        addition_utility(neurons, X11)
     assert refusal.value.argument == "neurons"

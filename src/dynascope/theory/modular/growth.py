@@ -11,9 +11,9 @@ from annotated_types import IsFinite
 from jaxtyping import Bool, Complex, Float, Int, Real
 from numpy.typing import ArrayLike
 
-from dynascope.validation import checked, require, require_shape
+from dynascope.validation import require, require_shape
 
-__all__ = ["Encoding", "Neurons", "Spectrum", "Starts", "blow_up_times"]
+__all__ = ["Encoding", "Neurons", "Spectrum", "Starts"]
 
 Encoding: TypeAlias = IsFinite[Real[ArrayLike, " p"]]
 Neurons: TypeAlias = IsFinite[Real[ArrayLike, "neurons weights"]]
@@ -95,7 +95,30 @@ class Spectrum:
     def blow_up_times(
         self, z: Complex[np.ndarray, "neurons 3 frequencies"]
     ) -> Float[np.ndarray, "neurons frequencies"]:
-        """As the function `blow_up_times`, from Fourier coefficients."""
+        """When each frequency of each neuron would diverge under the plain gradient flow before anything is learned.
+
+        The Fourier coefficients z of u, v, w at a frequency obey, with c = 2|x̂|²/p² and x̂ that of the encoding,
+
+            z_u' = c x̂ conj(z_v) z_w,  z_v' = c x̂ conj(z_u) z_w,  z_w' = c conj(x̂) z_u z_v.
+
+        This conserves the differences of |z_u|², |z_v|², |z_w|² and the imaginary part of T = conj(x̂) z_u z_v
+        conj(z_w), so that y = min |z|² obeys y'² = 4c² (|x̂|² Π_j (y + d_j) − (Im T)²), and the time to y = ∞ is
+        Carlson's elliptic integral R_F of the distances to the roots of that cubic. If Re T < 0, y falls to the largest
+        root first. It is infinite where the encoding or the neuron does not contain the frequency.
+
+        A start α times as large takes 1/α times as long. The frequency with the earliest time of a neuron is the one
+        that the neuron will have, under the plain and under the normalised flow.
+
+        References:
+            Alternating Gradient Flows, arXiv:2506.06489, for the flow; its closed solution is ours. Carlson,
+            Numer. Algorithms 10 (1995) 13.
+
+        Example:
+            >>> x = np.cos(2 * np.pi * np.arange(5) / 5)
+            >>> spectrum = Spectrum(x)
+            >>> spectrum.blow_up_times(spectrum.of(np.concatenate([x, x, x])[None])).round(6)
+            array([[0.32,  inf]])
+        """
         powers = np.abs(z) ** 2
         largest = powers.max(axis=1)
         grows = self.active & (largest > 0)
@@ -182,41 +205,6 @@ class Starts:
         gain = np.log(norms) + spectrum.gain(rows / norms[:, None], rates)
         turns = coefficients[:, 0] * coefficients[:, 1].conj()
         return cls(norms, blow_up, np.where(grows, takes, -1), gain, np.angle(turns))
-
-
-@checked
-def blow_up_times(neurons: Neurons, encoding: Encoding) -> Float[np.ndarray, "neurons frequencies"]:
-    """When each frequency of each small neuron would diverge under the plain gradient flow before anything is learned.
-
-    The Fourier coefficients z of u, v, w at a frequency obey, with c = 2|x̂|²/p² and x̂ that of the encoding,
-
-        z_u' = c x̂ conj(z_v) z_w,  z_v' = c x̂ conj(z_u) z_w,  z_w' = c conj(x̂) z_u z_v.
-
-    This conserves the differences of |z_u|², |z_v|², |z_w|² and the imaginary part of T = conj(x̂) z_u z_v conj(z_w), so
-    that y = min |z|² obeys y'² = 4c² (|x̂|² Π_j (y + d_j) − (Im T)²), and the time to y = ∞ is Carlson's elliptic
-    integral R_F of the distances to the roots of that cubic. If Re T < 0, y falls to the largest root first.
-
-    A start α times as large takes 1/α times as long. The frequency with the earliest time of a neuron is the one that
-    the neuron will have, under the plain and under the normalised flow.
-
-    Args:
-        neurons: Rows [u | v | w], shape (neurons, 3p).
-        encoding: x, shape (p,), of zero mean.
-
-    Returns:
-        Times for the frequencies 1, …, ⌊p/2⌋; infinite where the encoding or the neuron does not contain the frequency.
-
-    References:
-        Alternating Gradient Flows, arXiv:2506.06489, for the flow; its closed solution is ours. Carlson,
-        Numer. Algorithms 10 (1995) 13.
-
-    Example:
-        >>> x = np.cos(2 * np.pi * np.arange(5) / 5)
-        >>> blow_up_times(np.concatenate([x, x, x])[None], x).round(6)
-        array([[0.32,  inf]])
-    """
-    spectrum = Spectrum(encoding)
-    return spectrum.blow_up_times(spectrum.of(neurons))
 
 
 def _time_to_infinity(powers: np.ndarray, aligned: np.ndarray) -> np.ndarray:
