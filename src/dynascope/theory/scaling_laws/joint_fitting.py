@@ -21,8 +21,9 @@ from dynascope.theory.scaling_laws.diagnosis import (
 )
 from dynascope.theory.scaling_laws.joint_diagnosis import curvature_p_value, outlying_runs
 from dynascope.theory.scaling_laws.joint_law import IsoFlop, JointLaw, Split
-from dynascope.theory.scaling_laws.joint_profile import JointProfile, Quantity
-from dynascope.theory.scaling_laws.joint_quantities import (
+from dynascope.theory.scaling_laws.joint_profile import (
+    JointProfile,
+    Quantity,
     best_exponent,
     best_loss,
     best_size,

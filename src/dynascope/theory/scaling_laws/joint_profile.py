@@ -1,4 +1,7 @@
-"""Confidence intervals of whatever follows from a joint law, by what each value would cost in the fit."""
+"""Confidence intervals of whatever follows from a joint law, by what each value would cost in the fit.
+
+Losses and resources are in units of their geometric means; a law is the five numbers E, ln A, ln B, a and b.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,16 @@ from dynascope.theory.scaling_laws.descent import descend, huber, huber_weights
 from dynascope.theory.scaling_laws.joint_search import LOWER, UPPER, Scaled, joint_residuals
 from dynascope.theory.scaling_laws.profile_intervals import crossing
 
-__all__ = ["JointProfile", "Quantity"]
+__all__ = [
+    "JointProfile",
+    "Quantity",
+    "best_exponent",
+    "best_loss",
+    "best_size",
+    "law_parameter",
+    "loss_at",
+    "prefactor",
+]
 
 # A number that follows from each law, and its derivatives by the five numbers of the law.
 Quantity = Callable[[Float[np.ndarray, "laws 5"]], tuple[Float[np.ndarray, " laws"], Float[np.ndarray, "laws 5"]]]
@@ -96,3 +108,67 @@ class JointProfile:
         near = (each.reshape(2, -1) for each in drawn(np.concatenate([-_NEAR, _NEAR])))
         low, high = zip(*near, strict=True)
         return end(-1, *low), end(1, *high)
+
+
+def law_parameter(which: int) -> Quantity:
+    """One of the numbers itself."""
+
+    def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return laws[:, which], np.tile(np.eye(5)[which], (len(laws), 1))
+
+    return quantity
+
+
+def prefactor(which: int, centre: float) -> Quantity:
+    """Ln A or ln B of the resource itself, whose logarithm has this centre."""
+
+    def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        gradient = np.zeros((len(laws), 5))
+        gradient[:, which], gradient[:, which + 2] = 1, centre
+        return laws[:, which] + centre * laws[:, which + 2], gradient
+
+    return quantity
+
+
+def loss_at(place: tuple[float, float]) -> Quantity:
+    """Ln L at a place."""
+
+    def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        value, slopes = joint_residuals(laws, np.array([place[0]]), np.array([place[1]]), 0.0)
+        return value[:, 0], slopes[:, 0]
+
+    return quantity
+
+
+def best_size(total: float) -> Quantity:
+    """Ln N* where ln N + ln D is given: N* = (a A/b B)^(1/(a+b)) e^(b total/(a+b))."""
+
+    def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        _, level_n, level_d, a, b = laws.T
+        a, b = np.maximum(a, 1e-12), np.maximum(b, 1e-12)
+        size = (np.log(a / b) + level_n - level_d + b * total) / (a + b)
+        one = np.ones_like(size)
+        slopes = [0 * one, one, -one, 1 / a - size, -1 / b + total - size]
+        return size, np.stack(slopes, axis=-1) / (a + b)[:, None]
+
+    return quantity
+
+
+def best_loss(total: float) -> Quantity:
+    """Ln L there; that N* moves with the law makes no difference at the least loss."""
+    sizes = best_size(total)
+
+    def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        size = sizes(laws)[0]
+        value, slopes = joint_residuals(laws, size[:, None], total - size[:, None], 0.0)
+        return value[:, 0], slopes[:, 0]
+
+    return quantity
+
+
+def best_exponent(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """b/(a + b)."""
+    a, b = np.maximum(laws[:, 3:].T, 1e-12)
+    gradient = np.zeros((len(laws), 5))
+    gradient[:, 3], gradient[:, 4] = -b / (a + b) ** 2, a / (a + b) ** 2
+    return b / (a + b), gradient
