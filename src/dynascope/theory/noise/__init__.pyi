@@ -24,8 +24,6 @@ from .noisy_teacher_student import NoisyStudentPath as NoisyStudentPath
 from .noisy_teacher_student import noisy_imbalance as noisy_imbalance
 from .noisy_teacher_student import noisy_student_path as noisy_student_path
 from .noisy_teacher_student import noisy_student_strength as noisy_student_strength
-from .normal_growth import GrowthBounds as GrowthBounds
-from .normal_growth import normal_growth_bounds as normal_growth_bounds
 from .oscillation import Oscillation as Oscillation
 from .oscillation import oscillation as oscillation
 from .quadratic_loss import QuadraticLoss as QuadraticLoss
@@ -34,8 +32,10 @@ from .quartic import QuarticLaw as QuarticLaw
 from .quartic import quartic_collapse_exponent as quartic_collapse_exponent
 from .quartic import quartic_path as quartic_path
 from .quartic import quartic_stationary_law as quartic_stationary_law
+from .random_products import GrowthBounds as GrowthBounds
 from .random_products import LyapunovExponent as LyapunovExponent
 from .random_products import heavy_ball_collapse_exponent as heavy_ball_collapse_exponent
+from .random_products import normal_growth_bounds as normal_growth_bounds
 from .random_products import random_product_exponent as random_product_exponent
 from .random_products import step_matrices as step_matrices
 from .state_dependent import gaussian_input_moments as gaussian_input_moments
