@@ -4,7 +4,6 @@ from .equilibrium import equilibration_steps as equilibration_steps
 from .equilibrium import equilibrium_angular_step as equilibrium_angular_step
 from .equilibrium import equilibrium_squared_norm as equilibrium_squared_norm
 from .equilibrium import equilibrium_squared_norm_from_steps as equilibrium_squared_norm_from_steps
-from .groups import grouped_charge as grouped_charge
 from .integral import charge_integral as charge_integral
 from .integral import gradient_flow_charge as gradient_flow_charge
 from .integral import translation_integral as translation_integral
@@ -33,6 +32,7 @@ from .scale_invariant import effective_learning_rate as effective_learning_rate
 from .scale_invariant import implicit_rmsprop as implicit_rmsprop
 from .scale_invariant import squared_norm_path as squared_norm_path
 from .scale_invariant import unit_gradient as unit_gradient
+from .schedules import grouped_charge as grouped_charge
 from .schedules import scheduled_charge as scheduled_charge
 from .translation import scheduled_translation as scheduled_translation
 from .translation import translation_charge as translation_charge

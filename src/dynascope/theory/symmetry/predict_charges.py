@@ -10,8 +10,7 @@ import xarray as xr
 from dynascope.results import make_record
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.drift import charge_drift
-from dynascope.theory.symmetry.groups import grouped_charge
-from dynascope.theory.symmetry.schedules import scheduled_charge
+from dynascope.theory.symmetry.schedules import grouped_charge, scheduled_charge
 from dynascope.theory.symmetry.step_series import NEUTRAL, known_rule, per_step, require_steps
 from dynascope.theory.symmetry.translation import Momenta
 from dynascope.validation import require, require_array, shown
