@@ -7,8 +7,8 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.networks import MLP, Convolutional
 from dynascope.probes.kernel import estimate_cost
-from dynascope.probes.kernel.contraction import contract_jacobians, contract_layers
 from dynascope.probes.kernel.cost import ESTIMATES, EXACT, choose, measure
+from dynascope.probes.kernel.differentiation import kernel_from_jacobians
 from dynascope.probes.kernel.model import split
 
 NETWORK, N = MLP((64, 128, 128, 10), bias=False), 32
@@ -37,10 +37,11 @@ def test_the_costs_are_the_formulas_of_the_table():
     assert costs["layerwise"].bytes < costs["jacobian"].bytes
 
 
-@pytest.mark.parametrize(("algorithm", "program"), [("jacobian", contract_jacobians), ("layerwise", contract_layers)])
-def test_the_compiler_needs_about_the_memory_that_is_estimated(algorithm, program):
+@pytest.mark.parametrize("algorithm", ["jacobian", "layerwise"])
+def test_the_compiler_needs_about_the_memory_that_is_estimated(algorithm):
     model, arrays = split(call, NETWORK)
-    lowered = program.lower(model, arrays, None, jax.device_put(X), None, contraction="full")
+    given = (model, arrays, None, jax.device_put(X), None)
+    lowered = kernel_from_jacobians.lower(*given, contraction="full", together=algorithm == "jacobian")
     analysis = lowered.compile().memory_analysis()
     estimate = estimate_cost(call, NETWORK, X)[algorithm].bytes
     # The estimate ignores what the compiler fuses and what it copies, here less than a tenth.

@@ -6,7 +6,8 @@ import numpy as np
 
 from dynascope.compilation import jit
 from dynascope.networks import Convolutional
-from dynascope.probes.kernel.dense_tracing import DenseUse, dense_uses, layer_signals
+from dynascope.probes.kernel.dense_tracing import dense_uses, layer_signals
+from dynascope.probes.kernel.dense_uses import DenseUse
 from dynascope.probes.kernel.model import split
 
 W, V = np.random.default_rng(0).normal(size=(4, 5)), np.random.default_rng(1).normal(size=(5, 2))
@@ -48,8 +49,8 @@ def test_signals_are_the_derivatives_by_what_the_layers_give():
         uses = dense_uses(model, arrays, x)
         layers, others = jit(lambda arrays, x: layer_signals(model, uses, arrays, x))(arrays, x)
     hidden = np.tanh(x @ W)
-    np.testing.assert_allclose(layers[0][0], x[None], rtol=1e-14)
-    np.testing.assert_allclose(layers[1][0], hidden[None], rtol=1e-14)
-    np.testing.assert_allclose(layers[0][1][:, 0], (V * (1 - hidden**2)[:, None]).T, rtol=1e-13)
-    np.testing.assert_allclose(layers[1][1][:, 0], np.eye(2), rtol=1e-14)
+    np.testing.assert_allclose(layers[0][0], x[None, None], rtol=1e-14)
+    np.testing.assert_allclose(layers[1][0], hidden[None, None], rtol=1e-14)
+    np.testing.assert_allclose(layers[0][1][:, 0, 0], (V * (1 - hidden**2)[:, None]).T, rtol=1e-13)
+    np.testing.assert_allclose(layers[1][1][:, 0, 0], np.eye(2), rtol=1e-14)
     assert others == {}

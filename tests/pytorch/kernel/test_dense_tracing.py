@@ -14,7 +14,7 @@ def dense(apply, params, x):
     """Which parameters are contracted by structure."""
     checked = check(apply, params, x, None, None)
     names = {place: name for name, place in checked.model.tree.items()}
-    return {names[use.dense.parameter] for use in checked.uses}
+    return {names[use.parameter] for use in checked.uses}
 
 
 @pytest.mark.parametrize("name", networks.NETWORKS)

@@ -11,10 +11,11 @@ from typing import Any, Literal, NamedTuple
 import jax
 
 from dynascope.compilation.frameworks import also_in_pytorch
+from dynascope.probes.kernel.contraction import forms_gradients
 from dynascope.probes.kernel.conventions import Contraction
-from dynascope.probes.kernel.dense_tracing import DenseUse, dense_uses
+from dynascope.probes.kernel.dense_tracing import dense_uses
+from dynascope.probes.kernel.dense_uses import DenseUse
 from dynascope.probes.kernel.model import Arrays, Model, count_examples, layer_rates, split
-from dynascope.probes.kernel.structured import forms_gradients
 from dynascope.results.named_tuples import short_repr
 from dynascope.validation import require
 from dynascope.validation.bounded_scalars import PositiveInt
@@ -222,7 +223,7 @@ def _structured(size: Size, contraction: Contraction) -> tuple[tuple[float, floa
     rest = [count for place, count in enumerate(size.parameters) if place not in layers]
     entry, example, largest, signals = products * float(sum(rest)), 0.0, 0.0, c * float(sum(rest))
     for uses in layers.values():
-        positions, (_, _, k, m, _) = sum(use.positions for use in uses), uses[0]
+        positions, k, m = sum(use.positions for use in uses), uses[0].inputs, uses[0].outputs
         signals += positions * (k + c * m)
         if forms_gradients(positions, k, m, c, contraction):
             entry, example = entry + products * k * m, example + c * positions * k * m

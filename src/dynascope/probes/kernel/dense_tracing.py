@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, jaxpr_as_fun
 
+from dynascope.probes.kernel.dense_uses import DenseUse, ReadProducts, Weight, joined_uses
 from dynascope.probes.kernel.model import Arrays, Model
 
-__all__ = ["DenseUse", "dense_uses", "layer_signals"]
+__all__ = ["dense_uses", "layer_signals"]
 
 # Calls whose body is read in place when a weight enters; those with rules of their own are left alone.
 _INLINED = ("jit", "pjit", "closed_call", "core_call", "checkpoint", "remat2")
-
-
-class DenseUse(NamedTuple):
-    """One product z = h W of positions × inputs with inputs × outputs.
-
-    Attributes:
-        parameter: Place of W among the parameters.
-        positions: Rows of h for one example: one in a plain layer, the places of the kernel in a convolution.
-        inputs: Columns of h.
-        outputs: Columns of z.
-        orientation: The axis of W that is summed over; all uses of one weight share it.
-    """
-
-    parameter: int
-    positions: int
-    inputs: int
-    outputs: int
-    orientation: int
-
-
-class _Weight(NamedTuple):
-    """A parameter on its way to a product: its value there, its axes by their first order, and its factor so far."""
-
-    parameter: int
-    value: Any
-    axes: tuple[int, ...]
-    gain: Any
 
 
 def dense_uses(model: Model, arrays: Any, example: Any, *, excluded: frozenset[int] = frozenset()) -> list[DenseUse]:
@@ -56,17 +29,13 @@ def dense_uses(model: Model, arrays: Any, example: Any, *, excluded: frozenset[i
     reader = _Reader(tracked, None)
     leaves = jax.tree.leaves((arrays, example))
     jax.eval_shape(lambda *each: reader.evaluate(jaxpr.jaxpr, jaxpr.consts, list(each)), *leaves)
-    orientations: dict[int, set[tuple[int, ...]]] = {}
-    for use in reader.uses:
-        orientations.setdefault(use.parameter, set()).add((use.inputs, use.outputs, use.orientation))
-    dense = {place for place, kinds in orientations.items() if len(kinds) == 1} - reader.refused
-    return [use for use in reader.uses if use.parameter in dense]
+    return reader.dense_uses()
 
 
 def layer_signals(
     model: Model, uses: list[DenseUse], arrays: Arrays, example: Any
 ) -> tuple[dict[int, tuple[jax.Array, jax.Array]], dict[int, jax.Array]]:
-    """For one example: (h (p, k), D (c, p, m)) of each dense weight, and the Jacobians (c, size) of the others."""
+    """For one example: (h (p, 1, k), D (c, p, 1, m)) of each dense weight, and Jacobians (c, size) of the others."""
     parameters = arrays[0]
     jaxpr = jax.make_jaxpr(model.outputs)(*arrays, example)
     dense = frozenset(use.parameter for use in uses)
@@ -83,29 +52,21 @@ def layer_signals(
     still = [jnp.zeros((use.positions, use.outputs), dtype=parameters[use.parameter].dtype) for use in uses]
     _, pull, activations = jax.vjp(forward, still, others, has_aux=True)
     signals, jacobians = jax.vmap(pull)(jnp.eye(*shape.shape, dtype=shape.dtype))
-    layers = {}
-    for place in dense:
-        mine = [i for i, use in enumerate(uses) if use.parameter == place]
-        # One weight used several times is one layer with more positions.
-        h = jnp.concatenate([activations[i] for i in mine], axis=0)
-        layers[place] = h, jnp.concatenate([signals[i] for i in mine], axis=1)
-    return layers, {i: jnp.reshape(each, (each.shape[0], -1)) for i, each in jacobians.items()}
+    rest = {i: jnp.reshape(each, (each.shape[0], -1)) for i, each in jacobians.items()}
+    return joined_uses(uses, activations, signals), rest
 
 
-class _Reader:
-    """Evaluates a program and, where a tracked weight enters a product, notes h and adds a perturbation to z."""
+class _Reader(ReadProducts):
+    """Evaluates a program and follows the tracked weights in it to their products."""
 
     def __init__(self, tracked: frozenset[int], perturbations: list[jax.Array] | None):
+        super().__init__(perturbations)
         self.tracked = tracked
-        self.perturbations = perturbations
-        self.uses: list[DenseUse] = []
-        self.activations: list[jax.Array] = []
-        self.refused: set[int] = set()
 
     def evaluate(self, jaxpr: Jaxpr, consts: Any, arguments: list[Any]) -> list[Any]:
         """The outputs of the whole program, whose first arguments are the parameters."""
         entering = [
-            _Weight(i, each, tuple(range(each.ndim)), 1.0) if i in self.tracked else each
+            Weight(i, each, tuple(range(each.ndim)), 1.0) if i in self.tracked else each
             for i, each in enumerate(arguments)
         ]
         return [self._plain(each) for each in self._run(jaxpr, consts, entering)]
@@ -122,7 +83,7 @@ class _Reader:
         return [read(each) for each in jaxpr.outvars]
 
     def _equation(self, equation: JaxprEqn, values: list[Any]) -> list[Any]:
-        weights = [each for each in values if isinstance(each, _Weight)]
+        weights = [each for each in values if isinstance(each, Weight)]
         if not weights:
             return _bind(equation, values)
         if equation.primitive.name in _INLINED and "jaxpr" in equation.params:
@@ -135,7 +96,7 @@ class _Reader:
                 return [found]
         return _bind(equation, [self._plain(each) for each in values])
 
-    def _followed(self, equation: JaxprEqn, values: list[Any], weight: _Weight) -> Any:
+    def _followed(self, equation: JaxprEqn, values: list[Any], weight: Weight) -> Any:
         """What becomes of the weight where it stays one or enters a product; else None."""
         name, params = equation.primitive.name, equation.params
         plain = [weight.value if each is weight else each for each in values]
@@ -157,9 +118,9 @@ class _Reader:
             name == "convert_element_type" and jnp.issubdtype(params["new_dtype"], jnp.floating)
         ):
             return None
-        return _Weight(weight.parameter, _bind(equation, plain)[0], axes, gain)
+        return Weight(weight.parameter, _bind(equation, plain)[0], axes, gain)
 
-    def _product(self, equation: JaxprEqn, plain: list[Any], weight: _Weight, side: int) -> Any:
+    def _product(self, equation: JaxprEqn, plain: list[Any], weight: Weight, side: int) -> Any:
         contracted, batched = equation.params["dimension_numbers"]
         if weight.value.ndim != 2 or any(map(len, batched)) or len(contracted[side]) != 1:
             return None
@@ -167,9 +128,9 @@ class _Reader:
         z = _bind(equation, plain)[0]
         h = jnp.moveaxis(plain[1 - side], matching, -1)
         # The free axes of the left operand come first in z.
-        return self._perturbed(weight, h, z, -1 if side else 0, weight.axes[summed])
+        return self.perturbed(weight, h, z, -1 if side else 0, weight.axes[summed])
 
-    def _convolution(self, equation: JaxprEqn, plain: list[Any], weight: _Weight) -> Any:
+    def _convolution(self, equation: JaxprEqn, plain: list[Any], weight: Weight) -> Any:
         params = equation.params
         ordered = weight.axes == tuple(range(weight.value.ndim))
         if params["feature_group_count"] != 1 or params["batch_group_count"] != 1 or not ordered:
@@ -186,23 +147,11 @@ class _Reader:
         )
         features = numbers.out_spec[1]
         z = _bind(equation, plain)[0]
-        return self._perturbed(weight, jnp.moveaxis(patches, features, -1), z, features, -1)
-
-    def _perturbed(self, weight: _Weight, h: jax.Array, z: jax.Array, features: int, orientation: int) -> jax.Array:
-        """Z with a perturbation of each of its features, which are on that axis, and h noted."""
-        h = jnp.reshape(h, (-1, h.shape[-1])) * weight.gain
-        moved = jnp.moveaxis(z, features, -1)
-        use = DenseUse(weight.parameter, math.prod(moved.shape[:-1]), h.shape[-1], moved.shape[-1], orientation)
-        if self.perturbations is not None:
-            perturbation = self.perturbations[len(self.uses)].astype(z.dtype)
-            z = z + jnp.moveaxis(jnp.reshape(perturbation, moved.shape), -1, features)
-        self.uses.append(use)
-        self.activations.append(h)
-        return z
+        return self.perturbed(weight, jnp.moveaxis(patches, features, -1), z, features, -1)
 
     def _plain(self, value: Any) -> Any:
         """The value itself; a weight that is asked for it enters in another way than by products."""
-        if not isinstance(value, _Weight):
+        if not isinstance(value, Weight):
             return value
         self.refused.add(value.parameter)
         return value.value

@@ -13,13 +13,16 @@ import numpy as np
 
 from dynascope.compilation import jit
 from dynascope.compilation.frameworks import also_in_pytorch
-from dynascope.probes.kernel.contraction import contract_jacobians, contract_layers
+from dynascope.probes.kernel.contraction import contract_signals
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
 from dynascope.probes.kernel.cost import Algorithm, choose, measure
-from dynascope.probes.kernel.layers import contract_signals
+from dynascope.probes.kernel.differentiation import (
+    kernel_by_columns,
+    kernel_from_jacobians,
+    kernel_from_signals,
+    projected_outputs,
+)
 from dynascope.probes.kernel.model import Arrays, Model, check_inputs, count_examples, layer_rates, split
-from dynascope.probes.kernel.products import kernel_columns, projected_outputs
-from dynascope.probes.kernel.structured import contract_structured
 from dynascope.validation import (
     require,
     require_finite_values,
@@ -30,9 +33,9 @@ from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, See
 __all__ = ["neural_tangent_kernel"]
 
 _BLOCK = {
-    "jacobian": contract_jacobians,
-    "layerwise": contract_layers,
-    "products": kernel_columns,
+    "jacobian": functools.partial(kernel_from_jacobians, together=True),
+    "layerwise": functools.partial(kernel_from_jacobians, together=False),
+    "products": kernel_by_columns,
 }
 _MIRRORED = {"full": (2, 3, 0, 1), "diagonal": (1, 0, 2), "trace": (1, 0)}
 
@@ -144,10 +147,10 @@ def neural_tangent_kernel(
         if algorithm == "sketch":
             values = _sketched(model, arrays, eta, x, other, contraction, cost.batch_size, draws or 1000, seed)
         else:
-            block = _BLOCK.get(name) or functools.partial(contract_structured, size.uses)
+            block = _BLOCK.get(name) or functools.partial(kernel_from_signals, uses=size.uses)
 
             def between(one: Any, two: Any) -> jax.Array:
-                return block(model, arrays, eta, one, two, contraction=contraction)
+                return block(model, arrays=arrays, rates=eta, x=one, other=two, contraction=contraction)
 
             values = _in_blocks(between, x, other, cost.batch_size, contraction)
     if algorithm == "pseudo":

@@ -9,7 +9,8 @@ import jax
 import torch
 
 from dynascope.errors import InputError
-from dynascope.torch.kernel.dense_tracing import Use, dense_uses, layer_signals
+from dynascope.probes.kernel.dense_uses import DenseUse
+from dynascope.torch.kernel.dense_tracing import dense_uses, layer_signals
 from dynascope.torch.kernel.differentiation import outputs_of, pulled, quiet
 from dynascope.torch.kernel.model import Model, rows_of, split
 from dynascope.torch.kernel.rates import layer_rates
@@ -36,7 +37,7 @@ class Checked(NamedTuple):
 
     model: Model
     rates: tuple[torch.Tensor, ...] | None
-    uses: tuple[Use, ...]
+    uses: tuple[DenseUse, ...]
     mapped: bool
 
 
@@ -198,7 +199,7 @@ def _direction(outputs: torch.Tensor) -> torch.Tensor:
     return torch.cos(torch.arange(1, outputs.numel() + 1, device=outputs.device, dtype=outputs.dtype))
 
 
-def _true_uses(model: Model, few: Any, excluded: frozenset[int], mapped: bool) -> list[Use]:
+def _true_uses(model: Model, few: Any, excluded: frozenset[int], mapped: bool) -> list[DenseUse]:
     """The uses of weights whose gradients are those that PyTorch gives.
 
     Code that the reader does not see, or that has a gradient of its own, shows here; code that cannot be read has none.
@@ -212,12 +213,12 @@ def _true_uses(model: Model, few: Any, excluded: frozenset[int], mapped: bool) -
     except Exception:  # of any kind: programs, and code that runs twice, may not bear being read
         return []
     true = {place for place, layer in layers.items() if _agrees(uses, place, *layer, expected[place])}
-    return [use for use in uses if use.dense.parameter in true]
+    return [use for use in uses if use.parameter in true]
 
 
-def _agrees(uses: list[Use], place: int, h: torch.Tensor, d: torch.Tensor, expected: torch.Tensor) -> bool:
+def _agrees(uses: list[DenseUse], place: int, h: torch.Tensor, d: torch.Tensor, expected: torch.Tensor) -> bool:
     """Whether h and D of a weight make its gradient (n, 1, *shape)."""
     found = torch.einsum("npgk,npgm->ngmk", h, d[:, 0]).flatten(1, 2)
-    first = next(use.dense for use in uses if use.dense.parameter == place)
+    first = next(use for use in uses if use.parameter == place)
     found = (found.mT if first.orientation == 0 else found).reshape(expected.shape)
     return bool(((found - expected).abs() <= torch.finfo(h.dtype).eps ** 0.5 * expected.abs().max()).all())

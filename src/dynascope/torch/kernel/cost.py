@@ -14,8 +14,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from dynascope.probes.kernel.conventions import Contraction
 from dynascope.probes.kernel.cost import ESTIMATES, EXACT, Cost, Size, cost_of
+from dynascope.probes.kernel.dense_uses import DenseUse
 from dynascope.torch.kernel.checks import check
-from dynascope.torch.kernel.dense_tracing import Use
 from dynascope.torch.kernel.differentiation import quiet
 from dynascope.torch.kernel.model import Model, count_rows, rows_of
 from dynascope.validation.bounded_scalars import PositiveInt
@@ -44,7 +44,7 @@ def estimate_cost(
     return {name: cost_of(name, size, contraction, int(block), draws) for name in EXACT + ESTIMATES}
 
 
-def measure(model: Model, uses: Sequence[Use], x: Any, other: Any) -> Size:
+def measure(model: Model, uses: Sequence[DenseUse], x: Any, other: Any) -> Size:
     """What the costs depend on, from one forward pass of one example."""
     example, counted, numbers = rows_of(x, 0), FlopCounterMode(display=False), _Numbers()
     with quiet(), numbers:
@@ -63,7 +63,7 @@ def measure(model: Model, uses: Sequence[Use], x: Any, other: Any) -> Size:
         forward=float(counted.get_total_flops() or 2 * sum(each.numel() for each in model.parameters)),
         activations=numbers.count,
         parameters=tuple(each.numel() for each in model.parameters),
-        uses=tuple(use.dense for use in uses),
+        uses=tuple(use for use in uses),
     )
 
 

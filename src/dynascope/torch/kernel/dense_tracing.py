@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import torch
 from torch.overrides import TorchFunctionMode
 
-from dynascope.probes.kernel.dense_tracing import DenseUse
+from dynascope.probes.kernel.dense_uses import DenseUse, ReadProducts, Weight, joined_uses
 from dynascope.torch.kernel.convolution import patches
 from dynascope.torch.kernel.differentiation import pulled, unit_directions
 from dynascope.torch.kernel.model import Model
 
-__all__ = ["Use", "dense_uses", "layer_signals"]
+__all__ = ["dense_uses", "layer_signals"]
 
 _PRODUCTS = ("matmul", "__matmul__", "__rmatmul__", "mm", "mv")
 _CONVOLUTIONS = ("conv1d", "conv2d", "conv3d")
@@ -26,37 +26,7 @@ _CAST = ("to", "float", "double", "half", "bfloat16", "type", "type_as")
 _PROPERTIES = {torch.Tensor.T.__get__: (1, 0), torch.Tensor.mT.__get__: (1, 0)}  # pyright: ignore
 
 
-class Use(NamedTuple):
-    """One product z = h W of positions × inputs with inputs × outputs.
-
-    Attributes:
-        dense: What it is to the cost.
-        shape: Of z, for one example.
-        features: The axis of z that W makes.
-        groups: Into how many independent parts the features fall.
-    """
-
-    dense: DenseUse
-    shape: tuple[int, ...]
-    features: int
-    groups: int
-
-    def by_position(self, signals: torch.Tensor) -> torch.Tensor:
-        """Signals (n, c, *shape) as (n, c, positions, groups, outputs of a group)."""
-        moved = signals.movedim(2 + self.features, -1)
-        return moved.reshape(*moved.shape[:2], self.dense.positions, self.groups, -1)
-
-
-class _Weight(NamedTuple):
-    """A parameter on its way to a product: the tensor there, its axes by their first order, and its factor so far."""
-
-    parameter: int
-    value: torch.Tensor
-    axes: tuple[int, ...]
-    gain: Any
-
-
-def dense_uses(model: Model, example: Any, *, excluded: frozenset[int] = frozenset()) -> list[Use]:
+def dense_uses(model: Model, example: Any, *, excluded: frozenset[int] = frozenset()) -> list[DenseUse]:
     """The products of parameters that enter in no other way, in the order of their evaluation.
 
     A parameter takes part if every use of it is that of a linear layer, one side of a product with an array, the kernel
@@ -66,16 +36,11 @@ def dense_uses(model: Model, example: Any, *, excluded: frozenset[int] = frozens
     tracked = frozenset(i for i, each in enumerate(parameters) if each.ndim >= 2) - excluded
     with _Reader(parameters, tracked, None) as reader, torch.enable_grad():
         model.outputs(parameters, example)
-    orientations: dict[int, set[tuple[int, ...]]] = {}
-    for use in reader.uses:
-        kind = (use.dense.inputs, use.dense.outputs, use.dense.orientation, use.groups)
-        orientations.setdefault(use.dense.parameter, set()).add(kind)
-    dense = {place for place, kinds in orientations.items() if len(kinds) == 1} - reader.refused
-    return [use for use in reader.uses if use.dense.parameter in dense]
+    return reader.dense_uses()
 
 
 def layer_signals(
-    model: Model, uses: Sequence[Use], examples: Any, directions: torch.Tensor | None = None, *, mapped: bool
+    model: Model, uses: Sequence[DenseUse], examples: Any, directions: torch.Tensor | None = None, *, mapped: bool
 ) -> tuple[dict[int, tuple[torch.Tensor, torch.Tensor]], dict[int, torch.Tensor]]:
     """(h (n, p, g, k), D (n, c, p, g, m)) of each dense weight, and the Jacobians (n, c, size) of the others.
 
@@ -87,7 +52,7 @@ def layer_signals(
         mapped: As `pulled` takes it.
     """
     parameters = model.parameters
-    dense = frozenset(use.dense.parameter for use in uses)
+    dense = frozenset(use.parameter for use in uses)
     others = [place for place in range(len(parameters)) if place not in dense]
 
     def forward(free: Sequence[torch.Tensor], example: Any) -> tuple[torch.Tensor, list[torch.Tensor]]:
@@ -102,22 +67,17 @@ def layer_signals(
 
     first = jax.tree.map(lambda each: each[0], examples)
     unit = unit_directions(model, first) if directions is None else directions
-    still = [unit.new_zeros(use.shape, dtype=parameters[use.dense.parameter].dtype) for use in uses]
+    still = [unit.new_zeros((use.positions, use.outputs), dtype=parameters[use.parameter].dtype) for use in uses]
     free = [*still, *(parameters[place] for place in others)]
     found, activations = pulled(forward, free, examples, unit, mapped=mapped)
-    layers = {}
-    for place in dense:
-        mine = [i for i, use in enumerate(uses) if use.dense.parameter == place]
-        # One weight used several times is one layer with more positions.
-        h = torch.cat([activations[i] for i in mine], dim=1)
-        layers[place] = h, torch.cat([uses[i].by_position(found[i]) for i in mine], dim=2)
-    return layers, {
-        place: each.reshape(*each.shape[:2], -1) for place, each in zip(others, found[len(uses) :], strict=True)
+    rest = zip(others, found[len(uses) :], strict=True)
+    return joined_uses(uses, activations, found[: len(uses)]), {
+        place: each.reshape(*each.shape[:2], -1) for place, each in rest
     }
 
 
-class _Reader(TorchFunctionMode):
-    """Where a tracked weight enters a product, notes h and adds a perturbation to z."""
+class _Reader(ReadProducts, TorchFunctionMode):
+    """Looks at the operations of code as it runs and follows the tracked weights to their products."""
 
     def __init__(
         self,
@@ -125,14 +85,10 @@ class _Reader(TorchFunctionMode):
         tracked: frozenset[int],
         perturbations: Sequence[torch.Tensor] | None,
     ):
-        super().__init__()
+        super().__init__(perturbations)
         # Each is kept with its weight, so that no other tensor gets its identity.
         ordered = {i: tuple(range(parameters[i].ndim)) for i in tracked}
-        self.weights = {id(parameters[i]): _Weight(i, parameters[i], axes, 1.0) for i, axes in ordered.items()}
-        self.perturbations = perturbations
-        self.uses: list[Use] = []
-        self.activations: list[torch.Tensor] = []
-        self.refused: set[int] = set()
+        self.weights = {id(parameters[i]): Weight(i, parameters[i], axes, 1.0) for i, axes in ordered.items()}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """One operation of the code that is read."""
@@ -147,7 +103,7 @@ class _Reader(TorchFunctionMode):
             self.refused.update(weight.parameter for weight in entering)
         return results
 
-    def _followed(self, func: Any, args: Any, named: dict[str, Any], weight: _Weight) -> Any:
+    def _followed(self, func: Any, args: Any, named: dict[str, Any], weight: Weight) -> Any:
         """What becomes of the weight where it stays one or enters a product; else None."""
         name = getattr(func, "__name__", "")
         # Where gradients are off, a function may have a gradient of its own around it.
@@ -166,7 +122,7 @@ class _Reader(TorchFunctionMode):
         return self._still_a_weight(func, name, args, named, weight, side)
 
     def _still_a_weight(
-        self, func: Any, name: str, args: Any, named: dict[str, Any], weight: _Weight, side: int | None
+        self, func: Any, name: str, args: Any, named: dict[str, Any], weight: Weight, side: int | None
     ) -> Any:
         axes, gain = weight.axes, weight.gain
         if func in _PROPERTIES and len(axes) == 2:
@@ -186,25 +142,25 @@ class _Reader(TorchFunctionMode):
         value = func(*args, **named)
         if not value.is_floating_point():
             return None
-        self.weights[id(value)] = _Weight(weight.parameter, value, axes, gain)
+        self.weights[id(value)] = Weight(weight.parameter, value, axes, gain)
         return value
 
-    def _linear(self, func: Any, entering: list[Any], weight: _Weight) -> Any:
+    def _linear(self, func: Any, entering: list[Any], weight: Weight) -> Any:
         x, w, bias = entering
         if w is not weight.value or w.ndim != 2:
             return None
-        return self._perturbed(weight, x, func(x, w, bias), -1, weight.axes[1])
+        return self.perturbed(weight, x, func(x, w, bias), -1, weight.axes[1])
 
-    def _product(self, func: Any, args: Any, weight: _Weight, side: int, x: Any) -> Any:
+    def _product(self, func: Any, args: Any, weight: Weight, side: int, x: Any) -> Any:
         if weight.value.ndim != 2 or not isinstance(x, torch.Tensor) or x.ndim == 0:
             return None
         z = func(*args)
         if side == 1:
-            return self._perturbed(weight, x, z, -1, weight.axes[0])
+            return self.perturbed(weight, x, z, -1, weight.axes[0])
         axis = -1 if x.ndim == 1 else -2
-        return self._perturbed(weight, x.movedim(axis, -1), z, axis, weight.axes[1])
+        return self.perturbed(weight, x.movedim(axis, -1), z, axis, weight.axes[1])
 
-    def _convolution(self, func: Any, args: Any, named: dict[str, Any], weight: _Weight) -> Any:
+    def _convolution(self, func: Any, args: Any, named: dict[str, Any], weight: Weight) -> Any:
         names = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
         x, w, bias, *places = _bound(names, args, named, (None, 1, 0, 1, 1))
         if w is not weight.value or weight.axes != tuple(range(w.ndim)) or x.ndim != w.ndim:
@@ -212,9 +168,9 @@ class _Reader(TorchFunctionMode):
         stride, padding, dilation, groups = places
         h = patches(x, w.shape[2:], stride, padding, dilation)
         z = func(x, w, bias, stride, padding, dilation, groups)
-        return self._perturbed(weight, h, z, 1, -1, groups)
+        return self.perturbed(weight, h, z, 1, -1, groups)
 
-    def _embedding(self, func: Any, args: Any, named: dict[str, Any], weight: _Weight) -> Any:
+    def _embedding(self, func: Any, args: Any, named: dict[str, Any], weight: Weight) -> Any:
         names = ("input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse")
         tokens, w, padding, largest, _, by_frequency, _ = _bound(names, args, named, (None, None, 2.0, False, False))
         if w is not weight.value or w.ndim != 2 or largest is not None or by_frequency:
@@ -222,21 +178,7 @@ class _Reader(TorchFunctionMode):
         hot = tokens[..., None] == torch.arange(len(w), device=w.device)
         if padding is not None:
             hot = hot & (tokens != padding % len(w))[..., None]
-        return self._perturbed(weight, hot.to(w.dtype), func(*args, **named), -1, weight.axes[0])
-
-    def _perturbed(
-        self, weight: _Weight, h: torch.Tensor, z: torch.Tensor, features: int, orientation: int, groups: int = 1
-    ) -> torch.Tensor:
-        """Z with a perturbation, and h noted."""
-        features %= z.ndim
-        outputs = z.shape[features]
-        h = (h * weight.gain).reshape(-1, groups, h.shape[-1] // groups)
-        dense = DenseUse(weight.parameter, z.numel() // outputs, h.shape[-1], outputs, orientation)
-        if self.perturbations is not None:
-            z = z + self.perturbations[len(self.uses)].to(z.dtype)
-        self.uses.append(Use(dense, tuple(z.shape), features, groups))
-        self.activations.append(h)
-        return z
+        return self.perturbed(weight, hot.to(w.dtype), func(*args, **named), -1, weight.axes[0])
 
 
 def _is_answer(results: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -13,18 +14,15 @@ import torch
 from annotated_types import Interval
 
 from dynascope.errors import InputError
+from dynascope.probes.kernel.contraction import contract_jacobians, contract_layers, contract_signals
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
 from dynascope.probes.kernel.cost import Algorithm, Cost, Size, choose
-from dynascope.probes.kernel.layers import contract_signals
 from dynascope.torch.kernel.checks import Checked, check
-from dynascope.torch.kernel.contraction import (
-    contract_jacobians,
-    contract_structured,
-    kernel_columns,
-    projected_outputs,
-)
 from dynascope.torch.kernel.cost import measure
+from dynascope.torch.kernel.dense_tracing import layer_signals
+from dynascope.torch.kernel.differentiation import jacobians
 from dynascope.torch.kernel.model import count_rows, rows_of
+from dynascope.torch.kernel.products import kernel_columns, projected_outputs
 from dynascope.validation import require, require_kind
 from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
 
@@ -108,8 +106,13 @@ def _block(name: str, checked: Checked, contraction: Contraction) -> Callable[[A
         if name == "products":
             return kernel_columns(model, rates, one, two, contraction, mapped=mapped)
         if name in ("jacobian", "layerwise"):
-            return contract_jacobians(model, rates, one, two, contraction, together=name == "jacobian", mapped=mapped)
-        return contract_structured(model, uses, rates, one, two, contraction, mapped=mapped)
+            slopes = functools.partial(jacobians, model, mapped=mapped)
+            together = name == "jacobian"
+            return contract_jacobians(slopes, model.parameters, rates, one, two, contraction, together=together)
+        signals = functools.partial(layer_signals, model, uses, mapped=mapped)
+        return contract_layers(
+            signals(one), None if two is None else signals(two), model.parameters, rates, contraction
+        )
 
     return between
 

@@ -8,9 +8,9 @@ import pytest
 from dynascope.compilation import filter_jit, jit
 from dynascope.networks import Convolutional
 from dynascope.probes.kernel import neural_tangent_kernel
+from dynascope.probes.kernel.contraction import forms_gradients
 from dynascope.probes.kernel.dense_tracing import dense_uses
 from dynascope.probes.kernel.model import split
-from dynascope.probes.kernel.structured import forms_gradients
 
 DRAW = np.random.default_rng(0)
 W, V, B = DRAW.normal(size=(4, 4)), DRAW.normal(size=(4, 3)), DRAW.normal(size=4)
