@@ -7,9 +7,8 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.networks import MLP, Convolutional
 from dynascope.probes.kernel import estimate_cost
-from dynascope.probes.kernel.cost import ESTIMATES, EXACT, choose, measure
-from dynascope.probes.kernel.differentiation import kernel_from_jacobians
-from dynascope.probes.kernel.model import split
+from dynascope.probes.kernel.cost import ESTIMATES, EXACT, choose
+from dynascope.probes.kernel.function import JaxFunction, differentiable
 
 NETWORK, N = MLP((64, 128, 128, 10), bias=False), 32
 X = np.ones((N, 64), dtype=np.float32)
@@ -21,7 +20,7 @@ def call(network, x):
 
 
 def size(network=NETWORK, x=X, other=None):
-    return measure(*split(call, network), None, x, other)
+    return differentiable(call, network, x, other, None, runs=False)[1]
 
 
 def test_the_costs_are_the_formulas_of_the_table():
@@ -39,9 +38,9 @@ def test_the_costs_are_the_formulas_of_the_table():
 
 @pytest.mark.parametrize("algorithm", ["jacobian", "layerwise"])
 def test_the_compiler_needs_about_the_memory_that_is_estimated(algorithm):
-    model, arrays = split(call, NETWORK)
-    given = (model, arrays, None, jax.device_put(X), None)
-    lowered = kernel_from_jacobians.lower(*given, contraction="full", together=algorithm == "jacobian")
+    function, _ = differentiable(call, NETWORK, X, None, None)
+    given = (function, jax.device_put(X), None)
+    lowered = JaxFunction.from_jacobians.lower(*given, contraction="full", together=algorithm == "jacobian")
     analysis = lowered.compile().memory_analysis()
     estimate = estimate_cost(call, NETWORK, X)[algorithm].bytes
     # The estimate ignores what the compiler fuses and what it copies, here less than a tenth.
@@ -56,10 +55,10 @@ def test_smaller_blocks_take_less_memory_and_repeat_the_passes():
 
 
 def test_the_cheapest_algorithm_that_fits_is_chosen():
-    assert choose(size(), "full", "auto", None, None, 1e10)[0] == "structured"
+    assert choose(size(), "full", (EXACT,), None, None, 1e10)[0] == "structured"
     images = size(Convolutional((8, 8), 10), np.ones((N, 64), dtype=np.float32))
-    assert choose(images, "full", "auto", None, None, 1e10)[0] == "structured"
-    name, cost = choose(size(), "full", "jacobian", None, None, 1e7)
+    assert choose(images, "full", (EXACT,), None, None, 1e10)[0] == "structured"
+    name, cost = choose(size(), "full", (("jacobian",),), None, None, 1e7)
     assert name == "jacobian"
     assert cost.batch_size < N
     assert cost.bytes <= 1e7
@@ -67,7 +66,7 @@ def test_the_cheapest_algorithm_that_fits_is_chosen():
 
 def test_an_asked_for_batch_that_does_not_fit_is_refused():
     with pytest.raises(InputError, match="memory"):
-        choose(size(), "full", "jacobian", N, None, 1e7)
+        choose(size(), "full", (("jacobian",),), N, None, 1e7)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -33,7 +34,7 @@ def dense_uses(model: Model, arrays: Any, example: Any, *, excluded: frozenset[i
 
 
 def layer_signals(
-    model: Model, uses: list[DenseUse], arrays: Arrays, example: Any
+    model: Model, uses: Sequence[DenseUse], arrays: Arrays, example: Any
 ) -> tuple[dict[int, tuple[jax.Array, jax.Array]], dict[int, jax.Array]]:
     """For one example: (h (p, 1, k), D (c, p, 1, m)) of each dense weight, and Jacobians (c, size) of the others."""
     parameters = arrays[0]

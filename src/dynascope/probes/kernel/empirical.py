@@ -1,46 +1,23 @@
-"""The empirical neural tangent kernel of any function, by the algorithm that suits it; here in JAX."""
+"""The empirical neural tangent kernel of any function, by the algorithm that suits it, and what each of them costs."""
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+from annotated_types import Interval
 
-from dynascope.compilation import jit
-from dynascope.compilation.frameworks import also_in_pytorch
-from dynascope.probes.kernel.contraction import contract_signals
 from dynascope.probes.kernel.conventions import CONTRACTIONS, Contraction, NeuralTangentKernel
-from dynascope.probes.kernel.cost import Algorithm, choose, measure
-from dynascope.probes.kernel.differentiation import (
-    kernel_by_columns,
-    kernel_from_jacobians,
-    kernel_from_signals,
-    projected_outputs,
-)
-from dynascope.probes.kernel.model import Arrays, Model, check_inputs, count_examples, layer_rates, split
-from dynascope.validation import (
-    require,
-    require_finite_values,
-    require_jax_arrays,
-)
+from dynascope.probes.kernel.cost import ESTIMATES, EXACT, Algorithm, Cost, choose, cost_of, largest_block
+from dynascope.probes.kernel.function import differentiable
+from dynascope.validation import require_kind
 from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
 
-__all__ = ["neural_tangent_kernel"]
-
-_BLOCK = {
-    "jacobian": functools.partial(kernel_from_jacobians, together=True),
-    "layerwise": functools.partial(kernel_from_jacobians, together=False),
-    "products": kernel_by_columns,
-}
-_MIRRORED = {"full": (2, 3, 0, 1), "diagonal": (1, 0, 2), "trace": (1, 0)}
+__all__ = ["estimate_cost", "neural_tangent_kernel"]
 
 
-@also_in_pytorch("dynascope.torch.kernel.empirical")
 def neural_tangent_kernel(
     apply: Callable[[Any, Any], Any],
     params: Any,
@@ -124,115 +101,88 @@ def neural_tangent_kernel(
         >>> kernel.values.tolist(), kernel.dimensions, kernel.algorithm
         ([[1.0, 0.0], [0.0, 1.0]], ('sample', 'other_sample'), 'structured')
     """
-    require_jax_arrays(params=params, x=x, other=other)
-    model, arrays = split(apply, params)
-    eta = layer_rates(params, rates)
-    for each in arrays[0]:
-        require_finite_values("params", each)
-    for name, inputs in (("x", x), ("other", other)):
-        if inputs is not None:
-            count_examples(name, inputs)
-            check_inputs(model, arrays, inputs)
-    x, other = jax.tree.map(lambda each: each if isinstance(each, jax.Array) else np.asarray(each), (x, other))
-    size = measure(model, arrays, eta, x, other)
+    function, size = differentiable(apply, params, x, other, rates)
     outputs: tuple[int, ...] = ()
     if algorithm == "pseudo":
-        model, contraction = dataclasses.replace(model, reduction="pseudo"), "trace"
+        function, contraction = function.reduced("pseudo"), "trace"
     if algorithm == "logits":
-        outputs = _drawn(size.outputs, draws or 1, seed)
-        model = dataclasses.replace(model, reduction=outputs)
-    name, cost = choose(size, contraction, algorithm, batch_size, draws, memory)
-
-    with jax.default_matmul_precision("highest"):
+        require_kind(Annotated[int, Interval(ge=1, le=size.outputs)], draws=draws or 1)
+        drawn = np.random.default_rng(seed).choice(size.outputs, size=draws or 1, replace=False)
+        outputs = tuple(sorted(drawn.tolist()))
+        function = function.reduced(outputs)
+    choices = function.choices if algorithm == "auto" else ((algorithm,),)
+    name, cost = choose(size, contraction, choices, batch_size, draws, memory)
+    with jax.default_matmul_precision("highest"):  # JAX alone takes a lower one on some devices
         if algorithm == "sketch":
-            values = _sketched(model, arrays, eta, x, other, contraction, cost.batch_size, draws or 1000, seed)
+            values = function.sketch(x, other, contraction, cost.batch_size, draws=draws or 1000, seed=seed)
         else:
-            block = _BLOCK.get(name) or functools.partial(kernel_from_signals, uses=size.uses)
-
-            def between(one: Any, two: Any) -> jax.Array:
-                return block(model, arrays=arrays, rates=eta, x=one, other=two, contraction=contraction)
-
-            values = _in_blocks(between, x, other, cost.batch_size, contraction)
+            values = function.kernel(name, x, other, contraction, cost.batch_size)
     if algorithm == "pseudo":
         normalisation = "sum over pairs of outputs, over their number c"
     else:
         normalisation = "mean over outputs" if contraction == "trace" else "none"
+    rated = "" if rates is None else ", with rates"
     return NeuralTangentKernel(
         values=values,
         dimensions=CONTRACTIONS[contraction],
         contraction="pseudo" if algorithm == "pseudo" else contraction,
         algorithm=name,
         normalisation=normalisation,
-        parametrisation="the arrays of params as apply takes them" + ("" if rates is None else ", with rates"),
+        parametrisation=f"the {function.leaves} of params as apply takes them{rated}",
         outputs=outputs,
     )
 
 
-def _drawn(outputs: int, draws: int, seed: int) -> tuple[int, ...]:
-    require(
-        draws <= outputs,
-        f"draws is {draws}, of {outputs} outputs",
-        argument="draws",
-        value=draws,
-        remedy=f"choose an integer from 1 to {outputs}",
-    )
-    chosen = np.random.default_rng(seed).choice(outputs, size=draws, replace=False)
-    return tuple(sorted(int(each) for each in chosen))
-
-
-def _in_blocks(
-    between: Callable[[Any, Any], jax.Array], x: Any, other: Any, block: int, contraction: Contraction
-) -> jax.Array:
-    """The kernel put together from those between blocks; the lower half of a symmetric one is mirrored."""
-    rows = _blocks(x, block)
-    columns = rows if other is None else _blocks(other, block)
-    found: dict[tuple[int, int], jax.Array] = {}
-    for i, one in enumerate(rows):
-        for j, two in enumerate(columns):
-            if other is not None or j >= i:
-                found[i, j] = between(one, None if other is None and i == j else two)
-    n, n_other = count_examples("x", x), count_examples("other", x if other is None else other)
-    if len(rows) == len(columns) == 1:
-        return found[0, 0]
-    return _put_together(found, n, n_other, contraction)
-
-
-@functools.partial(jit, static_argnums=(1, 2, 3))
-def _put_together(found: dict[tuple[int, int], jax.Array], n: int, n_other: int, contraction: Contraction) -> jax.Array:
-    """One array of blocks, without what fills them up; those below the diagonal may be mirrored."""
-    last, last_other = max(found)
-    across = 2 if contraction == "full" else 1
-
-    def block(i: int, j: int) -> jax.Array:
-        return found[i, j] if (i, j) in found else jnp.transpose(found[j, i], _MIRRORED[contraction])
-
-    rows = [jnp.concatenate([block(i, j) for j in range(last_other + 1)], axis=across) for i in range(last + 1)]
-    return jax.lax.slice_in_dim(jnp.concatenate(rows)[:n], 0, n_other, axis=across)
-
-
-def _blocks(inputs: Any, block: int) -> list[Any]:
-    """Blocks of equal length, so that one program serves all; the last is filled up with its last example."""
-    n = count_examples("x", inputs)
-    if block >= n:
-        return [inputs]
-    places = [np.minimum(np.arange(start, start + block), n - 1) for start in range(0, n, block)]
-    return [jax.tree.map(lambda each, place=place: each[place], inputs) for place in places]
-
-
-def _sketched(
-    model: Model,
-    arrays: Arrays,
-    rates: Any,
+def estimate_cost(
+    apply: Callable[[Any, Any], Any],
+    params: Any,
     x: Any,
-    other: Any,
-    contraction: Contraction,
-    block: int,
-    draws: int,
-    seed: int,
-) -> jax.Array:
-    def projected(inputs: Any) -> jax.Array:
-        parts = [projected_outputs(model, arrays, rates, each, seed, draws=draws) for each in _blocks(inputs, block)]
-        return jnp.concatenate(parts)[: count_examples("x", inputs)]
+    other: Any = None,
+    *,
+    contraction: Contraction = "full",
+    batch_size: PositiveInt | None = None,
+    rates: Any = None,
+    draws: PositiveInt | None = None,
+) -> dict[str, Cost]:
+    """Operations and bytes of each algorithm of `neural_tangent_kernel`, found by tracing, without running any.
 
-    one = projected(x)
-    return contract_signals(one, one if other is None else projected(other), contraction) / draws
+    With n and n' examples, c outputs, P parameters and F operations of one forward pass on one example, the kernel is
+
+        jacobian, layerwise   2(n+n')cF + 2nn'c²P       holding ncP numbers, or nc times the largest layer
+        structured            (n+n')cF + 2nn' Σ_l (k_l + c² m_l) for dense layers of k_l inputs and m_l outputs
+        products              2nn'cF, holding one gradient
+        pseudo, logits        as structured, with one output or q of them
+        sketch                2(n+n')qF + 2nn'c²q
+
+    with c for c² if contracted over outputs. Blocks repeat the passes, and those below the diagonal
+    are mirrored. F is what the compiler counts, where the body of a loop of unknown length counts once; in PyTorch what
+    `torch.utils.flop_counter` counts, products and convolutions, in one forward pass of one example.
+
+    Args:
+        apply: As `neural_tangent_kernel` takes it, also of PyTorch, and so the others.
+        params: Parameters.
+        x: Inputs.
+        other: A second set of inputs.
+        contraction: "full", "diagonal" or "trace".
+        batch_size: Examples in one block; all by default.
+        rates: Learning rates.
+        draws: q, as `neural_tangent_kernel` takes it.
+
+    Returns:
+        Algorithm → its cost.
+
+    Raises:
+        InputError: As `neural_tangent_kernel`.
+
+    References:
+        Fast Finite Width Neural Tangent Kernel, arXiv:2206.08720, Table 1.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> costs = estimate_cost(lambda w, x: x @ w, jnp.ones((512, 10)), jnp.ones((64, 512)))
+        >>> costs["jacobian"].flops / costs["structured"].flops > 100
+        True
+    """
+    _, size = differentiable(apply, params, x, other, rates, runs=False)
+    block = largest_block(size, batch_size)
+    return {name: cost_of(name, size, contraction, block, draws) for name in EXACT + ESTIMATES}

@@ -10,9 +10,10 @@ import torch
 
 from dynascope.errors import InputError
 from dynascope.probes.kernel.dense_uses import DenseUse
+from dynascope.probes.kernel.examples import rows_of
 from dynascope.torch.kernel.dense_tracing import dense_uses, layer_signals
 from dynascope.torch.kernel.differentiation import outputs_of, pulled, quiet
-from dynascope.torch.kernel.model import Model, rows_of, split
+from dynascope.torch.kernel.model import Model, split
 from dynascope.torch.kernel.rates import layer_rates
 from dynascope.torch.repeatable import require_repeatable
 from dynascope.validation import require, shown_error

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import jax
 import torch
 
 from dynascope.errors import InputError
-from dynascope.torch.kernel.model import Model, count_rows
+from dynascope.probes.kernel.examples import count_rows, rows_of
+from dynascope.torch.kernel.model import Model
 from dynascope.validation import shown_error
 
 __all__ = ["Function", "jacobians", "moved", "outputs_of", "pulled", "quiet", "unit_directions"]
@@ -130,7 +130,7 @@ def _gradients(outputs: torch.Tensor, leaves: list[torch.Tensor], direction: tor
 
 def _each(examples: Any) -> Iterator[Any]:
     for row in range(count_rows(examples)):
-        yield jax.tree.map(lambda each, row=row: each[row], examples)
+        yield rows_of(examples, row)
 
 
 def _as_lists(found: tuple[torch.Tensor, Sequence[torch.Tensor]]) -> tuple[torch.Tensor, list[torch.Tensor]]:

@@ -16,7 +16,7 @@ from dynascope.torch.modules import INSIDE, Applied, call_arguments, require_sha
 from dynascope.torch.repeatable import BATCH_NORMS, require_evaluation_mode
 from dynascope.validation import require
 
-__all__ = ["NONE", "Model", "count_rows", "rows_of", "split"]
+__all__ = ["NONE", "Model", "split"]
 
 NONE = -1  # the number of a parameter where there is none
 
@@ -64,16 +64,6 @@ def split(apply: Any, params: Any) -> Model:
         network = unwrapped(params)
         return _of_module(Applied(network, apply), _trained(network, INSIDE), network)
     return _of_tree(apply, params)
-
-
-def rows_of(inputs: Any, rows: slice | int) -> Any:
-    """Some of the examples."""
-    return jax.tree.map(lambda each: each[rows], inputs)
-
-
-def count_rows(inputs: Any) -> int:
-    """The number of examples."""
-    return jax.tree.leaves(inputs)[0].shape[0]
 
 
 def _trained(module: torch.nn.Module, prefix: str = "") -> dict[str, torch.Tensor]:

@@ -1,0 +1,150 @@
+"""How a kernel is computed in any framework: block by block, each by one algorithm, from derivatives of the outputs."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from dynascope.probes.kernel.contraction import contract_layer, contract_signals
+from dynascope.probes.kernel.conventions import Contraction
+from dynascope.probes.kernel.dense_uses import DenseUse
+from dynascope.probes.kernel.examples import count_rows, rows_of
+from dynascope.validation import array_namespace
+
+__all__ = ["Differentiable", "join_blocks"]
+
+_MIRRORED = {"full": (2, 3, 0, 1), "diagonal": (1, 0, 2), "trace": (1, 0)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Differentiable(abc.ABC):
+    """A function of parameters and examples. Its derivatives, which are abstract here, are what a framework adds.
+
+    Attributes:
+        model: What is differentiated; its `reduction` says which outputs take part.
+        rates: A learning rate, or an array of them, for each parameter; None for one.
+        uses: Of dense weights.
+        leaves: What the parameters are called.
+        choices: The exact algorithms by preference; of those named together the cheapest is the best.
+        join: `join_blocks`, perhaps compiled.
+    """
+
+    model: Any
+    rates: Any
+    uses: tuple[DenseUse, ...]
+    leaves: ClassVar[str]
+    choices: ClassVar[tuple[tuple[str, ...], ...]]
+    join: ClassVar[Callable[..., Any]]
+
+    @property
+    @abc.abstractmethod
+    def parameters(self) -> Sequence[Any]:
+        """The arrays that gradients are taken with respect to."""
+
+    @abc.abstractmethod
+    def jacobians(self, places: Sequence[int], block: Any) -> Any:
+        """∂f_a(x_i)/∂θ for the parameters at these places, shape (n, c, p)."""
+
+    @abc.abstractmethod
+    def signals(self, block: Any) -> tuple[dict[int, Any], dict[int, Any]]:
+        """(h (n, p, g, k), D (n, c, p, g, m)) of each dense weight, and Jacobians (n, c, size) of the others."""
+
+    @abc.abstractmethod
+    def by_columns(self, x: Any, other: Any, contraction: Contraction) -> Any:
+        """J (η J'ᵀe) for every e: the gradient of one output for one example, pushed through all examples."""
+
+    @abc.abstractmethod
+    def projected(self, block: Any, *, draws: int, seed: int) -> Any:
+        """J √η r for Gaussian directions r that depend only on the seed and the shapes, shape (n, c, draws)."""
+
+    def reduced(self, reduction: str | tuple[int, ...]) -> Differentiable:
+        """The same function with some of its outputs, or with their sum."""
+        return dataclasses.replace(self, model=dataclasses.replace(self.model, reduction=reduction))
+
+    def kernel(self, algorithm: str, x: Any, other: Any, contraction: Contraction, length: int) -> Any:
+        """The kernel by one of the exact algorithms; `other` is None for a symmetric one, whose half is mirrored."""
+        rows = self.blocks(x, length)
+        columns = rows if other is None else self.blocks(other, length)
+        found = {}
+        for i, one in enumerate(rows):
+            for j in range(i if other is None else 0, len(columns)):
+                two = None if other is None and i == j else columns[j]
+                found[i, j] = self.between(algorithm, one, two, contraction)
+        if len(found) == 1:
+            return found[0, 0]
+        return self.join(found, count_rows(x), count_rows(x if other is None else other), contraction)
+
+    def blocks(self, inputs: Any, length: int) -> list[Any]:
+        """The examples in blocks of a length, the last of which may be shorter, or filled up with any examples."""
+        return [rows_of(inputs, slice(start, start + length)) for start in range(0, count_rows(inputs), length)]
+
+    def between(self, algorithm: str, one: Any, two: Any, contraction: Contraction) -> Any:
+        """The kernel between two blocks; the second is None for the same."""
+        if algorithm == "products":
+            return self.by_columns(one, two, contraction)
+        if algorithm in ("jacobian", "layerwise"):
+            return self.from_jacobians(one, two, contraction, together=algorithm == "jacobian")
+        return self.from_signals(self.signals(one), None if two is None else self.signals(two), contraction)
+
+    def from_jacobians(self, x: Any, other: Any, contraction: Contraction, *, together: bool) -> Any:
+        """J diag(η) J'ᵀ, of all parameters together, or of one after the other, which holds fewer numbers."""
+        every = range(len(self.parameters))
+        total: Any = 0.0
+        for places in [every] if together else [[place] for place in every]:
+            (first, second), total = self.in_turn((x, other), total)
+            one = self.jacobians(places, first)
+            two = one if second is None else self.jacobians(places, second)
+            total = total + contract_signals(one, self._weighted(two, places), contraction)
+        return total
+
+    def from_signals(self, one: Any, two: Any, contraction: Contraction) -> Any:
+        """The same from `signals`, without the gradients of dense weights."""
+        (layers, rest), (other_layers, other_rest) = one, one if two is None else two
+        total: Any = 0.0
+        for place in list(layers):
+            # What a layer held is not needed for the next.
+            layer = layers.pop(place)
+            (layer, other), total = self.in_turn((layer, None if two is None else other_layers.pop(place)), total)
+            part = contract_layer(*layer, *(other or layer), contraction)
+            total = total + (part if self.rates is None else self.rates[place] * part)
+        for place, jacobian in rest.items():
+            total = total + contract_signals(jacobian, self._weighted(other_rest[place], [place]), contraction)
+        return total
+
+    def in_turn(self, needed: Any, total: Any) -> tuple[Any, Any]:
+        """What the next layer needs, which a compiler may have to wait for until the sum so far is there."""
+        return needed, total
+
+    def sketch(self, x: Any, other: Any, contraction: Contraction, length: int, *, draws: int, seed: int) -> Any:
+        """(1/q) Σ_r (Jr)(J'r)ᵀ for q random directions r."""
+
+        def projected(inputs: Any) -> Any:
+            parts = [self.projected(block, draws=draws, seed=seed) for block in self.blocks(inputs, length)]
+            return array_namespace(*parts).concat(parts)[: count_rows(inputs)]
+
+        one = projected(x)
+        return contract_signals(one, one if other is None else projected(other), contraction) / draws
+
+    def _weighted(self, jacobian: Any, places: Sequence[int]) -> Any:
+        """J diag(η) of the parameters at these places."""
+        if self.rates is None:
+            return jacobian
+        xp = array_namespace(jacobian)
+        spread = [xp.broadcast_to(self.rates[place], self.parameters[place].shape).reshape(-1) for place in places]
+        return jacobian * xp.concat(spread)
+
+
+def join_blocks(found: dict[tuple[int, int], Any], n: int, n_other: int, contraction: Contraction) -> Any:
+    """One array of blocks, without what fills them up; those below the diagonal may be mirrored."""
+    xp = array_namespace(found[0, 0])
+    last, last_other = max(found)
+    across = 2 if contraction == "full" else 1
+
+    def block(i: int, j: int) -> Any:
+        return found[i, j] if (i, j) in found else xp.permute_dims(found[j, i], _MIRRORED[contraction])
+
+    rows = [xp.concat([block(i, j) for j in range(last_other + 1)], axis=across) for i in range(last + 1)]
+    whole = xp.concat(rows)[:n]
+    return whole[:, :, :n_other] if contraction == "full" else whole[:, :n_other]

@@ -1,0 +1,174 @@
+"""A JAX function as the kernel needs it: its derivatives, in compiled programs, and the size of its forward pass."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dynascope.compilation import jit
+from dynascope.compilation.frameworks import also_in_pytorch
+from dynascope.probes.kernel.conventions import Contraction
+from dynascope.probes.kernel.cost import EXACT, Size
+from dynascope.probes.kernel.dense_tracing import dense_uses, layer_signals
+from dynascope.probes.kernel.dense_uses import DenseUse
+from dynascope.probes.kernel.differentiable import Differentiable, join_blocks
+from dynascope.probes.kernel.examples import count_rows, rows_of
+from dynascope.probes.kernel.model import Model, check_inputs, count_examples, layer_rates, split
+from dynascope.validation import require_finite_values, require_jax_arrays
+
+__all__ = ["JaxFunction", "differentiable"]
+
+
+@also_in_pytorch("dynascope.torch.kernel.function")
+def differentiable(
+    apply: Callable[[Any, Any], Any], params: Any, x: Any, other: Any, rates: Any, *, runs: bool = True
+) -> tuple[Differentiable, Size]:
+    """What `neural_tangent_kernel` is given, checked and ready to be differentiated, and what the costs depend on.
+
+    Args:
+        apply: As `neural_tangent_kernel` takes it, also of PyTorch, and so the others.
+        params: Parameters.
+        x: Inputs.
+        other: A second set of inputs.
+        rates: Learning rates.
+        runs: Whether the function may run, which shows whether its outputs are right; code of PyTorch always runs.
+    """
+    require_jax_arrays(params=params, x=x, other=other)
+    model, arrays = split(apply, params)
+    eta = layer_rates(params, rates)
+    for each in arrays[0] if runs else ():
+        require_finite_values("params", each)
+    for name, inputs in (("x", x), ("other", other)):
+        if inputs is not None or name == "x":
+            count_examples(name, inputs)
+            if runs:
+                check_inputs(model, arrays, inputs)
+    # Weights with a rate for each entry need their gradients.
+    excluded = frozenset(() if eta is None else (i for i, rate in enumerate(eta) if rate.ndim))
+    example = jax.eval_shape(lambda: jax.tree.map(lambda each: jnp.asarray(each)[0], x))
+    leaves, structure = jax.tree.flatten((arrays, example))
+    shapes = tuple(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in leaves)
+    forward, uses = _traced(model, structure, shapes, excluded)
+    rows, columns = count_rows(x), count_rows(x if other is None else other)
+    return JaxFunction(model, eta, uses, arrays), Size(rows, columns, other is None, **forward, uses=uses)
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["arrays", "rates"], meta_fields=["model", "uses"])
+@dataclasses.dataclass(frozen=True)
+class JaxFunction(Differentiable):
+    """A JAX function; `arrays` are its parameters and the other arrays that it takes."""
+
+    arrays: Any  # `Arrays`; transformations of JAX put other leaves in their place
+    leaves = "arrays"
+    choices = (EXACT,)
+    join = staticmethod(jit(join_blocks, static_argnums=(1, 2, 3)))
+    from_jacobians = jit(Differentiable.from_jacobians, static_argnames=("contraction", "together"))
+    from_signals = jit(Differentiable.from_signals, static_argnames="contraction")
+
+    @property
+    def parameters(self) -> Sequence[jax.Array]:
+        """Those of floating-point numbers."""
+        return self.arrays[0]
+
+    def in_turn(self, needed: Any, total: Any) -> tuple[Any, Any]:
+        """Behind a barrier, or the Jacobians of all layers would be held at once."""
+        return jax.lax.optimization_barrier((needed, total))
+
+    def blocks(self, inputs: Any, length: int) -> list[Any]:
+        """Blocks of equal length, so that one program serves all; the last is filled up with its last example."""
+        inputs = jax.tree.map(lambda each: each if isinstance(each, jax.Array) else np.asarray(each), inputs)
+        n = count_rows(inputs)
+        if length >= n:
+            return [inputs]
+        return [rows_of(inputs, np.minimum(np.arange(start, start + length), n - 1)) for start in range(0, n, length)]
+
+    def jacobians(self, places: Sequence[int], block: Any) -> jax.Array:
+        """By reverse derivatives, mapped over the examples."""
+        parameters, frozen = self.arrays
+
+        def outputs(chosen: Any, example: Any) -> jax.Array:
+            merged = list(parameters)
+            for place, each in zip(places, chosen, strict=True):
+                merged[place] = each
+            return self.model.outputs(merged, frozen, example)
+
+        found = jax.vmap(jax.jacrev(outputs), (None, 0))([parameters[place] for place in places], block)
+        return jnp.concatenate([jnp.reshape(each, (*each.shape[:2], -1)) for each in found], axis=-1)
+
+    @jit
+    def signals(self, block: Any) -> Any:
+        """In a program of its own, compiled once for all pairs of blocks."""
+        return jax.vmap(lambda example: layer_signals(self.model, self.uses, self.arrays, example))(block)
+
+    @functools.partial(jit, static_argnames="contraction")
+    def by_columns(self, x: Any, other: Any, contraction: Contraction) -> jax.Array:
+        """One column after the other."""
+        parameters, frozen = self.arrays
+
+        def rows(tangent):
+            def outputs(p):
+                return jax.vmap(lambda each: self.model.outputs(p, frozen, each))(x)
+
+            return jax.jvp(outputs, (parameters,), (tangent,))[1]
+
+        def columns(example):
+            outputs, pull = jax.vjp(lambda p: self.model.outputs(p, frozen, example), parameters)
+            unit = jnp.eye(outputs.size, dtype=outputs.dtype)
+
+            def column(a):
+                gradient = pull(unit[a])[0]
+                if self.rates is not None:
+                    gradient = tuple(rate * each for rate, each in zip(self.rates, gradient, strict=True))
+                found = rows(gradient)
+                return found if contraction == "full" else found[:, a]
+
+            return jax.lax.map(column, jnp.arange(outputs.size))
+
+        found = jax.lax.map(columns, x if other is None else other)
+        if contraction == "full":
+            return jnp.transpose(found, (2, 3, 0, 1))
+        found = jnp.transpose(found, (2, 0, 1))
+        return found if contraction == "diagonal" else jnp.mean(found, axis=-1)
+
+    @functools.partial(jit, static_argnames="draws")
+    def projected(self, block: Any, *, draws: int, seed: int) -> jax.Array:
+        """One direction after the other."""
+        parameters, frozen = self.arrays
+
+        def outputs(p):
+            return jax.vmap(lambda each: self.model.outputs(p, frozen, each))(block)
+
+        def along(number):
+            keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), number), len(parameters))
+            direction = tuple(jax.random.normal(k, p.shape, p.dtype) for k, p in zip(keys, parameters, strict=True))
+            if self.rates is not None:
+                direction = tuple(jnp.sqrt(rate) * each for rate, each in zip(self.rates, direction, strict=True))
+            return jax.jvp(outputs, (parameters,), (direction,))[1]
+
+        return jnp.moveaxis(jax.lax.map(along, jnp.arange(draws)), 0, -1)
+
+
+@functools.lru_cache(maxsize=64)
+def _traced(
+    model: Model, structure: Any, shapes: tuple[jax.ShapeDtypeStruct, ...], excluded: frozenset[int]
+) -> tuple[dict[str, Any], tuple[DenseUse, ...]]:
+    """The size of the forward pass on one example, and the uses of dense weights in it."""
+    arrays, example = jax.tree.unflatten(structure, shapes)
+    jaxpr = jax.make_jaxpr(model.outputs)(*arrays, example)
+    # Some back ends do not count; a dense network multiplies and adds once for each parameter.
+    counted = jax.jit(model.outputs).lower(*arrays, example).cost_analysis() or {}
+    sizes = tuple(each.size for each in arrays[0])
+    forward = {
+        "outputs": jaxpr.out_avals[0].size,
+        "itemsize": max(each.dtype.itemsize for each in arrays[0]),
+        "forward": counted.get("flops") or 2.0 * sum(sizes),
+        "activations": sum(each.aval.size for equation in jaxpr.eqns for each in equation.outvars),
+        "parameters": sizes,
+    }
+    return forward, tuple(dense_uses(model, arrays, example, excluded=excluded))

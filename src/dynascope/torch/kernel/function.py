@@ -1,0 +1,137 @@
+"""PyTorch code as the kernel needs it: with the derivatives that PyTorch gives."""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from dynascope.probes.kernel.conventions import Contraction
+from dynascope.probes.kernel.cost import Size
+from dynascope.probes.kernel.dense_uses import DenseUse
+from dynascope.probes.kernel.differentiable import Differentiable, join_blocks
+from dynascope.probes.kernel.examples import count_rows, rows_of
+from dynascope.torch.kernel.checks import check
+from dynascope.torch.kernel.dense_tracing import layer_signals
+from dynascope.torch.kernel.differentiation import jacobians, moved, pulled, quiet, unit_directions
+from dynascope.torch.kernel.model import Model
+from dynascope.validation import require
+
+__all__ = ["TorchFunction", "differentiable"]
+
+
+def differentiable(
+    apply: Callable[..., Any], params: Any, x: Any, other: Any, rates: Any, *, runs: bool = True
+) -> tuple[Differentiable, Size]:
+    """`probes.kernel.function.differentiable` of a module, or of a function of tensors."""
+    del runs
+    model, eta, uses, mapped = check(apply, params, x, other, rates)
+    return TorchFunction(model, eta, uses, mapped), _measure(model, uses, x, other)
+
+
+@dataclasses.dataclass(frozen=True)
+class TorchFunction(Differentiable):
+    """PyTorch code; `mapped` says whether `torch.func` maps it over examples, or else they are taken one by one."""
+
+    mapped: bool
+    leaves = "tensors"
+    # Gradients are formed where memory is short for signals, one at a time where it is short for them as well.
+    choices = (("structured",), ("layerwise",), ("products",))
+    join = staticmethod(join_blocks)
+
+    @property
+    def parameters(self) -> Sequence[torch.Tensor]:
+        """Each of them once."""
+        return self.model.parameters
+
+    def jacobians(self, places: Sequence[int], block: Any) -> torch.Tensor:
+        """By `pulled`."""
+        return jacobians(self.model, places, block, mapped=self.mapped)
+
+    def signals(self, block: Any) -> Any:
+        """In one pass."""
+        return layer_signals(self.model, self.uses, block, mapped=self.mapped)
+
+    def by_columns(self, x: Any, other: Any, contraction: Contraction) -> torch.Tensor:
+        """One column after the other."""
+        self._require_mapped("products")
+        columns = x if other is None else other
+        found = []
+        for row in range(count_rows(columns)):
+            example = rows_of(columns, slice(row, row + 1))
+            unit = unit_directions(self.model, rows_of(example, 0))
+            for a, direction in enumerate(unit):
+                gradient, _ = pulled(self._only_outputs, self.parameters, example, direction[None], mapped=True)
+                scales = self.rates or [1.0] * len(gradient)
+                tangent = [rate * each[0, 0] for rate, each in zip(scales, gradient, strict=True)]
+                column = moved(self.model, tangent, x)
+                found.append(column if contraction == "full" else column[:, a])
+        stacked = torch.stack(found, dim=-1).unflatten(-1, (count_rows(columns), -1))
+        return stacked.mean(-1) if contraction == "trace" else stacked
+
+    def _only_outputs(self, parameters: Sequence[torch.Tensor], example: Any) -> Any:
+        return self.model.outputs(parameters, example), []
+
+    def projected(self, block: Any, *, draws: int, seed: int) -> torch.Tensor:
+        """One direction after the other."""
+        self._require_mapped("sketch")
+        generator = torch.Generator(self.parameters[0].device).manual_seed(seed)
+        found = []
+        for _ in range(draws):
+            direction = [
+                torch.randn(each.shape, generator=generator, dtype=each.dtype, device=each.device)
+                for each in self.parameters
+            ]
+            if self.rates is not None:
+                direction = [rate.sqrt() * each for rate, each in zip(self.rates, direction, strict=True)]
+            found.append(moved(self.model, direction, block))
+        return torch.stack(found, dim=-1)
+
+    def _require_mapped(self, algorithm: str) -> None:
+        require(
+            self.mapped,
+            f"{algorithm!r} needs torch.func, which cannot map this apply over examples",
+            argument="algorithm",
+            value=algorithm,
+            remedy='choose "structured" or "layerwise", with more memory or smaller batches where that is short',
+        )
+
+
+def _measure(model: Model, uses: Sequence[DenseUse], x: Any, other: Any) -> Size:
+    """What the costs depend on, from one forward pass of one example."""
+    example, counted, numbers = rows_of(x, 0), FlopCounterMode(display=False), _Numbers()
+    with quiet(), numbers:
+        outputs = model.outputs(model.parameters, example)
+    # The counter does not bear code that takes gradients itself.
+    with contextlib.suppress(RuntimeError), quiet(), counted:
+        model.outputs(model.parameters, example)
+    return Size(
+        rows=count_rows(x),
+        columns=count_rows(x if other is None else other),
+        symmetric=other is None,
+        outputs=outputs.numel(),
+        itemsize=max(each.element_size() for each in model.parameters),
+        # What has no products multiplies and adds about once for each parameter.
+        forward=float(counted.get_total_flops() or 2 * sum(each.numel() for each in model.parameters)),
+        activations=numbers.count,
+        parameters=tuple(each.numel() for each in model.parameters),
+        uses=tuple(uses),
+    )
+
+
+class _Numbers(TorchDispatchMode):
+    """Counts the numbers that operations compute, views of others left out."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        if isinstance(found, torch.Tensor) and not getattr(func, "is_view", False):
+            self.count += found.numel()
+        return found
