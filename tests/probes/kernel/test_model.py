@@ -9,7 +9,8 @@ import pytest
 from drawn_modules import drawn
 
 from dynascope.errors import InputError
-from dynascope.probes.kernel.model import check_inputs, count_examples, layer_rates, split
+from dynascope.probes.kernel.examples import count_rows, require_examples
+from dynascope.probes.kernel.model import check_inputs, rates_of, split
 
 PARAMS = {"w": np.ones((3, 2), np.float32), "step": np.array(2), "name": "linear", "factor": 0.5}
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -41,17 +42,18 @@ def test_equal_calls_share_what_was_compiled():
 
 def test_rates_spread_over_the_tree():
     params = {"a": (np.ones(2), np.ones(3)), "b": np.ones(1), "c": np.array(1)}
-    rates = layer_rates(params, {"a": 0.5, "b": np.array([2.0]), "c": 1.0})
+    model, (parameters, _) = split(apply, params)
+    rates = rates_of(model, parameters, {"a": 0.5, "b": np.array([2.0]), "c": 1.0})
     assert rates is not None
     assert [each.tolist() for each in rates] == [0.5, 0.5, [2.0]]
-    assert layer_rates(params, None) is None
+    assert rates_of(model, parameters, None) is None
 
 
 @pytest.mark.slow
 def test_inputs_can_be_trees():
-    assert count_examples("x", {"a": np.ones((4, 2)), "b": np.ones(4)}) == 4
+    assert count_rows({"a": np.ones((4, 2)), "b": np.ones(4)}) == 4
     with pytest.raises(InputError, match="x has arrays"):
-        count_examples("x", {"a": np.ones((4, 2)), "b": np.ones(3)})
+        require_examples("x", {"a": np.ones((4, 2)), "b": np.ones(3)}, kind="array")
     model, arrays = split(lambda w, x: x["a"] @ w + x["b"][:, None], np.ones((2, 1), np.float32))
     check_inputs(model, arrays, {"a": np.ones((4, 2)), "b": np.ones(4)})
 

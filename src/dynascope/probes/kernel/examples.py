@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
 import numpy as np
 
-__all__ = ["count_rows", "rows_of"]
+from dynascope.validation import require
+
+__all__ = ["count_rows", "require_examples", "require_independence", "rows_of"]
 
 
 def rows_of(inputs: Any, rows: Any) -> Any:
@@ -18,3 +21,26 @@ def rows_of(inputs: Any, rows: Any) -> Any:
 def count_rows(inputs: Any) -> int:
     """The number of examples."""
     return np.shape(jax.tree.leaves(inputs)[0])[0]
+
+
+def require_examples(argument: str, inputs: Any, *, kind: str) -> None:
+    """Raise `InputError` unless all arrays, which the user calls by that kind, have the same examples."""
+    shapes = [tuple(np.shape(each)) for each in jax.tree.leaves(inputs)]
+    lengths = {shape[:1] for shape in shapes}
+    require(
+        len(lengths) == 1 and lengths != {()} and lengths != {(0,)},
+        f"{argument} has {kind}s of {sorted(shapes)}",
+        argument=argument,
+        value=shapes,
+        remedy=f"give one example or more along the first axis of every {kind}",
+    )
+
+
+def require_independence(alone: Any, together: Any, epsilon: float, *, remedy: str) -> None:
+    """Raise `InputError` unless the outputs of examples alone are those in a batch, to the precision epsilon."""
+    same = math.prod(alone.shape) == math.prod(together.shape)
+    if same:
+        # Products of other shapes round differently; a batch statistic changes the outputs by far more.
+        tolerance = epsilon**0.5 * abs(alone).max()
+        same = bool((abs(together.reshape(alone.shape) - alone) <= tolerance).all())
+    require(same, "the outputs for one example depend on the others in its batch", argument="apply", remedy=remedy)

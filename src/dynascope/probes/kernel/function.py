@@ -18,8 +18,9 @@ from dynascope.probes.kernel.cost import EXACT, Size
 from dynascope.probes.kernel.dense_tracing import dense_uses, layer_signals
 from dynascope.probes.kernel.dense_uses import DenseUse
 from dynascope.probes.kernel.differentiable import Differentiable, join_blocks
-from dynascope.probes.kernel.examples import count_rows, rows_of
-from dynascope.probes.kernel.model import Model, check_inputs, count_examples, layer_rates, split
+from dynascope.probes.kernel.examples import count_rows, require_examples, rows_of
+from dynascope.probes.kernel.model import Model, check_inputs, rates_of, require_numbers, split
+from dynascope.probes.kernel.rates import rated_by_entry
 from dynascope.validation import require_finite_values, require_jax_arrays
 
 __all__ = ["JaxFunction", "differentiable"]
@@ -41,20 +42,20 @@ def differentiable(
     """
     require_jax_arrays(params=params, x=x, other=other)
     model, arrays = split(apply, params)
-    eta = layer_rates(params, rates)
+    eta = rates_of(model, arrays[0], rates)
     for each in arrays[0] if runs else ():
         require_finite_values("params", each)
     for name, inputs in (("x", x), ("other", other)):
         if inputs is not None or name == "x":
-            count_examples(name, inputs)
+            require_examples(name, inputs, kind="array")
+            for each in jax.tree.leaves(inputs):
+                require_numbers(name, each)
             if runs:
                 check_inputs(model, arrays, inputs)
-    # Weights with a rate for each entry need their gradients.
-    excluded = frozenset(() if eta is None else (i for i, rate in enumerate(eta) if rate.ndim))
     example = jax.eval_shape(lambda: jax.tree.map(lambda each: jnp.asarray(each)[0], x))
     leaves, structure = jax.tree.flatten((arrays, example))
     shapes = tuple(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in leaves)
-    forward, uses = _traced(model, structure, shapes, excluded)
+    forward, uses = _traced(model, structure, shapes, rated_by_entry(eta))
     rows, columns = count_rows(x), count_rows(x if other is None else other)
     return JaxFunction(model, eta, uses, arrays), Size(rows, columns, other is None, **forward, uses=uses)
 

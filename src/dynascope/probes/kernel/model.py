@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -14,9 +14,11 @@ from jax.core import Tracer
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
-from dynascope.validation import holds, require
+from dynascope.probes.kernel.examples import require_independence, rows_of
+from dynascope.probes.kernel.rates import NO_PARAMETER, layer_rates
+from dynascope.validation import require
 
-__all__ = ["Arrays", "Model", "check_inputs", "count_examples", "layer_rates", "split"]
+__all__ = ["Arrays", "Model", "check_inputs", "rates_of", "require_numbers", "split"]
 
 Arrays = tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]
 
@@ -64,7 +66,7 @@ def split(apply: Callable[[Any, Any], Any], params: Any) -> tuple[Model, Arrays]
         if kind == "constant":
             places.append((kind, leaf))
             continue
-        _require_numbers("params", leaf)
+        require_numbers("params", leaf)
         arrays = parameters if kind == "parameter" else frozen
         places.append((kind, len(arrays)))
         # Nothing is compiled for it, as `jnp.asarray` would.
@@ -96,27 +98,11 @@ def split(apply: Callable[[Any, Any], Any], params: Any) -> tuple[Model, Arrays]
     return model, (tuple(parameters), tuple(frozen))
 
 
-def count_examples(argument: str, inputs: Any) -> int:
-    """The length of the first axis, the same for all arrays of the inputs."""
-    leaves = jax.tree.leaves(inputs)
-    lengths = {np.shape(each)[:1] for each in leaves}
-    require(
-        len(lengths) == 1 and lengths != {()} and lengths != {(0,)},
-        f"{argument} has arrays of {sorted(np.shape(each) for each in leaves)}",
-        argument=argument,
-        value=[np.shape(each) for each in leaves],
-        remedy="give one example or more along the first axis of every array",
-    )
-    for each in leaves:
-        _require_numbers(argument, each)
-    return lengths.pop()[0]
-
-
 def check_inputs(model: Model, arrays: Arrays, inputs: Any) -> None:
     """Raise `InputError` where outputs are not finite, not one row for each example, or depend on the batch."""
     if any(isinstance(each, Tracer) for each in jax.tree.leaves((arrays, inputs))):
         return
-    few = jax.tree.map(lambda each: each[:2], inputs)
+    few = rows_of(inputs, slice(0, 2))
     # Compared by NumPy, which has nothing to compile.
     alone, together = map(np.asarray, _alone_and_together(model, arrays, few))
     require(
@@ -132,12 +118,10 @@ def check_inputs(model: Model, arrays: Arrays, inputs: Any) -> None:
         argument="x",
         remedy="check the parameters and the inputs for values that are not finite",
     )
-    # Products of other shapes round differently; a batch statistic changes the outputs by far more.
-    tolerance = jnp.finfo(alone.dtype).eps ** 0.5 * np.abs(alone).max()
-    require(
-        bool((np.abs(together.reshape(alone.shape) - alone) <= tolerance).all()),
-        "the outputs for one example depend on the others in its batch",
-        argument="apply",
+    require_independence(
+        alone,
+        together,
+        float(jnp.finfo(alone.dtype).eps),
         remedy="fix the statistics of batch normalisation and switch dropout off (equinox.nn.inference_mode; "
         "use_running_average=True and deterministic=True in flax)",
     )
@@ -149,39 +133,18 @@ def _alone_and_together(model: Model, arrays: Arrays, few: Any) -> tuple[jax.Arr
     return alone, jnp.asarray(model.apply(model.tree(*arrays), few))
 
 
-def layer_rates(params: Any, rates: Any) -> tuple[jax.Array | np.ndarray, ...] | None:
-    """One rate, or an array of rates, for each parameter, from a tree that is a prefix of the tree of parameters."""
-    if rates is None:
-        return None
-    leaves = jax.tree.leaves(params)
-    try:
-        spread = jax.tree.leaves(jax.tree.broadcast(rates, params))
-    except ValueError:
-        spread = []
-    found, fits = [], len(spread) == len(leaves)
-    for rate, leaf in zip(spread, leaves, strict=False):
-        if _kind(leaf) == "parameter":
-            # In NumPy where it is known, which has nothing to compile.
-            library = jnp if isinstance(rate, Tracer) else np
-            try:
-                each = library.asarray(rate, dtype=jax.dtypes.canonicalize_dtype(leaf.dtype))
-            except (TypeError, ValueError, OverflowError):
-                fits = False
-                break
-            fits = fits and each.shape in ((), leaf.shape)
-            fits = fits and holds(library.all((each >= 0) & library.isfinite(each)))
-            found.append(each)
-    require(
-        fits,
-        "rates do not fit the parameters",
-        argument="rates",
-        value=jax.tree.map(np.shape, rates),
-        remedy="give one finite number from zero, or one for each branch or array of params, or arrays of their shapes",
-    )
-    return tuple(found)
+def rates_of(model: Model, parameters: Sequence[jax.Array], rates: Any) -> tuple[jax.Array | np.ndarray, ...] | None:
+    """`layer_rates` of the parameters."""
+    numbers = [place if kind == "parameter" else NO_PARAMETER for kind, place in model.places]
+
+    def convert(rate: Any, parameter: jax.Array) -> Any:
+        # In NumPy where it is known, which has nothing to compile.
+        return (jnp if isinstance(rate, Tracer) else np).asarray(rate, dtype=parameter.dtype)
+
+    return layer_rates(jax.tree.unflatten(model.structure, numbers), parameters, rates, convert, kind="array")
 
 
-def _require_numbers(argument: str, leaf: Any) -> None:
+def require_numbers(argument: str, leaf: Any) -> None:
     """Raise `InputError` for arrays of NumPy that JAX has no counterpart of."""
     kind = leaf.dtype if isinstance(leaf, np.ndarray) else None
     known = kind is None or (kind.isnative and (jnp.issubdtype(kind, jnp.number) or kind.kind == "b"))

@@ -10,13 +10,13 @@ import torch
 
 from dynascope.errors import InputError
 from dynascope.probes.kernel.dense_uses import DenseUse
-from dynascope.probes.kernel.examples import rows_of
+from dynascope.probes.kernel.examples import count_rows, require_examples, require_independence, rows_of
+from dynascope.probes.kernel.rates import layer_rates, rated_by_entry
 from dynascope.torch.kernel.dense_tracing import dense_uses, layer_signals
 from dynascope.torch.kernel.differentiation import outputs_of, pulled, quiet
 from dynascope.torch.kernel.model import Model, split
-from dynascope.torch.kernel.rates import layer_rates
 from dynascope.torch.repeatable import require_repeatable
-from dynascope.validation import require, shown_error
+from dynascope.validation import require, require_finite_values, shown_error
 
 __all__ = ["Checked", "check"]
 
@@ -49,15 +49,18 @@ def check(apply: Any, params: Any, x: Any, other: Any, rates: Any) -> Checked:
         InputError: Any of them is not what `neural_tangent_kernel` takes.
     """
     model = split(apply, params)
-    eta = layer_rates(model, rates)
+    eta = layer_rates(model.tree, model.parameters, rates, _rate, kind="tensor")
     mapped = True
     for name, inputs in (("x", x), ("other", other)):
         if inputs is not None or name == "x":
             _require_examples(name, inputs, model.parameters[0].device)
             mapped = _check_outputs(model, rows_of(inputs, slice(0, 2))) and mapped
-    # Weights with a rate for each entry need their gradients.
-    excluded = frozenset(() if eta is None else (i for i, rate in enumerate(eta) if rate.ndim))
-    return Checked(model, eta, tuple(_true_uses(model, rows_of(x, slice(0, 2)), excluded, mapped)), mapped)
+    uses = _true_uses(model, rows_of(x, slice(0, 2)), rated_by_entry(eta), mapped)
+    return Checked(model, eta, tuple(uses), mapped)
+
+
+def _rate(rate: Any, parameter: torch.Tensor) -> torch.Tensor:
+    return torch.as_tensor(rate, dtype=parameter.dtype, device=parameter.device).detach()
 
 
 def _require_examples(argument: str, inputs: Any, device: torch.device) -> None:
@@ -71,14 +74,7 @@ def _require_examples(argument: str, inputs: Any, device: torch.device) -> None:
         value=strange,
         remedy="give tensors of PyTorch, alone or in dictionaries, lists and tuples",
     )
-    lengths = {tuple(each.shape[:1]) for each in found}
-    require(
-        len(lengths) == 1 and lengths != {()} and lengths != {(0,)},
-        f"{argument} has tensors of {sorted(tuple(each.shape) for each in found)}",
-        argument=argument,
-        value=[tuple(each.shape) for each in found],
-        remedy="give one example or more along the first axis of every tensor",
-    )
+    require_examples(argument, inputs, kind="tensor")
     elsewhere = sorted({str(each.device) for each in found if each.device != device})
     require(
         not elsewhere,
@@ -87,8 +83,8 @@ def _require_examples(argument: str, inputs: Any, device: torch.device) -> None:
         value=elsewhere,
         remedy=f"move it by .to({str(device)!r})",
     )
-    bad = any(not bool(torch.isfinite(each).all()) for each in found if each.is_floating_point())
-    require(not bad, f"{argument} has values that are not finite", argument=argument, remedy="drop or fill them first")
+    for each in found:
+        require_finite_values(argument, each)
 
 
 def _check_outputs(model: Model, few: Any) -> bool:
@@ -104,7 +100,7 @@ def _check_outputs(model: Model, few: Any) -> bool:
         raise
     except Exception as error:
         raise InputError(
-            f"apply fails on {len(jax.tree.leaves(few)[0])} examples with {type(error).__name__}: {shown_error(error)}",
+            f"apply fails on {count_rows(few)} examples with {type(error).__name__}: {shown_error(error)}",
             argument="apply",
             remedy="give one that maps the parameters and inputs (n, ...) to outputs (n, c)",
         ) from error
@@ -119,14 +115,7 @@ def _check_outputs(model: Model, few: Any) -> bool:
             argument="apply",
             remedy=_APART,
         ) from error
-    # Products of other shapes round differently; a batch statistic changes the outputs by far more.
-    tolerance = torch.finfo(alone.dtype).eps ** 0.5 * alone.abs().max()
-    require(
-        alone.numel() == together.numel() and bool(((together.reshape(alone.shape) - alone).abs() <= tolerance).all()),
-        "the outputs for one example depend on the others in its batch",
-        argument="apply",
-        remedy=_APART,
-    )
+    require_independence(alone, together, torch.finfo(alone.dtype).eps, remedy=_APART)
     if not mapped:
         _require_derivative(model, rows_of(few, slice(0, 1)))
     return mapped
@@ -141,7 +130,7 @@ def _require_outputs(outputs: Any, few: Any) -> None:
         remedy="give a function that picks one tensor from them, lambda network, x: network(x)[0] say, with the module "
         "as params",
     )
-    count = len(jax.tree.leaves(few)[0])
+    count = count_rows(few)
     require(
         outputs.ndim > 0 and len(outputs) == count and outputs.numel() > 0,
         f"apply gives outputs of shape {tuple(outputs.shape)} for {count} examples",

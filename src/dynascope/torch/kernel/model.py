@@ -11,14 +11,13 @@ import jax
 import torch
 
 from dynascope.errors import InputError
+from dynascope.probes.kernel.rates import NO_PARAMETER
 from dynascope.torch.devices import buffer_places, parameter_places
 from dynascope.torch.modules import INSIDE, Applied, call_arguments, require_shapes, unwrapped, written
 from dynascope.torch.repeatable import BATCH_NORMS, require_evaluation_mode
-from dynascope.validation import require
+from dynascope.validation import require, require_finite_values
 
-__all__ = ["NONE", "Model", "split"]
-
-NONE = -1  # the number of a parameter where there is none
+__all__ = ["Model", "split"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +131,7 @@ def _of_tree(apply: Callable[[Any, Any], Any], params: Any) -> Model:
     found, structure = jax.tree.flatten(params)
     tensors = [i for i, each in enumerate(found) if isinstance(each, torch.Tensor) and _differentiable(each)]
     parameters, numbers = _once([found[i] for i in tensors])
-    places = [NONE] * len(found)
+    places = [NO_PARAMETER] * len(found)
     for i, number in zip(tensors, numbers, strict=True):
         places[i] = number
     modules = [type(each).__name__ for each in found if isinstance(each, torch.nn.Module)]
@@ -153,7 +152,7 @@ def _of_tree(apply: Callable[[Any, Any], Any], params: Any) -> Model:
     fixed = [each.detach() if isinstance(each, torch.Tensor) else each for each in found]
 
     def call(values: Sequence[torch.Tensor], inputs: Any) -> Any:
-        merged = [each if place == NONE else values[place] for each, place in zip(fixed, places, strict=True)]
+        merged = [each if place == NO_PARAMETER else values[place] for each, place in zip(fixed, places, strict=True)]
         return apply(jax.tree.unflatten(structure, merged), inputs)
 
     return Model(call, parameters, jax.tree.unflatten(structure, places))
@@ -178,12 +177,7 @@ def _once(tensors: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], tu
             value=str(each.device),
             remedy="move all of them to one device",
         )
-        require(
-            bool(torch.isfinite(each).all()),
-            "params has values that are not finite",
-            argument="params",
-            remedy="drop or fill them first",
-        )
+        require_finite_values("params", each)
         if id(each) not in places:
             places[id(each)] = len(parameters)
             parameters.append(each.detach())
