@@ -26,7 +26,7 @@ from dynascope.validation import require_finite_values, require_jax_arrays
 __all__ = ["JaxFunction", "differentiable"]
 
 
-@also_in_pytorch("dynascope.torch.kernel.function")
+@also_in_pytorch("dynascope.torch.kernel.checks")
 def differentiable(
     apply: Callable[[Any, Any], Any], params: Any, x: Any, other: Any, rates: Any, *, runs: bool = True
 ) -> tuple[Differentiable, Size]:

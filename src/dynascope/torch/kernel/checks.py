@@ -3,22 +3,26 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import torch
 
 from dynascope.errors import InputError
+from dynascope.probes.kernel.cost import Size
 from dynascope.probes.kernel.dense_uses import DenseUse
+from dynascope.probes.kernel.differentiable import Differentiable
 from dynascope.probes.kernel.examples import count_rows, require_examples, require_independence, rows_of
 from dynascope.probes.kernel.rates import layer_rates, rated_by_entry
 from dynascope.torch.kernel.dense_tracing import dense_uses, layer_signals
 from dynascope.torch.kernel.differentiation import outputs_of, pulled, quiet
+from dynascope.torch.kernel.function import TorchFunction, measure
 from dynascope.torch.kernel.model import Model, split
 from dynascope.torch.repeatable import require_repeatable
 from dynascope.validation import require, require_finite_values, shown_error
 
-__all__ = ["Checked", "check"]
+__all__ = ["check", "differentiable"]
 
 _APART = (
     "compute the outputs of an example from that example alone: batch normalisation in a function or in a custom layer "
@@ -26,24 +30,17 @@ _APART = (
 )
 
 
-class Checked(NamedTuple):
-    """What is differentiated, and how.
-
-    Attributes:
-        model: The model.
-        rates: Of its parameters.
-        uses: Of its dense weights.
-        mapped: Whether `torch.func` maps it over examples; else they are taken one by one.
-    """
-
-    model: Model
-    rates: tuple[torch.Tensor, ...] | None
-    uses: tuple[DenseUse, ...]
-    mapped: bool
+def differentiable(
+    apply: Callable[..., Any], params: Any, x: Any, other: Any, rates: Any, *, runs: bool = True
+) -> tuple[Differentiable, Size]:
+    """`probes.kernel.function.differentiable` of a module, or of a function of tensors."""
+    del runs
+    function = check(apply, params, x, other, rates)
+    return function, measure(function, x, other)
 
 
-def check(apply: Any, params: Any, x: Any, other: Any, rates: Any) -> Checked:
-    """The model of these arguments.
+def check(apply: Any, params: Any, x: Any, other: Any, rates: Any) -> TorchFunction:
+    """These arguments, ready to be differentiated.
 
     Raises:
         InputError: Any of them is not what `neural_tangent_kernel` takes.
@@ -56,7 +53,7 @@ def check(apply: Any, params: Any, x: Any, other: Any, rates: Any) -> Checked:
             _require_examples(name, inputs, model.parameters[0].device)
             mapped = _check_outputs(model, rows_of(inputs, slice(0, 2))) and mapped
     uses = _true_uses(model, rows_of(x, slice(0, 2)), rated_by_entry(eta), mapped)
-    return Checked(model, eta, tuple(uses), mapped)
+    return TorchFunction(model, eta, tuple(uses), mapped)
 
 
 def _rate(rate: Any, parameter: torch.Tensor) -> torch.Tensor:

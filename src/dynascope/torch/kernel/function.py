@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,25 +14,13 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from dynascope.probes.kernel.conventions import Contraction
 from dynascope.probes.kernel.cost import Size
-from dynascope.probes.kernel.dense_uses import DenseUse
 from dynascope.probes.kernel.differentiable import Differentiable, join_blocks
 from dynascope.probes.kernel.examples import count_rows, rows_of
-from dynascope.torch.kernel.checks import check
 from dynascope.torch.kernel.dense_tracing import layer_signals
 from dynascope.torch.kernel.differentiation import jacobians, moved, pulled, quiet, unit_directions
-from dynascope.torch.kernel.model import Model
 from dynascope.validation import require
 
-__all__ = ["TorchFunction", "differentiable"]
-
-
-def differentiable(
-    apply: Callable[..., Any], params: Any, x: Any, other: Any, rates: Any, *, runs: bool = True
-) -> tuple[Differentiable, Size]:
-    """`probes.kernel.function.differentiable` of a module, or of a function of tensors."""
-    del runs
-    model, eta, uses, mapped = check(apply, params, x, other, rates)
-    return TorchFunction(model, eta, uses, mapped), _measure(model, uses, x, other)
+__all__ = ["TorchFunction", "measure"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,25 +91,26 @@ class TorchFunction(Differentiable):
         )
 
 
-def _measure(model: Model, uses: Sequence[DenseUse], x: Any, other: Any) -> Size:
+def measure(function: TorchFunction, x: Any, other: Any) -> Size:
     """What the costs depend on, from one forward pass of one example."""
+    model, parameters = function.model, function.parameters
     example, counted, numbers = rows_of(x, 0), FlopCounterMode(display=False), _Numbers()
     with quiet(), numbers:
-        outputs = model.outputs(model.parameters, example)
+        outputs = model.outputs(parameters, example)
     # The counter does not bear code that takes gradients itself.
     with contextlib.suppress(RuntimeError), quiet(), counted:
-        model.outputs(model.parameters, example)
+        model.outputs(parameters, example)
     return Size(
         rows=count_rows(x),
         columns=count_rows(x if other is None else other),
         symmetric=other is None,
         outputs=outputs.numel(),
-        itemsize=max(each.element_size() for each in model.parameters),
+        itemsize=max(each.element_size() for each in parameters),
         # What has no products multiplies and adds about once for each parameter.
-        forward=float(counted.get_total_flops() or 2 * sum(each.numel() for each in model.parameters)),
+        forward=float(counted.get_total_flops() or 2 * sum(each.numel() for each in parameters)),
         activations=numbers.count,
-        parameters=tuple(each.numel() for each in model.parameters),
-        uses=tuple(uses),
+        parameters=tuple(each.numel() for each in parameters),
+        uses=function.uses,
     )
 
 
