@@ -47,7 +47,7 @@ def test_signals_are_the_derivatives_by_what_the_layers_give():
     with jax.enable_x64(True):
         model, arrays = split(deep, (W, V))
         uses = dense_uses(model, arrays, x)
-        layers, others = jit(lambda arrays, x: layer_signals(model, uses, arrays, x))(arrays, x)
+        layers, others = jit(lambda arrays, x: layer_signals(model, uses, (), arrays, x))(arrays, x)
     hidden = np.tanh(x @ W)
     np.testing.assert_allclose(layers[0][0], x[None, None], rtol=1e-14)
     np.testing.assert_allclose(layers[1][0], hidden[None, None], rtol=1e-14)

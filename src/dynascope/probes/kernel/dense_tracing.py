@@ -34,25 +34,26 @@ def dense_uses(model: Model, arrays: Any, example: Any, *, excluded: frozenset[i
 
 
 def layer_signals(
-    model: Model, uses: Sequence[DenseUse], arrays: Arrays, example: Any
+    model: Model, uses: Sequence[DenseUse], places: Sequence[int], arrays: Arrays, example: Any
 ) -> tuple[dict[int, tuple[jax.Array, jax.Array]], dict[int, jax.Array]]:
-    """For one example: (h (p, 1, k), D (c, p, 1, m)) of each dense weight, and Jacobians (c, size) of the others."""
+    """For one example: (h (p, 1, k), D (c, p, 1, m)) of each dense weight, and Jacobians (c, size) at those places."""
     parameters = arrays[0]
-    jaxpr = jax.make_jaxpr(model.outputs)(*arrays, example)
     dense = frozenset(use.parameter for use in uses)
-    others = {i: p for i, p in enumerate(parameters) if i not in dense}
+    others = {i: parameters[i] for i in places}
 
     def forward(perturbations, free):
         merged = [free.get(i, p) for i, p in enumerate(parameters)]
+        if not uses:
+            return model.outputs(merged, arrays[1], example), []
+        jaxpr = jax.make_jaxpr(model.outputs)(*arrays, example)
         reader = _Reader(dense, perturbations)
         leaves = [*merged, *jax.tree.leaves((arrays[1], example))]
         (outputs,) = reader.evaluate(jaxpr.jaxpr, jaxpr.consts, leaves)
         return outputs, reader.activations
 
-    (shape,) = (each.aval for each in jaxpr.jaxpr.outvars)
     still = [jnp.zeros((use.positions, use.outputs), dtype=parameters[use.parameter].dtype) for use in uses]
-    _, pull, activations = jax.vjp(forward, still, others, has_aux=True)
-    signals, jacobians = jax.vmap(pull)(jnp.eye(*shape.shape, dtype=shape.dtype))
+    outputs, pull, activations = jax.vjp(forward, still, others, has_aux=True)
+    signals, jacobians = jax.vmap(pull)(jnp.eye(outputs.size, dtype=outputs.dtype))
     rest = {i: jnp.reshape(each, (each.shape[0], -1)) for i, each in jacobians.items()}
     return joined_uses(uses, activations, signals), rest
 

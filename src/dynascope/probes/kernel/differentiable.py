@@ -44,12 +44,18 @@ class Differentiable(abc.ABC):
         """The arrays that gradients are taken with respect to."""
 
     @abc.abstractmethod
-    def jacobians(self, places: Sequence[int], block: Any) -> Any:
-        """∂f_a(x_i)/∂θ for the parameters at these places, shape (n, c, p)."""
+    def signals(self, block: Any, uses: tuple[DenseUse, ...], places: tuple[int, ...]) -> tuple[dict, dict]:
+        """What flows through the examples of a block to the outputs a.
 
-    @abc.abstractmethod
-    def signals(self, block: Any) -> tuple[dict[int, Any], dict[int, Any]]:
-        """(h (n, p, g, k), D (n, c, p, g, m)) of each dense weight, and Jacobians (n, c, size) of the others."""
+        Args:
+            block: n examples.
+            uses: Of dense weights.
+            places: Of other parameters.
+
+        Returns:
+            {place: (h (n, p, g, k), D (n, c, p, g, m))} of the dense weights, and {place: ∂f_a(x_i)/∂θ (n, c, size)} of
+            the others.
+        """
 
     @abc.abstractmethod
     def by_columns(self, x: Any, other: Any, contraction: Contraction) -> Any:
@@ -86,7 +92,11 @@ class Differentiable(abc.ABC):
             return self.by_columns(one, two, contraction)
         if algorithm in ("jacobian", "layerwise"):
             return self.from_jacobians(one, two, contraction, together=algorithm == "jacobian")
-        return self.from_signals(self.signals(one), None if two is None else self.signals(two), contraction)
+        dense = {use.parameter for use in self.uses}
+        places = tuple(place for place in range(len(self.parameters)) if place not in dense)
+        first = self.signals(one, self.uses, places)
+        second = None if two is None else self.signals(two, self.uses, places)
+        return self.from_signals(first, second, contraction)
 
     def from_jacobians(self, x: Any, other: Any, contraction: Contraction, *, together: bool) -> Any:
         """J diag(η) J'ᵀ, of all parameters together, or of one after the other, which holds fewer numbers."""
@@ -94,8 +104,8 @@ class Differentiable(abc.ABC):
         total: Any = 0.0
         for places in [every] if together else [[place] for place in every]:
             (first, second), total = self.in_turn((x, other), total)
-            one = self.jacobians(places, first)
-            two = one if second is None else self.jacobians(places, second)
+            one = self._jacobians(places, first)
+            two = one if second is None else self._jacobians(places, second)
             total = total + contract_signals(one, self._weighted(two, places), contraction)
         return total
 
@@ -126,6 +136,11 @@ class Differentiable(abc.ABC):
 
         one = projected(x)
         return contract_signals(one, one if other is None else projected(other), contraction) / draws
+
+    def _jacobians(self, places: Sequence[int], block: Any) -> Any:
+        """∂f_a(x_i)/∂θ for the parameters at these places, shape (n, c, p)."""
+        found = self.signals(block, (), tuple(places))[1]
+        return array_namespace(*found.values()).concat([found[place] for place in places], axis=-1)
 
     def _weighted(self, jacobian: Any, places: Sequence[int]) -> Any:
         """J diag(η) of the parameters at these places."""

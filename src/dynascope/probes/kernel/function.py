@@ -89,23 +89,10 @@ class JaxFunction(Differentiable):
             return [inputs]
         return [rows_of(inputs, np.minimum(np.arange(start, start + length), n - 1)) for start in range(0, n, length)]
 
-    def jacobians(self, places: Sequence[int], block: Any) -> jax.Array:
-        """By reverse derivatives, mapped over the examples."""
-        parameters, frozen = self.arrays
-
-        def outputs(chosen: Any, example: Any) -> jax.Array:
-            merged = list(parameters)
-            for place, each in zip(places, chosen, strict=True):
-                merged[place] = each
-            return self.model.outputs(merged, frozen, example)
-
-        found = jax.vmap(jax.jacrev(outputs), (None, 0))([parameters[place] for place in places], block)
-        return jnp.concatenate([jnp.reshape(each, (*each.shape[:2], -1)) for each in found], axis=-1)
-
-    @jit
-    def signals(self, block: Any) -> Any:
+    @functools.partial(jit, static_argnames=("uses", "places"))
+    def signals(self, block: Any, uses: tuple[DenseUse, ...], places: tuple[int, ...]) -> Any:
         """In a program of its own, compiled once for all pairs of blocks."""
-        return jax.vmap(lambda example: layer_signals(self.model, self.uses, self.arrays, example))(block)
+        return jax.vmap(lambda example: layer_signals(self.model, uses, places, self.arrays, example))(block)
 
     @functools.partial(jit, static_argnames="contraction")
     def by_columns(self, x: Any, other: Any, contraction: Contraction) -> jax.Array:
@@ -138,7 +125,7 @@ class JaxFunction(Differentiable):
         return found if contraction == "diagonal" else jnp.mean(found, axis=-1)
 
     @functools.partial(jit, static_argnames="draws")
-    def projected(self, block: Any, *, draws: int, seed: int) -> jax.Array:
+    def projected(self, block: Any, *, draws: int, seed: Any) -> jax.Array:
         """One direction after the other."""
         parameters, frozen = self.arrays
 

@@ -196,7 +196,7 @@ def _true_uses(model: Model, few: Any, excluded: frozenset[int], mapped: bool) -
         with quiet():
             uses = dense_uses(model, rows_of(few, 0), excluded=excluded)
             direction = _direction(model.outputs(model.parameters, rows_of(few, 0)).detach())
-        layers, _ = layer_signals(model, uses, few, direction[None], mapped=mapped)
+        layers, _ = layer_signals(model, uses, (), few, direction[None], mapped=mapped)
     except Exception:  # of any kind: programs, and code that runs twice, may not bear being read
         return []
     true = {place for place, layer in layers.items() if _agrees(uses, place, *layer, expected[place])}

@@ -40,24 +40,30 @@ def dense_uses(model: Model, example: Any, *, excluded: frozenset[int] = frozens
 
 
 def layer_signals(
-    model: Model, uses: Sequence[DenseUse], examples: Any, directions: torch.Tensor | None = None, *, mapped: bool
+    model: Model,
+    uses: Sequence[DenseUse],
+    places: Sequence[int],
+    examples: Any,
+    directions: torch.Tensor | None = None,
+    *,
+    mapped: bool,
 ) -> tuple[dict[int, tuple[torch.Tensor, torch.Tensor]], dict[int, torch.Tensor]]:
     """(h (n, p, g, k), D (n, c, p, g, m)) of each dense weight, and the Jacobians (n, c, size) of the others.
 
     Args:
         model: The model.
         uses: Of its dense weights.
+        places: Of other parameters.
         examples: n examples.
         directions: Of outputs, shape (c, outputs); one for each output if absent.
         mapped: As `pulled` takes it.
     """
     parameters = model.parameters
     dense = frozenset(use.parameter for use in uses)
-    others = [place for place in range(len(parameters)) if place not in dense]
 
     def forward(free: Sequence[torch.Tensor], example: Any) -> tuple[torch.Tensor, list[torch.Tensor]]:
         merged = list(parameters)
-        for place, each in zip(others, free[len(uses) :], strict=True):
+        for place, each in zip(places, free[len(uses) :], strict=True):
             merged[place] = each
         if not uses:
             return model.outputs(merged, example), []
@@ -68,9 +74,9 @@ def layer_signals(
     first = jax.tree.map(lambda each: each[0], examples)
     unit = unit_directions(model, first) if directions is None else directions
     still = [unit.new_zeros((use.positions, use.outputs), dtype=parameters[use.parameter].dtype) for use in uses]
-    free = [*still, *(parameters[place] for place in others)]
+    free = [*still, *(parameters[place] for place in places)]
     found, activations = pulled(forward, free, examples, unit, mapped=mapped)
-    rest = zip(others, found[len(uses) :], strict=True)
+    rest = zip(places, found[len(uses) :], strict=True)
     return joined_uses(uses, activations, found[: len(uses)]), {
         place: each.reshape(*each.shape[:2], -1) for place, each in rest
     }

@@ -15,7 +15,7 @@ from dynascope.probes.kernel.examples import count_rows, rows_of
 from dynascope.torch.kernel.model import Model
 from dynascope.validation import shown_error
 
-__all__ = ["Function", "jacobians", "moved", "outputs_of", "pulled", "quiet", "unit_directions"]
+__all__ = ["Function", "moved", "outputs_of", "pulled", "quiet", "unit_directions"]
 
 # (tensors that are differentiated, one example) → (outputs in a row, other tensors).
 Function = Callable[[Sequence[torch.Tensor], Any], tuple[torch.Tensor, Sequence[torch.Tensor]]]
@@ -64,22 +64,6 @@ def pulled(
 
     with quiet():
         return torch.func.vmap(single)(examples)
-
-
-def jacobians(model: Model, places: Sequence[int], examples: Any, *, mapped: bool) -> torch.Tensor:
-    """∂f_a(x_i)/∂θ for the parameters at these places, shape (n, c, p)."""
-
-    def function(chosen: Sequence[torch.Tensor], example: Any) -> Any:
-        merged = list(model.parameters)
-        for place, each in zip(places, chosen, strict=True):
-            merged[place] = each
-        return model.outputs(merged, example), []
-
-    first = next(_each(examples))
-    unit = unit_directions(model, first)
-    free = [model.parameters[place] for place in places]
-    found, _ = pulled(function, free, examples, unit, mapped=mapped)
-    return torch.cat([each.reshape(*each.shape[:2], -1) for each in found], dim=-1)
 
 
 def unit_directions(model: Model, example: Any) -> torch.Tensor:

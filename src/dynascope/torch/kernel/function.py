@@ -14,10 +14,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from dynascope.probes.kernel.conventions import Contraction
 from dynascope.probes.kernel.cost import Size
+from dynascope.probes.kernel.dense_uses import DenseUse
 from dynascope.probes.kernel.differentiable import Differentiable, join_blocks
 from dynascope.probes.kernel.examples import count_rows, rows_of
 from dynascope.torch.kernel.dense_tracing import layer_signals
-from dynascope.torch.kernel.differentiation import jacobians, moved, pulled, quiet, unit_directions
+from dynascope.torch.kernel.differentiation import moved, pulled, quiet, unit_directions
 from dynascope.validation import require
 
 __all__ = ["TorchFunction", "measure"]
@@ -38,13 +39,9 @@ class TorchFunction(Differentiable):
         """Each of them once."""
         return self.model.parameters
 
-    def jacobians(self, places: Sequence[int], block: Any) -> torch.Tensor:
-        """By `pulled`."""
-        return jacobians(self.model, places, block, mapped=self.mapped)
-
-    def signals(self, block: Any) -> Any:
+    def signals(self, block: Any, uses: tuple[DenseUse, ...], places: tuple[int, ...]) -> Any:
         """In one pass."""
-        return layer_signals(self.model, self.uses, block, mapped=self.mapped)
+        return layer_signals(self.model, uses, places, block, mapped=self.mapped)
 
     def by_columns(self, x: Any, other: Any, contraction: Contraction) -> torch.Tensor:
         """One column after the other."""
