@@ -73,13 +73,13 @@ def test_words_of_name_subject_paper_or_claim_choose_studies(listed, words, name
     ("words", "remedy"),
     [
         (["gorkking"], "did you mean grokking?"),
-        (["qqqq"], "shows all"),
-        (["dynascope"], "shows all"),
-        (["grokking", "attention"], "leave one of them out"),
+        (["qqqq"], "shows all studies"),
+        (["dynascope"], "shows all studies"),
+        (["grokking", "attention"], "use fewer words"),
     ],
 )
 def test_words_that_no_study_has_are_refused(words, remedy):
-    with pytest.raises(InputError, match="no study speaks of") as refusal:
+    with pytest.raises(InputError, match="no study matches") as refusal:
         List(tuple(words))()
     assert remedy in refusal.value.remedy
 

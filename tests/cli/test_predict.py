@@ -82,20 +82,20 @@ def test_the_exit_code_is_the_verdict_and_the_answer_says_the_units(data, run, t
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--loss", "mse"), "loss is mse, and there is no curve"),
+        (("--loss", "mse"), "loss is mse, but neither a curve"),
         (("--curve", "RUN"), "nothing says how the loss is defined"),
         (("--curve", "RUN", "--loss", "mse"), "no learning rate"),
         (("--curve", "nowhere.csv", *RUN), "does not exist"),
-        (("--curve", "RUN", *RUN, "--check"), "--check is about training here"),
-        (("--curve", "RUN", *RUN, "--slope"), "--slope is about training here"),
-        (("--curve", "RUN", *RUN, "--normalised"), "--normalised is about training here"),
-        (("--batch-size", 3), "--batch-size is 3, and there is no learning rate"),
-        (("--check", "--flow", "descent"), "flow is descent, and there is no learning rate"),
+        (("--curve", "RUN", *RUN, "--check"), "--check trains a network"),
+        (("--curve", "RUN", *RUN, "--slope"), "--slope trains a network"),
+        (("--curve", "RUN", *RUN, "--normalised"), "--normalised trains a network"),
+        (("--batch-size", 3), "--batch-size is 3, but no learning rate"),
+        (("--check", "--flow", "descent"), "flow is descent, but no learning rate"),
         (("--flow", "descent", "--learning-rate", 0.1), "add --check"),
-        (("--momentum", 0.9), "momentum is 0.9, and there is no learning rate"),
+        (("--momentum", 0.9), "momentum is 0.9, but no learning rate"),
         (("--curve", "RUN", *RUN, "--momentum", 1.5), "momentum is 1.5"),
-        (("--check", "--flow", "descent", "--learning-rate", 0.1, "--momentum", 0.9), "plain steps"),
-        (("--check", "--slope", "--flow", "descent", "--learning-rate", 0.1), "--slope is about gradient flow"),
+        (("--check", "--flow", "descent", "--learning-rate", 0.1, "--momentum", 0.9), "without momentum"),
+        (("--check", "--slope", "--flow", "descent", "--learning-rate", 0.1), "--slope applies only to gradient flow"),
         (("--learning-rate", 0.1, "--batch-size", 500), "--batch-size is 500"),
         (("--minutes", 0), "minutes is 0"),
         (("--seeds", 0), "seeds is 0"),
@@ -212,9 +212,9 @@ def test_user_weights_are_taken_in_place_of_a_scale(tmp_path):
     assert code == 0
     assert answer["scale"] == pytest.approx(user_training.SCALE, rel=0.2)
     assert answer["convention"].endswith("sum of learning rates")
-    assert not any("initial weights of your run are not known" in warning for warning in answer["warnings"])
+    assert not any("initial weights of your run are unknown" in warning for warning in answer["warnings"])
     code, _, err = predict(*given, "--width", 9)
-    assert (code, "width is 9, and the weights are those of start.npz" in err) == (2, True)
+    assert (code, "width is 9, but start.npz already determines the weights" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_a_study_says_no_and_not_judged(printed):
     print_agreement(REFERENCE, compare(run(last=50.0), staircase(reasons=("", ""))))
     assert "0.12 no" in printed()
     print_agreement(REFERENCE, compare(run(), staircase(reasons=("slow", "slow"))))
-    assert "– 0.12 not judged" in printed()
+    assert "– 0.12 not scored" in printed()
 
 
 def test_a_curve_without_a_staircase_has_no_warnings_to_print(printed):

@@ -83,7 +83,7 @@ def test_a_theory_of_the_list_predicts_and_is_checked(tmp_path, monkeypatch, cap
     assert answer["jumps"] == []
     assert answer["curve"]["loss"][0] == pytest.approx(answer["initial_loss"])
     assert main(["predict", *said, "--slope"]) == 2
-    assert "slope is about jumps" in capsys.readouterr().err
+    assert "slope applies to jumps" in capsys.readouterr().err
 
 
 def test_a_loss_over_time_is_told_in_steps_and_epochs(tmp_path, monkeypatch, capsys):
@@ -128,7 +128,7 @@ def test_steps_judge_a_loss_that_is_exact_as_closely_as_they_can_follow_it(tmp_p
     descends = [*said, "--learning-rate", "0.002", "--flow", "descent", "--check"]
     assert main(descends) == 0
     assert main([*descends, "--batch-size", "2"]) == 2
-    assert "leave --batch-size out" in capsys.readouterr().err
+    assert "omit --batch-size" in capsys.readouterr().err
 
 
 def test_a_theory_that_does_not_hold_is_refused_by_the_name_of_what_is_violated(table, capsys):

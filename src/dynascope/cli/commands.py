@@ -13,7 +13,7 @@ from typing import Annotated, Any, Union
 
 import tyro
 
-# The face of a room loads what is behind it when it is used, so that help is there at once.
+# Rooms load their modules lazily, so that help appears immediately.
 from dynascope import __version__, report, results
 from dynascope.cli.exit_codes import AGREED, FAILED
 from dynascope.cli.failure import FAILURES, Failure
@@ -31,11 +31,11 @@ __all__ = ["main"]
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Write the page of a record again.
+    """Write the HTML page of a saved record again.
 
     Args:
-        path: A record, as the other commands write it.
-        out: The page; beside the record if not said.
+        path: A record that `dynascope predict` or `dynascope run` wrote.
+        out: Path of the page; next to the record by default.
         open: Open the page in the browser.
     """
 
@@ -54,7 +54,7 @@ class Report:
 
 
 _COMMANDS: dict[str, Any] = {"list": List, "predict": Predict, "which": Which, "run": Run, "report": Report}
-_COMPLETIONS = ("--tyro-print-completion", "--tyro-write-completion")  # options that tyro has
+_COMPLETIONS = ("--tyro-print-completion", "--tyro-write-completion")  # tyro's options
 _SHELLS = ("bash", "zsh", "fish")
 
 
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
     """Run a command and return its exit code.
 
     Args:
-        arguments: What follows the name of the program.
+        arguments: The command-line arguments after the program name.
     """
     as_json, traced = "--json" in arguments, "--traceback" in arguments
     arguments = [each for each in arguments if each != "--traceback"]
@@ -70,12 +70,12 @@ def main(arguments: list[str]) -> int:
         print(f"dynascope {__version__}")
         return AGREED
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Results are worth more than the letters that the encoding of a pipe may lack.
+        # Print results even where the encoding of a pipe lacks a character.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = _command(arguments)()
         print(end="", flush=True)
-    except BrokenPipeError:  # the reader of a pipe has closed it, as `head` does
+    except BrokenPipeError:  # the reader closed the pipe, as `head` does
         code = FAILED
     except FAILURES as error:
         if traced:
@@ -83,17 +83,17 @@ def main(arguments: list[str]) -> int:
         failure = Failure.of(error).in_options(arguments)
         code = failure.code
         if as_json:
-            with contextlib.suppress(OSError):  # of an output that takes nothing, which may be what failed
+            with contextlib.suppress(OSError):  # standard output itself may have failed
                 print_json({"error": failure.answer})
                 sys.stdout.flush()
                 return code
-        with contextlib.suppress(OSError):  # the code says it too
+        with contextlib.suppress(OSError):  # the exit code also reports the failure
             failure.print()
     return code
 
 
 def _command(arguments: list[str]) -> Callable[[], int]:
-    """The command that the arguments name; of the studies only the one that it runs is imported."""
+    """Parse the command; import only the study that it runs."""
     first = arguments[0] if arguments else ""
     if first == "run" and len(arguments) > 1 and not arguments[1].startswith("-"):
         return parsed(runner(find_study(arguments[1])), arguments, words=2)
@@ -108,21 +108,21 @@ def _command(arguments: list[str]) -> Callable[[], int]:
 
 
 def _check_completion(arguments: list[str]) -> None:
-    """Refuse what tyro would answer with a traceback."""
+    """Reject completion arguments for which tyro would print a traceback."""
     require_choice("shell", arguments[1] if len(arguments) > 1 else "", _SHELLS)
     if arguments[0].endswith("write-completion"):
         place = Path(arguments[2]) if len(arguments) > 2 else None
         require(
             place is not None and place.parent.is_dir() and not place.is_dir(),
-            f"a completion cannot be written to {place}",
+            f"the completion script cannot be written to {place}",
             argument="path",
             value=str(place),
-            remedy="give the path of a file in a folder that exists",
+            remedy="give the path of a file in an existing folder",
         )
 
 
 def _all(commands: dict[str, Any]) -> Callable[..., Any]:
-    """All commands in one, for help and for what completes them in a shell."""
+    """One parser for all commands, for the top-level help and for shell completion."""
 
     def dynascope(command: Callable[[], int], version: bool = False) -> Callable[[], int]:
         return command
@@ -131,10 +131,11 @@ def _all(commands: dict[str, Any]) -> Callable[..., Any]:
     dynascope.__annotations__["command"] = Union[  # noqa: UP007 - the choices are known only here
         tuple(Annotated[command, tyro.conf.subcommand(name)] for name, command in commands.items())
     ]
-    dynascope.__doc__ = """Predict what a neural network will learn, observe it, and compare the two.
+    dynascope.__doc__ = """Predict what a neural network will learn, observe it in training, and compare the two.
+    Exit codes: 0 agree or done, 1 disagree, 2 bad input, 3 the run failed, 4 undecided, 130 interrupted.
 
     Args:
-        command: What to do.
+        command: The command to run; `dynascope COMMAND --help` lists its options.
         version: Print the version.
     """
     return dynascope

@@ -1,17 +1,17 @@
-"""What the command line returns to the shell."""
+"""Exit codes of the command line."""
 
 __all__ = ["AGREED", "BAD_INPUT", "DISAGREED", "FAILED", "INTERRUPTED", "UNDECIDED", "code_of"]
 
-AGREED = 0  # or done
+AGREED = 0  # or finished without a comparison
 DISAGREED = 1
 BAD_INPUT = 2
 FAILED = 3
 UNDECIDED = 4
-INTERRUPTED = 130  # as shells say it
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 def code_of(verdict: str | None) -> int:
-    """What a verdict returns to the shell; a prediction without one is done.
+    """The exit code for a verdict; a prediction without a verdict returns 0.
 
     Example:
         >>> code_of("undecided")

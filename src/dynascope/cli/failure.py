@@ -1,4 +1,4 @@
-"""What went wrong, as a person and a machine are told it, and the exit code that says so."""
+"""Errors of the command line: the message, its JSON form and the exit code."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from dynascope.errors import DivergenceError, InputError
 
 __all__ = ["FAILURES", "FULL", "Failure"]
 
-FAILURES = (Exception, KeyboardInterrupt)  # all that ends a command before its time
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what says that a disk, or what one may use of it, is full
+FAILURES = (Exception, KeyboardInterrupt)  # everything that can abort a command
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a full disk or an exhausted quota
 
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """An error, of the user's input, of a run, or of ours.
+    """An error in the input, in a run, or in dynascope itself.
 
     Attributes:
-        code: For the shell.
+        code: The exit code.
         message: One sentence.
-        argument: What it is about.
-        value: What that is.
-        remedy: What to do.
+        argument: The argument at fault, if any.
+        value: The value of the argument.
+        remedy: How to fix it.
 
     Example:
         >>> Failure.of(KeyboardInterrupt()).code
@@ -43,7 +43,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """What an error of one of the types of `FAILURES` says."""
+        """Translate an exception of one of the types in `FAILURES`."""
         if isinstance(error, KeyboardInterrupt):
             return cls(INTERRUPTED, "interrupted.", None, None, "run it again")
         if isinstance(error, InputError):
@@ -51,23 +51,23 @@ class Failure:
         if isinstance(error, DivergenceError):
             return cls(FAILED, str(error), "flow", error.time, error.remedy)
         if isinstance(error, OSError):
-            place, remedy = str(error.filename or "a file"), "check that it is there and may be read"
-            said = error.strerror or str(error)
+            place, remedy = str(error.filename or "a file"), "check that it exists and is readable"
+            reason = error.strerror or str(error)
             if error.errno in FULL:
-                # What is written elsewhere than to the output has a name, as `results.writing` sees to.
+                # Errors in files carry a file name; an error without one concerns standard output.
                 place = str(error.filename or "the output")
-                said, remedy = f"the disk is full ({said})", "free some space"
-            return cls(BAD_INPUT, f"{place}: {said}: {remedy}.", None, place, remedy)
+                reason, remedy = f"the disk is full ({reason})", "free some space"
+            return cls(BAD_INPUT, f"{place}: {reason}: {remedy}.", None, place, remedy)
         if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
-            said = " ".join(str(error).split())
-            remedy = "choose fewer samples or a smaller network, or a machine with more"
-            return cls(FAILED, f"the memory does not suffice ({said}): {remedy}.", "memory", said, remedy)
-        said = " ".join([type(error).__name__, *str(error).splitlines()[:1]])
-        remedy = "report it with what --traceback adds"
-        return cls(FAILED, f"this was not foreseen, and the fault is ours ({said}): {remedy}.", None, said, remedy)
+            detail = " ".join(str(error).split())
+            remedy = "use fewer samples, a smaller network, or a machine with more memory"
+            return cls(FAILED, f"out of memory ({detail}): {remedy}.", "memory", detail, remedy)
+        detail = " ".join([type(error).__name__, *str(error).splitlines()[:1]])
+        remedy = "please report it together with the output of --traceback"
+        return cls(FAILED, f"unexpected error, a bug in dynascope ({detail}): {remedy}.", None, detail, remedy)
 
     def in_options(self, arguments: Sequence[str]) -> Failure:
-        """The same, with the option in the place of the argument if it was given on the command line.
+        """The same failure; the message names the option instead of the argument if the option was given.
 
         Example:
             >>> error = InputError("batch_size is 0", argument="batch_size", value=0, remedy="choose more")
@@ -81,12 +81,12 @@ class Failure:
 
     @property
     def answer(self) -> dict[str, Any]:
-        """For a machine, which takes no number that is not finite."""
+        """The failure as JSON data, in which non-finite numbers are null."""
         value = self.value if isinstance(self.value, str | int | float | list | type(None)) else str(self.value)
         if isinstance(value, float) and not math.isfinite(value):
             value = None
         return {"message": self.message, "argument": self.argument, "value": value, "remedy": self.remedy}
 
     def print(self, before: str = "") -> None:
-        """Say it on standard error, after other words."""
+        """Print the message to standard error, after the text `before`."""
         print(f"dynascope: {before}{self.message}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What the command line says to machines: one plain object for each command."""
+"""The JSON output of each command."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# The face of a room loads what is behind it when it is used, so that a slip of the pen is answered at once.
+# Rooms load their modules lazily, so that mistyped commands are reported immediately.
 from dynascope import results as records
 from dynascope.results import staircase_names as names
 from dynascope.results.repeated_sentences import numbered
@@ -28,23 +28,23 @@ __all__ = ["prediction_answer", "study_answer"]
 def prediction_answer(
     tree: AnyResult, *, seconds: float, record: Path | None, task: Learnable | None = None
 ) -> dict[str, Any]:
-    """The answer of `predict`: the staircase, and what the check found.
+    """The JSON output of `predict`: the predicted staircase and the result of the check.
 
-    Numbers that are not finite become None; a warning says which and why.
+    Non-finite numbers become None; a warning lists them.
 
     Args:
-        tree: The results.
-        seconds: How long they took.
-        record: Where they are.
-        task: What they are about, of which the answer then tells every column.
+        tree: The prediction or comparison.
+        seconds: The run time.
+        record: Path of the saved record.
+        task: The task; if given, the output describes each of its columns.
     """
     view = records.from_tree(tree)
     staircase, predicted = view.staircase, view.predicted
     assert predicted is not None
-    told = ("theory", "theory_name", "theory_choice", "network", "scale", "convention", names.INITIAL_LOSS)
+    shown = ("theory", "theory_name", "theory_choice", "network", "scale", "convention", names.INITIAL_LOSS)
     rows = [] if staircase is None else staircase.rows
     answer = {
-        **{name: predicted.attrs[name] for name in told if name in predicted.attrs},
+        **{name: predicted.attrs[name] for name in shown if name in predicted.attrs},
         "data": _data(predicted.attrs, task),
         "jumps": [_jump(jump, predicted.isel(jump=k)) for k, jump in enumerate(rows)],
         "warnings": _warnings(view),
@@ -60,7 +60,7 @@ def prediction_answer(
 
 
 def study_answer(study: Study, tree: AnyResult, *, seconds: float, record: Path | None) -> dict[str, Any]:
-    """The answer of `run`: how far theory and experiment agree."""
+    """The JSON output of `run`: errors, claims and verdict."""
     view = records.from_tree(tree)
     claims = [each for each in view.claims.values() if each.decides]
     return _finite(
@@ -81,20 +81,20 @@ def study_answer(study: Study, tree: AnyResult, *, seconds: float, record: Path 
 
 
 def _data(attributes: Mapping[Any, Any], task: Learnable | None) -> dict[str, Any]:
-    """What was learned from, and what was done to it on the way in."""
+    """The data and the preprocessing steps."""
     known = {name: attributes.get(name) for name in ("task", "samples", "input_dimension", "output_dimension")}
-    told = {**known, "done": list(attributes.get("description", []))}
+    described = {**known, "done": list(attributes.get("description", []))}
     for side in ("inputs", "targets"):
         named = getattr(task, f"{'feature' if side == 'inputs' else 'target'}_names", None)
         if named is None:
             continue
-        told[side] = [{"name": name} for name in named]
-        # What is x here was shift + x / factor in the units of the data.
+        described[side] = [{"name": name} for name in named]
+        # A value x of the task is shift + x / factor in the units of the data.
         moved = getattr(getattr(task, "transform", None), side, None)
         if moved is not None and moved.matrix.ndim == 1 and len(moved.matrix) == len(named):
-            pairs = zip(told[side], moved.shift.tolist(), moved.matrix.tolist(), strict=True)
-            told[side] = [{**each, "shift": shift, "factor": factor} for each, shift, factor in pairs]
-    return told
+            pairs = zip(described[side], moved.shift.tolist(), moved.matrix.tolist(), strict=True)
+            described[side] = [{**each, "shift": shift, "factor": factor} for each, shift, factor in pairs]
+    return described
 
 
 def _jump(jump: Jump, record: xr.Dataset) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _learned(jump: Jump, record: xr.Dataset) -> dict[str, Any]:
 
 
 def _check(rows: Sequence[Jump], staircase: StaircaseView | None, view: Result) -> dict[str, Any]:
-    """What the check found; a theory that gives the loss over time has no jumps to be seen."""
+    """The result of the check; a theory that predicts the loss over time has no jumps."""
     unit = math.nan if staircase is None else staircase.unit()
     jumps = [_seen(jump.number, jump.seen, unit) for jump in rows if jump.seen is not None]
     judged = sum(jump["status"] == names.JUDGED for jump in jumps)
@@ -147,7 +147,7 @@ def _verdict(view: Result) -> dict[str, Any]:
 
 
 def _curve(staircase: StaircaseView) -> dict[str, Any] | None:
-    """The loss at this scale; None where there is no flow for it."""
+    """The loss curve at this scale; None if there is none."""
     curve = staircase.curve
     if curve is None:
         return None
@@ -156,14 +156,16 @@ def _curve(staircase: StaircaseView) -> dict[str, Any] | None:
 
 
 def _exact_curve(predicted: xr.Dataset) -> dict[str, Any]:
-    """The loss of a theory that is exact."""
+    """The loss curve of an exact theory."""
     clocks = {"time": "time", "step": "training_step", "epoch": "training_epoch", names.CURVE_LOSS: names.CURVE_LOSS}
-    told = {name: predicted[variable].to_numpy().tolist() for name, variable in clocks.items() if variable in predicted}
-    return told | {"error": 0.0}
+    columns = {
+        name: predicted[variable].to_numpy().tolist() for name, variable in clocks.items() if variable in predicted
+    }
+    return columns | {"error": 0.0}
 
 
 def _over_seeds(staircase: StaircaseView) -> dict[str, Any]:
-    """What many draws of the weights have in common, and how far they spread."""
+    """Medians and ranges over many draws of the initial weights."""
     jumps = [
         {
             "jump": jump.number,
@@ -191,17 +193,17 @@ def _seen(number: int, seen: SeenJump, unit: float) -> dict[str, Any]:
 
 
 def _warnings(view: Result) -> list[str]:
-    """What the theory warns of, and the quantities whose error is not a number."""
+    """The warnings of the theory, and the quantities whose error is undefined."""
     return view.warnings + [
-        f"The {name.replace('_', ' ')} has no error: "
-        + ("what is predicted was not observed." if each.judged else "nothing could be compared.")
+        f"The error of the {name.replace('_', ' ')} is undefined: "
+        + ("the run does not contain the predicted event." if each.judged else "there is nothing to compare.")
         for name, each in view.quantities.items()
         if not math.isfinite(each.error)
     ]
 
 
 def _finite(answer: dict[str, Any]) -> dict[str, Any]:
-    """The answer with None for every number that is not finite, and a warning that names them."""
+    """Replace non-finite numbers by None and add a warning that lists them."""
     lost: dict[str, list[int]] = {}
 
     def cleaned(value: Any, place: str, entry: int) -> Any:
@@ -211,7 +213,7 @@ def _finite(answer: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, dict):
             return {key: cleaned(each, f"{place}.{key}" if place else str(key), entry) for key, each in value.items()}
         if isinstance(value, list | tuple):
-            inner = "[]" in place  # entries of nested lists are named one by one
+            inner = "[]" in place  # entries of nested lists are listed one by one
             return [
                 cleaned(each, f"{place}[{i}]" if inner else f"{place}[]", entry if inner else i)
                 for i, each in enumerate(value)
@@ -221,5 +223,5 @@ def _finite(answer: dict[str, Any]) -> dict[str, Any]:
     result = cleaned(answer, "", 0)
     if lost:
         places = [place.replace("[]", f"[{numbered(entries)}]") for place, entries in lost.items()]
-        result["warnings"].append(f"Not reached or not defined within the run: {', '.join(places)}.")
+        result["warnings"].append(f"Not reached during the run, or undefined: {', '.join(places)}.")
     return result

@@ -1,4 +1,4 @@
-"""The command that lists the studies, from their index and without importing any."""
+"""The command that lists the studies from their index, without importing them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["List"]
 
 @dataclasses.dataclass(frozen=True)
 class List:
-    """List the studies by subject, or those in which some words are found.
+    """List the studies by subject, optionally only those that match some words.
 
     Args:
-        words: Words of the name, the subject, the paper or the claim; a study must have them all.
-        long: Tell claim, paper and minutes of each.
+        words: Search words; a study must contain all of them in its name, subject, paper or claim.
+        long: Also print the claim, the paper and the run time in minutes.
         json: Print one JSON array.
     """
 
@@ -46,7 +46,7 @@ class List:
             for line in describe(list(group), page_width()):
                 print(line)
             print()
-        print("`dynascope run STUDY` runs one, `dynascope list --long` tells claims and papers.")
+        print("`dynascope run STUDY` runs one; `dynascope list --long` shows claims and papers.")
         return AGREED
 
 
@@ -60,18 +60,20 @@ def _with_words(entries: list[StudyEntry], words: Sequence[str]) -> list[StudyEn
         close = difflib.get_close_matches(word.casefold(), known, 1)
         require(
             any(word.casefold() in text for text in texts.values()),
-            f"no study speaks of {word!r}",
+            f"no study matches {word!r}",
             argument="words",
             value=word,
-            remedy=f"did you mean {close[0]}? `dynascope list` shows all" if close else "`dynascope list` shows all",
+            remedy=f"did you mean {close[0]}? `dynascope list` shows all studies"
+            if close
+            else "`dynascope list` shows all studies",
         )
     found = [entry for entry in entries if all(word.casefold() in texts[entry] for word in words)]
     require(
         len(found) > 0,
-        f"no study speaks of {' and '.join(map(repr, words))} together",
+        f"no study matches all of {', '.join(map(repr, words))}",
         argument="words",
         value=" ".join(words),
-        remedy="leave one of them out",
+        remedy="use fewer words",
     )
     return found
 

@@ -1,4 +1,4 @@
-"""The options of a command with their values, and the command line that gives them."""
+"""The option values of a command, and the command line that sets them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["changed_options", "option_words"]
 
 
 def changed_options(command: Any, *, without: Collection[str] = (), always: Collection[str] = ()) -> dict[str, Any]:
-    """The options of a command that differ from their defaults, by name.
+    """Return the options of a command that differ from their defaults, by name.
 
     Args:
         command: A dataclass; fields that are dataclasses are groups of options.
         without: Names of options to leave out.
-        always: Names of options to tell also at their defaults.
+        always: Names of options to include even at their defaults.
 
     Example:
         >>> @dataclasses.dataclass
@@ -28,12 +28,12 @@ def changed_options(command: Any, *, without: Collection[str] = (), always: Coll
         >>> changed_options(Command(Size(20)))
         {'width': 20}
     """
-    told = ((name, value) for name, value, usual in _options(command) if value != usual or name in always)
-    return {name: value for name, value in told if name not in without}
+    chosen = ((name, value) for name, value, usual in _options(command) if value != usual or name in always)
+    return {name: value for name, value in chosen if name not in without}
 
 
 def option_words(options: Mapping[str, Any]) -> list[str]:
-    """The words of a command line that give these options.
+    """Return the command-line arguments that set these options.
 
     Example:
         >>> option_words({"batch_size": 3, "target": ("a", "b"), "check": True, "raw": False})
@@ -47,7 +47,7 @@ def option_words(options: Mapping[str, Any]) -> list[str]:
 
 
 def _options(command: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Name, value and default of each option, in the order of the help."""
+    """Yield name, value and default of each option, in the order of the help."""
     for field in dataclasses.fields(command):
         value = getattr(command, field.name)
         if dataclasses.is_dataclass(value):

@@ -1,4 +1,4 @@
-"""Options of commands as fields of dataclasses: their bounds in the help, and the check of their values."""
+"""Command options as dataclass fields: show their bounds in the help and check their values."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _Options = TypeVar("_Options", bound=type)
 
 
 def with_bounds_in_help(options: _Options) -> _Options:
-    """The dataclass, whose docstring states the bounds of each option too, so that help shows them.
+    """Add the bounds of each option to the docstring of a dataclass, so that the help shows them.
 
     Example:
         >>> from dynascope.cli.user_training import UserTraining
         >>> [line.strip() for line in UserTraining.__doc__.splitlines() if "minutes" in line]
-        ['minutes: Longest time that the check takes; what was due until then is judged. Above 0.']
+        ['minutes: Time limit of the check; jumps predicted up to that point are scored. Above 0.']
     """
     text = options.__doc__ or ""
     for name, sentence in bound_sentences(options).items():
-        # The description of an option ends before the next line that is indented no further than its name.
+        # The description of an option ends before the next line with no deeper indentation than the name.
         text = re.sub(rf"(?m)^( +){name}: .*(?:\n\1 +\S.*)*", rf"\g<0> {sentence}", text)
     options.__doc__ = text
     return options
@@ -33,7 +33,7 @@ def with_bounds_in_help(options: _Options) -> _Options:
 def check_options(command: Any) -> None:
     """Check the values of all options of a command against their annotations.
 
-    Values are checked after parsing, since the parser reports an error in a constructor as a word that it cannot read.
+    Values are checked after parsing, since the parser reports an error in a constructor as an unreadable word.
 
     Args:
         command: A dataclass; fields that are dataclasses are groups of options.

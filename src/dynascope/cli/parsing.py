@@ -1,4 +1,4 @@
-"""Arguments become a command, or one sentence that says what was meant instead."""
+"""Parse the command line, and suggest corrections for mistyped arguments."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ _SETTINGS = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.c
 
 
 def parsed(command: Any, arguments: Sequence[str], *, words: int) -> Callable[[], int]:
-    """What a command makes of the arguments, to be called; nothing more if these asked for help.
+    """Parse the arguments of a command into a callable; after `--help` the callable does nothing.
 
     Args:
-        command: A dataclass with `__call__`, or a function whose result is called; help begins with the first paragraph
-            of its docstring.
-        arguments: All of the command line.
-        words: How many of them name the command.
+        command: A dataclass with `__call__`, or a function that returns a callable. The first paragraph of its
+            docstring opens the help.
+        arguments: The complete command line.
+        words: Number of leading words that name the command.
 
     Raises:
-        InputError: The arguments are not those of the command.
+        InputError: The arguments do not fit the command.
     """
     called = " ".join(["dynascope", *arguments[:words]])
 
     def read(given: Sequence[str]) -> Any:
-        # A line is kept as one by tyro if it starts with a blank.
-        said = (inspect.getdoc(command) or "").partition("\n\n")[0]
+        # tyro does not rewrap lines that start with a blank.
+        paragraph = (inspect.getdoc(command) or "").partition("\n\n")[0]
         text = textwrap.fill(
-            " ".join(said.split()), page_width(), initial_indent=" ", subsequent_indent=" ", break_on_hyphens=False
+            " ".join(paragraph.split()), page_width(), initial_indent=" ", subsequent_indent=" ", break_on_hyphens=False
         )
         return tyro.cli(command, prog=called, description=text, args=given, config=_SETTINGS)
 
-    told = io.StringIO()
+    errors = io.StringIO()
     try:
-        with contextlib.redirect_stderr(told):
+        with contextlib.redirect_stderr(errors):
             return read(arguments[words:])
     except SystemExit as stop:
         if not stop.code:
             return lambda: AGREED
-    problem, remedy = _problem(told.getvalue()), f"see {called} --help"
+    problem, remedy = _problem(errors.getvalue()), f"see {called} --help"
     with contextlib.redirect_stdout(io.StringIO()) as shown, contextlib.suppress(SystemExit):
         read(["--help"])
     options = set(re.findall(r"--[a-z][\w-]*", shown.getvalue()))
@@ -64,10 +64,10 @@ def parsed(command: Any, arguments: Sequence[str], *, words: int) -> Callable[[]
 
 
 def unknown_command(arguments: Sequence[str], commands: Sequence[str]) -> InputError:
-    """The error of a command that does not exist, or of none."""
+    """Return the error for an unknown or missing command."""
     listed = f"{', '.join(commands[:-1])} or {commands[-1]}"
     if not arguments:
-        return InputError("no command is given", argument="arguments", value=[], remedy=f"choose {listed}")
+        return InputError("no command given", argument="arguments", value=[], remedy=f"choose {listed}")
     remedy = f"{_meant(arguments[0], commands)}choose {listed}"
     problem = f"dynascope has no command {arguments[0]!r}"
     return InputError(problem, argument="arguments", value=list(arguments), remedy=remedy)
@@ -75,21 +75,22 @@ def unknown_command(arguments: Sequence[str], commands: Sequence[str]) -> InputE
 
 def _meant(word: str, known: Any) -> str:
     close = difflib.get_close_matches(word, sorted(known), 1)
-    return f"did you mean {close[0]}? Else " if close else ""
+    return f"did you mean {close[0]}? Otherwise, " if close else ""
 
 
-def _problem(told: str) -> str:
-    """The problem that tyro tells in a box: below the title, above the first rule."""
-    parts = re.split(r"[-─]{9,}", re.sub(r"[╭╮╰╯│]", " ", told))
+def _problem(box: str) -> str:
+    """Extract the message from tyro's error box: below the title, above the first rule."""
+    parts = re.split(r"[-─]{9,}", re.sub(r"[╭╮╰╯│]", " ", box))
     problem = " ".join(parts[1 if len(parts) > 1 else 0].split()).removesuffix(".")
     missing = re.match(r"Missing from [^:]+: (\S+)", problem)
     if missing:
-        return f"{missing[1]} is not given"
+        return f"{missing[1]} is missing"
     without = re.match(r"Missing value for argument '(--[\w-]+)'", problem)
     if without:
         return f"{without[1]} has no value"
-    # As Python's own conversions report it, alone or among other types.
+    # The messages of int() and float(), alone or within a union of types.
     mistyped = re.match(r"Error parsing (--[\w-]+): .*?(int\(\) with base 10|string to float): '([^']*)'", problem)
     if mistyped is None:
         return problem
-    return f"{mistyped[1]} is {mistyped[3]!r}, and not {'an integer' if mistyped[2].startswith('int') else 'a number'}"
+    kind = "an integer" if mistyped[2].startswith("int") else "a number"
+    return f"{mistyped[1]} is {mistyped[3]!r}, which is not {kind}"

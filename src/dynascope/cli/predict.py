@@ -1,4 +1,4 @@
-"""The command that predicts a staircase for one's own data and, if asked, puts it to the test."""
+"""The command that predicts the loss of a network on the user's data and optionally checks the prediction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-# The face of a room loads what is behind it when it is used, so that help is there at once.
+# Rooms load their modules lazily, so that help appears immediately.
 from dynascope import comparison, prediction, results
 from dynascope.cli.exit_codes import code_of
 from dynascope.cli.failure import FAILURES, Failure
@@ -49,26 +49,26 @@ __all__ = ["Predict"]
 @with_bounds_in_help
 @dataclasses.dataclass(frozen=True)
 class Predict:
-    """Predict the loss staircase of a network trained on your data from small initialisation.
+    """Predict the loss staircase of a network trained on your data from a small initialisation.
 
     Args:
-        data: What is learned.
-        start: The network and its initial weights.
-        curve: A run that was trained elsewhere.
-        training: How the network is trained here, to check the prediction.
-        theory: Name of the theory to predict by, as `dynascope which` lists them; chosen if not said.
-        normalised: Predict, and train by, the homogeneity-normalised flow.
-        jumps: Number of jumps after which to stop; all if not said, but 5 for relu, quadratic and attention.
-        smallest_jump: Jumps that explain less of the initial loss are told in one line.
-        context: Number of examples in a prompt, for attention.
-        max_steps: Steps after which a phase of relu or quadratic networks is given up.
+        data: The data.
+        model: The network and its initial weights.
+        curve: A training run of yours.
+        training: The training run that checks the prediction.
+        theory: Name of the theory, as `dynascope which` lists it; chosen automatically by default.
+        normalised: Use the homogeneity-normalised flow for prediction and training.
+        jumps: Maximum number of predicted jumps. Default: 5 for relu, quadratic and attention networks, otherwise all.
+        smallest_jump: Jumps smaller than this fraction of the initial loss are summarised in one line.
+        context: Number of examples in a prompt (attention only).
+        max_steps: Maximum number of integration steps in one phase (relu and quadratic networks only).
         out: Folder for the page and the record.
         open: Open the page in the browser.
         json: Print one JSON object.
     """
 
     data: UserData
-    start: UserWeights = dataclasses.field(default_factory=UserWeights)
+    model: UserWeights = dataclasses.field(default_factory=UserWeights)
     curve: UserCurve = dataclasses.field(default_factory=UserCurve)
     training: UserTraining = dataclasses.field(default_factory=UserTraining)
     theory: str | None = None
@@ -83,21 +83,21 @@ class Predict:
 
     @compile_cache()
     def __call__(self) -> int:
-        """Predict, check if asked, write the results and say them; returns the exit code."""
+        """Predict, check on request, then write and print the results; returns the exit code."""
         start = time.perf_counter()
         check_options(self)
         check_before(self.out)
         self.training.require_training(learning_rate=self.curve.learning_rate, normalised=self.normalised)
         curve = self.curve.read(
-            known=self.start.scale is not None or self.start.weights is not None,
+            known=self.model.scale is not None or self.model.weights is not None,
             check=self.training.check,
             slope=self.training.slope,
             normalised=self.normalised,
             flow=self.training.flow == "descent",
         )
         with step(f"Reading {self.data.source}"):
-            task = self.data.task(self.start.network, self.context)
-        network, scale = self.start.network_on(task)
+            task = self.data.task(self.model.network, self.context)
+        network, scale = self.model.network_on(task)
         predicted = self._predicted(task, network, scale)
         if not results.is_staircase(predicted):
             self._require_no_batches(predicted.attrs["theory_name"])
@@ -105,27 +105,27 @@ class Predict:
         if curve is None:
             tree: Result = self._described(results.Prediction.of(predicted))
         else:
-            if self.start.network != "diagonal" and self.start.weights is None:
-                predicted = of_another_start(predicted, f"seed {self.start.seed}, width {self.start.width}")
+            if self.model.network != "diagonal" and self.model.weights is None:
+                predicted = of_another_start(predicted, f"seed {self.model.seed}, width {self.model.width}")
             tree = self._described(comparison.compare(curve, predicted))
-        written, failed, failure = None, "the prediction could not be written: ", None
+        written, failed, failure = None, "the prediction could not be saved: ", None
         try:
-            written = write_results(tree, self.out, result_name(f"{task.name}-{self.start.network}", self._changed()))
+            written = write_results(tree, self.out, result_name(f"{task.name}-{self.model.network}", self._changed()))
             if self.training.trains:
-                print(f"The prediction is in {page_of(written)}", file=sys.stderr)
-                failed = "the prediction stays, and the check failed: "
+                print(f"Prediction: {page_of(written)}", file=sys.stderr)
+                failed = "the check failed, the prediction was saved: "
                 tree = self._checked(task, network, predicted)
-                failed = "the check could not be written, and the prediction stays: "
+                failed = "the check could not be saved, the prediction was: "
                 replace_results(tree, written)
         except FAILURES as error:
-            # What was found so far is worth being told.
+            # Print the results so far before the error.
             failure = Failure.of(error)
         seconds = time.perf_counter() - start
         if self.json:
             answer = prediction_answer(tree, seconds=seconds, record=written, task=task)
             print_json(answer if failure is None else {**answer, "error": failure.answer})
         else:
-            # They load rich, which JSON does without.
+            # They load rich, which JSON output does not need.
             from dynascope.cli.terminal import print_data, print_staircase
             from dynascope.cli.terminal_curve import print_curve
 
@@ -143,17 +143,17 @@ class Predict:
     def _predicted(self, task: Any, network: Any, scale: float | None) -> xr.Dataset:
         if scale is None:
             scale = prediction.default_scale(network, normalised=self.normalised)
-        usual = None if self.start.network in ("linear", "diagonal") else 5
-        article = "an" if self.start.network == "attention" else "a"
-        with step(f"Predicting {article} {self.start.network} network from scale {scale:g}"):
+        usual = None if self.model.network in ("linear", "diagonal") else 5
+        article = "an" if self.model.network == "attention" else "a"
+        with step(f"Predicting {article} {self.model.network} network from scale {scale:g}"):
             jumps = usual if self.jumps is None else self.jumps
             given: dict[str, Any] = {"scale": scale, "normalised": self.normalised, "jumps": jumps}
             given["max_steps"] = self.max_steps
-            if self.start.seeds == 1:
+            if self.model.seeds == 1:
                 predicted = prediction.predict(task, network, theory=self.theory, **given).record
             else:
-                seeds = {"seeds": self.start.seeds, "first": self.start.seed, "width": self.start.width}
-                predicted = prediction.predict_seeds(task, self.start.network, **seeds, **given).record
+                seeds = {"seeds": self.model.seeds, "first": self.model.seed, "width": self.model.width}
+                predicted = prediction.predict_seeds(task, self.model.network, **seeds, **given).record
         if results.is_staircase(predicted):
             predicted = predicted.assign_attrs(smallest_jump=self.smallest_jump)
         if self.curve.learning_rate is None:
@@ -167,66 +167,66 @@ class Predict:
         )
 
     def _require_no_batches(self, theory: str) -> None:
-        """Refuse to judge a loss that is exact by a training whose batches part it from the predicted one."""
+        """Reject minibatches with an exact theory, since their noise moves the loss away from the prediction."""
         require(
             self.training.flow == "gradient_flow" or self.training.batch_size is None,
-            f"{theory} gives the loss without the noise of batches",
+            f"{theory} predicts the loss of full-batch training, without minibatch noise",
             argument="batch_size",
             value=self.training.batch_size,
-            remedy="leave --batch-size out, which descends by all samples",
+            remedy="omit --batch-size to train on all samples",
         )
 
     def _require_nothing_of_jumps(self, theory: str) -> None:
-        """Refuse options that are about jumps, where a theory gives the loss over time alone."""
+        """Reject options about jumps if the theory predicts only the loss over time."""
         about = {
             "slope": self.training.slope,
-            "seeds": self.start.seeds > 1 and self.start.seeds,
+            "seeds": self.model.seeds > 1 and self.model.seeds,
             "jumps": self.jumps,
         }
-        for name, said in about.items():
+        for name, given in about.items():
             require(
-                said in (None, False),
-                f"{name} is about jumps, and the theory {theory} gives the loss over time",
+                given in (None, False),
+                f"{name} applies to jumps, but the theory {theory} predicts only the loss over time",
                 argument=name,
-                value=said,
-                remedy="leave it out, or choose a theory of small starts: dynascope which",
+                value=given,
+                remedy="omit it, or choose a theory for small initialisation, listed by dynascope which",
             )
 
     def _checked(self, task: Any, network: Any, predicted: xr.Dataset) -> Comparison:
-        given = {"learning_rate": self.curve.learning_rate, "loss": self.curve.loss, "seed": self.start.seed}
+        given = {"learning_rate": self.curve.learning_rate, "loss": self.curve.loss, "seed": self.model.seed}
         observed, other = self.training.trained(task, network, predicted, **given)
         return self._described(comparison.compare(observed, predicted, at_other_scale=other))
 
     def _changed(self) -> dict[str, Any]:
-        """The options that make the results different, and are not what they usually are."""
+        """The options that affect the results and differ from their defaults."""
         return changed_options(self, without=("source", "network", "out", "open", "json"))
 
     def _described(self, result: _Kind) -> _Kind:
-        """The result with the command that made it, its options and its figures."""
-        words = ["dynascope", "predict", self.data.source, "--network", self.start.network]
+        """Add the command line, its options and the figures to the result."""
+        words = ["dynascope", "predict", self.data.source, "--network", self.model.network]
         words += option_words(self._changed())
         parameters = {}
-        if self.start.network != "diagonal" and not self.start.weights:
-            parameters["seed"] = results.Parameter(self.start.seed, "Seed of the initial weights.")
-            parameters["width"] = results.Parameter(self.start.width, "Number of hidden neurons.")
+        if self.model.network != "diagonal" and not self.model.weights:
+            parameters["seed"] = results.Parameter(self.model.seed, "Seed of the initial weights.")
+            parameters["width"] = results.Parameter(self.model.width, "Number of hidden neurons.")
         return dataclasses.replace(
             result,
             parameters=parameters,
             provenance=dataclasses.replace(result.provenance, command=shlex.join(words)),
-            **_page(result.predicted, self.start.seeds),
+            **_page(result.predicted, self.model.seeds),
         )
 
 
 def _page(predicted: Any, seeds: int) -> dict[str, Any]:
-    """The figures and texts that tell a prediction; none where the usual ones do."""
+    """Return the figures and texts of a page; an empty dictionary selects the default ones."""
     if not results.is_staircase(predicted):
         return _page_of_a_curve(predicted)
     if "loss_median" not in predicted:
         return {}
     spread = results.Chart(
         "loss_median",
-        title=f"The loss over {seeds} draws of the initial weights",
-        caption="Median of the predicted losses at this scale, in the band from the least to the largest.",
+        title=f"Loss over {seeds} draws of the initial weights",
+        caption="Median of the predicted losses at this scale; the band spans the minimum to the maximum.",
         interval=("loss_low", "loss_high"),
         y_label="loss",
     )
@@ -234,7 +234,7 @@ def _page(predicted: Any, seeds: int) -> dict[str, Any]:
 
 
 def _page_of_a_curve(predicted: xr.Dataset) -> dict[str, Any]:
-    """The figures and texts for a theory that predicts the loss over time."""
+    """Return the figures and texts for a theory that predicts the loss over time."""
     loss, network, task = predicted["loss"], predicted.attrs["network"], predicted.attrs["task"]
     charts = [
         results.Chart(
@@ -256,7 +256,7 @@ def _page_of_a_curve(predicted: xr.Dataset) -> dict[str, Any]:
         )
     return {
         "question": f"How does a {network} network learn {task} from its initial weights?",
-        "meaning": "The dashed curve is the closed-form solution, or the solution of a small equation for the function "
-        "alone, from the network's initial weights. Nothing was trained to obtain it.",
+        "meaning": "The dashed curve is computed from the initial weights without training: in closed form, or by "
+        "solving a small differential equation for the network function.",
         "charts": tuple(charts),
     }

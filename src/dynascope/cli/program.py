@@ -1,6 +1,6 @@
-"""The command line as a process, from its first moment to its last.
+"""The process of the command line: set up the interpreter, run a command, and exit.
 
-The commands themselves are imported when all that is prepared, and so this module imports little.
+This module imports the commands only after the setup, and otherwise imports little.
 """
 
 from __future__ import annotations
@@ -16,23 +16,26 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return its exit code, as `exit_codes` has them.
+    """Run the command line and return its exit code.
 
-    With `--traceback` anywhere an error is told with where it came from.
+    The code is 0 if theory and experiment agree or the command finished, 1 if they disagree, 2 for bad input, 3 if the
+    run failed, 4 if undecided, and 130 if interrupted.
+
+    The option `--traceback`, at any position, prints the traceback of an error.
 
     Args:
-        arguments: What follows the name of the program; if not given, that of this process, which then ends here.
+        arguments: The arguments after the program name; by default those of this process, which then exits.
     """
     if arguments is not None:
         return _run(arguments)
-    # Modules and traced programs stay to the end; to look for garbage among them took a quarter of a short run.
+    # Modules and traced programs live until the end; garbage collection among them took a quarter of a short run.
     gc.set_threshold(50_000, 20, 20)
-    # Checks of equinox would call Python from within compiled programs, which then could not be kept for the next run.
-    # Ours tell what went wrong by their results.
+    # Error checks of equinox call Python from compiled programs, which prevents caching them on disk. dynascope checks
+    # the result codes instead.
     os.environ.setdefault("EQX_ON_ERROR", "off")
     code = _run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
-        # A stream may be closed from the start, closed by its reader, or full.
+        # A stream may be closed, closed by its reader, or full.
         with contextlib.suppress(AttributeError, OSError, ValueError):
             stream.flush()
     # Threads of XLA may still compute after an interrupt, and Python crashes if it ends under them.
@@ -41,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        from dynascope.cli import commands  # it takes a while, in which one may interrupt
+        from dynascope.cli import commands  # slow enough that the user may interrupt it
 
         return commands.main(arguments)
     except KeyboardInterrupt:

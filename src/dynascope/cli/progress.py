@@ -1,4 +1,4 @@
-"""Tell the user what is going on: a progress bar on a terminal, and elsewhere only what was said to take long."""
+"""Report progress: a bar on a terminal, and elsewhere lines about long computations."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dynascope.flows.progress import progress_listener
 
 __all__ = ["once", "step"]
 
-_SECONDS = 10  # between two lines about what is not done yet
+_SECONDS = 10  # between two progress lines
 
 
 class _Lines:
-    """Says what will take long, and then now and then how far it is; of all else nothing."""
+    """Prints announcements of long computations and their progress at intervals."""
 
     def __init__(self, text: str):
         self.text, self.next = text, float("inf")
@@ -38,7 +38,7 @@ def _counted(done: float, planned: float, unit: str) -> str:
 
 
 def once(tell: Callable[[str], object]) -> Callable[[str], None]:
-    """What tells a sentence the first time it is told: of many seeds, each needs the same.
+    """Return a function that forwards each sentence only once, for example over many seeds.
 
     Example:
         >>> tell = once(print)
@@ -46,11 +46,11 @@ def once(tell: Callable[[str], object]) -> Callable[[str], None]:
         ...     tell("It takes a minute.")
         It takes a minute.
     """
-    told: set[str] = set()
+    seen: set[str] = set()
 
     def first(sentence: str) -> None:
-        if sentence not in told:
-            told.add(sentence)
+        if sentence not in seen:
+            seen.add(sentence)
             tell(sentence)
 
     return first
@@ -58,7 +58,7 @@ def once(tell: Callable[[str], object]) -> Callable[[str], None]:
 
 @contextlib.contextmanager
 def step(text: str) -> Iterator[None]:
-    """Show on a terminal that something is being done, how far it is, and afterwards how long it took."""
+    """Show the progress of a step on a terminal, and its duration afterwards."""
     if sys.stderr.isatty():
         with _bar(text):
             yield
@@ -71,7 +71,7 @@ def step(text: str) -> Iterator[None]:
 @contextlib.contextmanager
 def _bar(text: str) -> Iterator[None]:
     """A progress bar on standard error, with the elapsed and the remaining time."""
-    # Here, as rich is loaded only where somebody watches.
+    # Imported here, since rich is needed only on a terminal.
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -92,6 +92,6 @@ def _bar(text: str) -> Iterator[None]:
         def listen(done: float, planned: float, unit: str) -> None:
             line.update(task, completed=done, total=planned, counted=_counted(done, planned, unit))
 
-        with progress_listener(listen, announced=lambda said: console.print(escape(said), highlight=False)):
+        with progress_listener(listen, announced=lambda text: console.print(escape(text), highlight=False)):
             yield
     console.print(f"[dim]{escape(text)} … {time.monotonic() - start:.1f} s", highlight=False)

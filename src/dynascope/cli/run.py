@@ -1,4 +1,4 @@
-"""The command that runs a study, of which it imports nothing but that one."""
+"""The command that runs a study; it imports no other study."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_type_hints
 
 import tyro
 
-# The face of a room loads what is behind it when it is used.
+# Rooms load their modules lazily.
 from dynascope.cli.exit_codes import code_of
 from dynascope.cli.json_output import study_answer
 from dynascope.cli.output import check_before, open_page, print_json, print_places, result_name, write_results
@@ -25,34 +25,34 @@ __all__ = ["Run", "runner", "with_every_study"]
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """Run a study: observe, predict, compare, and say whether theory and experiment agree.
+    """Run a study: predict, observe, compare, and report whether theory and experiment agree.
 
     Args:
-        study: Its name, as `dynascope list` tells it. Its options come after it, and `dynascope run STUDY --help` tells
-            which it has.
+        study: Name of the study, as `dynascope list` prints it. Its options follow the name;
+            `dynascope run STUDY --help` lists them.
     """
 
     study: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="STUDY")]
 
     def __call__(self) -> int:
-        """Never called: a study has a command of its own."""
+        """Never called, since each study has its own command."""
         raise NotImplementedError
 
 
 @functools.cache
 def runner(study_type: type[Study]) -> Callable[..., Callable[[], int]]:
-    """The command that runs one study, whose options are the fields of the study."""
+    """Return the command that runs one study; the options are the fields of the study."""
 
     def run(study: Any, out: Path = Path(), open: bool = False, json: bool = False) -> Callable[[], int]:
-        # A field that the study refuses is told as what it is, not as words that cannot be read.
+        # The study is made here, so that its error messages about fields reach the user.
         return functools.partial(_run, study_type(**vars(study)), out, open, json)
 
-    # Truth values are given like all other fields, as in `--whitened True`.
+    # Boolean fields take a value like all other fields, as in `--whitened True`.
     run.__annotations__["study"] = Annotated[_unchecked(study_type), tyro.conf.FlagConversionOff]
     run.__doc__ = f"""{study_type.reference.claim}
 
     Args:
-        study: The study.
+        study: Fields of the study.
         out: Folder for the page and the record.
         open: Open the page in the browser.
         json: Print one JSON object.
@@ -61,7 +61,7 @@ def runner(study_type: type[Study]) -> Callable[..., Callable[[], int]]:
 
 
 def _unchecked(study_type: type[Study]) -> type:
-    """A dataclass with the fields of the study, which checks nothing."""
+    """Return a dataclass with the fields of the study but without its checks."""
     types = get_type_hints(study_type)
     given = [
         (each.name, types[each.name], dataclasses.field(default=each.default))
@@ -73,7 +73,7 @@ def _unchecked(study_type: type[Study]) -> type:
 
 
 def with_every_study(studies: dict[str, type[Study]]) -> Callable[..., Callable[[], int]]:
-    """The command `run` with one subcommand for each study, as a shell wants it to complete them."""
+    """Return the command `run` with one subcommand for each study, for shell completion."""
 
     def run(study: Callable[[], int]) -> Callable[[], int]:
         return study
@@ -99,7 +99,7 @@ def _run(study: Study, out: Path, open: bool, as_json: bool) -> int:
     if as_json:
         print_json(study_answer(study, tree, seconds=time.perf_counter() - start, record=written))
     else:
-        from dynascope.cli.terminal import print_agreement  # it loads rich, which JSON does without
+        from dynascope.cli.terminal import print_agreement  # it loads rich, which JSON output does not need
 
         print_agreement(study.reference, tree)
         print_places(written)

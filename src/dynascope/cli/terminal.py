@@ -1,4 +1,4 @@
-"""What the command line says of a staircase or a study to people: tables and a verdict."""
+"""Terminal output of predictions and studies: tables and the verdict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-# The face of a room loads what is behind it when it is used, so that listing the studies loads nothing heavy.
+# Rooms load their modules lazily, so that listing the studies is fast.
 from dynascope import results
 from dynascope.cli.width import page_width
 from dynascope.comparison import verdict
@@ -37,19 +37,19 @@ __all__ = [
     "print_text",
 ]
 
-_MOST_WORDS = 4  # of what draws learn at a jump
+_MOST_WORDS = 4  # learned features listed for each jump over many seeds
 _LARGE = 1e6
-_NUMBER = 10  # columns of a number and of the blanks around it
+_NUMBER = 10  # terminal columns of a table column of numbers
 
 
 def print_data(task: Learnable) -> None:
-    """What was done to the data on the way in, one sentence a line."""
+    """Print the preprocessing steps of the data, one sentence a line."""
     for sentence in task.attributes().get("description", ()):
         print(textwrap.fill(sentence, page_width(), subsequent_indent="  ", break_long_words=False))
 
 
 def print_staircase(tree: AnyResult) -> None:
-    """The predicted jumps, beside the observed ones where the network was trained, and the verdict."""
+    """Print the predicted jumps, the observed ones if the network was trained, and the verdict."""
     view = results.from_tree(tree)
     assert view.staircase is not None
     rows, attributes = view.staircase.shown, view.staircase.record.attrs
@@ -58,14 +58,16 @@ def print_staircase(tree: AnyResult) -> None:
     print_heading(attributes)
     clock = view.staircase.clock
     if attributes["convention"] != results.CONVENTION:
-        print_text(f"As in your run: {attributes['convention']}.", indent="")
+        print_text(f"Units of your run: {attributes['convention']}.", indent="")
     header = ["jump", "learned", f"predicted {clock}", "predicted level"]
     if view.residual is not None:
         header[2:] = [f"predicted {clock}", f"observed {clock}", "error", "predicted level", "observed level"]
         header += ["predicted slope", "observed slope"] if any(each.slope is not None for each in seen) else []
     cells = [_staircase_row(jump) for jump in rows]
-    asked = {f"predicted {name}": [getattr(jump, name) for jump in rows] for name in ("step", "epoch") if name != clock}
-    for place, (name, numbers) in enumerate(asked.items()):
+    on_clocks = {
+        f"predicted {name}": [getattr(jump, name) for jump in rows] for name in ("step", "epoch") if name != clock
+    }
+    for place, (name, numbers) in enumerate(on_clocks.items()):
         if any(map(math.isfinite, numbers)):
             header.insert(3 + place, name)
             for row, number in zip(cells, numbers, strict=True):
@@ -80,22 +82,22 @@ def print_staircase(tree: AnyResult) -> None:
     if view.staircase.gathered:
         print_text(view.staircase.gathered, indent="")
     if "steps" in attributes and clock == "time":
-        print_text(f"Steps {attributes['steps']}.", indent="")
+        print_text(f"Training steps {attributes['steps']}.", indent="")
     _print_seeds(view.staircase)
     if any(jump.slow for jump in rows):
-        console.print("* slow: known only roughly at this scale, so shown but not judged.", markup=False)
+        console.print("* slow: predicted only roughly at this scale, therefore shown but not scored.", markup=False)
     print_judged(view)
 
 
 def print_heading(attributes: Mapping[Any, Any]) -> None:
-    """By which theory something was predicted, and where its loss begins."""
+    """Print the theory and the initial loss."""
     _console().print(f"Theory: {attributes['theory']}; initial loss {attributes[names.INITIAL_LOSS]:.6g}", markup=False)
     if "theory_choice" in attributes:
-        print_text(f"{attributes['theory_choice']} `dynascope which` tells more.")
+        print_text(f"{attributes['theory_choice']} `dynascope which` lists the alternatives.")
 
 
 def print_judged(view: Result) -> None:
-    """What a prediction warns of, and the verdict, if there is one."""
+    """Print the warnings and the verdict, if any."""
     console = _console()
     for warning in view.warnings:
         console.print(f"Warning: {warning}", markup=False)
@@ -104,7 +106,7 @@ def print_judged(view: Result) -> None:
 
 
 def print_agreement(reference: Reference, tree: AnyResult) -> None:
-    """The claim of a study, what was compared, and the verdict."""
+    """Print the claim of a study, the compared quantities and the verdict."""
     view = results.from_tree(tree)
     console = _console()
     console.print(reference.claim, markup=False)
@@ -115,8 +117,8 @@ def print_agreement(reference: Reference, tree: AnyResult) -> None:
         reasons = verdict.reasons_of(rows)
         _print_quantities(rows, reasons if len(reasons) > 1 else {}, mark)
         for reason, letter in reasons.items():
-            of = f"{letter}: " if len(reasons) > 1 else "Why this tolerance: "
-            print_text(f"{of}{reason.removesuffix('.')}.")
+            label = f"{letter}: " if len(reasons) > 1 else "Reason for the tolerance: "
+            print_text(f"{label}{reason.removesuffix('.')}.")
         print()
     claims = [each for each in view.claims.values() if each.decides]
     for claim in claims:
@@ -130,7 +132,7 @@ def print_agreement(reference: Reference, tree: AnyResult) -> None:
 
 
 def _described(claim: Claim) -> str:
-    """The outcome of a claim, its statement, and the measured value or the reason why it is undecided."""
+    """Describe a claim: outcome, statement, and the measured value or the reason why it is undecided."""
     value, low, high = (_number(each, 2) for each in (claim.value, *claim.interval))
     measured = claim.why_undecided or (value if low == high == value else f"{value}, {low} to {high}")
     if claim.why_undecided and math.isfinite(claim.value):
@@ -139,7 +141,7 @@ def _described(claim: Claim) -> str:
 
 
 def _print_quantities(rows: Sequence[Row], letters: Mapping[str, str], mark: str) -> None:
-    """One row for each quantity, with its error at the worst place where that is judged too."""
+    """Print one row for each quantity, including its largest error if it has a tolerance."""
     worst = any(row.largest is not None for row in rows)
     header = ["quantity", "error", *(["largest error"] if worst else []), "tolerance", mark]
     print_table(
@@ -151,7 +153,7 @@ def _print_quantities(rows: Sequence[Row], letters: Mapping[str, str], mark: str
                 *([_number(row.largest, 2) if row.largest is not None else ""] if worst else []),
                 _number(row.tolerance, 2)
                 + ("" if row.largest_tolerance is None else f"\n{_number(row.largest_tolerance, 2)} largest"),
-                "not judged" if not row.judged else "yes" if row.agrees else "no",
+                "not scored" if not row.judged else "yes" if row.agrees else "no",
                 *([letters.get(row.reason, "")] if letters else []),
             ]
             for row in rows
@@ -160,7 +162,7 @@ def _print_quantities(rows: Sequence[Row], letters: Mapping[str, str], mark: str
 
 
 def _print_seeds(staircase: StaircaseView) -> None:
-    """What many draws of the weights say, in a table of its own."""
+    """Print a table of the jumps over many draws of the initial weights."""
     shown = {jump.number for jump in staircase.shown}
     jumps = [jump for jump in staircase.over_seeds if jump.number in shown]
     if not jumps:
@@ -202,18 +204,18 @@ def _print_verdict(console: Console, found: Verdict) -> None:
 
 
 def print_text(text: str, indent: str = "  ") -> None:
-    """A paragraph, as wide as the page."""
+    """Print a paragraph, wrapped to the page width."""
     print(
         textwrap.fill(text, page_width(), initial_indent=indent, subsequent_indent=2 * indent, break_long_words=False)
     )
 
 
 def print_table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
-    """Rows of cells under a header, as wide as the page."""
+    """Print a table that fits the page width."""
     table = Table(box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False, show_edge=False)
     for name in header:
         words = name in ("learned", "quantity")
-        # Names of numbers take two lines, which leaves the width to words.
+        # Headings of numeric columns take two lines, which leaves more width for text.
         title = name if words else name.replace(" ", "\n", 1)
         table.add_column(title, justify="left" if words else "right", no_wrap=name == "jump")
     for row in rows:
@@ -223,7 +225,7 @@ def print_table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        # The exit code is for the caller to choose; rich would take that of a disagreement.
+        # The caller chooses the exit code; rich would exit with 1, which means disagreement.
         raise BrokenPipeError
 
 
@@ -240,5 +242,5 @@ def _number(value: Any, digits: int = 4) -> str:
         return "–"
     if math.isinf(float(value)):
         return "∞" if value > 0 else "-∞"
-    # A power of ten for a few thousand reads worse than the thousands.
+    # Print thousands as integers rather than in scientific notation.
     return f"{float(value):{'.0f' if 10**digits <= abs(float(value)) < _LARGE else f'.{digits}g'}}"

@@ -1,4 +1,4 @@
-"""What the command line says of a predicted loss curve to people: when it has fallen how far, and a verdict."""
+"""Terminal output of a predicted loss curve: a table of its fall over time, and the verdict."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["print_curve"]
 
-_CLOCKS = {"step": "training_step", "epoch": "training_epoch"}  # where a learning rate was said
+_CLOCKS = {"step": "training_step", "epoch": "training_epoch"}  # present if a learning rate was given
 _SHARES = (0.1, 0.5, 0.9, 0.99)
 
 
 def print_curve(tree: AnyResult) -> None:
-    """The times at which the loss has fallen by given shares of its whole fall, and the verdict."""
+    """Print the times at which the loss has completed given fractions of its total decrease, and the verdict."""
     view = results.from_tree(tree)
     assert view.predicted is not None
     print_heading(view.predicted.attrs)
@@ -31,7 +31,7 @@ def print_curve(tree: AnyResult) -> None:
     header = ["fallen by", "loss", "predicted time", *steps]
     print_table([*header, *(["observed time"] if view.observed is not None else [])], rows)
     if steps:
-        print_text(f"Steps {view.predicted.attrs['steps']}.", indent="")
+        print_text(f"Training steps {view.predicted.attrs['steps']}.", indent="")
     print()
     print_judged(view)
 

@@ -1,4 +1,4 @@
-"""The options for a user's training curve, by which a prediction is judged."""
+"""The options for a user's training curve, which is compared with the prediction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Interval
 
-# The face of a room loads what is behind it when it is used, so that help is there at once.
+# Rooms load their modules lazily, so that help appears immediately.
 from dynascope import comparison
 from dynascope.cli.options import with_bounds_in_help
 from dynascope.comparison.user_curves.units import LossName
@@ -24,14 +24,14 @@ __all__ = ["UserCurve", "of_another_start"]
 @with_bounds_in_help
 @dataclasses.dataclass(frozen=True)
 class UserCurve:
-    """A run that was trained elsewhere.
+    """A training run of yours.
 
     Args:
-        curve: File with the loss of a run of yours (columns step and loss, or loss alone; a schedule in a column
-            learning_rate; an export of TensorBoard, Weights & Biases or Lightning), to overlay and judge by.
-        learning_rate: Of gradient descent: tells times in its steps too. With the curve, that of its steps.
-        momentum: Of gradient descent with that learning rate, as of torch.optim.SGD.
-        loss: With a learning rate, how the loss is defined, as in the curve; mse is torch.nn.MSELoss.
+        curve: File with the loss curve of your run, to compare with the prediction. Columns: step and loss, or loss
+            alone, and learning_rate for a schedule. Exports of TensorBoard, Weights & Biases and Lightning also work.
+        learning_rate: Learning rate of gradient descent (with --curve, of your run); adds training steps to the times.
+        momentum: Momentum of gradient descent, as in torch.optim.SGD.
+        loss: Definition of the loss that --learning-rate and --curve refer to; mse is torch.nn.MSELoss.
     """
 
     curve: Path | None = None
@@ -40,48 +40,48 @@ class UserCurve:
     loss: LossName | None = None
 
     def read(self, *, known: bool, **others: bool) -> xr.Dataset | None:
-        """The record of the user's curve, read before anything is computed.
+        """Read the user's curve before any computation, and check the options about it.
 
         Args:
-            known: Whether it was said how small the weights were at the start.
-            **others: Options about training here, which exclude a curve, by name.
+            known: Whether the scale of the initial weights or the weights themselves were given.
+            **others: Options about training, which exclude a curve, by name.
         """
         if self.curve is None:
             require(
                 self.momentum == 0 or not others.get("flow"),
-                f"momentum is {self.momentum:g}, and the check descends by plain steps",
+                f"momentum is {self.momentum:g}, but the check trains without momentum",
                 argument="momentum",
                 value=self.momentum,
-                remedy="leave --flow or --momentum out",
+                remedy="omit --flow or --momentum",
             )
             require(
                 self.momentum == 0 or self.learning_rate is not None,
-                f"momentum is {self.momentum:g}, and there is no learning rate that it is of",
+                f"momentum is {self.momentum:g}, but no learning rate is given",
                 argument="momentum",
                 value=self.momentum,
-                remedy="give a --learning-rate",
+                remedy="give --learning-rate",
             )
             require(
                 self.loss is None or self.learning_rate is not None,
-                f"loss is {self.loss}, and there is no curve that it is of, nor a learning rate",
+                f"loss is {self.loss}, but neither a curve nor a learning rate is given",
                 argument="loss",
                 value=self.loss,
-                remedy="name the file with the losses of your run by --curve, or give a --learning-rate",
+                remedy="give the file of your loss curve as --curve, or give --learning-rate",
             )
             return None
-        for name, said in others.items():
+        for name, given in others.items():
             require(
-                not said,
-                f"--{name} is about training here, and --curve about a run of yours",
+                not given,
+                f"--{name} trains a network, and --curve compares with your own run",
                 argument=name,
                 value=True,
-                remedy="leave one of them out",
+                remedy="omit one of them",
             )
         require(
             known,
-            "nothing says from how small weights the run of the curve started",
+            "the scale of the initial weights of your run is unknown",
             argument="scale",
-            remedy="give the factor on its initial weights by --scale, or themselves by --weights",
+            remedy="give the scale as --scale, or the initial weights as --weights",
         )
         return comparison.user_curve(
             self.curve, learning_rate=self.learning_rate, momentum=self.momentum, loss=self.loss
@@ -89,15 +89,15 @@ class UserCurve:
 
 
 def of_another_start(predicted: xr.Dataset, start: str) -> xr.Dataset:
-    """The prediction with a warning of what it cannot know of the user's run.
+    """Add a warning that the initial weights of the user's run are unknown.
 
     Args:
         predicted: Record of a staircase.
-        start: What its weights were drawn by.
+        start: Description of the draw of the weights.
     """
-    told = [
+    warnings = [
         *predicted.attrs.get("warnings", []),
-        f"The initial weights of your run are not known here; others of the same size ({start}) stand for them. "
-        "--weights takes those of your run.",
+        f"The initial weights of your run are unknown, so the prediction uses random weights of the same scale "
+        f"({start}). Give the weights of your run as --weights.",
     ]
-    return predicted.assign_attrs(warnings=told, weights="drawn")
+    return predicted.assign_attrs(warnings=warnings, weights="drawn")

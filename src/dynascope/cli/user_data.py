@@ -1,4 +1,4 @@
-"""The options that say which data a prediction is for."""
+"""The options that select the data."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ __all__ = ["UserData"]
 
 @dataclasses.dataclass(frozen=True)
 class UserData:
-    """What is learned.
+    """The data.
 
     Args:
-        source: "digits", or a file: .npz with arrays x and y, x.npy beside y.npy, or a table (.csv, .tsv, .txt, .dat,
-            .parquet).
-        target: Target columns of a table.
-        drop: Columns of a table to leave out; "" is those without a name.
-        missing: Leave out rows with missing values, or fill inputs by the mean of their column; refused if not said.
-        raw: Leave the units of a table as they are, only centred; else inputs and quantities have mean 0 and spread 1.
-        standardise: Bring arrays too to mean 0 and spread 1, as tables are.
-        only: Keep a single target, by its name.
-        classification: Whether the target is a class label; decided by its type if not said.
+        source: "digits", or a file: .npz with arrays x and y, x.npy next to y.npy, or a table in .csv, .tsv, .txt, .dat
+            or .parquet format.
+        target: Name of the target column of a table; several names for several targets.
+        drop: Columns of a table to exclude; "" stands for columns without a name.
+        missing: Drop rows with missing values, or fill missing inputs with the column mean. By default, missing values
+            are an error.
+        raw: Only centre a table; by default inputs and numeric targets are standardised to zero mean and unit variance.
+        standardise: Standardise arrays too; by default they are only centred.
+        only: Name of a single target to keep.
+        classification: Whether the target is a class label; by default inferred from its type.
     """
 
     source: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
@@ -41,10 +42,10 @@ class UserData:
     classification: bool | None = None
 
     def task(self, network: str, context: float) -> Any:
-        """The task that a kind of network has with these data.
+        """Return the task that a kind of network learns from these data.
 
         Args:
-            network: The kind; attention learns in context, and diagonal networks have one output.
+            network: The kind of network; attention learns in context, and diagonal networks have one output.
             context: Number of examples in a prompt, for attention.
         """
         task = self._read()
@@ -54,13 +55,13 @@ class UserData:
             return tasks.InContextRegression.on_inputs_of(task, context)
         first, last = task.targets[:, 0], task.targets[:, -1]
         if network == "diagonal" and task.output_dimension == 2 and abs(first + last).max() < 1e-12:
-            # Two centred classes mirror each other, so one target says it all.
+            # The targets of two centred classes are opposite, so one of them is enough.
             return task.only(task.target_names[1])
         return task
 
     @property
     def prepares(self) -> bool:
-        """Whether more is done to the data on the way in than their mean taken off, which is then said."""
+        """Whether the data are preprocessed beyond centring, which is then printed."""
         arrays = self.source == "digits" or Path(self.source).suffix.lower() in (".npz", ".npy")
         return not arrays or self.standardise or self.missing is not None
 
@@ -70,7 +71,7 @@ class UserData:
             "data cannot be both raw and standardised",
             argument="standardise",
             value=True,
-            remedy="leave out --raw or --standardise",
+            remedy="omit --raw or --standardise",
         )
         if self.source != "digits":
             try:
@@ -84,21 +85,21 @@ class UserData:
                 )
             except InputError as error:
                 if error.argument == "table":
-                    error.argument = "data"  # as the argument is called
+                    error.argument = "data"  # the name of the command-line argument
                 raise
         for argument, names in (("target", self.target), ("drop", self.drop)):
             require(
                 not names,
-                f"digits has no columns to choose {'targets ' if argument == 'target' else ''}from",
+                f"digits has no named columns, so --{argument} does not apply",
                 argument=argument,
                 value=list(names),
-                remedy=f"leave --{argument} out, or name a single digit by --only 'digit 3'",
+                remedy=f"omit --{argument}, or select a single digit with --only 'digit 3'",
             )
         require(
             self.classification is not False,
             "the targets of digits are class labels",
             argument="classification",
             value=self.classification,
-            remedy="leave --classification out",
+            remedy="omit --classification",
         )
         return tasks.digits().standardised() if self.standardise else tasks.digits()

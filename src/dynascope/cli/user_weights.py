@@ -1,4 +1,4 @@
-"""The options that say from which weights a run started."""
+"""The options that select the network and its initial weights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any, Literal
 
-# The face of a room loads what is behind it when it is used, so that help is there at once.
+# Rooms load their modules lazily, so that help appears immediately.
 from dynascope import networks
 from dynascope.cli.options import with_bounds_in_help
 from dynascope.errors import InputError
@@ -19,16 +19,17 @@ __all__ = ["UserWeights"]
 @with_bounds_in_help
 @dataclasses.dataclass(frozen=True)
 class UserWeights:
-    """What the weights are at the start.
+    """The network and its initial weights.
 
     Args:
-        network: Kind of network: two-layer relu, quadratic or linear, diagonal linear, or linear attention, which
-            learns in-context regression on inputs like those of the data.
-        scale: Initialisation scale, below one; if not said 1e-8, or 1e-3 where times grow as a power of it.
-        weights: File .npz with initial weights of yours, W1 of shape (inputs, width) and W2 of shape (width, outputs),
-            or both transposed, as PyTorch has them; in place of --scale, --width and --seed.
+        network: Kind of network: two-layer (relu, quadratic or linear), diagonal linear, or linear attention trained on
+            in-context regression with inputs like those of the data.
+        scale: Factor that multiplies the initial weights, below 1; at 1 a two-layer network has weights of standard
+            deviation 1/sqrt(width). Default: 1e-8, or 1e-3 for networks whose times grow as a power of 1/scale.
+        weights: File .npz with your initial weights, W1 of shape (inputs, width) and W2 of shape (width, outputs), or
+            both transposed as in PyTorch; replaces --scale, --width and --seed.
         seed: Seed of the initial weights.
-        seeds: Predict from so many draws of the initial weights, and tell how far they spread.
+        seeds: Number of draws of the initial weights; if above 1, prints the spread of the predictions.
         width: Number of hidden neurons, or of attention heads.
     """
 
@@ -40,32 +41,32 @@ class UserWeights:
     width: PositiveInt = 50
 
     def network_on(self, task: Any) -> tuple[Any, float | None]:
-        """The network at unit scale, and the scale that it starts from, as far as that was said.
+        """Return the network at unit scale, and its scale if it was given.
 
         Raises:
-            InputError: The file does not hold such weights, or something else says what they are too.
+            InputError: The file does not contain such weights, or other options also determine them.
         """
         if self.weights is None:
             return networks.network_for(self.network, task, width=self.width, seed=self.seed), self.scale
-        own = {"scale": None, "seed": 0, "seeds": 1, "width": 50}
-        for name, usual in own.items():
+        replaced = {"scale": None, "seed": 0, "seeds": 1, "width": 50}
+        for name, usual in replaced.items():
             require(
                 getattr(self, name) == usual,
-                f"{name} is {getattr(self, name)}, and the weights are those of {self.weights.name}",
+                f"{name} is {getattr(self, name)}, but {self.weights.name} already determines the weights",
                 argument=name,
                 value=getattr(self, name),
-                remedy="leave one of them out",
+                remedy="omit one of them",
             )
         if self.network in ("diagonal", "attention"):
             raise InputError(
                 f"network is {self.network!r}",
                 argument="network",
                 value=self.network,
-                remedy="choose 'relu', 'quadratic' or 'linear', whose weights are W1 and W2",
+                remedy="choose 'relu', 'quadratic' or 'linear', which have weights W1 and W2",
             )
         try:
             return networks.at_unit_scale(networks.weights_from_file(self.weights, self.network, task))
         except InputError as error:
             if error.argument == "path":
-                error.argument = "weights"  # as the option is called
+                error.argument = "weights"  # the name of the option
             raise

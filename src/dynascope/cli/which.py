@@ -1,4 +1,4 @@
-"""The command that says which theories cover one's own case, and by how much what they assume is violated."""
+"""The command that lists which theories apply to the user's case, with their measured assumptions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import shlex
 from typing import TYPE_CHECKING, Any
 
-# The face of a room loads what is behind it when it is used, so that help is there at once.
+# Rooms load their modules lazily, so that help appears immediately.
 from dynascope import __version__, prediction
 from dynascope.cli.exit_codes import AGREED
 from dynascope.cli.option_values import changed_options, option_words
@@ -28,20 +28,20 @@ __all__ = ["Which"]
 @with_bounds_in_help
 @dataclasses.dataclass(frozen=True)
 class Which:
-    """Say which theories cover your data and network, and what stands in the way of the others.
+    """List the theories that apply to your data and network, and the violated assumptions of the others.
 
     Args:
-        data: What is learned.
-        start: The network and its initial weights.
-        learning_rate: Of gradient descent; gradient flow if not said.
-        batch_size: Samples in a batch; all if not said.
-        normalised: Ask about the homogeneity-normalised flow.
-        context: Number of examples in a prompt, for attention.
+        data: The data.
+        model: The network and its initial weights.
+        learning_rate: Learning rate of gradient descent; gradient flow by default.
+        batch_size: Batch size; all samples by default.
+        normalised: Assume the homogeneity-normalised flow.
+        context: Number of examples in a prompt (attention only).
         json: Print one JSON object.
     """
 
     data: UserData
-    start: UserWeights = dataclasses.field(default_factory=UserWeights)
+    model: UserWeights = dataclasses.field(default_factory=UserWeights)
     learning_rate: PositiveFloat | None = None
     batch_size: PositiveInt | None = None
     normalised: bool = False
@@ -49,11 +49,11 @@ class Which:
     json: bool = False
 
     def __call__(self) -> int:
-        """Measure, and say it; returns the exit code."""
+        """Measure the assumptions and print the theories; returns the exit code."""
         check_options(self)
         with step(f"Reading {self.data.source}"):
-            task = self.data.task(self.start.network, self.context)
-        network, scale = self.start.network_on(task)
+            task = self.data.task(self.model.network, self.context)
+        network, scale = self.model.network_on(task)
         scale = prediction.default_scale(network, normalised=self.normalised) if scale is None else scale
         found = prediction.which(
             task,
@@ -64,20 +64,24 @@ class Which:
             normalised=self.normalised,
         )
         if self.json:
-            asked = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "normalised": self.normalised}
+            options = {
+                "learning_rate": self.learning_rate,
+                "batch_size": self.batch_size,
+                "normalised": self.normalised,
+            }
             print_json(
                 {
                     "task": task.name,
-                    "network": self.start.network,
+                    "network": self.model.network,
                     "scale": scale,
-                    **asked,
+                    **options,
                     "theories": [{**_row(each), "command": self._command(each.name)} for each in found],
                     "version": __version__,
                 }
             )
             return AGREED
-        article = "an" if self.start.network == "attention" else "a"
-        print(f"What covers {article} {self.start.network} network on {task.name}, from weights of scale {scale:g}:\n")
+        article = "an" if self.model.network == "attention" else "a"
+        print(f"Theories for {article} {self.model.network} network on {task.name}, from initial scale {scale:g}:\n")
         print(
             found.as_text(
                 width=page_width(),
@@ -87,7 +91,7 @@ class Which:
         return AGREED
 
     def _command(self, theory: str) -> str:
-        """The command that predicts by it."""
+        """The command that predicts with a theory."""
         options = changed_options(self, without=("source", "seeds", "json"), always=("network",))
         words = ["dynascope", "predict", self.data.source, *option_words(options)]
         return shlex.join([*words, "--theory", theory])

@@ -1,12 +1,12 @@
-"""How wide what the command line prints may be."""
+"""The width of terminal output."""
 
 import shutil
 
 __all__ = ["page_width"]
 
-_WIDEST = 120  # beyond it a line is hard to follow
+_WIDEST = 120  # longer lines are hard to read
 
 
 def page_width() -> int:
-    """Columns to fill: those of the terminal, or what COLUMNS says, or 80 where the output goes elsewhere."""
+    """Return the width of the terminal or the value of COLUMNS, at most 120; 80 if the output is not a terminal."""
     return min(shutil.get_terminal_size().columns, _WIDEST)
