@@ -92,7 +92,7 @@ def test_a_disagreement_says_what_disagrees(printed):
     print_staircase(compare(run(last=50.0), staircase(reasons=("", ""))))
     said = printed()
     assert HEADINGS["disagree"] in said
-    assert re.search(r"0\.4 .*0\.12 ", said)
+    assert re.search(r"0\.4 .*0\.12\)", said)
 
 
 def test_a_jump_that_was_never_seen_has_dashes_and_no_nan(printed):

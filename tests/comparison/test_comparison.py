@@ -53,7 +53,7 @@ def agreement(tree):
 
 
 def test_a_prediction_is_a_record(unchecked_types):
-    with pytest.raises(InputError, match="then what predict returns") as caught:
+    with pytest.raises(InputError, match="then the result of predict") as caught:
         compare(make_record({"loss": (["time"], [1.0])}, {"time": [0.0]}), [1.0, 0.5])
     assert caught.value.argument == "predicted"
 
@@ -180,7 +180,7 @@ def test_sides_in_the_wrong_order_are_rejected(linear, unchecked_types):
     observed, _, predicted = linear
     run, theory = Observation.of(observed), Prediction.of(predicted)
     for sides, argument in (((theory, theory), "observed"), ((run, run), "predicted"), ((None, theory), "observed")):
-        with pytest.raises(InputError, match="then what predict returns") as caught:
+        with pytest.raises(InputError, match="then the result of predict") as caught:
             compare(*sides)
         assert caught.value.argument == argument
 
@@ -221,7 +221,7 @@ def test_tolerances_come_from_the_user_then_the_theory_then_the_default(linear):
 
 def test_tolerance_of_what_is_not_compared_is_refused(linear):
     observed, _, predicted = linear
-    with pytest.raises(InputError, match="slope, which is not compared") as caught:
+    with pytest.raises(InputError, match="slope, which is not among") as caught:
         compare(observed, predicted, tolerance={"slope": 0.1})
     assert caught.value.argument == "tolerance"
 

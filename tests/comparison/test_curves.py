@@ -105,7 +105,7 @@ def test_different_members_are_refused():
     for predicted in (curve(TIME, loss=loss), three):
         error = refused(ensemble, predicted)
         assert error.argument == "predicted"
-        assert "give both the same members" in str(error)
+        assert "give both records the same members" in str(error)
     assert compare_curves(ensemble, ensemble)[1]["loss"] == 0
 
 

@@ -67,7 +67,7 @@ def test_a_jump_that_is_missing_is_said_beside_those_that_were_seen():
     missing = Row("missing jumps", 1.0, None, 0.0, None, False, "", "missing_jumps")
     told = verdict_sentence([GOOD, missing], staircase([1.0, 2.0], [1.0, np.nan]))
     assert numbers(told) == ["two", "one", "0", "one"]
-    assert "one predicted jump was not seen" in told.lower()
+    assert "one predicted jump was not observed" in told.lower()
 
 
 def test_plateaus_that_are_not_predicted_are_counted_and_no_error_is_told_of_them():
@@ -75,15 +75,15 @@ def test_plateaus_that_are_not_predicted_are_counted_and_no_error_is_told_of_the
     late = Row("jump time", 0.3, None, 0.1, None, False, "", "jump_time")
     told = verdict_sentence([GOOD, extra], staircase([1.0, 2.0], [1.0, 2.0]))
     assert "two plateaus" in told
-    assert "off by" not in told
-    assert "jump time, off by 0.3" in verdict_sentence([GOOD, extra, late], staircase([1.0, 2.0], [1.0, 2.0]))
+    assert "error of the extra" not in told
+    assert "the jump time is 0.3" in verdict_sentence([GOOD, extra, late], staircase([1.0, 2.0], [1.0, 2.0]))
 
 
 @pytest.mark.parametrize(
     ("rows", "worst", "told"),
     [
         ([GOOD], "loss", ["0.001", "0.01"]),
-        ([GOOD._replace(error=0.0, tolerance=0.0)], "loss", []),
+        ([GOOD._replace(error=0.0, tolerance=0.0)], "loss", ["0", "0"]),
         ([GOOD, GOOD, GOOD], "loss", ["three", "0.001", "0.01"]),
         ([GOOD, BAD], "speed", ["one", "two", "0.5", "0.1"]),
         (

@@ -28,8 +28,8 @@ class Run:
     """Run a study: predict, observe, compare, and report whether theory and experiment agree.
 
     Args:
-        study: Name of the study, as `dynascope list` prints it. Its options follow the name;
-            `dynascope run STUDY --help` lists them.
+        study: Name of the study, as `dynascope list` prints it. To list the options
+            of a study, use `dynascope run STUDY --help`.
     """
 
     study: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="STUDY")]

@@ -1,4 +1,4 @@
-"""How claims are made from runs, and how a record reports on them."""
+"""Claims about the mean over runs, and the variables by which a record reports claims."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def claim_on_mean(
     least: float = -math.inf,
     most: float = math.inf,
 ) -> Claim:
-    """A claim about the mean over runs, with its Student interval of 95 %.
+    """Make a claim about the mean over runs, with its 95 % Student confidence interval.
 
     Args:
         name: A short name.
-        statement: The claim in words.
+        statement: The claim as a sentence.
         runs: The measured value of each run, shape (n,) with n ≥ 2.
-        least: The least that is claimed of the mean.
-        most: The most that is claimed of it.
+        least: Claimed lower bound of the mean.
+        most: Claimed upper bound of the mean.
 
     Raises:
         InputError: Fewer than two runs, values that are not finite, or bounds that claim nothing.
@@ -48,14 +48,14 @@ def claim_on_mean(
         f"runs has shape {values.shape}",
         argument="runs",
         value=values.shape,
-        remedy="give a row of at least two runs, from which their mean is told from chance",
+        remedy="give an array of at least two runs, from which an interval can be computed",
     )
     mean, half = float(np.mean(values)), student_half(float(np.var(values, ddof=1)), len(values))
     return Claim(name, statement, mean, mean - half, mean + half, float(least), float(most))
 
 
 def report_claims(claims: Sequence[Claim]) -> dict[str, tuple[tuple[str], Any]]:
-    """The variables over the dimension `hypothesis` by which a record reports on claims; a page shows their table.
+    """Return the variables over the dimension `hypothesis` that report claims in a record; pages show them as a table.
 
     Returns:
         `statement`, `change` (the value), `low`, `high`, `least`, `most`, `holds` (the outcome) and `why_undecided`

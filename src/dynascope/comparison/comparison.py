@@ -1,4 +1,4 @@
-"""Compare: observation and prediction on the same axes, with a verdict."""
+"""Compare an observation with a prediction and reach a verdict."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = ["compare"]
 
 def compare(
     observed: Any,
-    predicted: Annotated[Prediction | xr.Dataset, "what observe returns, and then what predict returns"],
+    predicted: Annotated[Prediction | xr.Dataset, "the result of observe first, then the result of predict"],
     *,
     at_other_scale: Observation | xr.Dataset | None = None,
     along: str | Sequence[str] = "time",
@@ -55,57 +55,53 @@ def compare(
     checks: Collection[str] = (),
     claims: Collection[str] = (),
 ) -> Comparison:
-    """Put an observed and a predicted record side by side and judge whether they agree.
+    """Compare an observed with a predicted record and decide whether they agree.
 
-    Staircases: each predicted jump is matched with the first time at which the observed loss passes the middle between
-    the two plateaus. Compared are the initial loss, the times (relative), the loss on each plateau (over the initial
-    loss), and the count: a predicted jump that is due and never reached, or that does not separate from its neighbour
-    although the theory puts a long plateau between them, is missing; an observed plateau at no predicted level is
-    extra, up to the time to which the prediction follows the loss at its scale. Jumps that the theory marks slow, and
-    those that were not due when the run ended, are shown and not judged: the residual has the `status` of each. Where
-    the prediction says how far each time and level may be off at its scale, each is held against that. A prediction of
-    the loss over time at this scale is compared as `curve`, in mean distance over log time; that it fits a run which
-    was followed in the same variables is a check.
+    Staircases: the observed time of a jump is the first time at which the loss passes the midpoint of the predicted
+    levels before and after it. The comparison covers the initial loss, the times (relative to the observed times), the
+    level of each plateau (relative to the initial loss) and the number of jumps. A predicted jump is missing if the run
+    lasts long enough but never reaches it, or if it merges with its neighbour although theory predicts a long plateau
+    between them. An observed plateau at no predicted level is extra, up to the end of the predicted loss curve. Slow
+    jumps, and jumps predicted after the end of the run, are shown but not scored; the `status` of each is in the
+    residual. If the prediction estimates the error of each time and level at its scale, these estimates are the
+    tolerances. A predicted loss curve at this scale is compared as `curve`, in mean distance over log time. If the run
+    was integrated in the same variables as the curve, this comparison is only a check.
 
-    Curves: every variable over `time` that both records hold is compared on the times they share, in relative L2 norm
-    and in largest error over the largest predicted value. Other dimensions than time may be named by `along`.
-    Numbers without a dimension are compared where the prediction carries their tolerance.
+    Curves: every variable over `time` in both records is compared on the shared times, in relative L2 norm and in
+    largest error relative to the largest predicted value. `along` selects other dimensions than time. Scalars are
+    compared if the prediction states their tolerance.
 
-    Your loss curve, as `user_curve` reads it: everything is shown in its units. Jumps whose time it does not tell,
-    since it was logged rarely or is noisy, are `unclear` and not judged, and further plateaus are not looked for in a
-    noisy curve. Where its first loss is above that of the weights from which you predicted, the verdict is
-    "undecided": the weights are not those of step 0, as after `predict(data, model)` on a trained model, or the data or
-    `loss` differ.
+    Your loss curve, read by `user_curve`: results are in its units. Jumps that the curve does not resolve, because it
+    is noisy or was logged too rarely, are `unclear` and not scored. A noisy curve is not searched for extra plateaus.
+    If the first loss is above the loss of the predicted initial weights, the verdict is "undecided": the weights are
+    not those of step 0, as after `predict(data, model)` on a trained model, or the data or `loss` differ.
 
-    The verdict is on what is claimed: quantities of the theory, and claims that hold of networks only statistically.
-    Identities, which hold of every run, are checks: they are shown apart and support nothing, and where one fails the
-    fault is in the measurement and nothing is concluded. The verdict is undecided too where nothing could be judged, or
-    where more than half of the claims are undecided and nothing disagrees. An agreement that judges less than half of
-    the fall of the loss says so in its sentence.
+    The verdict depends on the quantities of the theory and on statistical claims about networks. Identities, which hold
+    in every run, are checks: they are listed separately and cannot support a claim. A violated identity points to an
+    error in the measurement, so the verdict is undecided. The verdict is also undecided if nothing could be scored, or
+    if more than half of the claims are undecided and nothing disagrees. If less than half of the decrease of the loss
+    was scored, the sentence of an agreement states the share.
 
     Args:
-        observed: What `observe` returns, or the record of a run, with `loss` over `time`, or over `step` with the times
-            of the steps. Or the losses that you logged while you trained, as a record:
-            `user_curve(losses, learning_rate=0.05, loss="mse")`.
-        predicted: What `predict` returns, or the record of a theory. Its attributes may carry `<quantity>_tolerance`
-            and, with it, `<quantity>_tolerance_reason`.
-        at_other_scale: The run again from another initialisation scale; adds the slopes of the jump
-            times against the unit of accelerated time (dt/dlog(1/scale) for degree 2).
-        along: For curves, the dimension, or dimensions, along which they run; variables that have none of them are not
-            compared.
-        tolerance: Tolerances by quantity that replace those of the theory.
+        observed: The result of `observe`, or the record of a run with `loss` over `time`, or over `step` with the times
+            of the steps. For losses that you logged yourself, `user_curve(losses, learning_rate=0.05, loss="mse")`.
+        predicted: The result of `predict`, or the record of a theory, whose attributes may state `<quantity>_tolerance`
+            and `<quantity>_tolerance_reason`.
+        at_other_scale: The same run from another initialisation scale, to compare the slopes of the jump times against
+            the unit of accelerated time (dt/dlog(1/scale) for degree 2).
+        along: For curves, the dimension or dimensions of the curves; variables without any of them are not compared.
+        tolerance: Tolerances by quantity, which replace those of the theory.
         checks: Names of the compared quantities that are identities.
-        claims: Names of the claims on which the observed record reports (`report_claims`, `report_effects`) and by
-            which the verdict is decided besides.
+        claims: Names of the claims in the observed record (`report_claims`, `report_effects`) that also decide the
+            verdict.
 
     Returns:
         The comparison: the records `predicted`, `observed` and `residual`; the `verdict` with its sentence and the
-        share of the fall of the loss that was judged; for each of the `quantities` its error, its tolerance with the
-        reason, and whether it agrees; the same of `checks`; and all `claims` on which the observed record
-        reports.
+        scored share of the decrease of the loss; for each of the `quantities` and `checks` its error, its tolerance
+        with the reason, and whether it agrees; and all `claims` of the observed record.
 
     Raises:
-        InputError: The records have nothing in common, or a tolerance, check or claim names what is not compared.
+        InputError: The records have nothing in common, or a tolerance, check or claim names an unknown quantity.
 
     Example:
         >>> from dynascope.results import make_record
@@ -126,14 +122,14 @@ def compare(
             f"{name} is a {type(side).__name__}",
             argument=name,
             value=type(side).__name__,
-            remedy="give what observe returns, or user_curve(losses, …), and then what predict returns",
+            remedy="give the result of observe, or user_curve(losses, …), and then the result of predict",
         )
     require(
         not (isinstance(run, str | PathLike) and str(run).endswith(".zip")),
         f"observed is the path of a saved result, {str(run)!r}",
         argument="observed",
         value=str(run),
-        remedy="read it by results.load first",
+        remedy="load it first with dynascope.load",
     )
     if not isinstance(run, xr.Dataset):
         raise bare_losses(observed, theory)
@@ -146,9 +142,9 @@ def compare(
     if other is not None:
         require(
             not from_user,
-            "slopes are not taken of your curve",
+            "at_other_scale cannot be used with your own curve",
             argument="at_other_scale",
-            remedy="compare each with its own prediction",
+            remedy="compare each curve with its own prediction",
         )
         other = _along_time(validate_record(other))
     if warnings := _differences(run, theory):
@@ -177,7 +173,7 @@ def _compare_records(
     checks: Collection[str],
     claims: Collection[str],
 ) -> Comparison:
-    """Compare two records along the same axes; `other` is the run from another scale."""
+    """Compare two records; `other` is the run from another scale."""
     chosen, checks, from_user = dict(tolerance or {}), set(checks), is_user_curve(observed)
     for name, limit in chosen.items():
         require_kind(NonNegativeFloat, **{f"tolerance[{name!r}]": limit})
@@ -198,7 +194,7 @@ def _compare_records(
                 errors[names.CURVE] = compare_curve(observed, predicted) if known else np.nan
                 twice = observed.attrs.get("variables") == predicted.attrs.get("curve_variables")
                 if twice and _judged(names.CURVE, errors[names.CURVE], predicted, chosen).agrees:
-                    # The same equations followed twice: that they say the same supports nothing.
+                    # Both integrate the same equations, so their agreement is no evidence for the theory.
                     checks.add(names.CURVE)
     else:
         residual, errors = compare_curves(observed, predicted, along)
@@ -214,7 +210,7 @@ def _compare_records(
     }
     checked = {name: found.pop(name) for name in list(found) if name in checks}
     if is_staircase(predicted) and not (residual[names.STATUS] == names.JUDGED).any():
-        # Where no jump is judged, that nothing is wrong with them supports nothing.
+        # If no jump is scored, the absence of errors is no evidence for the theory.
         found = {
             name: dataclasses.replace(each, error=np.nan) if each.agrees and name != names.CURVE else each
             for name, each in found.items()
@@ -250,40 +246,40 @@ def _record_of(side: Any, kind: type[Prediction | Observation]) -> Any:
 
 
 def _differences(observed: xr.Dataset, predicted: xr.Dataset) -> list[str]:
-    """Sentences on a run on other data, or from another scale, than the prediction is for, as far as both are known."""
+    """Warn if run and prediction have different data or different scales, as far as these are known."""
     found, run, theory = [], observed.attrs, predicted.attrs
     if "data_hash" in run and "data_hash" in theory and run["data_hash"] != theory["data_hash"]:
-        found.append("The run and the prediction are on different data: observe and predict the same task.")
+        found.append("The run and the prediction use different data; pass the same task to observe and predict.")
     if is_staircase(predicted) and "scale" in run and "scale" in theory:
         scales = float(run["scale"]), float(theory["scale"])
-        # A network that starts from its own weights has scale 1 in the run, and its measured scale in the prediction.
+        # A module with weights has scale 1 in the run and its measured scale in the prediction.
         if scales[0] != 1 and not math.isclose(*scales, rel_tol=1e-6):
-            found.append("The run starts from scale {:g}, and the prediction is for scale {:g}.".format(*scales))
+            found.append("The run starts from scale {:g}, but the prediction is for scale {:g}.".format(*scales))
     return found
 
 
 def _along_time(record: xr.Dataset) -> xr.Dataset:
-    """The record of a descent with the times of its steps as the axis; any other as it is."""
+    """Replace the axis `step` of a descent record by its times; return other records unchanged."""
     steps = "time" in record and record["time"].dims == ("step",)
     return record.swap_dims(step="time") if steps else record
 
 
 _DEFAULTS = {
-    names.INITIAL_LOSS: (0.02, "a small network starts at the loss of the zero function"),
-    names.JUMP_TIME: (0.12, "times of neighbouring jumps shift each other by about a tenth at usual scales"),
-    names.LEVEL: (0.02, "a plateau is left before it is quite reached"),
-    names.MISSING_JUMPS: (0.0, "every predicted jump must be seen"),
-    names.EXTRA_JUMPS: (0.0, "no other plateau may be seen"),
+    names.INITIAL_LOSS: (0.02, "a network with small weights starts near the loss of the zero function"),
+    names.JUMP_TIME: (0.12, "neighbouring jumps shift each other in time by about a tenth at usual scales"),
+    names.LEVEL: (0.02, "the loss leaves a plateau before it has fully converged to it"),
+    names.MISSING_JUMPS: (0.0, "every predicted jump must be observed"),
+    names.EXTRA_JUMPS: (0.0, "no other plateau may be observed"),
     names.SLOPE: (0.05, "neighbouring jumps still overlap at finite scale"),
 }
-_CURVE = (0.01, "one percent, unless the theory says otherwise")
+_CURVE = (0.01, "the default of one percent")
 
 
 def _require_compared(argument: str, given: Collection[str], errors: Mapping[str, float]) -> None:
     unknown = sorted(set(given) - set(errors))
     require(
         not unknown,
-        f"{argument} names {', '.join(unknown)}, which is not compared here",
+        f"{argument} names {', '.join(unknown)}, which is not among the compared quantities",
         argument=argument,
         value=unknown,
         remedy=f"choose from {', '.join(errors)}",

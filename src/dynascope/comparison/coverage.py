@@ -1,4 +1,4 @@
-"""How much of the fall of the loss a comparison judges."""
+"""The share of the decrease of the loss that a comparison scores."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from dynascope.results import staircase_names as names
 
 __all__ = ["share_of_fall"]
 
-_LEAST = 0.01  # of the initial loss; a smaller fall is that of a phase in which nothing is learned yet
+_LEAST = 0.01  # of the initial loss; below this decrease, nothing has been learned yet
 
 
 def share_of_fall(view: Result) -> float | None:
-    """The share of the fall of the loss that a comparison judges.
+    """Return the share of the decrease of the loss that a comparison scores.
 
-    The whole fall is L₀ − min(L_end, L_last): from the predicted initial loss to the last observed loss, or to the last
-    predicted loss (of the plateaus and of the curve) where the run ended before. Of a staircase the judged part is
-    Σ (L_before − L_after) over the judged jumps that were seen; of a loss curve it is the predicted fall over the times
-    that both records share.
+    The total decrease is L₀ − min(L_end, L_last): from the predicted initial loss to the last observed loss, or to the
+    last predicted loss (of plateaus and curve) if that is lower. For a staircase, the scored part is
+    Σ (L_before − L_after) over the scored jumps that were observed. For a loss curve, it is the predicted decrease over
+    the times that both records share.
 
     Args:
-        view: A tree with both sides, and with its residual.
+        view: A result with both records and the residual.
 
     Returns:
-        The share; None where the records hold no single loss over time, or where it falls by less than one percent.
+        The share; None if the records hold no single loss over time, or if it decreases by less than one percent.
 
     Example:
         >>> from dynascope.results import Result, make_record

@@ -60,15 +60,15 @@ def compare_curves(
             f"{name} has dimensions {dict(seen.sizes)} observed and {dict(expected.sizes)} predicted",
             argument="predicted",
             value=dict(expected.sizes),
-            remedy="give both the same members",
+            remedy="give both records the same members",
         )
         for dimension in set(along) & set(seen.dims):
             require(
                 bool(np.all(seen[dimension].to_numpy() == expected[dimension].to_numpy())),
-                f"{name} has other labels along {dimension!r} observed than predicted",
+                f"the observed and predicted labels of {name} along {dimension!r} differ",
                 argument="predicted",
                 value=expected[dimension].to_numpy().tolist(),
-                remedy="observe and predict at the same labels",
+                remedy="observe and predict with the same labels",
             )
         expected = expected.transpose(*seen.dims).to_numpy()
         difference = seen.to_numpy() - expected
@@ -80,7 +80,7 @@ def compare_curves(
 
 
 def _shared_times(observed: xr.Dataset, predicted: xr.Dataset) -> np.ndarray:
-    """The observed times inside the range of both."""
+    """Return the observed times within the range of both records."""
     times, known = observed["time"].to_numpy(), predicted["time"].to_numpy()
     inside = times[(times >= known[0]) & (times <= known[-1])]
     require(
@@ -89,13 +89,13 @@ def _shared_times(observed: xr.Dataset, predicted: xr.Dataset) -> np.ndarray:
         "hardly overlap",
         argument="observed",
         value=len(inside),
-        remedy="observe and predict over the same span",
+        remedy="observe and predict over the same range of times",
     )
     return inside
 
 
 def _ratio(error: float, size: float) -> float:
-    """Error over size; infinite where the prediction vanishes and the error does not, or where either is unknown."""
+    """Return error / size; infinite if only the size vanishes, or if either is unknown."""
     if np.isnan(error) or np.isnan(size) or (size == 0 and error > 0):
         return np.inf
     return float(error / size) if error > 0 else 0.0

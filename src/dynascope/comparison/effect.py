@@ -1,4 +1,4 @@
-"""Empirical hypotheses: a factor is expected to move a metric in a direction; runs say whether it does."""
+"""Empirical hypotheses: a factor is expected to change a metric in a given direction."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from dynascope.validation.bounded_scalars import OpenFraction
 
 __all__ = ["Effect", "Hypothesis", "report_effects", "report_runs"]
 
-_ONE_RUN = "a single run has no interval, which needs at least two"
+_ONE_RUN = "an interval needs at least two runs"
 
 
 class Effect(NamedTuple):
     """How a metric changed from the lowest to the highest level of a factor.
 
     Attributes:
-        change: Mean over runs of the trend: the least-squares slope against the number of the level, times the number
-            of steps between levels; with two levels the difference.
-        low: Lower end of its interval; −∞ of a single run.
-        high: Upper end; ∞ of a single run.
-        size: The change over the spread between runs of one level, NaN where runs of a level do not differ, or are one,
-            and of a median.
-        sign: +1 or −1 where the interval leaves out zero, else 0.
-        holds: "holds" or "does not hold" if the sign is the expected one or another, "undecided" if it is not known.
-        why_undecided: The reason why the effect is undecided, in plain words; empty where it is decided.
+        change: Mean trend over runs: the least-squares slope against the index of the level, times the number of
+            levels minus one. With two levels, the difference.
+        low: Lower end of its confidence interval; −∞ for a single run.
+        high: Upper end; ∞ for a single run.
+        size: The change divided by the standard deviation between runs of one level; NaN if that is zero or unknown,
+            and for medians.
+        sign: +1 or −1 if the interval excludes zero, otherwise 0.
+        holds: "holds" if the sign is the expected one, "does not hold" if it is another, "undecided" if it is 0.
+        why_undecided: The reason why the effect is undecided; empty if it is decided.
     """
 
     change: float
@@ -51,17 +51,17 @@ class Effect(NamedTuple):
 class Hypothesis:
     """A metric is expected to rise (+1), fall (−1) or stay (0) as a factor grows.
 
-    A direction is a claim to be reported on, never a condition to pass. An expected 0 is never confirmed by an interval
-    that holds zero, only refuted by one that does not.
+    An expected 0 can be refuted by an interval that excludes zero, but an interval that includes zero does not confirm
+    it.
 
     Attributes:
-        factor: What is varied.
-        metric: What is measured.
+        factor: The factor that is varied.
+        metric: The metric that is measured.
         direction: +1, −1 or 0.
         name: Short name, such as "H1".
-        statement: The claim in words.
-        median: Whether it is on the median over runs, where runs are skewed, or a metric is known to be larger than all
-            that was seen, which is then ∞.
+        statement: The claim as a sentence.
+        median: Whether the claim is about the median over runs. Use it for skewed metrics, or metrics that can be ∞,
+            such as the delay of a run that never generalises.
 
     Example:
         >>> claim = Hypothesis(factor="number of samples", metric="kappa_cka", direction=-1)
@@ -78,17 +78,17 @@ class Hypothesis:
     median: bool = False
 
     def compare(self, runs: ArrayLike, *, paired: bool = True, confidence: OpenFraction = 0.95) -> Effect:
-        """The effect in runs at increasing levels of the factor, with its Student interval over runs.
+        """Compute the effect over runs at increasing levels of the factor, with its Student interval.
 
-        Two runs are enough for an interval that covers the truth as often as it says where the trends of runs are
-        normally distributed, but it is then wide. Of runs that are not paired it covers the truth at least as often. Of
-        one run nothing is known of chance: its interval has no ends, and the effect is undecided. Of a median the
-        interval is from one ranked trend of paired runs to another (`median_interval`), which takes six runs for 95 %.
+        The interval has its stated coverage if the trends of the runs are normally distributed, even for two runs. For
+        unpaired runs it is conservative. A single run has an infinite interval, and the effect is undecided. The
+        interval of a median consists of two order statistics of the paired trends (`median_interval`), which takes six
+        runs for 95 %.
 
         Args:
-            runs: The metric, shape (levels, runs), levels in the order in which the factor grows.
+            runs: The metric, shape (levels, runs), levels in increasing order of the factor.
             paired: Whether column j is the same seed at every level, so that each seed has its own trend.
-            confidence: Probability of the interval, above 0 and below 1.
+            confidence: Confidence level, above 0 and below 1.
 
         Raises:
             InputError: Fewer than two levels, no run, values that are not finite, or a confidence outside (0, 1).
@@ -99,7 +99,7 @@ class Hypothesis:
             f"runs has shape {values.shape}",
             argument="runs",
             value=values.shape,
-            remedy="give at least two levels of the factor, and two runs or more of each",
+            remedy="give at least two levels of the factor, with two or more runs each",
         )
         count = values.shape[1]
         levels = np.arange(len(values)) - (len(values) - 1) / 2
@@ -117,38 +117,38 @@ class Hypothesis:
         spread = float(np.sqrt(np.mean(variances)))
         sign = int(np.sign(change)) if low > 0 or high < 0 else 0
         size = change / spread if spread > 0 else np.nan
-        return Effect(change, low, high, size, sign, self._told(sign), _why(low, high))
+        return Effect(change, low, high, size, sign, self._outcome(sign), _why(low, high))
 
     def _of_median(self, weights: np.ndarray, values: np.ndarray, confidence: float) -> Effect:
-        with np.errstate(invalid="ignore"):  # of infinities that cancel; refused below
+        with np.errstate(invalid="ignore"):  # infinities that cancel are rejected below
             trends = weights @ np.where(weights[:, None] == 0, 0.0, values)
         require(
             not np.isnan(trends).any(),
-            f"of {np.isnan(trends).sum()} runs the trend is not known",
+            f"the trend of {np.isnan(trends).sum()} runs is undefined",
             argument="runs",
             value=values,
-            remedy="give numbers, or ∞ at no more than one level of a run",
+            remedy="give finite numbers, or ∞ at no more than one level of a run",
         )
         low, high = median_interval(trends, confidence)
         sign = 1 if low > 0 else -1 if high < 0 else 0
         why = _why(low, high)
         if len(trends) < (fewest := fewest_for_median(confidence)):
             why = f"{len(trends)} runs are too few for an interval of the median, which needs {fewest}"
-        return Effect(float(np.median(trends)), low, high, np.nan, sign, self._told(sign), why)
+        return Effect(float(np.median(trends)), low, high, np.nan, sign, self._outcome(sign), why)
 
-    def _told(self, sign: int) -> Outcome:
+    def _outcome(self, sign: int) -> Outcome:
         if sign == 0:
             return "undecided"
         return "holds" if sign == self.direction else "does not hold"
 
 
 def _why(low: float, high: float) -> str:
-    """Why an effect with this interval is undecided; empty where the interval leaves out zero."""
-    return "" if low > 0 or high < 0 else f"its interval, {number(low, 3)} to {number(high, 3)}, includes no change"
+    """Why an effect with this interval is undecided; empty if the interval excludes zero."""
+    return "" if low > 0 or high < 0 else f"the interval {number(low, 3)} to {number(high, 3)} includes zero"
 
 
 def report_effects(hypotheses: Sequence[Hypothesis], effects: Sequence[Effect]) -> dict[str, tuple[tuple[str], Any]]:
-    """The variables over the dimension `hypothesis` by which a record reports on hypotheses; a page shows their table.
+    """Return the variables over the dimension `hypothesis` that report hypotheses; pages show them as a table.
 
     Returns:
         `statement`, `factor`, `metric`, `direction` of the hypotheses and all fields of the effects, by name. The
@@ -160,21 +160,21 @@ def report_effects(hypotheses: Sequence[Hypothesis], effects: Sequence[Effect]) 
         >>> report_effects([claim], [effect])["holds"]
         (('hypothesis',), array(['holds'], dtype='<U5'))
     """
-    said = {
+    stated = {
         name: [getattr(each, name) for each in hypotheses] for name in ("statement", "factor", "metric", "direction")
     }
     found = {name: [getattr(each, name) for each in effects] for name in Effect._fields}
-    return {name: (("hypothesis",), np.array(values)) for name, values in {**said, **found}.items()}
+    return {name: (("hypothesis",), np.array(values)) for name, values in {**stated, **found}.items()}
 
 
 def report_runs(
     claims: Sequence[tuple[Hypothesis, ArrayLike]], *, undecided: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, tuple[tuple[str], Any]]:
-    """The same of hypotheses with the runs that each is put to, and with the names as labels.
+    """Compare hypotheses with their runs and report the effects, with the names as labels.
 
     Args:
         claims: Hypotheses, each with its runs as `Hypothesis.compare` takes them.
-        undecided: For each hypothesis that the runs cannot decide, by name, the reason in plain words.
+        undecided: For each hypothesis that the runs cannot decide, the reason, by name.
 
     Example:
         >>> claim = Hypothesis("width", "loss", -1, "H1", "Wide networks learn more.")
@@ -182,9 +182,9 @@ def report_runs(
         ['holds']
     """
     hypotheses, effects = [each for each, _ in claims], [each.compare(runs) for each, runs in claims]
-    told = [
+    decided = [
         effect._replace(holds="undecided", why_undecided=undecided[each.name]) if each.name in undecided else effect
         for each, effect in zip(hypotheses, effects, strict=True)
     ]
     names = np.array([each.name for each in hypotheses])
-    return report_effects(hypotheses, told) | {"hypothesis": (("hypothesis",), names)}
+    return report_effects(hypotheses, decided) | {"hypothesis": (("hypothesis",), names)}

@@ -1,4 +1,4 @@
-"""Intervals of a mean and of a median over few runs."""
+"""Confidence intervals of a mean and of a median over few runs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["fewest_for_median", "median_interval", "student_half"]
 
 @checked
 def student_half(variance: float, runs: int, confidence: OpenFraction = 0.95) -> float:
-    """Half of the interval that covers the mean with this probability, where runs are normally distributed.
+    """Return the half-width of the Student interval of the mean over normally distributed runs.
 
     Args:
-        variance: Variance of one run, estimated from all (with n − 1).
-        runs: Their number n, at least two.
-        confidence: The probability, above 0 and below 1.
+        variance: Sample variance of the runs (with n − 1).
+        runs: The number of runs n, at least two.
+        confidence: The confidence level, above 0 and below 1.
 
     Raises:
         InputError: A confidence outside (0, 1).
@@ -35,17 +35,17 @@ def student_half(variance: float, runs: int, confidence: OpenFraction = 0.95) ->
 
 @checked
 def median_interval(runs: np.ndarray, confidence: OpenFraction = 0.95) -> tuple[float, float]:
-    """The narrowest pair of ranks x₍ₖ₎, x₍ₙ₊₁₋ₖ₎ that holds the median at least with this probability.
+    """Return the narrowest pair of order statistics x₍ₖ₎, x₍ₙ₊₁₋ₖ₎ that covers the median with this confidence.
 
-    It holds for runs of any one distribution, as P(x₍ₖ₎ ≤ median ≤ x₍ₙ₊₁₋ₖ₎) ≥ 1 − 2 P(Binomial(n, ½) < k). Values of
-    which a bound is known only stand on the side where they are, such as ∞ for a step that never came.
+    The interval is valid for any distribution, as P(x₍ₖ₎ ≤ median ≤ x₍ₙ₊₁₋ₖ₎) ≥ 1 − 2 P(Binomial(n, ½) < k). Censored
+    values can be infinite, such as ∞ for a step that was never reached.
 
     Args:
-        runs: A number of each, shape (n,); some may be infinite.
-        confidence: The probability, above 0 and below 1.
+        runs: One value for each run, shape (n,); some may be infinite.
+        confidence: The confidence level, above 0 and below 1.
 
     Returns:
-        Both ends, without an end each where there are too few runs: fewer than six for 95 %.
+        Both ends; infinite if there are too few runs, fewer than six for 95 %.
 
     Raises:
         InputError: A confidence outside (0, 1).
@@ -63,7 +63,7 @@ def median_interval(runs: np.ndarray, confidence: OpenFraction = 0.95) -> tuple[
 
 @checked
 def fewest_for_median(confidence: OpenFraction = 0.95) -> int:
-    """The least number n of runs for which `median_interval` has both ends, 2·2⁻ⁿ ≤ 1 − confidence.
+    """Return the smallest number n of runs for which `median_interval` is finite, 2·2⁻ⁿ ≤ 1 − confidence.
 
     Example:
         >>> fewest_for_median(), fewest_for_median(0.5)
@@ -74,6 +74,6 @@ def fewest_for_median(confidence: OpenFraction = 0.95) -> int:
 
 @functools.lru_cache
 def _rank(runs: int, confidence: float) -> int:
-    """The largest k, or zero if there is none."""
+    """Return the largest rank k, or zero if there is none."""
     outside = 2 * scipy.stats.binom.cdf(np.arange(runs // 2), runs, 0.5)
     return int(np.sum(outside <= 1 - confidence))

@@ -1,4 +1,4 @@
-"""Staircases: find the predicted jumps in an observed loss curve, and the plateaus that nobody predicted."""
+"""Compare staircases: find the predicted jumps in an observed loss curve, and the plateaus not predicted."""
 
 from __future__ import annotations
 
@@ -13,42 +13,45 @@ from dynascope.validation import require
 
 __all__ = ["ESTIMATED", "between_points", "compare_curve", "compare_staircases", "curve_tells"]
 
-ESTIMATED = "1.25 times the distance between the limit of small scales and the predicted loss curve at this scale"
+ESTIMATED = "1.25 times the difference between the small-scale limit and the predicted loss curve at this scale"
 # Two jumps this many e-folds of growth apart leave a visible pause in the descent between them.
 _SEPARATE_E_FOLDS = 8.0
-_PAUSE, _SURE_PAUSE = 2.0, 4.0  # how many times slower the descent becomes there, in a run and in a curve that is sure
-# A run that ends within this share of the time of its last jump may be in the middle of it.
+_PAUSE, _SURE_PAUSE = 2.0, 4.0  # factor by which the descent slows down there, in a run and in a predicted curve
+# A run that ends so soon after its last jump, relative to its time, may not show the next level.
 _AFTERMATH = 0.1
-_LATENESS = 0.12  # how late a jump may come, over its time, if neither theory nor user says it
-_TELLING = 0.05  # of the initial loss: by a curve that may be off by more nothing is judged
-_MOVED, _TIMES = 0.1, 2000  # where a curve is compared: once this share of the loss falls, at so many times
-# An observed plateau belongs to a predicted level within this share of the initial loss, or of the drops beside it.
+_LATENESS = 0.12  # default relative delay that a jump may have
+_TELLING = 0.05  # of the initial loss; a curve with a larger error is not compared
+_MOVED, _TIMES = (
+    0.1,
+    2000,
+)  # a curve is compared after this fraction of the loss has been learned, at this number of times
+# A plateau matches a level within this fraction of the initial loss, or of the adjacent drops.
 _LEVEL_SHARE, _DROP_SHARE = 0.02, 0.25
 
 
 def compare_staircases(
     observed: xr.Dataset, predicted: xr.Dataset, at_other_scale: xr.Dataset | None, *, tolerance: float | None = None
 ) -> tuple[xr.Dataset, dict[str, float], dict[str, float]]:
-    """The residual of a staircase, the errors of its quantities, and what is allowed of those with estimates of theirs.
+    """Return the residual of a staircase, the errors of its quantities, and the tolerances that theory estimates.
 
-    Errors are predicted against observed: positive where the theory says later, or higher. A jump is judged unless the
-    theory marks it slow, or it was not seen and was not due before the run ended. Where the theory says how far each
-    time and each level may be off, the error told is that which is largest beside it.
+    Errors are predicted minus observed: positive if theory predicts a later time or a higher level. A jump is scored
+    unless theory marks it slow, or it was not observed and was predicted after the end of the run. If theory estimates
+    the error of each time and level, the returned error is the largest relative to its estimate.
 
     Args:
         observed: Record of a run.
         predicted: Record of a staircase.
-        at_other_scale: The run again from another scale.
-        tolerance: The largest relative error of a time, if not that which the theory says of each.
+        at_other_scale: The same run from another scale.
+        tolerance: The largest relative error of a time; replaces the estimates of the theory.
 
     Returns:
-        The residual over `jump` (see `results.staircase.staircase_residual`), in which a plateau is seen midway in time
-        between two jumps, and the slopes are differences of times over those of the units of accelerated time. The
-        largest errors of times, levels and slopes, that of the initial loss, and the numbers of missing and of extra
-        jumps. And the tolerances of times and levels, where the theory knows them.
+        The residual over `jump` (see `results.staircase.staircase_residual`): the level of a plateau is read halfway in
+        time between two jumps, and slopes are differences of times divided by differences of the unit of accelerated
+        time. The errors of times, levels, slopes and the initial loss, and the numbers of missing and extra jumps. The
+        tolerances of times and levels, if theory estimates them.
 
     Raises:
-        InputError: An observed record has no single loss over time, does not say its scale, or has that of the other.
+        InputError: An observed record has no single loss over time or no scale, or both have the same scale.
     """
     time, loss = _curve(observed)
     staircase = StaircaseView(predicted)
@@ -72,13 +75,13 @@ def compare_staircases(
         time_error = times / found - 1
     level_error = (levels[1:] - seen_after) / levels[0]
     settled = judged & ~np.append(slow[1:], False) & ~_cut_short(found, time[-1])
-    # Where further jumps are not known, nor is how long the loss stays where the last known one leads.
+    # If further jumps are unknown, so is the duration of the last plateau.
     settled[-1:] &= staircase.complete
     level_allowed = staircase.level_uncertainty
     if level_allowed is not None:
         settled &= np.isfinite(level_allowed)
     if staircase.settling_times is not None:
-        # A plateau that is left, or a run that ends, before the theory expects it to be flat says nothing of its level.
+        # A plateau that ends before theory expects it to be flat does not show its level.
         settled &= ~seen | (ends - found >= staircase.settling_times)
     missing = float(np.sum(judged & ~seen) + _merged(staircase, found, time, loss))
     errors, allowed = {names.INITIAL_LOSS: _initial_error(times, levels, time, loss)}, {}
@@ -118,10 +121,10 @@ def compare_staircases(
 
 
 def compare_curve(observed: xr.Dataset, predicted: xr.Dataset) -> float:
-    """The mean distance of the observed from the predicted loss over the logarithm of time, over the initial loss.
+    """Return the mean distance of observed and predicted loss over log time, relative to the initial loss.
 
-    It is taken from a tenth of the time at which a tenth of the loss is predicted to have fallen, to the end of what
-    both know; NaN if that was not due then.
+    The mean runs from a tenth of the time at which theory predicts a decrease by a tenth, to the end of the shorter
+    curve; NaN if the curves end before that decrease.
     """
     shared, expected, initial = _shared_times(observed, predicted)
     if not len(shared):
@@ -130,19 +133,19 @@ def compare_curve(observed: xr.Dataset, predicted: xr.Dataset) -> float:
 
 
 def curve_tells(observed: xr.Dataset, predicted: xr.Dataset, tolerance: float) -> bool:
-    """Whether a run that follows the curve at half or at twice its times would be told from one that follows it."""
+    """Whether the tolerance distinguishes a run from one at half or twice the predicted times."""
     shared, expected, initial = _shared_times(observed, predicted)
     if tolerance > _TELLING or not len(shared):
         return False
     curve = predicted[names.CURVE_LOSS]
     known, loss = curve["time"].to_numpy(), curve.to_numpy()
     apart = [np.mean(np.abs(np.interp(factor * shared, known, loss) - expected)) for factor in (0.5, 2.0)]
-    # Each may be off by the tolerance, towards the other.
+    # Both curves may deviate by the tolerance, towards each other.
     return bool(min(apart) / initial > 2 * tolerance)
 
 
 def between_points(observed: xr.Dataset, predicted: xr.Dataset) -> float:
-    """By how much that distance may be off where the loss falls from one logged point to the next nobody knows how."""
+    """Bound the error of that distance due to the unknown course of the loss between logged points."""
     shared, _, initial = _shared_times(observed, predicted)
     if not len(shared):
         return np.nan
@@ -154,7 +157,7 @@ def between_points(observed: xr.Dataset, predicted: xr.Dataset) -> float:
 
 
 def _shared_times(observed: xr.Dataset, predicted: xr.Dataset) -> tuple[np.ndarray, np.ndarray, float]:
-    """The times at which a curve is compared, none if that was not due; the loss predicted there, and the initial."""
+    """Return the times at which a curve is compared (maybe none), the losses predicted there, and the first loss."""
     time, _ = _curve(observed)
     curve = predicted[names.CURVE_LOSS]
     known, expected = curve["time"].to_numpy(), curve.to_numpy()
@@ -174,13 +177,13 @@ def _spacing(time: np.ndarray, found: np.ndarray) -> np.ndarray:
 
 
 def _cut_short(found: np.ndarray, end: float) -> np.ndarray:
-    """Whether a run ends so soon after a jump that it has not shown where that leads."""
+    """Whether a run ends too soon after a jump to show the next level."""
     nexts = np.append(found[1:], np.nan)[: len(found)]
     return np.isnan(nexts) & (end - found < _AFTERMATH * found)
 
 
 def _initial_error(times: np.ndarray, levels: np.ndarray, time: np.ndarray, loss: np.ndarray) -> float:
-    """The first loss against the first level; NaN for a curve that begins when the first jump is over."""
+    """Relative error of the first loss; NaN for a curve that starts after the first jump."""
     if len(times) and time[0] > times[0]:
         return np.nan
     return float(abs(loss[0] / levels[0] - 1)) if levels[0] > 0 else np.nan
@@ -200,51 +203,52 @@ def _curve(record: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
 def _scale(record: xr.Dataset) -> float:
     require(
         "scale" in record.attrs,
-        "an observed record does not say its scale",
+        "an observed record has no attribute scale",
         argument="at_other_scale",
-        remedy="pass records of observe",
+        remedy="pass results of observe",
     )
     return float(record.attrs["scale"])
 
 
 def _largest(errors: np.ndarray) -> float:
-    """The largest size among errors; NaN if there are none, infinite if one is unknown."""
+    """Return the largest absolute error; NaN if there are none, infinite if one is unknown."""
     if not errors.size:
         return np.nan
     return float(np.max(np.where(np.isnan(errors), np.inf, np.abs(errors))))
 
 
 def _worst(errors: np.ndarray, allowed: np.ndarray) -> tuple[float, float]:
-    """The error that is largest beside what is allowed of it, and that."""
+    """Return the error with the largest ratio to its tolerance, and that tolerance."""
     sizes = np.where(np.isnan(errors), np.inf, np.abs(errors))
     worst = int(np.argmax(sizes / allowed))
     return float(sizes[worst]), float(allowed[worst])
 
 
 def _merged(staircase: StaircaseView, found: np.ndarray, time: np.ndarray, loss: np.ndarray) -> int:
-    """Predicted jumps that do not separate from the one before, though a long plateau should lie between."""
+    """Count predicted jumps that merge with the previous one although a long plateau is predicted between them."""
     times, growth, slow = staircase.times, staircase.accelerated_times, staircase.slow
     log_inverse_scale = -np.log(float(staircase.record.attrs.get("scale", 1.0)))
     rate = np.maximum(-np.gradient(loss, time), 0.0)
     drops = -np.diff(staircase.levels)
     together = _run_together(time, loss, found, pause=_PAUSE)
     if staircase.curve is not None:
-        # Where jumps nearly run together at this scale already, the limit says nothing of a pause between them. Asked
-        # for the same pause, a run that follows the curve could be on the other side of it.
+        # If the predicted curve at this scale nearly merges two jumps, the limit implies no pause between them. The
+        # threshold is stricter for the curve, so that a run that follows it exactly cannot fail.
         curve = staircase.curve["time"].to_numpy(), staircase.curve.to_numpy()
         together &= ~_run_together(*curve, seen_steps(*curve, staircase.levels).times, pause=_SURE_PAUSE)
     merged = 0
     for j in range(1, len(times)):
         e_folds = log_inverse_scale * (growth[j] - growth[j - 1]) / growth[j]
         if not staircase.exponential:
-            # A blow-up has no rate of its own; its duration is that of a drop at the fastest descent seen.
+            # A finite-time blow-up has no growth rate; its duration is that of the drop at the fastest observed
+            # descent.
             e_folds = (times[j] - times[j - 1]) * rate.max() / drops[j]
         merged += bool(together[j] and e_folds >= _SEPARATE_E_FOLDS and not (slow[j - 1] or slow[j]))
     return merged
 
 
 def _run_together(time: np.ndarray, loss: np.ndarray, found: np.ndarray, *, pause: float) -> np.ndarray:
-    """Whether the descent does not slow down so many times between each jump and the one before, of those found."""
+    """Whether the descent between an observed jump and the previous one does not slow down by the factor `pause`."""
     rate = np.maximum(-np.gradient(loss, time), 0.0)
     together = np.zeros(len(found), bool)
     for j in range(1, len(found)):
@@ -255,12 +259,12 @@ def _run_together(time: np.ndarray, loss: np.ndarray, found: np.ndarray, *, paus
 
 
 def _unpredicted(staircase: StaircaseView, time: np.ndarray, loss: np.ndarray) -> int:
-    """Observed plateaus at no predicted level, and a further descent below the last one, if that is to be the last.
+    """Count observed plateaus at no predicted level, and a descent below the last level of a complete staircase.
 
-    They count until the time to which theory follows the loss at this scale, if it does.
+    If there is a predicted loss curve, only the time up to its end counts.
     """
     levels, slow = staircase.levels, staircase.slow
-    # Where the loss rests at this scale is predicted as well, though not by the limit.
+    # Plateaus of the predicted curve at this scale count as predicted too.
     curve = (
         []
         if staircase.curve is None
@@ -284,6 +288,6 @@ def _unpredicted(staircase: StaircaseView, time: np.ndarray, loss: np.ndarray) -
 
 
 def _followed(staircase: StaircaseView, time: np.ndarray) -> np.ndarray:
-    """When theory knows the loss at this scale; later, one that is not vanishing may show more than the limit does."""
+    """The times covered by the predicted loss curve; later, a finite scale may show jumps that the limit lacks."""
     last = np.inf if staircase.curve is None else staircase.curve["time"].to_numpy()[-1]
     return time <= last

@@ -1,4 +1,4 @@
-"""The sentence of a verdict about predicted jumps: how many were judged, and how well."""
+"""The sentence of a verdict about predicted jumps: how many were scored, and their timing errors."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dynascope.results.staircase_view import Jump
 
 __all__ = ["jumps_sentence", "miscounted_jumps", "percent_up"]
 
-_FAR = 0.5  # a time that is off by a larger share is stated as a ratio
+_FAR = 0.5  # larger relative errors of a time are stated as a ratio
 
 
 def jumps_sentence(staircase: StaircaseView) -> str:
-    """How many of the predicted jumps were seen or could be judged, and when they came.
+    """Count the predicted jumps that were observed or scored, and state their timing errors.
 
-    Where the table shows only the large jumps, the sentence is about those.
+    If the table shows only the large jumps, the sentence covers only those.
     """
     every = [row for row in staircase.rows if math.isfinite(row.time)]
     rows = [row for row in staircase.shown if math.isfinite(row.time)]
@@ -36,31 +36,33 @@ def jumps_sentence(staircase: StaircaseView) -> str:
 
 
 def miscounted_jumps(missing_jumps: int = 0, extra_jumps: int = 0) -> str:
-    """What training lacks of the predicted jumps, and what it has beside them.
+    """State how many predicted jumps are missing, and how many plateaus were not predicted.
 
     Example:
         >>> miscounted_jumps(extra_jumps=1)
-        'Training rested on one plateau that theory does not predict.'
+        'The loss rested on one plateau that theory does not predict.'
         >>> miscounted_jumps(missing_jumps=2)
-        'Two predicted jumps were not seen, or not apart from others.'
+        'Two predicted jumps were not observed, or merged with others.'
     """
-    told = []
+    sentences = []
     if missing_jumps:
-        jumps, apart = ("jump was", "the others") if missing_jumps == 1 else ("jumps were", "others")
-        told.append(f"{counted(missing_jumps).capitalize()} predicted {jumps} not seen, or not apart from {apart}.")
+        jumps, other = ("jump was", "another") if missing_jumps == 1 else ("jumps were", "others")
+        sentences.append(
+            f"{counted(missing_jumps).capitalize()} predicted {jumps} not observed, or merged with {other}."
+        )
     if extra_jumps:
         plateaus = "plateau" if extra_jumps == 1 else "plateaus"
-        told.append(f"Training rested on {counted(extra_jumps)} {plateaus} that theory does not predict.")
-    return " ".join(told)
+        sentences.append(f"The loss rested on {counted(extra_jumps)} {plateaus} that theory does not predict.")
+    return " ".join(sentences)
 
 
 def _seen(rows: Sequence[Jump], predicted: str, least: str) -> tuple[str, int]:
-    """The count of jumps that were seen, or that could be judged where some could not.
+    """Count the observed jumps, or the scored ones if some could not be scored.
 
     Args:
-        rows: The jumps that are shown.
-        predicted: How many were predicted.
-        least: The share of the loss that each jump in `rows` exceeds; empty if all jumps are shown.
+        rows: The jumps in the table.
+        predicted: Text with the number of predicted jumps.
+        least: The share of the loss that each jump in `rows` exceeds; empty if the table shows all jumps.
     """
     kinds = [row.status for row in rows]
     judged, left = kinds.count(names.JUDGED), len(kinds) - kinds.count(names.JUDGED)
@@ -70,19 +72,19 @@ def _seen(rows: Sequence[Jump], predicted: str, least: str) -> tuple[str, int]:
     explain = f"explains more than {least}" if len(rows) == 1 else f"explain more than {least} each"
     those = f"{predicted}. Of the {number_of} that {explain}," if least else f"{predicted} and"
     if left:
-        return f"{those} {counted(judged).replace('no', 'none')} could be judged{_left_out(kinds)}", judged
+        return f"{those} {counted(judged).replace('no', 'none')} could be scored{_left_out(kinds)}", judged
     seen = sum(row.seen is not None and math.isfinite(row.seen.time) for row in rows)
     if len(rows) == 1:
-        found = "seen" if seen else "not seen"
+        found = "observed" if seen else "not observed"
         one = f"{predicted}. The one that explains more than {least} was" if least else f"{predicted}, and it was"
         return f"{one} {found}", seen
     if least and seen == len(rows):
-        return f"{predicted}. The {number_of} that explain more than {least} each were seen", seen
-    return f"{those} {counted(seen).replace('no', 'none')} {'was' if seen < 2 else 'were'} seen", seen
+        return f"{predicted}. The {number_of} that explain more than {least} each were observed", seen
+    return f"{those} {counted(seen).replace('no', 'none')} {'was' if seen < 2 else 'were'} observed", seen
 
 
 def _within(errors: Sequence[float], scored: int) -> str:
-    """The largest error of a time among so many jumps; empty where there is none."""
+    """State the largest timing error; empty if there is none."""
     if not errors:
         return ""
     worst = max(errors, key=abs)
@@ -90,16 +92,16 @@ def _within(errors: Sequence[float], scored: int) -> str:
         one, off = "" if scored == 1 else " one of them", 1 / (1 + worst)
         return f",{one} at {number(off, 2)} {'of' if off < 1 else 'times'} its predicted time"
     whose = "" if scored == 1 else " each" if len(errors) == scored else f" {counted(len(errors))} of them"
-    their = "their" if "of them" in whose and len(errors) > 1 else "its"
-    return f",{whose} within {percent_up(abs(worst))} of {their} time"
+    an_error = "timing errors" if "of them" in whose and len(errors) > 1 else "a timing error"
+    return f",{whose} with {an_error} of at most {percent_up(abs(worst))}"
 
 
 def _left_out(kinds: Sequence[str]) -> str:
-    """Why jumps are not judged."""
+    """State why jumps are not scored."""
     reasons = (
-        (kinds.count(names.SLOW), "known only roughly"),
-        (kinds.count(names.UNCLEAR), "not clear from this curve"),
-        (kinds.count(names.NOT_DUE), "not due when the run ended"),
+        (kinds.count(names.SLOW), "predicted only roughly"),
+        (kinds.count(names.UNCLEAR), "not resolved by this curve"),
+        (kinds.count(names.NOT_DUE), "predicted after the end of the run"),
     )
     return f" ({', '.join(f'{counted(number)} {why}' for number, why in reasons if number)})"
 

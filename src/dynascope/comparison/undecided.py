@@ -1,4 +1,4 @@
-"""Verdicts that become undecided because a compared quantity is known too roughly."""
+"""Comparisons whose verdict becomes undecided."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ __all__ = ["leave_undecided"]
 
 
 def leave_undecided(compared: Comparison, sentence: str) -> Comparison:
-    """The comparison with an undecided verdict, for the reason that the sentence states: nothing counts as judged."""
+    """Set the verdict to undecided for the reason in the sentence; no quantity counts as scored."""
     unknown = {name: dataclasses.replace(each, error=math.nan) for name, each in compared.quantities.items()}
     return dataclasses.replace(compared, verdict=Verdict("undecided", sentence), quantities=unknown)

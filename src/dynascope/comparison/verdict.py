@@ -1,4 +1,4 @@
-"""The verdict of a comparison, as a person would say it, and the rows of the table behind it."""
+"""The verdict of a comparison, its sentence, and the table of compared quantities."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ HEADINGS = {
     "undecided": "Undecided",
 }
 _MAXIMUM = "_maximum"
-_HALF = 0.5  # of the fall of the loss: an agreement that judges less is qualified
-_OUTCOMES: dict[Outcome, tuple[str, str]] = {  # of one claim, and of several
+_HALF = 0.5  # of the decrease of the loss; an agreement that scores less is qualified
+_OUTCOMES: dict[Outcome, tuple[str, str]] = {  # for one claim, for several
     "holds": ("holds", "hold"),
     "does not hold": ("is refuted", "are refuted"),
     "undecided": ("is undecided", "are undecided"),
@@ -33,14 +33,14 @@ class Row(NamedTuple):
     """One compared quantity.
 
     Attributes:
-        name: In words.
-        error: Of the whole; None if it could not be compared or is not finite.
-        largest: At its worst place, where that is judged apart.
-        tolerance: What the error may be.
-        largest_tolerance: What the largest error may be, if that is another number.
-        agrees: Whether both are within their tolerances.
-        reason: Why this tolerance.
-        key: As in the record.
+        name: Description of the quantity.
+        error: The overall error; None if it is not finite or could not be computed.
+        largest: The largest error along a curve, if it has a tolerance.
+        tolerance: The tolerance of `error`.
+        largest_tolerance: The tolerance of `largest`, if it differs from `tolerance`.
+        agrees: Whether both errors are within their tolerances.
+        reason: The reason for the tolerance.
+        key: The name of the quantity in the record.
     """
 
     name: str
@@ -54,18 +54,18 @@ class Row(NamedTuple):
 
     @property
     def judged(self) -> bool:
-        """Whether there was something to judge."""
+        """Whether the quantity could be scored."""
         return not self.agrees or self.error is not None
 
     @property
     def share(self) -> float:
-        """The error over its tolerance, where one is worst."""
+        """The largest ratio of an error to its tolerance."""
         pairs = [(self.error, self.tolerance), (self.largest, self.largest_tolerance or self.tolerance)]
         return max((_ratio(error, tolerance) for error, tolerance in pairs), default=0.0)
 
 
 def quantity_rows(quantities: Mapping[str, Quantity], view: Result) -> list[Row]:
-    """One row for each quantity, its largest error folded in."""
+    """Return one row for each quantity, including its largest error."""
     rows = []
     for name, whole in quantities.items():
         if name.removesuffix(_MAXIMUM) != name and name.removesuffix(_MAXIMUM) in quantities:
@@ -91,7 +91,7 @@ def _finite(error: float) -> float | None:
 
 
 def reasons_of(rows: Sequence[Row]) -> dict[str, str]:
-    """A letter for each reason, which is then said once."""
+    """Assign a letter to each distinct reason."""
     reasons = dict.fromkeys(row.reason for row in rows if row.reason)
     return {reason: _letter(place) for place, reason in enumerate(reasons)}
 
@@ -101,8 +101,8 @@ def decided(
 ) -> Literal["agree", "disagree", "undecided"]:
     """Decide the verdict from the compared quantities and from the claims.
 
-    A quantity beyond its tolerance or a claim that does not hold is a disagreement. Otherwise the verdict is undecided
-    where an identity fails, where nothing could be judged, or where more than half of the claims are undecided.
+    The verdict is undecided if an identity fails, if nothing could be scored, or if more than half of the claims are
+    undecided. Otherwise a quantity beyond its tolerance or a refuted claim is a disagreement.
 
     Args:
         rows: The compared quantities.
@@ -131,38 +131,38 @@ def verdict_sentence(
     checks: Sequence[Row] = (),
     share: float | None = None,
 ) -> str:
-    """What came out, in a sentence: how many jumps were seen and how well, or which quantity is the closest call.
+    """Summarise the comparison in a sentence: the observed jumps, or the error closest to its tolerance.
 
-    An agreement that judges less than half of the fall of the loss is qualified by that share.
+    If less than half of the decrease of the loss was scored, the sentence of an agreement states the share.
 
     Args:
         rows: The compared quantities.
-        staircase: The predicted jumps, beside those that were seen; None if theory predicts curves.
+        staircase: The predicted and observed jumps; None if theory predicts curves.
         claims: The outcomes of the claims that decide.
         reported: The outcomes of the claims that do not decide the verdict.
         checks: The identities.
-        share: The share of the fall of the loss that was judged (`share_of_fall`), where that is known.
+        share: The share of the decrease of the loss that was scored (`share_of_fall`), if known.
 
     Example:
         >>> row = Row("loss", 0.001, 0.004, 0.01, None, True, "")
         >>> verdict_sentence([row], None)
-        'Training follows theory in the loss, off by 0.004 where 0.01 is allowed.'
+        'Training follows theory: the error of the loss is 0.004 (tolerance 0.01).'
         >>> verdict_sentence([], None, claims=["holds", "undecided"])
         'One of two claims holds; one is undecided.'
         >>> verdict_sentence([], None, claims=["holds"], reported=["holds", "does not hold"])
-        'The claim holds. Of two further claims, which decide nothing, one holds and one is refuted.'
+        'The claim holds. Of two further claims, outside the verdict, one holds and one is refuted.'
     """
     failed = [row for row in checks if not row.agrees]
     if failed:
         worst = max(failed, key=lambda row: row.share)
-        told = f"What holds of every run does not hold here: the {worst.name}, {_size(worst)}."
-        return f"{told} The measurement is at fault, and nothing is concluded."
+        broken = f"An identity that holds in every run is violated: the error of the {worst.name} is {_size(worst)}."
+        return f"{broken} This points to an error in the measurement, so the verdict is undecided."
     verdict = decided(rows, claims)
     small = _of_share(share, staircase) if verdict == "agree" and share is not None and share < _HALF else ""
     some = verdict == "undecided" and _mostly_undecided(claims) and len({*claims}) > 1
-    mostly = "More than half of the claims are undecided, so the verdict is too." if some else ""
+    mostly = "More than half of the claims are undecided, so the verdict is undecided too." if some else ""
     parts = [_of_quantities(rows, staircase), small, _of_claims(claims), mostly, _of_further_claims(reported)]
-    return " ".join(filter(None, parts)) or "Nothing that theory predicts could be judged."
+    return " ".join(filter(None, parts)) or "No prediction could be scored."
 
 
 def _mostly_undecided(claims: Sequence[Outcome]) -> bool:
@@ -170,38 +170,39 @@ def _mostly_undecided(claims: Sequence[Outcome]) -> bool:
 
 
 def _of_share(share: float, staircase: StaircaseView | None) -> str:
-    """How little of the fall of the loss was judged."""
-    what = "the judged jumps make" if staircase is not None else "the times that both curves share make"
-    return f"But {what} up only {number(100 * max(share, 0.0), 2)} % of the fall of the loss."
+    """State how little of the decrease of the loss was scored."""
+    what = "the scored jumps account" if staircase is not None else "the times shared by both curves account"
+    return f"However, {what} for only {number(100 * max(share, 0.0), 2)} % of the decrease of the loss."
 
 
 def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None) -> str:
     judged = [row for row in rows if row.judged]
     wrong = [row for row in judged if not row.agrees]
-    told = jumps_sentence(staircase) if staircase is not None else ""
+    text = jumps_sentence(staircase) if staircase is not None else ""
     if not judged:
-        return told
+        return text
     if wrong:
         counts = {
             row.key: round(row.error or 0) for row in wrong if row.key in (names.MISSING_JUMPS, names.EXTRA_JUMPS)
         }
         others = [row for row in wrong if row.key not in counts]
         rest = _not_followed(others, len(judged)) if others else ""
-        told = " ".join(filter(None, [told, miscounted_jumps(**counts), rest]))
-    elif not told:
+        text = " ".join(filter(None, [text, miscounted_jumps(**counts), rest]))
+    elif not text:
         closest = max(judged, key=lambda row: row.share)
         if len(judged) == 1:
-            told = f"Training follows theory in the {closest.name}, {_size(closest)}."
+            text = f"Training follows theory: the error of the {closest.name} is {_size(closest)}."
         else:
             all_of = "Both" if len(judged) == 2 else f"All {counted(len(judged))}"
-            told = f"{all_of} quantities follow theory; the closest call is the {closest.name}, {_size(closest)}."
+            text = f"{all_of} quantities agree with theory. "
+            text += f"The error closest to its tolerance is that of the {closest.name}, {_size(closest)}."
     left = len(rows) - len(judged)
     things = "quantity" if left == 1 else "quantities"
-    return f"{told} {counted(left).capitalize()} {things} could not be judged." if left else told
+    return f"{text} {counted(left).capitalize()} {things} could not be scored." if left else text
 
 
 def _of_claims(claims: Sequence[Outcome]) -> str:
-    """How many claims hold, do not hold, and are undecided."""
+    """Count the claims that hold, are refuted, and are undecided."""
     size, counts = len(claims), Counter(claims)
     if not size:
         return ""
@@ -209,21 +210,24 @@ def _of_claims(claims: Sequence[Outcome]) -> str:
         verb = _OUTCOMES[next(iter(counts))][size > 1]
         return f"{'The claim' if size == 1 else 'Both claims' if size == 2 else f'All {counted(size)} claims'} {verb}."
     held = counts.pop("holds", 0)
-    told = f"{counted(held).capitalize() if held else 'None'} of {counted(size)} claims {_OUTCOMES['holds'][held > 1]}"
+    text = f"{counted(held).capitalize() if held else 'None'} of {counted(size)} claims {_OUTCOMES['holds'][held > 1]}"
     rest = [f"{counted(counts[each])} {words[counts[each] > 1]}" for each, words in _OUTCOMES.items() if each in counts]
-    return f"{told}; {', '.join(rest)}."
+    return f"{text}; {', '.join(rest)}."
 
 
 def _of_further_claims(claims: Sequence[Outcome]) -> str:
-    """How many claims that are reported only hold, do not hold, and are undecided."""
+    """Count the same among the claims that do not affect the verdict."""
     size, counts = len(claims), Counter(claims)
     if not size:
         return ""
-    told = [f"{counted(counts[each])} {words[counts[each] > 1]}" for each, words in _OUTCOMES.items() if each in counts]
-    if len(told) == 1:
-        things = "claim, which decides" if size == 1 else "claims, which decide"
-        return f"{counted(size).capitalize()} further {things} nothing, {_OUTCOMES[next(iter(counts))][size > 1]}."
-    return f"Of {counted(size)} further claims, which decide nothing, {', '.join(told[:-1])} and {told[-1]}."
+    parts = [
+        f"{counted(counts[each])} {words[counts[each] > 1]}" for each, words in _OUTCOMES.items() if each in counts
+    ]
+    if len(parts) == 1:
+        things = "claim" if size == 1 else "claims"
+        verb = _OUTCOMES[next(iter(counts))][size > 1]
+        return f"{counted(size).capitalize()} further {things}, outside the verdict, {verb}."
+    return f"Of {counted(size)} further claims, outside the verdict, {', '.join(parts[:-1])} and {parts[-1]}."
 
 
 def _called(name: str, view: Result) -> str:
@@ -231,22 +235,23 @@ def _called(name: str, view: Result) -> str:
 
 
 def _not_followed(wrong: Sequence[Row], judged: int) -> str:
-    """Which quantities differ, and by how much the worst of them."""
+    """State how many quantities disagree, and the error of the worst."""
     worst = max(wrong, key=lambda row: row.share)
-    size = f"{worst.name}, {_size(worst)}"
+    error = f"the error of the {worst.name} is {_size(worst)}"
     if judged == 1:
-        return f"Training does not follow theory in the {size}."
+        return f"Training does not follow theory: {error}."
     if len(wrong) == 1:
-        return f"One of {counted(judged)} quantities does not follow theory: the {size}."
-    return f"{counted(len(wrong)).capitalize()} of {counted(judged)} quantities do not follow theory, most the {size}."
+        return f"One of {counted(judged)} quantities disagrees with theory: {error}."
+    most = f"the worst is the {worst.name}, with an error of {_size(worst)}"
+    return f"{counted(len(wrong)).capitalize()} of {counted(judged)} quantities disagree with theory; {most}."
 
 
 def _size(row: Row) -> str:
+    """The error of a quantity and its tolerance."""
     largest_worse = _ratio(row.largest, row.largest_tolerance or row.tolerance) > _ratio(row.error, row.tolerance)
     error = row.largest if largest_worse else row.error
     tolerance = row.largest_tolerance or row.tolerance if largest_worse else row.tolerance
-    off = "off without bound" if error is None else "exactly" if error == 0 else f"off by {number(error, 2)}"
-    return off if error == 0 else f"{off} where {number(tolerance, 2)} is allowed"
+    return f"{'infinite' if error is None else number(error, 2)} (tolerance {number(tolerance, 2)})"
 
 
 def _ratio(error: float | None, tolerance: float) -> float:

@@ -63,7 +63,7 @@ def test_the_ratio_of_another_convention_is_reported_as_that():
     assert "is it loss='half_mse'" not in told  # the curve is larger, and half of it would be too small
     assert "step 0" in told
     told = other_initial_weights(curve(loss="half_mse"), theory(0.8))
-    assert "is it loss='mse'" in told
+    assert "Is the definition loss='mse'" in told
     assert "step 0" not in told
 
 

@@ -316,7 +316,7 @@ def test_a_jump_at_no_known_time_is_no_error():
 
 def test_slopes_need_records_of_observe():
     other = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]}, attributes={"scale": 1e-3})
-    with pytest.raises(InputError, match="slopes") as caught:
+    with pytest.raises(InputError, match="at_other_scale") as caught:
         compared(losses(), at_other_scale=other)
     assert caught.value.argument == "at_other_scale"
 

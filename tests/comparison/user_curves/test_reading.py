@@ -177,7 +177,7 @@ def test_row_numbers_are_no_loss(tmp_path, text):
 
 def test_row_numbers_that_may_be_steps_need_a_name(tmp_path):
     for text in (",loss\n0,1.0\n10,0.75\n", '"","loss"\n"1",1.0\n"2",0.75\n'):
-        with pytest.raises(InputError, match=r"column 1 of run\.csv has no name, and does not number the rows from 0"):
+        with pytest.raises(InputError, match=r"column 1 of run\.csv has no name and does not count the rows from 0"):
             curve(write(tmp_path, text))
 
 
@@ -248,32 +248,32 @@ def test_a_curve_alone_has_a_page_in_its_own_units():
 @pytest.mark.parametrize(
     ("argument", "said", "options"),
     [
-        ("learning_rate", "no learning rate", {"learning_rate": None}),
+        ("learning_rate", "learning rate is missing", {"learning_rate": None}),
         ("learning_rate", "is 0", {"learning_rate": 0}),
         ("learning_rate", "is -0.1", {"learning_rate": -0.1}),
         ("learning_rate", "not finite", {"learning_rate": np.nan}),
         ("learning_rate", "not an array of real numbers", {"learning_rate": "0.1"}),
-        ("learning_rate", "5 learning rates, and the curve goes to step 2", {"learning_rate": [0.1] * 5}),
-        ("learning_rate", "1 learning rates, and the curve goes to step 2", {"learning_rate": [0.1]}),
-        ("learning_rate", "3 learning rates, and .* to step 200", {"learning_rate": [0.1] * 3, "steps": [0, 100, 200]}),
-        ("learning_rate", "least learning rate is -0.1", {"learning_rate": [0.1, -0.1]}),
-        ("learning_rate", "least learning rate is 0", {"learning_rate": [0.0, 0.0]}),
-        ("loss", "how the loss is defined", {"loss": None}),
+        ("learning_rate", "5 learning rates, but the curve ends at step 2", {"learning_rate": [0.1] * 5}),
+        ("learning_rate", "1 learning rates, but the curve ends at step 2", {"learning_rate": [0.1]}),
+        ("learning_rate", "3 learning rates, .* step 200", {"learning_rate": [0.1] * 3, "steps": [0, 100, 200]}),
+        ("learning_rate", "smallest learning rate is -0.1", {"learning_rate": [0.1, -0.1]}),
+        ("learning_rate", "smallest learning rate is 0", {"learning_rate": [0.0, 0.0]}),
+        ("loss", "definition of the loss is missing", {"loss": None}),
         ("losses", "the loss at step 1 is nan", {"losses": [1.0, np.nan, 0.5]}),
         ("losses", "the loss at step 100 is inf", {"losses": [1.0, np.inf, 0.5], "steps": [0, 100, 200]}),
         ("momentum", "is 1:", {"momentum": 1}),
         ("momentum", "is -0.1:", {"momentum": -0.1}),
         ("momentum", "nan", {"momentum": np.nan}),
-        ("losses", "the loss at step 2 is -0.5: give a squared loss", {"losses": [1.0, 0.5, -0.5]}),
+        ("losses", "the loss at step 2 is -0.5: give the squared loss", {"losses": [1.0, 0.5, -0.5]}),
         ("losses", "1 point:", {"losses": [1.0]}),
         ("losses", "0 points", {"losses": []}),
         ("losses", "first loss is zero", {"losses": [0.0, 0.0]}),
         ("steps", "3 losses and 2 steps", {"steps": [0, 1]}),
         ("steps", "steps does not increase, as 5 follows 10: sort the curve", {"steps": [0, 10, 5]}),
         ("steps", "steps does not increase, as 10 follows 10", {"steps": [0, 10, 10]}),
-        ("steps", "begins at step -1", {"steps": [-1, 0, 1]}),
+        ("steps", "starts at step -1", {"steps": [-1, 0, 1]}),
         ("steps", "not finite", {"steps": [0, 1, np.inf]}),
-        ("steps", "whole numbers", {"steps": [0, 0.5, 1], "learning_rate": [0.1]}),
+        ("steps", "not integers", {"steps": [0, 0.5, 1], "learning_rate": [0.1]}),
     ],
 )
 def test_bad_curves_are_refused_by_what_is_wrong(argument, said, options):
@@ -300,6 +300,6 @@ def test_a_curve_over_time_has_no_learning_rate(tmp_path):
     path = tmp_path / "run.csv"
     path.write_text("time,loss\n0,1.0\n0.5,0.5\n")
     np.testing.assert_array_equal(curve(path, learning_rate=None)["time"], [0, 0.5])
-    with pytest.raises(InputError, match="leave it out") as caught:
+    with pytest.raises(InputError, match="omit it") as caught:
         curve(path)
     assert caught.value.argument == "learning_rate"

@@ -1,4 +1,4 @@
-"""Judge a prediction by a user's loss curve: its first loss, its jumps, its course, and what else to warn about."""
+"""Compare a prediction with a user's loss curve: initial loss, jumps and shape, with warnings."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ __all__ = [
 _FIRST = 0.02  # error of the first loss, over the predicted one
 _FEW = 20  # logged losses; in a shorter noisy curve, none may rise by chance
 _NOISE_OF_FEW = 0.5  # of the first loss, which may be that of a small minibatch
-_SETTLED = 0.25  # fraction of its time for which the last plateau is to be seen
+_SETTLED = 0.25  # required duration of the last plateau, relative to the time of its jump
 _ALIKE = 1.3  # ratio of the largest to the smallest among ratios that are about the same
 _MISTAKEN = 1.5  # a smaller factor between learning rates is hardly a mistake
-_LATE = 0.05  # fraction of their time by which jumps come late under large steps, from which on there is a warning
-_ROUGH = 0.1  # of the initial loss: a curve that may be off by more fits one of half or twice its times as well
+_LATE = 0.05  # relative delay of jumps due to large steps, above which there is a warning
+_ROUGH = 0.1  # of the initial loss; a larger tolerance could not exclude half or twice the times
 _STEPS_REASON = (
-    "how far descent lags behind gradient flow by the predicted loss, and what the loss changes in one logged step"
+    "the predicted lag of gradient descent behind gradient flow, and the change of the loss in one logged step"
 )
 
 
 def bare_losses(losses: Any, predicted: xr.Dataset) -> InputError:
-    """The error for losses that are no record, which names the conventions that fit the first loss."""
+    """Return the error for bare losses, which names the loss definitions that fit the first loss."""
     initial = float(predicted.attrs.get(names.INITIAL_LOSS, 0.0))
     first = float(numbers("losses", read_curve(losses).losses)[:1].sum())
     known: list[LossName] = [name for name in LOSSES if needed_facts(name) <= predicted.attrs.keys()]
@@ -55,7 +55,7 @@ def bare_losses(losses: Any, predicted: xr.Dataset) -> InputError:
     ]
     remedy = f"the first loss fits {_named(fitting)}" if fitting else CHOOSE_A_LOSS
     return InputError(
-        "observed are losses, without their learning rate and definition",
+        "observed contains bare losses, without learning rate and loss definition",
         argument="observed",
         value=type(losses).__name__,
         remedy=f"give user_curve(losses, learning_rate=…, loss=…) of dynascope.comparison; {remedy}",
@@ -63,16 +63,16 @@ def bare_losses(losses: Any, predicted: xr.Dataset) -> InputError:
 
 
 def other_initial_weights(observed: xr.Dataset, predicted: xr.Dataset) -> str:
-    """Why a curve did not start from the weights of a prediction; empty if it may have.
+    """Explain why a curve did not start from the predicted initial weights; empty if it may have.
 
-    A first loss above the loss of these weights shows that they differ. A first loss below may be a mean over steps, or
-    come after some steps. The largest rise of the curve bounds the noise of its first loss, as of a minibatch; where
-    fewer than 20 losses were logged, half of the first loss does.
+    A first loss above the loss of these weights shows that they differ. A lower first loss may be a mean over steps, or
+    logged after some steps. The largest rise of the curve bounds the noise of its first loss, as from minibatches; with
+    fewer than 20 logged losses, half of the first loss is the bound.
 
     Args:
-        observed: The record of a curve, as of `user_curve`.
-        predicted: A prediction in the units of the curve. Nothing follows from weights that `predict` draws, nor from
-            tasks that are not samples: their loss differs from that of the training anyway.
+        observed: The record of a curve, as returned by `user_curve`.
+        predicted: A prediction in the units of the curve. The result is empty for random weights drawn by `predict`,
+            and for tasks without samples, whose loss differs from the training loss anyway.
 
     Example:
         >>> from dynascope.comparison import user_curve
@@ -81,7 +81,7 @@ def other_initial_weights(observed: xr.Dataset, predicted: xr.Dataset) -> str:
         >>> other_initial_weights(user_curve([0.5, 0.4], learning_rate=0.1, loss="squared"), theory)
         ''
         >>> print(other_initial_weights(user_curve([1.7, 0.4], learning_rate=0.1, loss="squared"), theory))
-        The first loss of the curve is 1.7, and the weights given to predict have a loss of 0.5, so they are not ...
+        The first loss of the curve is 1.7, but the weights given to predict have a loss of 0.5, so they are not ...
     """
     facts, convention = predicted.attrs, observed.attrs["loss_convention"]
     known = "loss" in predicted and predicted["loss"].dims == ("time",) and float(predicted["time"][0]) == 0
@@ -94,43 +94,42 @@ def other_initial_weights(observed: xr.Dataset, predicted: xr.Dataset) -> str:
         noise = max(noise, _NOISE_OF_FEW * loss[0])
     if loss[0] - start <= (_FIRST + tolerance) * loss[0] + noise:
         return ""
-    found = f"The first loss of the curve is {number(loss[0], 3)}, and the weights given to predict have a loss of "
+    found = f"The first loss of the curve is {number(loss[0], 3)}, but the weights given to predict have a loss of "
     found += number(start, 3)
     others = matching_conventions(loss[0] / start, convention, facts, _FIRST) if start > 0 else []
     if others:
-        return f"{found}: is it {_named(others)}, and not loss={convention!r}?"
+        return f"{found}. Is the definition {_named(others)} rather than loss={convention!r}?"
     return (
-        f"{found}, so they are not the weights of step 0. Copy the model before training, with copy.deepcopy(model), "
-        "and predict from the copy. If they are the weights of step 0, check that the data and loss= are those of the "
-        "training."
+        f"{found}, so they are not the weights of step 0. Copy the model before training with copy.deepcopy(model), "
+        "and predict from the copy. If they are the weights of step 0, check that the data and loss= match the run."
     )
 
 
 def compare_with_staircase(
     observed: xr.Dataset, predicted: xr.Dataset, *, tolerance: tuple[float, str], chosen: bool = False
 ) -> tuple[xr.Dataset, xr.Dataset, dict[str, float], dict[str, float]]:
-    """The residual of a predicted staircase against a user's curve, and the errors of its quantities.
+    """Return the residual of a predicted staircase against a user's curve, and the errors of its quantities.
 
-    A jump is not judged (`unclear`) where the curve was logged too rarely to time it, where noise hides it, where large
-    steps explain that it is late, and where theory knows times no better than to a third, so that a wrong learning rate
-    would pass. The errors due to logging and noise are added to the tolerance of times. The level of a plateau is
-    judged where the next jump is seen, or where it is the last one and lasts.
+    A jump is `unclear` and not scored if the curve was logged too rarely, if noise hides the jump, if large steps
+    explain its delay, or if the tolerance exceeds a third, so that a wrong learning rate would pass. The errors due to
+    logging and noise are added to the tolerance of times. The level of a plateau is scored if the next jump is
+    observed, or if it is the last plateau and lasts long enough.
 
     Args:
-        observed: As of `user_curve`.
+        observed: The result of `user_curve`.
         predicted: A staircase in the units of that curve.
-        tolerance: Relative error that times may have, and why.
-        chosen: Whether the user chose it, so that it stays.
+        tolerance: The relative tolerance of times, and its reason.
+        chosen: Whether the user chose the tolerance, which is then kept.
 
     Returns:
-        The prediction with that tolerance and with warnings about what the curve does not show; the residual, the
-        errors and the tolerance of levels where that is known, as of `jumps.compare_staircases`.
+        The prediction with this tolerance and with warnings about the curve; the residual, the errors and the
+        estimated tolerances, as from `jumps.compare_staircases`.
 
     Raises:
         InputError: The prediction is an ensemble.
     """
     if predicted.attrs.get("weights") == "drawn":
-        # Other weights of the same scale have other times, by as much as the theory allows for without knowing any.
+        # The times of other random weights differ by up to the tolerance that theory states for unknown weights.
         predicted = predicted.drop_vars([names.TIME_UNCERTAINTY, names.LEVEL_UNCERTAINTY], errors="ignore")
     staircase = StaircaseView(predicted)
     require(
@@ -138,7 +137,7 @@ def compare_with_staircase(
         f"the prediction is an ensemble of {staircase.times.size // max(predicted.sizes['jump'], 1)} staircases",
         argument="predicted",
         value=dict(predicted.sizes),
-        remedy="select the one that starts as the run did",
+        remedy="select the member with the initial weights of the run",
     )
     time, loss = observed["time"].to_numpy(), observed["loss"].to_numpy()
     first = float(staircase.times[0]) if len(staircase.times) and np.isfinite(staircase.times[0]) else 0.0
@@ -189,21 +188,21 @@ def compare_with_staircase(
 def with_step_tolerances(
     observed: xr.Dataset, predicted: xr.Dataset, errors: dict[str, float]
 ) -> tuple[xr.Dataset, dict[str, float]]:
-    """Widen the tolerances of a predicted loss over time by how far finite steps part descent from gradient flow.
+    """Widen the tolerances of a predicted loss curve by the deviation of gradient descent from gradient flow.
 
     On a straight path, where the speed is f = |∇L|, steps of rate η follow the field f − η f f′ / 2 to first order and
-    are later than gradient flow by (η / 2) ln(f / f(0)). As L′ = −f², that is ¼ ln(L′ / L′(0)) steps, most where the
-    loss falls fastest. One step more is allowed, for terms of higher order and for paths that are not straight.
+    are later than gradient flow by (η / 2) ln(f / f(0)). As L′ = −f², this delay is ¼ ln(L′ / L′(0)) steps, largest
+    where the loss falls fastest. One more step is allowed for higher orders and curved paths.
 
     Args:
         observed: The record of a user's curve.
         predicted: The predicted loss over time, in its units.
-        errors: Of the loss, in the mean and at most.
+        errors: The mean and the largest error of the loss.
 
     Returns:
-        The prediction with tolerances that are wider by what it differs from itself so much later, in the same mean and
-        at most, and at least what the loss changes from one logged step to the next. Where one of these is more than a
-        tenth of the initial loss the errors are NaN: nothing can be judged.
+        The prediction with tolerances widened by the difference to the same curve after this delay, and at least the
+        change of the loss between logged steps. If one of these exceeds a tenth of the initial loss, the errors are NaN
+        and nothing can be scored.
 
     Example:
         >>> run = xr.Dataset({"loss": ("time", [1.0, 0.96, 0.93])}, {"time": [0.0, 0.04, 0.08]})
@@ -216,7 +215,7 @@ def with_step_tolerances(
     logged = float(np.nanmax(np.abs(np.diff(loss)), initial=0.0) / abs(loss[0]))
     known, expected = predicted["time"].to_numpy(), predicted[names.CURVE_LOSS].to_numpy()
     falls = -np.diff(expected)
-    # Slower falls cannot be told from rounding; the lag is then as if the initial weights were that much smaller.
+    # Slower decreases drown in rounding errors.
     speeds = np.maximum(falls, np.finfo(float).eps * expected[0]) / np.diff(known)
     lag = (1 + np.log(speeds.max() / speeds[0]) / 4) * float(observed.attrs.get("largest_step", np.max(np.diff(time))))
     there = time[(time >= known[0]) & (time <= known[-1])]
@@ -234,14 +233,14 @@ def with_step_tolerances(
 
 
 def jump_warnings(reasons: list[str]) -> Iterator[str]:
-    """One sentence for each kind of reason why jumps are not judged."""
+    """Yield one sentence for each reason why jumps are not scored."""
     for jumps, reason in gathered_reasons(list(enumerate(reasons, start=1))):
         subject = f"Jump {jumps[0]} is" if len(jumps) == 1 else f"Jumps {numbered(jumps)} are"
-        yield f"{subject} not judged: {reason}."
+        yield f"{subject} not scored: {reason}."
 
 
 def learning_rate_warnings(ratios: Float[np.ndarray, " judged"], allowed: float) -> Iterator[str]:
-    """A warning if all jumps come too early, or too late, by about the same factor.
+    """Warn if all jumps come too early or too late by about the same factor.
 
     Example:
         >>> [len(list(learning_rate_warnings(np.array(ratios), 0.12))) for ratios in ([2.0, 2.1], [2.0, 1.0])]
@@ -254,13 +253,13 @@ def learning_rate_warnings(ratios: Float[np.ndarray, " judged"], allowed: float)
     if abs(ratio - 1) > allowed and max(ratio, 1 / ratio) > _MISTAKEN:
         factor = number(ratio, 3)
         yield (
-            f"Predicted times are about {factor} times those seen: was the learning rate {factor} times what was said "
-            "here, or the optimiser another than plain gradient descent?"
+            f"Predicted times are about {factor} times the observed ones. Was the learning rate {factor} times the "
+            "stated one, or was the optimiser not plain gradient descent?"
         )
 
 
 def fastest_growth(staircase: StaircaseView) -> float:
-    """The fastest rate at which small weights grow, where they grow exponentially."""
+    """Return the fastest growth rate of small weights; zero if they do not grow exponentially."""
     record = staircase.record
     if not staircase.exponential or not len(staircase.times):
         return 0.0
@@ -271,44 +270,44 @@ def fastest_growth(staircase: StaircaseView) -> float:
 def _curve_warnings(
     observed: xr.Dataset, predicted: xr.Dataset, curve: MonotoneFit, first_error: float, late: float
 ) -> Iterator[str]:
-    """Warnings about another convention or other data, noise, and steps that are too large."""
+    """Warn about a wrong loss definition, other data, noise, and large steps."""
     staircase, loss = StaircaseView(predicted), observed.attrs["loss_convention"]
     if first_error > _FIRST:
         ratio = float(curve.loss[0] / staircase.levels[0])
-        found = f"The first loss is {number(ratio, 3)} times that predicted"
+        found = f"The first loss is {number(ratio, 3)} times the predicted one"
         others = matching_conventions(ratio, loss, predicted.attrs, _FIRST)
         if others:
-            yield f"{found}: is it {_named(others)}, and not loss={loss!r}?"
+            yield f"{found}. Is the definition {_named(others)} rather than loss={loss!r}?"
         else:
-            yield f"{found}: is that for the arrays trained on, centred and scaled alike, and is the start small?"
+            yield f"{found}. Check that the data are centred and scaled as in the run, and that the scale is small."
     if curve.noisy:
         yield (
-            f"The loss rises by up to {number(100 * curve.rise, 2)} % of its start, as from minibatches or a large "
-            "learning rate. Its best falling fit is judged, and further plateaus are not looked for. Theory is about "
-            "small steps on all samples."
+            f"The loss rises by up to {number(100 * curve.rise, 2)} % of its initial value, as from minibatches or a "
+            "large learning rate. Its best decreasing fit is compared, without a search for extra plateaus. "
+            "Theory assumes small full-batch steps."
         )
     if late > _LATE:
         plain = not observed.attrs.get("delay")
         why = f": weights grow by {200 * late:.0f} % in one step, so" if plain else " for this momentum, so that"
         yield (
             f"The learning rate is large{why} jumps come about {100 * late:.0f} % later than under gradient flow. "
-            "Train with a smaller one to tell more."
+            "For a sharper comparison, train with a smaller learning rate."
         )
 
 
 def _with_curve_tolerance(predicted: xr.Dataset, blurred: float) -> xr.Dataset:
     """Add the errors due to noise, steps and logging to the tolerance of the predicted loss."""
     usual, why = (predicted.attrs[f"{names.CURVE}_tolerance{end}"] for end in ("", "_reason"))
-    if not blurred >= 1e-3:  # also NaN, of a run that ends before the curve is compared
+    if not blurred >= 1e-3:  # also NaN, for a run that ends before the compared range
         return predicted
-    reason = f"{why}; and {100 * blurred:.2g} % for the noise, the steps and the logging of this curve"
+    reason = f"{why}; plus {100 * blurred:.2g} % for noise, finite steps and sparse logging of this curve"
     return predicted.assign_attrs(
         {f"{names.CURVE}_tolerance": usual + blurred, f"{names.CURVE}_tolerance_reason": reason}
     )
 
 
 def _with_levels_to_judge(predicted: xr.Dataset, found: np.ndarray) -> xr.Dataset:
-    """The prediction with plateaus that never settle where a run, whatever its length, does not show where they end."""
+    """Set infinite settling times for plateaus whose end the run does not show, so that they are not scored."""
     staircase = StaircaseView(predicted)
     settling = np.zeros(len(found)) if staircase.settling_times is None else staircase.settling_times.copy()
     settling[:-1][np.isnan(found[1:])] = np.inf

@@ -1,4 +1,4 @@
-"""Read a logged loss curve from arrays, pandas, files of columns or a logger's export, and make its record."""
+"""Read a logged loss curve from arrays, pandas objects, files or logger exports, and return its record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHOOSE_A_LOSS = f"choose {_A_LOSS}"
 _STEPS = ("step", "_step", "global_step", "trainer/global_step", "train/global_step", "iteration")
 _TIME = "time"
 _RATES = ("learning_rate", "lr")
-_RATE_OR_RANGE = re.compile(r"learning_rate|lr(-.*)?|.*__(min|max)")  # W&B writes the least and the largest value too
+_RATE_OR_RANGE = re.compile(r"learning_rate|lr(-.*)?|.*__(min|max)")  # W&B also writes minimum and maximum
 _OTHER_CLOCK = re.compile(r"epoch|wall.?time|relative time.*|_?timestamp|_?runtime|.* - _step(__min|__max)?")
 _LOSS = re.compile(r"loss|mse")
 _HELD_OUT = re.compile(r"(?<![a-z])(val|valid|validation|test|eval|dev|held.?out)(?![a-z])")
@@ -44,27 +44,28 @@ def user_curve(
     loss: Annotated[LossName | None, _A_LOSS] = None,
     steps: Any = None,
 ) -> xr.Dataset:
-    """The record of a loss curve that you logged while you trained by gradient descent, with or without momentum.
+    """Return the record of a loss curve that you logged while training by gradient descent, with or without momentum.
 
-    It keeps the logged losses and steps; `compare` converts the prediction to their units.
+    The record keeps the logged losses and steps; `compare` converts the prediction to their units.
 
     Args:
-        losses: The loss before each step: an array of NumPy, JAX or PyTorch, or a list, shape (n,); a pandas Series,
-            whose index are the steps; a DataFrame or a file of columns with the columns `step` and `loss`, or `time`
-            and `loss` (time is the sum of the learning rates so far), or a single column, read as by `read_table`.
-            Exports of TensorBoard, Weights & Biases and Lightning need no change; where the loss has another name, the
-            attribute `warnings` of the record names its column.
-        learning_rate: The rate of all steps, or an array with the rate of each step, from step 0. Not for a curve over
-            time, nor where a table has a column `learning_rate` or `lr`.
-        momentum: β of `torch.optim.SGD`, at least 0 and below 1. A step of rate η then goes as far as one of
-            η / (1 − β), and lags as much behind gradient flow as a plain one (1 + β) times as long as that.
+        losses: The loss before each step: an array of NumPy, JAX or PyTorch, or a list, shape (n,); a pandas Series
+            whose index holds the steps; or a DataFrame or a file, read as by `read_table`, with the columns `step` and
+            `loss`, with `time` and `loss` (time is the sum of the learning rates so far), or with a single column.
+            Exports of TensorBoard, Weights & Biases and Lightning work unchanged. If the loss column has another name,
+            the attribute `warnings` of the record states it.
+        learning_rate: The learning rate of all steps, or an array with the rate of each step from step 0. Omit it for a
+            curve over time, or if the table has a column `learning_rate` or `lr`.
+        momentum: β of `torch.optim.SGD`, at least 0 and below 1. A step of rate η then covers the time η / (1 − β), and
+            lags behind gradient flow like a plain step of (1 + β) η / (1 − β).
         loss: How the loss is defined: "mse" (mean over samples and outputs, as `torch.nn.MSELoss`), "half_mse" (half
             of it), "squared_norm" (mean over samples of the sum over outputs), "squared" (half of that, the convention
             of this package), or "sum" (over samples and outputs, `torch.nn.MSELoss(reduction="sum")`).
-        steps: For an array, the number of steps taken before each loss, shape (n,), if not every step was logged.
+        steps: For an array, the number of training steps before each loss, shape (n,), if not every step was logged.
 
     Returns:
-        A record of `loss` over `time`, which counts steps where the rate is constant and else adds up learning rates.
+        A record of `loss` over `time`. Time counts steps if the learning rate is constant, and otherwise is the sum of
+        the learning rates.
 
     Raises:
         InputError: The curve cannot be read, has fewer than two points, a loss that is negative or not finite, or
@@ -77,13 +78,13 @@ def user_curve(
         >>> user_curve([1.0, 0.9, 0.5], learning_rate=[0.1, 0.2], loss="mse")["time"].to_numpy().round(3)
         array([0. , 0.1, 0.3])
     """
-    require(loss is not None, "nothing says how the loss is defined", argument="loss", remedy=CHOOSE_A_LOSS)
+    require(loss is not None, "the definition of the loss is missing", argument="loss", remedy=CHOOSE_A_LOSS)
     assert loss is not None
     logged = read_curve(losses)
     clock, places = logged.clock, logged.places
     if steps is not None:
-        problem = "the curve already contains its steps, and steps is given too"
-        require(places is None, problem, argument="steps", remedy="leave one of them out")
+        problem = "steps is given, but the curve already contains its steps"
+        require(places is None, problem, argument="steps", remedy="omit steps")
         places = numbers("steps", steps)
     values = _checked_losses(logged.losses, clock, places)
     places = np.arange(float(len(values))) if places is None else _checked_places(places, clock, len(values))
@@ -91,10 +92,10 @@ def user_curve(
         learning_rate = rate_of_each_step(numbers("learning_rate", logged.rates), places)
     require(
         clock == "step" or momentum == 0,
-        "the curve is over time, which adds up learning rates, and a momentum is given besides",
+        "momentum is given, but the curve is over time, the sum of learning rates",
         argument="momentum",
         value=momentum,
-        remedy="leave it out, and add up the rates over 1 − momentum",
+        remedy="omit momentum, and sum learning rate / (1 − momentum) instead",
     )
     time, rate, largest = _on_clock(places, clock, learning_rate)
     farther = 1 / (1 - momentum)
@@ -105,15 +106,15 @@ def user_curve(
     else:
         units, per_unit = describe("step")[1], {"learning_rate": rate, "time_per_unit": farther * rate}
         time_formula = f"steps of learning rate {rate:g}" + (f", momentum {momentum:g}" if momentum else "")
-    kept = np.append(True, np.diff(time) > 0)  # where the rate is zero, nothing moves
+    kept = np.append(True, np.diff(time) > 0)  # steps of learning rate zero do not change the weights
     return make_record(
         {"loss": (["time"], values[kept])},
         {"time": time[kept]},
         attributes={
-            "flow": "a training of your own",
+            "flow": "your training run",
             "loss_convention": loss,
             **per_unit,
-            # The length of plain steps that lag as much, and the lag until the velocity has built up.
+            # The plain step with the same lag, and the delay until the velocity has built up.
             "largest_step": largest * (1 + momentum) * farther,
             "delay": largest * momentum * farther,
             "convention": f"loss = {LOSSES[loss].formula}; time = {time_formula}",
@@ -128,8 +129,8 @@ def _checked_losses(losses: Any, clock: str, places: Float[np.ndarray, " m"] | N
     problem = f"the curve has {len(values)} point{'' if len(values) == 1 else 's'}"
     require(len(values) >= 2, problem, argument="losses", value=len(values), remedy="give at least two")
     for wrong, remedy in (
-        (~np.isfinite(values), "cut the curve there, or train again with a smaller learning rate"),
-        (values < 0, "give a squared loss, and not its logarithm"),
+        (~np.isfinite(values), "end the curve before it, or train again with a smaller learning rate"),
+        (values < 0, "give the squared loss, not its logarithm"),
     ):
         first = int(np.argmax(wrong))
         place = first if places is None or first >= len(places) else places[first]
@@ -140,8 +141,8 @@ def _checked_losses(losses: Any, clock: str, places: Float[np.ndarray, " m"] | N
             value=float(values[first]),
             remedy=remedy,
         )
-    problem = "the first loss is zero, so nothing is left to learn"
-    require(values[0] > 0, problem, argument="losses", value=0.0, remedy="give the curve from its start")
+    problem = "the first loss is zero, so there is nothing to learn"
+    require(values[0] > 0, problem, argument="losses", value=0.0, remedy="give the curve from step 0")
     return values
 
 
@@ -154,10 +155,10 @@ def _checked_places(places: Float[np.ndarray, " m"], clock: str, length: int) ->
         remedy="give one for each loss",
     )
     places = require_array("steps", places, (None,))
-    require_increasing("steps", places, remedy="sort the curve and drop what was logged twice")
+    require_increasing("steps", places, remedy="sort the curve and drop duplicate steps")
     require(
         places[0] >= 0,
-        f"the curve begins at {clock} {places[0]:g}",
+        f"the curve starts at {clock} {places[0]:g}",
         argument="steps",
         value=float(places[0]),
         remedy="count from zero",
@@ -168,20 +169,20 @@ def _checked_places(places: Float[np.ndarray, " m"], clock: str, length: int) ->
 def _on_clock(
     places: Float[np.ndarray, " n"], clock: str, learning_rate: Any
 ) -> tuple[Float[np.ndarray, " n"], float | None, float]:
-    """Places on the clock of the record, the constant rate of its steps, and the largest step on that clock."""
+    """Return the positions on the time axis of the record, the constant learning rate, and the largest step."""
     if clock == _TIME:
         require(
             learning_rate is None,
-            "the curve is over time, which adds up learning rates, and a learning rate is given besides",
+            "a learning rate is given, but the curve is over time, the sum of learning rates",
             argument="learning_rate",
-            remedy="leave it out, or name the column 'step' if it counts steps",
+            remedy="omit it, or name the column 'step' if it counts steps",
         )
         return places, None, 0.0
     require(
         learning_rate is not None,
-        "the curve is over steps, and no learning rate says how far each goes",
+        "the curve is over steps, but the learning rate is missing",
         argument="learning_rate",
-        remedy="give learning_rate=, one number or that of each step, or a column of that name",
+        remedy="give learning_rate= as one number or one for each step, or a column of that name",
     )
     if bool(np.isscalar(learning_rate)) or getattr(learning_rate, "ndim", None) == 0:
         single = learning_rate.detach().cpu() if hasattr(learning_rate, "detach") else learning_rate
@@ -192,35 +193,35 @@ def _on_clock(
     last = int(places[-1])
     require(
         last <= len(rates) <= last + 1,
-        f"there are {len(rates)} learning rates, and the curve goes to step {places[-1]:g}",
+        f"there are {len(rates)} learning rates, but the curve ends at step {places[-1]:g}",
         argument="learning_rate",
         value=len(rates),
         remedy="give the rate of every step, from step 0 to the last",
     )
     require(
         np.all(rates >= 0) and rates[:last].sum() > 0,
-        f"the least learning rate is {rates.min():g}",
+        f"the smallest learning rate is {rates.min():g}",
         argument="learning_rate",
         value=float(rates.min()),
-        remedy="choose numbers that are not negative, and some above zero",
+        remedy="give non-negative numbers, not all of them zero",
     )
     require(
         np.all(places == np.round(places)),
-        "the steps are not whole numbers, but there is a learning rate for each step",
+        "the steps are not integers, but there is a learning rate for each step",
         argument="steps",
-        remedy="count steps, and not epochs",
+        remedy="count training steps, not epochs",
     )
     return np.append(0.0, np.cumsum(rates))[places.astype(int)], None, float(rates[:last].max())
 
 
 class LoggedCurve(NamedTuple):
-    """A curve before it is checked: losses, steps or times (None if every step was logged), and learning rates."""
+    """A curve before validation: losses, steps or times (None if every step was logged), and learning rates."""
 
     losses: Any
     clock: str = "step"  # or "time", the sum of the learning rates so far
     places: Any = None
     rates: Any = None
-    notes: tuple[str, ...] = ()  # which columns and rows were chosen
+    notes: tuple[str, ...] = ()  # notes on the chosen columns and rows
 
 
 def read_curve(source: Any) -> LoggedCurve:
@@ -229,12 +230,12 @@ def read_curve(source: Any) -> LoggedCurve:
         path = Path(source)
         problem = "is a directory" if path.is_dir() else "does not exist"
         require(
-            path.is_file(), f"{path} {problem}", argument="losses", value=str(path), remedy="name a file of columns"
+            path.is_file(), f"{path} {problem}", argument="losses", value=str(path), remedy="give the path of a table"
         )
         table, notes, empty = read_frame(path, argument="losses", header=False)
         return _from_table(table, empty, path.name, notes)
     if isinstance(source, pd.DataFrame):
-        source = source.reset_index() if any(source.index.names) else source  # it may hold the steps
+        source = source.reset_index() if any(source.index.names) else source  # the index may hold the steps
         return _from_table(source, source.isna().to_numpy(), "the table", [])
     if isinstance(source, pd.Series):
         clock = _TIME if str(source.index.name).strip().lower() == _TIME else "step"
@@ -245,7 +246,7 @@ def read_curve(source: Any) -> LoggedCurve:
 def rate_of_each_step(
     rates: Float[np.ndarray, " n"], steps: Float[np.ndarray, " n"]
 ) -> float | Float[np.ndarray, " step"]:
-    """The learning rate of each step, where each logged rate holds until the next; one number if it is constant."""
+    """Return the learning rate of each step; each logged rate holds until the next. One number if it is constant."""
     if np.ptp(rates) == 0:
         return float(rates[0])
     lasts = np.diff(np.append(steps, steps[-1] + 1))
@@ -268,7 +269,7 @@ def _from_table(table: pd.DataFrame, empty: np.ndarray, source: str, notes: Sequ
     clocks = [*steps[:1], *(i for i, name in enumerate(called) if name == _TIME)]
     require(
         bool(clocks) or all(np.array_equal(table.iloc[:, i], np.arange(len(table))) for i in rows),
-        f"column {rows[0] + 1 if rows else 0} of {source} has no name, and does not number the rows from 0",
+        f"column {rows[0] + 1 if rows else 0} of {source} has no name and does not count the rows from 0",
         argument="losses",
         value=source,
         remedy="name it 'step' if it counts the steps, or remove it",
@@ -279,11 +280,11 @@ def _from_table(table: pd.DataFrame, empty: np.ndarray, source: str, notes: Sequ
     losses = _loss_candidates(called, values)
     alone = not clocks and len(table.columns) - len(rows) == 1
     names = [str(name) for i, name in enumerate(table.columns) if i not in rows]
-    problem = "which do not say which is the loss and which counts the steps"
-    remedy = "name one of them 'loss' and one 'step' (or 'time', the sum of learning rates)"
+    problem = "and the columns of the loss and the steps cannot be identified"
+    remedy = "name one column 'loss' and one 'step' (or 'time', the sum of learning rates)"
     if len(losses) > 1 and len(clocks) == 1:
-        problem = f"of which {listed(str(table.columns[i]) for i in losses)} may be the loss"
-        remedy = "name the one that was minimised 'loss', or leave the others out"
+        problem = f"and each of {listed(str(table.columns[i]) for i in losses)} may be the loss"
+        remedy = "rename the training loss to 'loss', or remove the other columns"
     require(
         len(losses) == 1 and (alone or len(clocks) == 1),
         f"{source} has the columns {listed(names)}, {problem}",
@@ -292,14 +293,14 @@ def _from_table(table: pd.DataFrame, empty: np.ndarray, source: str, notes: Sequ
         remedy=remedy,
     )
     loss = losses[0]
-    # Loggers write training, validation and rates into different rows, and leave the other cells empty.
+    # Loggers write training losses, validation losses and rates into different rows with empty cells.
     partly = [i for i in logged if i != loss and empty[:, i].any()]
     kept = ~(empty[:, loss] & (~empty[:, partly]).any(axis=1))
     notes = [*notes]
     if len(values) > 1 or (not alone and len(called) > 2 and called[loss] != "loss"):
-        notes.append(f"The loss of your curve is the column {str(table.columns[loss])!r} of {source}.")
+        notes.append(f"The loss is read from the column {str(table.columns[loss])!r} of {source}.")
     if not kept.all():
-        notes.append(f"Rows without a loss were skipped: {np.sum(~kept)} of {len(kept)}.")
+        notes.append(f"Skipped {np.sum(~kept)} of {len(kept)} rows, which contain no loss.")
     rates = next((table.iloc[:, called.index(name)] for name in _RATES if name in called), None)
     return LoggedCurve(
         table.iloc[:, loss].to_numpy()[kept],
@@ -311,30 +312,30 @@ def _from_table(table: pd.DataFrame, empty: np.ndarray, source: str, notes: Sequ
 
 
 def _loss_candidates(names: Sequence[str], values: Sequence[int]) -> list[int]:
-    """The column of that name or the only one; otherwise those of a training loss, or all if there are none."""
+    """Return the column named loss or the only column; otherwise the training losses, or all if there are none."""
     named = [i for i in values if names[i] == "loss"]
     if named or len(values) < 2:
         return named or list(values)
-    metrics = {i: names[i].rpartition(" - ")[2] for i in values}  # W&B puts the name of the run before
+    metrics = {i: names[i].rpartition(" - ")[2] for i in values}  # W&B prepends the name of the run
     losses = [i for i in values if _LOSS.search(metrics[i])]
     return [i for i in losses if not _HELD_OUT.search(metrics[i])] or list(values)
 
 
 def numbers(name: str, values: Any) -> Float[np.ndarray, " n"]:
-    """Return a row of real numbers, which need not be finite, as an array of shape (n,)."""
+    """Convert real numbers, not necessarily finite, to an array of shape (n,)."""
     row = np.asarray(array_or_frame(values, name))
     require(
         row.dtype.kind in "biuf",
         f"{name} are not numbers",
         argument=name,
         value=type(values).__name__,
-        remedy="give a row of real numbers",
+        remedy="give an array of real numbers",
     )
     require(
         row.ndim == 1,
         f"{name} have shape {row.shape}",
         argument=name,
         value=row.shape,
-        remedy="give a row of shape (n,); a table with columns step and loss as a pandas DataFrame",
+        remedy="give an array of shape (n,), or a pandas DataFrame with columns step and loss",
     )
     return row.astype(np.float64)

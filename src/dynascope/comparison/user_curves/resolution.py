@@ -1,4 +1,4 @@
-"""Which predicted jumps a loss curve resolves, despite its noise, its rounding and the steps that were not logged."""
+"""Find which predicted jumps a loss curve resolves, given its noise, rounding and logging interval."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from dynascope.results.steps_seen import crossing_times
 
 __all__ = ["TOO_ROUGH", "MonotoneFit", "Resolution", "monotone_fit", "resolve_jumps"]
 
-# A larger error would let half the true learning rate pass, or twice it: (1 + e)/2 − 1 ≥ −e from e = 1/3 on.
+# A larger tolerance e would accept half or twice the true learning rate: (1 + e)/2 − 1 ≥ −e for e ≥ 1/3.
 TOO_ROUGH = 1 / 3
 _WINDOW = 0.03  # fraction of the time on either side over which a noisy curve is averaged; below the tolerance of times
 _DECIMALS = range(7)
-_FEW = 20  # points that determine a spread
+_FEW = 20  # points for an estimate of the noise
 _RISES = 1e-5  # of the first loss, where single precision rounds by 1e-7; smaller rises are ignored
-_APART = 3  # logged points between two jumps that show a plateau there
+_APART = 3  # logged points between two jumps that resolve a plateau
 _HIDDEN = 8.0  # a drop that is fewer standard errors of the curve is not timed
-_LATE = "steps of this learning rate explain why so late"
+_LATE = "the large learning rate explains its delay"
 
 
 class MonotoneFit(NamedTuple):
     """A loss curve without its noise: gradient descent in small steps only decreases the loss, so any rise is noise.
 
     Attributes:
-        time: When it was logged, shape (n,).
-        loss: As it was logged, or its best decreasing fit if it is noisy.
-        rise: Its largest rise, over its first loss.
+        time: The logged times, shape (n,).
+        loss: The logged loss, or its best decreasing fit if it is noisy.
+        rise: The largest rise, relative to the first loss.
         spread: Standard deviation of the logged loss around the fit, up to each time; zero if it is not noisy.
         averaged: Number of points over which the fit is averaged at each time.
-        unit: The power of ten to which its losses were rounded, as in a printed table; zero if they were not.
+        unit: The power of ten to which the losses were rounded, as in a printed table; zero if they were not.
     """
 
     time: Float[np.ndarray, " n"]
@@ -47,11 +47,11 @@ class MonotoneFit(NamedTuple):
 
     @property
     def noisy(self) -> bool:
-        """Whether it rises by more than rounding explains."""
+        """Whether the loss rises by more than rounding explains."""
         return self.rise > _RISES
 
     def error(self, time: float) -> float:
-        """Standard error of the fit at a time; that of rounding is at most half a unit."""
+        """Standard error of the fit at a time, including rounding."""
         place = min(int(np.searchsorted(self.time, time)), len(self.time) - 1)
         return float(max(self.spread[place] / np.sqrt(self.averaged[place]), self.unit / 4))
 
@@ -60,7 +60,7 @@ def monotone_fit(time: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"], r
     """The best decreasing fit of a noisy curve, averaged over a small fraction of the time; others stay unchanged.
 
     Args:
-        time: When the loss was logged, shape (n,).
+        time: The logged times, shape (n,).
         loss: The logged loss, shape (n,).
         rest: The time before which the loss is constant according to theory, so that all of it is averaged.
 
@@ -81,7 +81,7 @@ def monotone_fit(time: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"], r
     sums = np.append(0.0, np.cumsum(loss))
     fit = scipy.optimize.isotonic_regression((sums[last] - sums[first]) / (last - first), increasing=False).x
     squares = np.append(0.0, np.cumsum((loss - fit) ** 2))
-    # Over all that is averaged, and the second half of the time: the noise of minibatches falls with the loss.
+    # Only over the averaged points and the second half of the time, since minibatch noise decreases with the loss.
     end = np.where(time <= rest, last, np.arange(1, len(time) + 1))
     begin = np.where(time <= rest, 0, np.maximum(np.minimum(np.searchsorted(time, time / 2), end - _FEW), 0))
     spread = np.sqrt((squares[end] - squares[begin]) / (end - begin))
@@ -92,10 +92,10 @@ class Resolution(NamedTuple):
     """Which jumps a curve resolves.
 
     Attributes:
-        found: When it passes the middle of each jump; NaN where it never does, or begins below it.
-        reasons: Why each jump is not judged; empty where it is.
-        allowed: The relative error that the other times may have.
-        added: The part of it that is due to the curve, as the end of a sentence.
+        found: Times at which the curve passes the midpoint of each jump; NaN if it never does or starts below it.
+        reasons: Why each jump is not scored; empty if it is.
+        allowed: The relative tolerance of the other times.
+        added: The part of the tolerance that is due to the curve, as the end of a sentence.
     """
 
     found: np.ndarray
@@ -112,10 +112,10 @@ def resolve_jumps(
     Args:
         staircase: The prediction, in the units of the curve.
         curve: The curve without its noise.
-        allowed: The relative error of times according to theory.
-        late: By which fraction of their time jumps come late, since steps are not infinitesimal.
-        chosen: Whether the user chose what is allowed, so that it stays.
-        units: Of the curve's clock.
+        allowed: The relative tolerance of times according to theory.
+        late: The relative delay of jumps due to finite steps.
+        chosen: Whether the user chose the tolerance, which is then kept.
+        units: Units of the curve's time axis.
 
     Example:
         >>> from dynascope.results import make_record
@@ -125,7 +125,7 @@ def resolve_jumps(
         ... )
         >>> rare = monotone_fit(np.array([0.0, 60.0, 120.0]), np.array([1.0, 0.9, 0.2]), rest=40.0)
         >>> resolve_jumps(StaircaseView(record), rare, 0.12, late=0.0, chosen=False, units="steps").reasons
-        ['the curve was logged every 60 steps there, too rarely to tell the time']
+        ['the curve was logged every 60 steps there, too rarely to determine the time']
     """
     drops = -np.diff(staircase.levels)
     found = crossing_times(curve.time, curve.loss, (staircase.levels[1:] + staircase.levels[:-1]) / 2)
@@ -134,7 +134,7 @@ def resolve_jumps(
     after = np.searchsorted(curve.time, np.where(seen, found, curve.time[-1]))
     gaps = np.where(after > 0, curve.time[after] - curve.time[after - 1], np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Where many points follow a fall, the middle is passed on the line between two of them.
+        # The crossing of the midpoint is interpolated linearly between two points.
         share = np.minimum((curve.loss[after - 1] - curve.loss[after]) / drops, 1.0)
         blur = np.where(seen & (after > 0), share * gaps / found + _WINDOW * curve.noisy, 0.0)
         delay = found / staircase.times - 1
@@ -143,13 +143,13 @@ def resolve_jumps(
     closeness = np.append(np.inf, np.diff(found))
     rarely = [f"the curve was logged every {number(gap, 3)} {units} there, too rarely to" for gap in gaps]
     vague = (
-        f"from such a start theory tells times to {100 * allowed:.0f} % only, and twice the learning rate would pass"
+        f"at this scale theory predicts times only within {100 * allowed:.0f} %, so twice the learning rate would pass"
     )
     against = [
         (staircase.slow, [names.SLOW] * len(drops)),
-        (below, ["the curve begins below it"] * len(drops)),
-        (blur > allowed / 2, [f"{each} tell the time" for each in rarely]),
-        (closeness < _APART * gaps, [f"{each} tell neighbours apart" for each in rarely]),
+        (below, ["the curve starts below it"] * len(drops)),
+        (blur > allowed / 2, [f"{each} determine the time" for each in rarely]),
+        (closeness < _APART * gaps, [f"{each} separate neighbouring jumps" for each in rarely]),
         (np.full(len(drops), late > TOO_ROUGH), [_LATE] * len(drops)),
         (noise > drops, ["the curve is too noisy, or rounded too coarsely"] * len(drops)),
     ]
@@ -162,8 +162,8 @@ def resolve_jumps(
         between = (np.abs(error) > TOO_ROUGH) & (np.abs(error) <= allowed)
         against.append((hopeless | between, [vague] * len(drops)))
     against.append(((error < -allowed) & (delay <= allowed + late), [_LATE] * len(drops)))
-    said = f"; and this curve tells them to {100 * added:.1g} %" if added >= 0.005 else ""
-    return Resolution(np.where(below, np.nan, found), _first_reasons(against, len(drops)), float(allowed), said)
+    resolution = f"; plus {100 * added:.1g} % for the resolution of this curve" if added >= 0.005 else ""
+    return Resolution(np.where(below, np.nan, found), _first_reasons(against, len(drops)), float(allowed), resolution)
 
 
 def _first_reasons(against: list[tuple[np.ndarray, list[str]]], jumps: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Loss conventions and step sizes: convert a prediction to the units in which the user logged a loss curve."""
+"""Convert a prediction to the loss definition and time units of a user's loss curve."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from annotated_types import Interval
 
-# The face of a room loads what is behind it when it is used: the command line reads `LossName` for its help.
+# Rooms load their modules lazily; the command line needs `LossName` for its help.
 from dynascope import results
 from dynascope.results import staircase_names as names
 from dynascope.validation import require
@@ -36,11 +36,11 @@ LossName = Literal["mse", "half_mse", "squared_norm", "squared", "sum"]
 
 
 class LossConvention(NamedTuple):
-    """A convention of the squared loss, next to that of this package, L = ½ E‖f(x) − y‖².
+    """A definition of the squared loss, relative to that of dynascope, L = ½ E‖f(x) − y‖².
 
     Attributes:
         formula: The loss as a formula.
-        half: The factor on (f(x) − y)², over the ½ of L.
+        half: The prefactor of (f(x) − y)², relative to the ½ of L.
         over_samples: "mean" or "sum".
         over_outputs: "mean" or "sum".
     """
@@ -64,7 +64,7 @@ _RATES = (names.GROWTH_RATE, names.UNSTABLE_RATE)
 
 
 def needed_facts(loss: LossName) -> set[str]:
-    """The attributes of a prediction on which a convention depends.
+    """Return the attributes of a prediction on which a loss definition depends.
 
     Example:
         >>> needed_facts("mse"), needed_facts("squared")
@@ -78,11 +78,11 @@ def needed_facts(loss: LossName) -> set[str]:
 
 
 def factor_of(loss: LossName, facts: Mapping[Any, Any]) -> float:
-    """The ratio of a loss in some convention to L, and of their gradients.
+    """Return the ratio of a loss to L, which is also the ratio of their gradients.
 
     Args:
-        loss: Name of the convention.
-        facts: Attributes of a prediction: the numbers of outputs and of samples, where the convention needs them.
+        loss: Name of the loss definition.
+        facts: Attributes of a prediction with the numbers of outputs and samples, if the definition needs them.
 
     Raises:
         InputError: The prediction does not state its number of outputs or samples.
@@ -96,17 +96,17 @@ def factor_of(loss: LossName, facts: Mapping[Any, Any]) -> float:
         if name in needed_facts(loss):
             require(
                 name in facts,
-                f"the prediction does not say its {name}, on which the convention {loss!r} depends",
+                f"the prediction has no attribute {name}, which the loss {loss!r} needs",
                 argument="loss",
                 value=loss,
-                remedy="give the losses as 'squared', ½ E‖f(x) − y‖²",
+                remedy="convert the losses to 'squared', ½ E‖f(x) − y‖²",
             )
             factor *= float(facts[name]) ** power
     return factor
 
 
 def matching_conventions(ratio: float, loss: LossName, facts: Mapping[Any, Any], tolerance: float) -> list[LossName]:
-    """The conventions that explain a loss which is too large by a ratio.
+    """Return the loss definitions that explain a loss that is too large by a given ratio.
 
     Example:
         >>> matching_conventions(0.5, "squared_norm", {"output_dimension": 1, "samples": 9}, 0.02)
@@ -129,14 +129,14 @@ def is_user_curve(observed: xr.Dataset) -> bool:
 def in_units_of(predicted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
     """Convert the losses, times and rates of a prediction to the units of a user's curve.
 
-    A loss a L descends a times as fast as L, so that a step of rate η takes a η of gradient-flow time.
+    Gradient descent on a L is a times as fast as on L, so a step of rate η takes a η of gradient-flow time.
 
     Args:
         predicted: A prediction for the loss L.
         observed: The record of the curve.
 
     Raises:
-        InputError: The prediction does not state the number of outputs or samples on which the convention depends.
+        InputError: The prediction lacks the number of outputs or samples that the loss definition needs.
 
     Example:
         >>> from dynascope.comparison import user_curve
@@ -151,10 +151,10 @@ def in_units_of(predicted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
         (30.0, 0.4)
     """
     factor = factor_of(observed.attrs["loss_convention"], predicted.attrs)
-    unit = factor * observed.attrs["time_per_unit"]  # of the clock of the curve, in gradient-flow time
+    unit = factor * observed.attrs["time_per_unit"]  # gradient-flow time of one unit of the curve's time axis
     flow_time = results.describe("time")[1]
     converted = {}
-    # Variables that the user replaced, for example by `assign`, have lost their units.
+    # Variables replaced by the user, for example with `assign`, have lost their units.
     predicted = results.name_all(predicted)
     for name, values in predicted.variables.items():
         if values.attrs.get("units") == flow_time or name == names.ACCELERATED_TIME:
@@ -176,7 +176,7 @@ def in_units_of(predicted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
 
 
 def with_clock_of(converted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
-    """Label the times of a record, which are on the clock of a curve already, with the units of that clock."""
+    """Label the times of a record, already converted to the time axis of a curve, with its units."""
     converted = converted.copy(deep=False)
     units, flow_time = observed["time"].attrs["units"], results.describe("time")[1]
     for name in converted.variables:
@@ -188,17 +188,17 @@ def with_clock_of(converted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
 def step_duration(
     predicted: xr.Dataset, *, learning_rate: PositiveFloat, momentum: Momentum = 0.0, loss: LossName = "squared"
 ) -> float:
-    """The gradient-flow time of a step, a η / (1 − β), where the loss is a L.
+    """Return the gradient-flow time of a step, a η / (1 − β), for the loss a L.
 
     Args:
         predicted: A prediction.
         learning_rate: η.
-        momentum: β, as of `user_curve`.
-        loss: How the loss is defined, as of `user_curve`.
+        momentum: β, as in `user_curve`.
+        loss: The loss definition, as in `user_curve`.
 
     Raises:
-        InputError: The rate is not positive, the momentum not at least 0 and below 1, the loss has no such name, or the
-            prediction does not state the number of outputs or samples on which the convention depends.
+        InputError: An argument is out of bounds, or the prediction lacks the number of outputs or samples that the loss
+            definition needs.
 
     Example:
         >>> from dynascope import predict
@@ -222,16 +222,16 @@ def in_steps(
     Args:
         predicted: The record of a staircase, or of a loss over time.
         learning_rate: η of gradient descent.
-        momentum: Its β, as of `user_curve`.
-        loss: How the loss that it descends is defined, as of `user_curve`.
-        batch_size: Samples in a step; without it there are no epochs.
+        momentum: β, as in `user_curve`.
+        loss: The loss definition, as in `user_curve`.
+        batch_size: The batch size; without it, epochs are not added.
 
     Returns:
         The record with `jump_step` and, with a batch size, `jump_epoch` (of a curve `training_step` and
         `training_epoch`); its attribute `steps` describes the steps.
 
     Raises:
-        InputError: As of `step_duration`, or the batch is not between one and all samples.
+        InputError: As for `step_duration`, or the batch size is not between one and the number of samples.
 
     Example:
         >>> from dynascope.results import make_record
@@ -240,8 +240,8 @@ def in_steps(
         ...     {"jump": [1]},
         ...     attributes={"samples": 60},
         ... )
-        >>> told = in_steps(theory, learning_rate=0.05, batch_size=20)
-        >>> told["jump_step"].item(), told["jump_epoch"].item()
+        >>> converted = in_steps(theory, learning_rate=0.05, batch_size=20)
+        >>> converted["jump_step"].item(), converted["jump_epoch"].item()
         (60.0, 20.0)
     """
     jumps = names.JUMP_TIME in predicted
@@ -249,24 +249,26 @@ def in_steps(
     in_step, in_epoch = (names.JUMP_STEP, names.JUMP_EPOCH) if jumps else ("training_step", "training_epoch")
     steps = times / step_duration(predicted, learning_rate=learning_rate, momentum=momentum, loss=loss)
     with_momentum = f" and momentum {momentum:g}" if momentum else ""
-    said = f"of learning rate {learning_rate:g}{with_momentum} on loss = {LOSSES[loss].formula}"
+    description = f"of learning rate {learning_rate:g}{with_momentum} on loss = {LOSSES[loss].formula}"
     columns = {in_step: (steps.dims, steps.to_numpy())}
     if batch_size is not None:
         require(
             "samples" in predicted.attrs,
-            "what is learned is no set of samples, so that there are no epochs",
+            "the task is not a finite set of samples, so epochs are undefined",
             argument="batch_size",
             value=batch_size,
-            remedy="leave it out",
+            remedy="omit batch_size",
         )
         samples = int(predicted.attrs["samples"])
         require(
             batch_size <= samples,
-            f"batch_size is {batch_size}, of {samples} samples",
+            f"batch_size is {batch_size}, but there are {samples} samples",
             argument="batch_size",
             value=batch_size,
-            remedy=f"choose a whole number from 1 to {samples}",
+            remedy=f"choose an integer from 1 to {samples}",
         )
         columns[in_epoch] = (steps.dims, steps.to_numpy() * batch_size / samples)
-        said += f", each with {batch_size} of {samples} samples"
-    return results.name_all(predicted.drop_vars([*columns], errors="ignore").assign(columns)).assign_attrs(steps=said)
+        description += f", each with {batch_size} of {samples} samples"
+    return results.name_all(predicted.drop_vars([*columns], errors="ignore").assign(columns)).assign_attrs(
+        steps=description
+    )
