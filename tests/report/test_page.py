@@ -184,7 +184,7 @@ def test_a_quantity_that_could_not_be_compared_is_not_said_to_agree():
     tree = study()
     nothing = {"slope": {"error": None, "tolerance": 0.1, "agrees": True, "reason": "none"}}
     tree.attrs["agreement"] = nothing
-    assert ["not judged", "–", "0.1"] in [row[1:] for row in rows(render_page(tree))]
+    assert ["not scored", "–", "0.1"] in [row[1:] for row in rows(render_page(tree))]
 
 
 def test_the_banner_says_the_verdict_once_and_then_the_sentence_of_the_tree():

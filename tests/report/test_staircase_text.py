@@ -6,9 +6,9 @@ import numpy as np
 import xarray as xr
 
 from dynascope.report.staircase_text import (
-    asked_of_a_staircase,
-    expected_of_a_staircase,
-    meaning_of_a_staircase,
+    predicted_jumps_sentence,
+    staircase_meaning,
+    staircase_question,
 )
 from dynascope.results import Prediction, from_tree, make_record
 
@@ -30,18 +30,18 @@ OBSERVED = make_record(
 
 def test_the_meaning_of_a_prediction_names_its_scale():
     facts = {"task": "a table", "network": "linear", "scale": 1e-8}
-    assert "10⁻⁸" in meaning_of_a_staircase(from_tree(Prediction.of(PREDICTED)), facts)
+    assert "10⁻⁸" in staircase_meaning(from_tree(Prediction.of(PREDICTED)), facts)
 
 
 def test_a_prediction_says_how_many_jumps_are_expected_and_when():
-    assert "3" in expected_of_a_staircase(from_tree(PREDICTED))
+    assert "3" in predicted_jumps_sentence(from_tree(PREDICTED))
     never = PREDICTED.assign(jump_time=("jump", [np.inf]))
-    assert "inf" not in expected_of_a_staircase(from_tree(never))
+    assert "inf" not in predicted_jumps_sentence(from_tree(never))
     two = xr.concat([PREDICTED, PREDICTED.assign(jump_time=("jump", [5.0]))], "jump", join="outer")
-    assert re.findall(r"\d", expected_of_a_staircase(from_tree(two))) == ["2", "3", "5"]
-    assert expected_of_a_staircase(from_tree(OBSERVED)) == ""
+    assert re.findall(r"\d", predicted_jumps_sentence(from_tree(two))) == ["2", "3", "5"]
+    assert predicted_jumps_sentence(from_tree(OBSERVED)) == ""
 
 
 def test_curves_and_nameless_data_are_left_alone():
-    assert asked_of_a_staircase(from_tree(OBSERVED), {"task": "a", "network": "b"}) == ""
-    assert meaning_of_a_staircase(from_tree(Prediction.of(PREDICTED)), {"network": "b"}) == ""
+    assert staircase_question(from_tree(OBSERVED), {"task": "a", "network": "b"}) == ""
+    assert staircase_meaning(from_tree(Prediction.of(PREDICTED)), {"network": "b"}) == ""

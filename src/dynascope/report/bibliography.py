@@ -13,9 +13,9 @@ _SPECIAL = str.maketrans({each: f"\\{each}" for each in "&%$#_{}"})
 
 
 def bibtex(reference: str) -> str:
-    """Entries for what a reference names: works apart by semicolons, each as "authors, title (arXiv id)".
+    """Return BibTeX entries for a reference: works separated by semicolons, each as "authors, title (arXiv id)".
 
-    What else is said of a thesis, as in "; theory in Nam, DPhil thesis (2024)", is a note to the work before.
+    A mention of a thesis, as in "; theory in Nam, DPhil thesis (2024)", becomes a note of the preceding work.
 
     Example:
         >>> print(bibtex("S. Pesme, N. Flammarion, Saddle-to-saddle dynamics (arXiv 2304.00488)"))

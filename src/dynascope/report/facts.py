@@ -1,4 +1,4 @@
-"""How a result was made: data, training, parameters, and the confidence of its intervals."""
+"""How a result was produced: data, training, parameters, and the confidence level of its intervals."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = [
     "parameters_of",
 ]
 
-_OF_A_START = {
-    "scale": "Factor on the usual initial weights.",
-    INITIAL_LOSS: "Loss of an output of zero, with which a small network begins.",
-    "degree": "Degree of homogeneity: scaling the weights of a neuron by c scales its output by c to this power.",
+_INITIALISATION = {
+    "scale": "Factor that multiplies the initial weights.",
+    INITIAL_LOSS: "Loss of the zero function, which is the initial loss of a network with small weights.",
+    "degree": "Degree of homogeneity k: multiplying the weights of a neuron by c multiplies its output by c^k.",
 }
 
 
 def facts_of(view: Result) -> dict[Any, Any]:
-    """The attributes of the records; those of the prediction come first."""
+    """Merge the attributes of the records; those of the prediction take precedence."""
     attributes = {name: value for record in view.sides.values() for name, value in record.attrs.items()}
     facts = {"convention": CONVENTION, **attributes}
     if not any("time" in record.variables for record in view.sides.values()):
@@ -37,22 +37,22 @@ def facts_of(view: Result) -> dict[Any, Any]:
 
 
 def how_it_was_done(view: Result, facts: Mapping[Any, Any]) -> dict[str, str]:
-    """Data, network, theory, training and what else is needed to do it again."""
+    """Return data, network, theory, training and whatever else is needed to reproduce the result."""
     seed = view.parameters.get("seed")
     observed = {} if view.observed is None else view.observed.attrs
     predicted = {} if view.predicted is None else view.predicted.attrs
-    told = {
+    facts_shown = {
         "Data": facts.get("task", ""),
-        "Hash of the data": facts.get("data_hash") or observed.get("data_hash", ""),
+        "Data hash": facts.get("data_hash") or observed.get("data_hash", ""),
         "Network": facts.get("network", ""),
         "Theory": predicted.get("theory", ""),
         "Training": _training(observed),
         "Seed": "" if seed is None else seed.value,
-        "Repeat it by": view.provenance.command,
+        "Command": view.provenance.command,
         "Date": view.provenance.date,
         "Versions": _versions(view.provenance),
     }
-    return {name: str(value) for name, value in told.items() if value not in ("", None)}
+    return {name: str(value) for name, value in facts_shown.items() if value not in ("", None)}
 
 
 class Row(NamedTuple):
@@ -61,7 +61,7 @@ class Row(NamedTuple):
     Attributes:
         name: Its name.
         value: Its value.
-        about: Its description, or nothing.
+        about: Its description, possibly empty.
     """
 
     name: str
@@ -70,44 +70,44 @@ class Row(NamedTuple):
 
 
 def parameters_of(view: Result, facts: Mapping[Any, Any]) -> list[Row]:
-    """The parameters, then those of the initial weights of a staircase."""
+    """Return the parameters, followed by those of the initialisation of a staircase."""
     parameters = dict(view.parameters)
     if view.staircase is not None:
-        for name, description in _OF_A_START.items():
+        for name, description in _INITIALISATION.items():
             if name in facts:
                 parameters.setdefault(name, Parameter(facts[name], description))
     return [
-        Row(words(name), each.shown or parameter_text(each.value), _in_words(each.description, parameters))
+        Row(words(name), each.shown or parameter_text(each.value), _with_page_names(each.description, parameters))
         for name, each in parameters.items()
     ]
 
 
-def _in_words(text: str, names: Iterable[str]) -> str:
-    """The text with these names as they are called on the page."""
+def _with_page_names(text: str, names: Iterable[str]) -> str:
+    """Replace parameter names in a text by their form on the page."""
     return re.sub(r"\b\w+_\w+\b", lambda found: words(found[0]) if found[0] in names else found[0], text)
 
 
 def confidence_of(view: Result) -> str:
-    """The probability, in percent, of the intervals of effects; nothing where none is reported."""
+    """Return the confidence level of the intervals of effects in percent; empty if there are none."""
     if view.observed is None or not any(each.quantity for each in view.claims.values()):
         return ""
     return number(100 * view.observed.attrs.get("confidence", 0.95))
 
 
 def _training(attributes: Mapping[Any, Any]) -> str:
-    """The flow and how it was run, from the attributes of the observation."""
+    """Describe the training from the attributes of the observation."""
     parts = [words(attributes[name]) for name in ("flow", "optimizer") if attributes.get(name)]
     if isinstance(attributes.get("learning_rate"), int | float):
         parts.append(f"learning rate {number(attributes['learning_rate'])}")
     if attributes.get("batch_size") not in (None, ""):
-        parts.append(f"{number(attributes['batch_size'])} samples in a step")
+        parts.append(f"batch size {number(attributes['batch_size'])}")
     if attributes.get("solver"):
         parts.append(f"{attributes['solver']} solver")
     if attributes.get("variables") not in (None, "", "weights"):
-        parts.append(f"integrated in {attributes['variables']} instead of weights")
+        parts.append(f"integrated in {attributes['variables']} instead of the weights")
     return ", ".join(parts)
 
 
 def _versions(provenance: Provenance) -> str:
-    told = {"dynascope": provenance.version, **provenance.versions}
-    return ", ".join(f"{name} {version}" for name, version in told.items() if version)
+    packages = {"dynascope": provenance.version, **provenance.versions}
+    return ", ".join(f"{name} {version}" for name, version in packages.items() if version)

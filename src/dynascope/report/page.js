@@ -1,5 +1,5 @@
 "use strict";
-// Words in lines of at most so many letters, with room for a word that is longer.
+// Wrap a text at the given number of letters; a longer word gets a line of its own.
 function wrapped(text, letters) {
   const lines = [];
   for (const word of text.split(" ")) {
@@ -14,12 +14,12 @@ function draw(figure) {
   const { data, layout } = JSON.parse(figure.querySelector("script").textContent);
   const across = canvas.clientWidth - layout.margin.l - layout.margin.r;
   const upwards = (layout.yaxis2 ? 0.6 : 1) * (canvas.clientHeight - layout.margin.t - layout.margin.b);
-  // The numbers and the title beside the vertical axis take of the width, by about so much.
+  // Estimate the width taken by the tick labels and title of the y-axis.
   layout.xaxis.title.text = wrapped(layout.xaxis.title.text, (across - 60) / 7.5);
   layout.yaxis.title.text = wrapped(layout.yaxis.title.text, upwards / 7.5);
   Plotly.newPlot(canvas, data, layout, {
     responsive: true,
-    // On a narrow screen the buttons would lie on the legend.
+    // On a narrow screen the buttons would cover the legend.
     displayModeBar: canvas.clientWidth > 560 ? "hover" : false,
     displaylogo: false,
     modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
@@ -29,13 +29,13 @@ function draw(figure) {
       Plotly.relayout(canvas, {
         [box.name + ".type"]: box.checked ? "log" : "linear",
         [box.name + ".autorange"]: true,
-        // Its steps were chosen for the logarithmic axis.
+        // The tick spacing was chosen for the logarithmic axis.
         [box.name + ".dtick"]: null,
       }),
     );
   }
 }
-// What is folded has no width yet, so that it is drawn when it is opened.
+// Collapsed figures have no width yet, so they are drawn when they are opened.
 const folded = document.querySelector("details.others");
 for (const figure of document.querySelectorAll("figure.plot")) {
   if (!folded || !folded.contains(figure)) draw(figure);

@@ -1,4 +1,4 @@
-"""The report page: everything that a tree says, on one HTML page that needs nothing else.
+"""The report page: a complete result as one self-contained HTML page.
 
 The page carries its scripts, styles and pictures. Its content security policy forbids every request and every script
 but the two whose hashes it names, so that no text in a record can reach the network or run.
@@ -33,7 +33,7 @@ from dynascope.report.facts import (
 from dynascope.report.formatting import measured, printed
 from dynascope.report.page_figures import page_figures
 from dynascope.report.patterns import patterns
-from dynascope.report.staircase_text import asked_of_a_staircase, expected_of_a_staircase, meaning_of_a_staircase
+from dynascope.report.staircase_text import predicted_jumps_sentence, staircase_meaning, staircase_question
 from dynascope.results import Claim, Quantity, Result, from_tree
 from dynascope.results.numbers import number, signed_percent
 from dynascope.results.staircase_view import counted_words
@@ -43,10 +43,10 @@ from dynascope.validation import require
 
 __all__ = ["render_page", "write_page"]
 
-_FEW = 3  # claims that are told beside the verdict
+_FEW = 3  # claims listed next to the verdict
 _MOST_BYTES = 1_500_000
-_TEXT = 60_000  # bytes of them for words, tables and styles
-_GENERATOR, _START = b'<meta name="generator" content="dynascope', 2000  # what a page says of itself, and how soon
+_TEXT = 60_000  # bytes reserved for text, tables and styles
+_GENERATOR, _START = b'<meta name="generator" content="dynascope', 2000  # the marker of a page, within its first bytes
 _VERDICTS = {
     **HEADINGS,
     "prediction": "Prediction only",
@@ -54,13 +54,13 @@ _VERDICTS = {
     "open": "Not compared",
 }
 _SENTENCES = {
-    "prediction": "Nothing was trained: what follows is what theory expects.",
-    "observation": "No theory was asked: what follows was measured on training.",
+    "prediction": "Nothing was trained; this page shows the prediction of the theory.",
+    "observation": "This page shows measurements of a training run, without a prediction.",
 }
 
 
 class _Quantities(NamedTuple):
-    """The rows of a table, the letters of their reasons, and whether any has an error at its worst place."""
+    """The rows of a table, the letters of their reasons, and whether any row has a largest error."""
 
     rows: list[Row]
     reasons: dict[str, str]
@@ -73,17 +73,17 @@ class _Quantities(NamedTuple):
 
 
 def render_page(tree: AnyResult) -> str:
-    """The whole report as HTML: question, verdict, figures, how it was done, tables, reference.
+    """Render the report as HTML: question, verdict, figures, methods, tables and reference.
 
     Args:
-        tree: What `predict`, `observe` or `compare` return, or a record. The folded part of the page shows the
-            quantities that none of its charts draws.
+        tree: The result of `predict`, `observe` or `compare`, or a record. A collapsed section shows the quantities
+            without a chart.
 
     Returns:
-        A self-contained page of at most 1.5 MB, which opens from disk and makes no request.
+        A self-contained page of at most 1.5 MB, which opens from disk and makes no network requests.
 
     Raises:
-        InputError: The tree holds neither a prediction nor an observation, or a figure names what it lacks.
+        InputError: The tree contains neither a prediction nor an observation, or a chart names a missing variable.
 
     Example:
         >>> from dynascope.results import make_record
@@ -94,9 +94,9 @@ def render_page(tree: AnyResult) -> str:
     view = from_tree(tree)
     require(
         bool(view.sides),
-        "the tree holds neither a prediction nor an observation",
+        "the tree contains neither a prediction nor an observation",
         argument="tree",
-        remedy="pass what predict, observe or compare return",
+        remedy="pass the result of predict, observe or compare",
     )
     facts = facts_of(view)
     reference = view.reference or str(facts.get("reference", ""))
@@ -111,12 +111,12 @@ def render_page(tree: AnyResult) -> str:
     first, others = page_figures(view, max(_TEXT, _MOST_BYTES - _TEXT - taken))
     return _template().render(
         title=view.title or _title(facts),
-        question=view.question or asked_of_a_staircase(view, facts),
+        question=view.question or staircase_question(view, facts),
         equation=_typeset(view.equation or str(facts.get("equation", ""))),
         claim=view.claim,
         verdict=_verdict(view),
         decisive=_decisive(view.claims.values()),
-        meaning=view.meaning or meaning_of_a_staircase(view, facts),
+        meaning=view.meaning or staircase_meaning(view, facts),
         warnings=view.warnings,
         figures=first,
         others=others,
@@ -148,18 +148,18 @@ def render_page(tree: AnyResult) -> str:
 
 
 def write_page(tree: AnyResult, path: str | PathLike[str]) -> Path:
-    """Write the report to a file, whole or not at all.
+    """Write the report to a file, atomically.
 
     Args:
-        tree: As `render_page`.
-        path: The file, by custom `….html`; its folder must exist.
+        tree: As for `render_page`.
+        path: The file, usually `….html`; its folder must exist.
 
     Returns:
         The path.
 
     Raises:
-        InputError: As `render_page`; or the folder does not exist, or the path holds something that is not a page of
-            dynascope.
+        InputError: As for `render_page`; or the folder does not exist, or the path exists and is not a page
+            written by dynascope.
 
     Example:
         >>> import tempfile
@@ -171,7 +171,7 @@ def write_page(tree: AnyResult, path: str | PathLike[str]) -> Path:
     """
     require(
         not os.path.lexists(path) or _is_page(Path(path)),
-        f"{str(path)!r} exists and is not a page of dynascope",
+        f"{str(path)!r} exists and was not written by dynascope",
         argument="path",
         value=str(path),
         remedy="choose another path, or move it away first",
@@ -182,13 +182,13 @@ def write_page(tree: AnyResult, path: str | PathLike[str]) -> Path:
 
 
 def _is_page(path: Path) -> bool:
-    """Whether what is there was written here, or is empty."""
+    """Whether the file is a page written by dynascope, or empty."""
     if path.is_dir():
-        return True  # of which more is said where it is written
+        return True  # rejected when the page is written
     try:
         with path.open("rb") as file:
             start = file.read(_START)
-    except FileNotFoundError:  # a link to nothing
+    except FileNotFoundError:  # a dangling link
         return True
     return not start or _GENERATOR in start
 
@@ -216,14 +216,14 @@ def _verdict(view: Result) -> dict[str, str]:
         kind = "open" if len(sides) == 2 else {"observed": "observation", "predicted": "prediction"}[sides[0]]
     sentence = _SENTENCES.get(kind, "") if view.verdict is None else view.verdict.sentence
     if kind == "prediction":
-        sentence = f"{sentence} {expected_of_a_staircase(view)}".strip()
-    # No line ends within a number.
+        sentence = f"{sentence} {predicted_jumps_sentence(view)}".strip()
+    # Keep numbers on one line.
     sentence = re.sub(" (?=[×%])|(?<=×) ", "\N{NO-BREAK SPACE}", sentence)
     return {"kind": kind, "heading": _VERDICTS[kind], "sentence": sentence}
 
 
 def _decisive(claims: Collection[Claim]) -> list[Claim]:
-    """The claims behind the verdict that are read beside it: all if they are few, else what went wrong."""
+    """Select claims to list next to the verdict: all if there are few, otherwise those that do not hold."""
     deciding = [each for each in claims if each.decides]
     return deciding if len(deciding) <= _FEW else [each for each in deciding if each.outcome != "holds"][:_FEW]
 
@@ -244,7 +244,7 @@ def _text(name: str) -> str:
 
 
 def _policy(scripts: Mapping[str, str]) -> str:
-    """A content security policy under which the page can run its own scripts and can ask for nothing."""
+    """Return a content security policy that allows only the scripts of the page and no requests."""
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts.values()]
     allowed = " ".join(f"'sha256-{each}'" for each in hashes)
     return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:"

@@ -1,4 +1,4 @@
-"""The figures of a page: those that the tree declares, then every other quantity."""
+"""The figures of a page: the declared charts, then all other quantities."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from markupsafe import Markup
 from dynascope.plot.drawing import Drawing, describe_chart, undeclared
 from dynascope.plot.lines import AT_SCALE, is_path
 from dynascope.report.plotly_figure import plotly_figure
-from dynascope.report.staircase_text import seen_in_a_staircase
+from dynascope.report.staircase_text import staircase_caption
 from dynascope.report.thinning import thinned
 from dynascope.results import Result
 
 __all__ = ["PageFigure", "page_figures"]
 
-_STAIRS = "The loss, from plateau to plateau"
+_STAIRS = "Loss over time"
 _MOST_FIGURES = 24
-_LEAST = 2000  # bytes, below which a figure does not shrink any more
+_LEAST = 2000  # bytes; smaller figures are not reduced further
 _STYLES = {
     **{"solid": "Solid", "dashed": "Dashed", "dotted": "Dotted"},
     **{"points": "Points", "dots": "Points", "arrow": "Arrows", "bars": "Bars"},
@@ -28,10 +28,10 @@ class PageFigure(NamedTuple):
     """An interactive figure.
 
     Attributes:
-        title: A few words.
-        caption: What is seen and what it means.
-        log_x: Whether its horizontal axis is logarithmic at first.
-        log_y: Whether its vertical axis is.
+        title: The heading.
+        caption: The caption.
+        log_x: Whether the x-axis is logarithmic initially.
+        log_y: Whether the y-axis is logarithmic initially.
         tall: Whether it has a second panel.
         content: Plotly's data and layout as JSON.
     """
@@ -45,21 +45,21 @@ class PageFigure(NamedTuple):
 
 
 def page_figures(view: Result, room: int) -> tuple[list[PageFigure], list[PageFigure]]:
-    """The figures that tell the story, and those of all other quantities.
+    """Return the main figures, and those of all other quantities.
 
     Args:
-        view: The tree.
-        room: About how many bytes they may take together.
+        view: The result.
+        room: Approximate limit of their total size in bytes.
 
     Returns:
-        The declared figures, or the first that there is; and the others: the staircase, curves.
+        The declared figures, or the first of all if none is declared; and the others.
 
     Raises:
-        InputError: A declared figure names what the tree lacks.
+        InputError: A declared chart names a variable that the result lacks.
     """
     declared = [describe_chart(view, chart) for chart in view.charts]
     drawings = [*declared, *undeclared(view, view.charts)][: max(len(declared), _MOST_FIGURES)]
-    # The size of a figure is known when it is made; mostly the first guess is enough.
+    # The size of a figure is known only after rendering; usually the first guess suffices.
     share = room // max(1, len(drawings))
     while True:
         figures = [_figure(view, drawing, share) for drawing in drawings]
@@ -72,7 +72,7 @@ def page_figures(view: Result, room: int) -> tuple[list[PageFigure], list[PageFi
 def _figure(view: Result, drawing: Drawing, room: int) -> PageFigure:
     lighter = thinned(drawing, room)
     title, main = _title(view, drawing), drawing.panels[0]
-    caption = drawing.chart.caption or (seen_in_a_staircase(view) if drawing.chart.staircase else f"{title}.")
+    caption = drawing.chart.caption or (staircase_caption(view) if drawing.chart.staircase else f"{title}.")
     caption = caption if caption.endswith((".", "?", "!")) else f"{caption}."
     styles = {line.side: _STYLES[line.style] for line in main.lines}
     scale = styles.pop(AT_SCALE, "")
@@ -80,10 +80,10 @@ def _figure(view: Result, drawing: Drawing, room: int) -> PageFigure:
         caption += f" {styles['observed']}: observed. {styles['predicted']}: predicted."
     else:
         caption += f" {next(iter(styles)).capitalize()} only."
-    caption += f" {scale}: predicted at this scale, no jump assumed." if scale else ""
+    caption += f" {scale}: predicted loss at this scale." if scale else ""
     count, drawn = len(main.lines), len(lighter.panels[0].lines)
-    caption += f" Of {count} lines {drawn} are drawn." if drawn < count else ""
-    # No "<" leaves the JSON, so no text in it can end the script element that holds it.
+    caption += f" Only {drawn} of {count} lines are drawn." if drawn < count else ""
+    # Escape "<", so that no text in the JSON can end the surrounding script element.
     content = Markup((plotly_figure(lighter).to_json() or "").replace("<", "\\u003c"))
     return PageFigure(title, caption, drawing.x.log, main.y.log, len(drawing.panels) > 1, content)
 

@@ -1,4 +1,4 @@
-"""What each jump learns, as small pictures or as a table of colours, which fit any screen and any paper."""
+"""What each jump learns, as small pictures or as a colour-coded table."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dynascope.results.numbers import number
 __all__ = ["Cell", "Patterns", "patterns"]
 
 _MOST_INPUTS = 40  # rows of a table
-_MOST_WRITTEN = 8  # jumps beside each other, up to which there is room for their numbers
+_MOST_WRITTEN = 8  # columns up to which the cells show numbers
 _RED, _BLUE = (0.84, 0.38, 0.30), (0.26, 0.58, 0.76)
 _TITLES = {
-    "input_feature": "The input pattern that each jump learns",
-    "learned_direction": "How much each input takes part in what each jump learns, in spreads of the inputs",
-    "coefficient": "The linear map after each jump",
+    "input_feature": "Input pattern learned at each jump",
+    "learned_direction": "Contribution of each input to what each jump learns, in standard deviations of the inputs",
+    "coefficient": "Linear map after each jump",
 }
 
 
@@ -31,9 +31,9 @@ class Cell(NamedTuple):
     """One number of the table.
 
     Attributes:
-        share: Its size, as a percentage of the largest.
-        positive: Whether it is.
-        number: It in words.
+        share: Its magnitude, as a percentage of the largest.
+        positive: Whether it is positive.
+        number: Its value as text.
     """
 
     share: int
@@ -45,12 +45,12 @@ class Patterns(NamedTuple):
     """What is learned, over the jumps.
 
     Attributes:
-        caption: What it shows.
+        caption: The caption.
         jumps: The labels of the jumps.
-        pictures: Of each jump, if the inputs are images; the paper shows through where they are zero.
-        rows: Of each input its name and a number for each jump, if they are not.
-        written: Whether there is room for the numbers.
-        in_spreads: Whether they count inputs in their spreads, as the words for the jumps do.
+        pictures: One for each jump, if the inputs are images; transparent where they are zero.
+        rows: For each input its name and a number for each jump, if the inputs are not images.
+        written: Whether the cells show numbers.
+        in_spreads: Whether the numbers are in standard deviations of the inputs.
     """
 
     caption: str
@@ -62,12 +62,12 @@ class Patterns(NamedTuple):
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """Approximate size in bytes."""
         return sum(map(len, self.pictures)) + sum(len(name) + 90 * len(cells) for name, cells in self.rows)
 
 
 def patterns(view: Result) -> Patterns | None:
-    """What is learned at each jump, if the prediction names it."""
+    """Return what is learned at each jump, if the prediction contains it."""
     found = find_features(view)
     if found is None:
         return None
@@ -76,14 +76,16 @@ def patterns(view: Result) -> Patterns | None:
     caption.append("Each picture has its own colour scale." if images else "All rows share one colour scale.")
     jumps, numbers = found.jumps[:MOST_PICTURES], np.nan_to_num(found.values[:MOST_PICTURES])
     if len(found.jumps) > MOST_PICTURES:
-        caption.append(f"The first {MOST_PICTURES} of {len(found.jumps)} are shown.")
+        caption.append(f"Only the first {MOST_PICTURES} of {len(found.jumps)} jumps are shown.")
     if found.image_shape is not None:
         pictures = [_picture(np.nan_to_num(each)) for each in found.pictures]
         return Patterns(" ".join(caption), jumps, pictures, [], False, False)
     kept = np.arange(len(found.features))
     if len(kept) > _MOST_INPUTS:
         kept = np.sort(np.argsort(-np.abs(numbers).max(axis=0, initial=0.0), kind="stable")[:_MOST_INPUTS])
-        caption.append(f"Of {len(found.features)} inputs those {_MOST_INPUTS} are shown that take part the most.")
+        caption.append(
+            f"Only the {_MOST_INPUTS} inputs with the largest contributions are shown, of {len(found.features)}."
+        )
     largest = extent(numbers)
     rows = [(found.features[i], [_cell(float(value), largest) for value in numbers[:, i]]) for i in kept]
     in_spreads = found.name == "learned_direction"
@@ -91,7 +93,7 @@ def patterns(view: Result) -> Patterns | None:
 
 
 def _cell(value: float, largest: float) -> Cell:
-    # What is beyond two digits of the largest is not seen in its colour either; zero has no sign.
+    # Round to two digits of the largest value, as the colours do; zero has no sign.
     seen = round(value, 1 - math.floor(math.log10(largest))) + 0.0
     return Cell(round(100 * abs(value) / largest), value > 0, number(seen, 2))
 

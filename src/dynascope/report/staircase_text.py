@@ -1,4 +1,4 @@
-"""What a page asks and explains of a staircase that says nothing of its own, as of a user's data."""
+"""The default question and explanation on the page of a staircase, as for a user's data."""
 
 from __future__ import annotations
 
@@ -9,52 +9,52 @@ from typing import Any
 from dynascope.results import Result
 from dynascope.results.numbers import number
 
-__all__ = ["asked_of_a_staircase", "expected_of_a_staircase", "meaning_of_a_staircase", "seen_in_a_staircase"]
+__all__ = ["predicted_jumps_sentence", "staircase_caption", "staircase_meaning", "staircase_question"]
 
 
-def asked_of_a_staircase(view: Result, facts: Mapping[Any, Any]) -> str:
-    """The question that a predicted staircase answers; nothing for any other tree."""
+def staircase_question(view: Result, facts: Mapping[Any, Any]) -> str:
+    """Return the question that a predicted staircase answers; empty for other results."""
     if view.staircase is None or not facts.get("task") or not facts.get("network"):
         return ""
     return f"What does a {facts['network']} network learn from {facts['task']}, in what order, and when?"
 
 
-def expected_of_a_staircase(view: Result) -> str:
-    """How many jumps are predicted, and when; nothing for any other tree."""
+def predicted_jumps_sentence(view: Result) -> str:
+    """State the number and times of the predicted jumps; empty for other results."""
     if view.staircase is None:
         return ""
     due = [row.time for row in view.staircase.rows if math.isfinite(row.time)]
     if len(due) < 2:
-        return f"One jump is expected, at time {number(due[0], 3)}." if due else "No jump is expected."
-    return f"{len(due)} jumps are expected, from time {number(due[0], 3)} to {number(due[-1], 3)}."
+        return f"Theory predicts one jump, at time {number(due[0], 3)}." if due else "Theory predicts no jump."
+    return f"Theory predicts {len(due)} jumps between times {number(due[0], 3)} and {number(due[-1], 3)}."
 
 
-def seen_in_a_staircase(view: Result) -> str:
-    """What the figure of a predicted staircase shows, with its numbers."""
+def staircase_caption(view: Result) -> str:
+    """Return the caption of the figure of a predicted staircase."""
     if view.staircase is None or not len(view.staircase.rows):
-        return "No jump was predicted."
+        return "Theory predicts no jump."
     first, last = view.staircase.rows[0], view.staircase.rows[-1]
-    told = f"from {number(first.loss_before, 3)} to {number(last.loss_after, 3)}"
+    levels = f"from {number(first.loss_before, 3)} to {number(last.loss_after, 3)}"
     if view.observed is None:
-        return f"Theory expects the loss to rest on plateaus and to fall from one to the next, {told}, at each number."
-    return f"The loss falls from plateau to plateau. Theory puts a jump at each number, and levels {told}."
+        return f"Predicted loss over time. It drops from plateau to plateau, {levels}; numbers mark the jumps."
+    return f"Loss over time. Numbers mark the predicted jumps, and the predicted plateaus go {levels}."
 
 
-def meaning_of_a_staircase(view: Result, facts: Mapping[Any, Any]) -> str:
-    """How to read a predicted staircase; nothing for any other tree."""
-    if not asked_of_a_staircase(view, facts):
+def staircase_meaning(view: Result, facts: Mapping[Any, Any]) -> str:
+    """Explain a predicted staircase; empty for other results."""
+    if not staircase_question(view, facts):
         return ""
     scale = f" ({number(facts['scale'])} here)" if "scale" in facts else ""
-    told = (
-        "From small initial weights a network learns one thing after the other: its loss rests on a plateau, then "
-        "falls in a jump, at which what the table names is learned. The dashed staircase was computed from the data "
-        f"and the initial weights, without training. It is sharp for small initial weights{scale}; from larger ones "
-        "the jumps run together."
+    text = (
+        "A network with small initial weights learns features one by one: the loss rests on a plateau, then drops in a "
+        "jump as the network learns the next feature. The table lists these features. The dashed staircase is computed "
+        f"from the data and the initial weights, without training. It is the limit of a small scale{scale}; for larger "
+        "scales the jumps merge."
     )
     if view.staircase is not None and view.staircase.curve is not None:
-        told += " The dotted curve follows all neurons from these weights at once, however small they are."
+        text += " The dotted curve is the predicted loss at this scale, without the assumption of separate jumps."
     if view.observed is None:
-        return told
-    if view.observed.attrs.get("flow") == "a training of your own":
-        return f"{told} The solid curve is the loss that you logged, and all is in its units."
-    return f"{told} The solid curve is the loss of the network that was trained."
+        return text
+    if "loss_convention" in view.observed.attrs:
+        return f"{text} The solid curve is your logged loss, and all losses and times are in its units."
+    return f"{text} The solid curve is the loss of the trained network."

@@ -1,4 +1,4 @@
-"""Fewer lines and fewer points for a page, which has room for so many bytes."""
+"""Reduce the lines and points of a figure to fit the size limit of a page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BYTES_A_LABEL = 700
 
 
 def thinned(drawing: Drawing, room: int) -> Drawing:
-    """Keep as many lines and points of a drawing as fit into about so many bytes; all observed points are kept."""
+    """Keep as many lines and points of a drawing as fit into `room` bytes; keep all observed points."""
     main, *below = drawing.panels
     lines = [line for side in SIDES for line in _first_lines([each for each in main.lines if each.side == side], room)]
     written = sum(1 if line.low is None else 3 for line in lines)  # pairs of numbers for each point
@@ -33,13 +33,13 @@ def thinned(drawing: Drawing, room: int) -> Drawing:
 
 
 def kept_points(x: Float[np.ndarray, " n"], most: int) -> Int[np.ndarray, " m"]:
-    """Choose points of a curve: half of them even in x, half even in its logarithm, and both ends.
+    """Choose points of a curve: half evenly spaced in x, half evenly spaced in log x, and both ends.
 
     A curve thinned in this way keeps its shape on a linear and on a logarithmic axis.
 
     Args:
-        x: Increasing.
-        most: How many points may be kept, at least 4.
+        x: Increasing values.
+        most: Maximum number of points, at least 4.
 
     Example:
         >>> kept_points(np.arange(1001.0), 8)
@@ -57,7 +57,7 @@ def kept_points(x: Float[np.ndarray, " n"], most: int) -> Int[np.ndarray, " m"]:
 
 
 def _first_lines(lines: Sequence[Line], room: int) -> list[Line]:
-    """As many lines as there is room for; lines of one label are drawn together."""
+    """Keep as many lines as fit; lines with the same label are kept or dropped together."""
     labels = list(dict.fromkeys(line.label for line in lines))[: max(4, room // (4 * _BYTES_A_LABEL))]
     kept = [line for line in lines if line.label in labels]
     return kept[: min(_MOST_LINES_A_SIDE, max(4, room // (48 * _BYTES_A_POINT)))]
@@ -66,7 +66,7 @@ def _first_lines(lines: Sequence[Line], room: int) -> list[Line]:
 def _thinned(line: Line, most: int) -> Line:
     if line.style in ("points", "dots"):
         return line
-    # A path in a plane may turn back; it is thinned evenly along itself.
+    # A path in a plane may turn back, so it is thinned evenly by index.
     rising = bool(np.all(np.diff(line.x) > 0))
     kept = kept_points(line.x if rising else np.arange(float(len(line.x))), most)
     low, high = (None if each is None else each[kept] for each in (line.low, line.high))
