@@ -83,8 +83,8 @@ def test_the_exit_code_is_the_verdict_and_the_answer_says_the_units(data, run, t
     ("options", "said"),
     [
         (("--loss", "mse"), "loss is mse, but neither a curve"),
-        (("--curve", "RUN"), "nothing says how the loss is defined"),
-        (("--curve", "RUN", "--loss", "mse"), "no learning rate"),
+        (("--curve", "RUN"), "definition of the loss is missing"),
+        (("--curve", "RUN", "--loss", "mse"), "learning rate is missing"),
         (("--curve", "nowhere.csv", *RUN), "does not exist"),
         (("--curve", "RUN", *RUN, "--check"), "--check trains a network"),
         (("--curve", "RUN", *RUN, "--slope"), "--slope trains a network"),

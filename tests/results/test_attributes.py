@@ -104,7 +104,7 @@ def test_what_dynascope_writes_is_accepted(attributes):
 
 @pytest.mark.parametrize("name", ["verdict", "verdict_sentence", "agreement", "checks", "claims"])
 def test_no_part_of_a_comparison_may_be_missing(tree, name):
-    with pytest.raises(InputError, match="is missing beside the rest of a comparison") as refused:
+    with pytest.raises(InputError, match="of a comparison is missing") as refused:
         check_attributes({each: value for each, value in to_tree(tree).attrs.items() if each != name})
     assert refused.value.argument == name
 

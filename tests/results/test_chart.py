@@ -34,7 +34,7 @@ def test_one_variable_may_be_named_alone():
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"variables": ()}, "there is no variable"),
+        ({"variables": ()}, "no variables are given"),
         ({"variables": ("a", "b"), "words": ("one",)}, "1 words for 2 variables"),
         ({"variables": ("a", "b"), "error": "c"}, "2 variables have 1 kinds of interval"),
         ({"variables": "a", "error": "c", "interval": ("d", "e")}, "1 variables have 2 kinds of interval"),

@@ -171,7 +171,7 @@ def test_an_outcome_that_contradicts_its_interval_is_rejected(change):
 
 
 def test_two_claims_of_one_name_are_rejected():
-    with pytest.raises(InputError, match="one name"):
+    with pytest.raises(InputError, match="same name"):
         reported_claims(xr.Dataset(report_claims([MANY[0], MANY[0]])))
 
 

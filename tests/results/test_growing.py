@@ -170,10 +170,10 @@ def test_values_that_a_killed_writer_left_uncounted_do_not_come_back(path, monke
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ({"step": 0, "loss": 1.0}, "and the record has"),
-        (row(0) | {"other": 1.0}, "and the record has"),
-        (row(0) | {"loss": [1.0, 2.0]}, "has the shape"),
-        (row(0) | {"strength": np.ones(2)}, "has the shape"),
+        ({"step": 0, "loss": 1.0}, "but the record has"),
+        (row(0) | {"other": 1.0}, "but the record has"),
+        (row(0) | {"loss": [1.0, 2.0]}, "has shape"),
+        (row(0) | {"strength": np.ones(2)}, "has shape"),
         (rows(0, 3) | {"loss": np.ones(2)}, r"have \[2, 3\] rows"),
         (row(0) | {"step": 0.5}, "type int64 of 'step' cannot hold the given float64"),
         (row(0) | {"loss": "one"}, "cannot hold"),
@@ -202,8 +202,8 @@ def test_a_value_that_its_type_cannot_hold_is_refused(path, kind, value):
         ({"other": 1.0}, {}, "are no variables"),
         ({"loss": 1.0}, {"cell": 0, "mode": 1}, "are no dimensions"),
         ({"loss": 1.0}, {"cell": 4, "step": 0}, "not in the dimension 'cell' of 4"),
-        ({"loss": [1.0, 2.0]}, {"cell": 0, "step": 0}, "has the shape"),
-        ({"loss": 1.0}, {"cell": 0, "step": slice(0, 2)}, "has the shape"),
+        ({"loss": [1.0, 2.0]}, {"cell": 0, "step": 0}, "has shape"),
+        ({"loss": 1.0}, {"cell": 0, "step": slice(0, 2)}, "has shape"),
         ({"status": 300}, {"cell": 0}, "cannot hold"),
     ],
 )
@@ -256,9 +256,9 @@ def test_a_record_is_not_made_in_place_of_another(path):
 
 
 def test_what_is_no_running_record_is_not_opened(tmp_path):
-    with pytest.raises(InputError, match="is not a running record"):
+    with pytest.raises(InputError, match="is not a growing record"):
         GrowingRecord.open(tmp_path / "missing.zarr")
-    with pytest.raises(InputError, match="is not a running record"):
+    with pytest.raises(InputError, match="is not a growing record"):
         GrowingRecord.open(tmp_path)
 
 

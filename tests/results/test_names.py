@@ -40,7 +40,7 @@ def test_a_given_name_describes_what_derives_from_it_unless_that_has_one_of_its_
     names = {"reach": ("reach of the kernel", "m"), "test": ("a test", "1"), "absent": ("not here", "1")}
     record = make_record({"reach_spread": ([], 1.0), "log_reach": ([], 0.0), "test_loss": ([], 1.0)}, {}, names=names)
     words = words_of(record)
-    assert words["reach_spread"] == ("reach of the kernel, spread over seeds", "m")
+    assert words["reach_spread"] == ("reach of the kernel, standard deviation over seeds", "m")
     assert words["log_reach"] == ("logarithm of the reach of the kernel", "1")
     assert words["test_loss"] == describe("test_loss")
     record["reach_spread"].attrs["long_name"] = "mine"

@@ -227,7 +227,7 @@ def archive_of_version_3(path: Path) -> Path:
     ("make", "version"), [(folder_of_version_1, 1), (archive_of_version_1, 1), (archive_of_version_3, 3)]
 )
 def test_a_record_of_another_format_version_is_refused_with_both_versions(tmp_path, make, version):
-    with pytest.raises(InputError, match=f"format version {version}, .* format version 2: make the record again"):
+    with pytest.raises(InputError, match=f"format version {version}, .* format version 2: create the record again"):
         load(make(tmp_path / NAME))
 
 
@@ -237,7 +237,7 @@ def test_an_archive_of_an_older_version_is_replaced(tmp_path):
 
 def test_a_running_record_is_not_a_finished_one(tmp_path):
     GrowingRecord.create(tmp_path / "run.zarr", {"loss": (["step"], float)}, axis="step")
-    with pytest.raises(InputError, match=r"is a running record: open it with GrowingRecord\.open"):
+    with pytest.raises(InputError, match=r"is a growing record: open it with GrowingRecord\.open"):
         load(tmp_path / "run.zarr")
 
 

@@ -88,10 +88,10 @@ def curves(
     known = curve_names(from_tree(tree))
     require(
         variable in known,
-        f"no side of the tree has a curve {variable!r}",
+        f"the result has no curve {variable!r}",
         argument="variable",
         value=variable,
-        remedy=f"choose one of {', '.join(known)}" if known else "pass a tree with a variable over time",
+        remedy=f"choose one of {', '.join(known)}" if known else "pass a result with a variable over time",
     )
     return _draw(tree, Chart(variable, over="", log=_LOG[log_time, log_values]), axes)
 
@@ -246,7 +246,7 @@ def save_figure(figure: Figure, path: str | PathLike[str]) -> Path:
     path = Path(path)
     require(
         path.suffix in _DATELESS,
-        f"{path.name!r} is not named as a figure",
+        f"{path.name!r} has no suffix of a figure format",
         argument="path",
         value=str(path),
         remedy=f"end the name in {', '.join(_DATELESS)}",

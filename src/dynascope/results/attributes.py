@@ -1,4 +1,4 @@
-"""The schema of the attributes that dynascope writes into records, by which stored records are checked once.
+"""The schema of the attributes of records, used to validate stored records.
 
 Pages, tables and answers read these attributes as they are. Attributes of other names are not read and not checked.
 """
@@ -115,9 +115,9 @@ _PARAMETER = _either(_plain, _list(_either(_plain, _list(_plain))), _object(_pla
 
 _TEXT = _Kind(_text, "text")
 _NUMBER = _Kind(_number, "a number")
-_TOLERANCE = _Kind(_tolerance, "a number from 0 on")
+_TOLERANCE = _Kind(_tolerance, "a non-negative number")
 _SHARE = _Kind(_between(0, 1), "a number from 0 to 1")
-_COUNT = _Kind(_count, "a whole number from 1 on")
+_COUNT = _Kind(_count, "a positive integer")
 _FLAG = _Kind(_flag, "0 or 1")
 _TEXTS = _Kind(_list(_text), "a list of texts")
 _NAMED_TEXTS = _Kind(_object(_text), "an object of texts")
@@ -135,7 +135,7 @@ _KINDS = {
     **dict.fromkeys(("samples", "input_dimension", "output_dimension", "degree"), _COUNT),
     "smallest_jump": _SHARE,
     "confidence": _SHARE,
-    "scale": _Kind(_between(0, _LARGEST), "a finite number from 0 on"),
+    "scale": _Kind(_between(0, _LARGEST), "a finite non-negative number"),
     "batch_size": _Kind(_either(_number, _none), "a number or null"),
     "verdict": _Kind(_one_of("agree", "disagree", "undecided"), "agree, disagree or undecided"),
     "claims": _Kind(
@@ -174,14 +174,14 @@ def check_attributes(attributes: Mapping[Any, Any]) -> None:
             f"the attribute {str(name)!r} is not {kind.words}",
             argument=str(name),
             value=shown(value),
-            remedy="make the record again, or make it with make_record",
+            remedy="create the record again, or use make_record",
         )
     for name in _missing(attributes):
         require(
             False,
-            f"the attribute {name!r} is missing beside the rest of a comparison",
+            f"the attribute {name!r} of a comparison is missing",
             argument=name,
-            remedy="make the record again",
+            remedy="create the record again",
         )
 
 

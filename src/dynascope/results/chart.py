@@ -1,6 +1,6 @@
-"""The declaration of a figure: which variables over what, and how they are drawn.
+"""The declaration of a figure: its variables, axes and style.
 
-Files and pages draw the same declaration, so that both show the same thing in the same colours and words.
+Files and pages draw the same declaration, with the same colours and labels.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ Log = Literal["", "x", "y", "xy"]
 @checked
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """One figure of a study: what was observed solid, or as points, and what was predicted dashed over it.
+    """One figure: observations as solid lines or points, predictions as dashed lines.
 
     Attributes:
-        variables: Names of the variables that are drawn together, on whichever side has them.
-        over: The dimension along which they run, or another variable against which they are drawn as paths. If empty,
-            the first of time, step and the other axes of curves that a variable has.
-        caption: What is seen and what it means.
-        title: A few words above it.
-        log: Which axes are logarithmic: "", "x", "y" or "xy". A power law is straight between two such axes.
-        members: Of each dimension named here only these labels.
+        variables: Names of the variables, each drawn from every record that contains it.
+        over: The dimension of the x-axis, or another variable against which the variables are drawn as paths. If empty,
+            the first of time, step and the other standard axes that a variable has.
+        caption: The caption.
+        title: The heading.
+        log: Which axes are logarithmic: "", "x", "y" or "xy". A power law is straight on two logarithmic axes.
+        members: For each dimension named here, the labels to draw.
         places: Of each dimension named here only the members at these places, from 0 on or from −1 back, where labels
             are not known beforehand; the ends stand for what lies beyond them.
         symbols: What a dimension is called beside its lines, in place of its name: {"exponent": "α"} says α = 0.3.
@@ -38,15 +38,15 @@ class Chart:
         interval: The variables that hold the low and the high end of an interval of the one variable that is drawn: a
             band, or error bars where points are drawn.
         error: The variable that holds half the length of such an interval, in place of `interval`.
-        points: Draw what was observed as points.
-        arrows: Draw a head at the end of what was observed, for paths that tell where something goes.
-        residual: Draw observed less predicted in a panel below, where both curves coincide.
-        decades: How many powers of ten below the largest value are drawn; what is smaller is left out.
+        points: Draw observations as points.
+        arrows: Draw an arrowhead at the end of observed paths.
+        residual: Draw observed minus predicted values in a panel below, for curves that nearly coincide.
+        decades: Number of decades below the largest value to draw; smaller values are omitted.
         staircase: Draw the predicted jumps as a numbered staircase under the observed loss.
-        trained: Those of the variables that theory took from training, as by a calibration: drawn as observed.
-        words: What each variable is called beside its line, in place of its long name.
-        x_label: What is written along the horizontal axis, in place of the long name and units.
-        y_label: What is written along the vertical axis.
+        trained: Variables that theory takes from training, for example by calibration; drawn as observations.
+        words: Label of each line, instead of its long name.
+        x_label: Label of the x-axis, instead of long name and units.
+        y_label: Label of the y-axis.
 
     Raises:
         InputError: There is no variable; or what is drawn for one variable is asked for several.
@@ -83,7 +83,7 @@ class Chart:
         object.__setattr__(self, "members", members)
         bounds = (self.interval is not None) + (self.error is not None)
         for valid, problem, argument, remedy in (
-            (names, "there is no variable", "variables", "name what is to be drawn"),
+            (names, "no variables are given", "variables", "name the variables to draw"),
             (
                 len(self.words) in (0, len(names)),
                 f"there are {len(self.words)} words for {len(names)} variables",
@@ -107,7 +107,7 @@ class Chart:
 
 
 def to_attributes(charts: Iterable[Chart]) -> list[dict[str, Any]]:
-    """Charts as plain values, to be stored in the attribute `figures` of a tree.
+    """Convert charts to plain values, stored in the attribute `figures` of a tree.
 
     Example:
         >>> to_attributes([Chart("loss", over="step", log="xy")])
@@ -125,10 +125,10 @@ def to_attributes(charts: Iterable[Chart]) -> list[dict[str, Any]]:
 
 
 def from_attributes(figures: Sequence[Mapping[str, Any]]) -> tuple[Chart, ...]:
-    """The charts that `to_attributes` wrote.
+    """Restore charts from the result of `to_attributes`.
 
     Raises:
-        InputError: These are no charts.
+        InputError: The values are not charts.
 
     Example:
         >>> chart = Chart("accuracy", members={"seed": (0, 1)}, interval=("low", "high"))
@@ -139,10 +139,10 @@ def from_attributes(figures: Sequence[Mapping[str, Any]]) -> tuple[Chart, ...]:
         return tuple(Chart(**{name: _tuples(value) for name, value in each.items()}) for each in figures)
     except (AttributeError, TypeError) as error:
         raise InputError(
-            f"the figures are no list of charts ({error})",
+            f"figures is not a list of charts ({error})",
             argument="figures",
             value=str(figures)[:200],
-            remedy="write them with results.to_attributes",
+            remedy="create the record again",
         ) from None
 
 

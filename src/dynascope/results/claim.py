@@ -1,4 +1,4 @@
-"""Claims: a number, a count or an effect lies between bounds, and the interval of the measured value decides."""
+"""Claims that a number or effect lies within bounds, decided by the confidence interval of the measured value."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dynascope.validation import require
 
 __all__ = ["Claim", "reported_claims"]
 
-_CLAIMED = ("statement", "change", "low", "high", "holds")  # variables of every record that reports on claims
-_BOUNDS, _EFFECT = ("least", "most"), ("factor", "metric", "direction")  # one of both sets comes with them
+_CLAIMED = ("statement", "change", "low", "high", "holds")  # variables of every record with claims
+_BOUNDS, _EFFECT = ("least", "most"), ("factor", "metric", "direction")  # one of these two sets is also present
 _BOUNDS_OF_EFFECTS = {1: (0.0, math.inf), -1: (-math.inf, 0.0), 0: (0.0, 0.0)}  # by expected direction
 
 
@@ -25,24 +25,24 @@ _BOUNDS_OF_EFFECTS = {1: (0.0, math.inf), -1: (-math.inf, 0.0), 0: (0.0, 0.0)}  
 class Claim:
     """A claim about one number, with the measured value.
 
-    An effect is a claim about the change of a quantity with a factor: that the quantity rises means a change above
-    zero.
+    An effect is a claim about the change of a quantity with a factor: a change above zero means that the quantity
+    rises.
 
     Attributes:
         name: A short name.
-        statement: The claim in words.
-        value: The measured value; of an effect, the measured change.
-        low: The low end of its interval; the value itself where it is known exactly, as a count is.
-        high: The high end.
-        least: The least that the claim allows.
-        most: The most that it allows.
-        unknown: Why the measurement cannot decide the claim, whatever its interval; empty where it can.
-        factor: Of an effect, what was varied, in words.
-        quantity: Of an effect, the quantity that changes, in words.
+        statement: The claim as a sentence.
+        value: The measured value; for an effect, the measured change.
+        low: The lower end of its confidence interval; the value itself if it is known exactly, such as a count.
+        high: The upper end.
+        least: The lower bound of the claim.
+        most: The upper bound of the claim.
+        unknown: Why the measurement cannot decide the claim regardless of its interval; empty if it can.
+        factor: For an effect, the varied factor.
+        quantity: For an effect, the quantity that changes.
         decides: Whether the claim decides the verdict of its comparison; other claims are only reported.
 
     Raises:
-        InputError: The ends are in the wrong order, or no bound says what is claimed.
+        InputError: The ends are in the wrong order, or both bounds are infinite.
 
     Example:
         >>> Claim("width", "Training needs fewer than 100 neurons.", 40, most=99).outcome
@@ -83,11 +83,11 @@ class Claim:
         )
 
     def if_known(self, known: bool, reason: str) -> Claim:
-        """Return the claim, or an undecided claim where the measurement cannot decide it.
+        """Return the claim, or an undecided claim if the measurement cannot decide it.
 
         Args:
             known: Whether the measurement can decide the claim: for example, whether the network has learned.
-            reason: Why it cannot, in plain words, without a full stop.
+            reason: Why it cannot, without a full stop.
 
         Example:
             >>> claim = Claim("width", "Training needs fewer than 100 neurons.", 40, most=99)
@@ -105,7 +105,7 @@ class Claim:
 
     @property
     def outcome(self) -> Outcome:
-        """Holds where the whole interval is allowed, does not hold where none of it is; otherwise undecided."""
+        """Holds if the whole interval is within the bounds, does not hold if none of it is; otherwise undecided."""
         low, high = self.interval
         if self.unknown or math.isnan(low) or math.isnan(high):
             return "undecided"
@@ -115,11 +115,11 @@ class Claim:
 
     @property
     def why_undecided(self) -> str:
-        """The reason why the claim is undecided, in plain words; empty where it is decided.
+        """The reason why the claim is undecided; empty if it is decided.
 
         Example:
             >>> Claim("slope", "The loss falls as 1/n.", -0.9, low=-1.2, high=-0.6, least=-1.05).why_undecided
-            'its interval, −1.2 to −0.6, lies only partly in the claimed range, at least −1.05'
+            'the interval −1.2 to −0.6 overlaps the claimed range (at least −1.05) only partly'
         """
         if self.outcome != "undecided" or self.unknown:
             return self.unknown
@@ -127,16 +127,16 @@ class Claim:
             return "it was not measured"
         low, high = (number(each, 3) for each in self.interval)
         allowed = _between(self.least, self.most, 3)
-        return f"its interval, {low} to {high}, lies only partly in the claimed range, {allowed}"
+        return f"the interval {low} to {high} overlaps the claimed range ({allowed}) only partly"
 
     @property
     def about(self) -> str:
-        """Of an effect, the factor and the quantity that changes with it; otherwise empty."""
+        """For an effect, the factor and the quantity that changes with it; otherwise empty."""
         return f"{self.factor} → {self.quantity}" if self.quantity else ""
 
     @property
     def expected(self) -> str:
-        """What the claim expects of the value or, for an effect, of the quantity.
+        """The expected range of the value or, for an effect, the expected direction.
 
         Example:
             >>> Claim("width", "Training needs fewer than 100 neurons.", 40, most=99).expected
@@ -150,16 +150,16 @@ class Claim:
 
 
 def reported_claims(observed: xr.Dataset | None, deciding: Collection[str] = ()) -> dict[str, Claim]:
-    """The claims on which an observed record reports, by name.
+    """Return the claims in an observed record, by name.
 
     Args:
-        observed: A record with variables over `hypothesis`, as `comparison.report_claims` and
-            `comparison.report_effects` return them; another record reports on no claim.
+        observed: A record with variables over `hypothesis`, as returned by `comparison.report_claims` and
+            `comparison.report_effects`; other records have no claims.
         deciding: Names of the claims that decide the verdict.
 
     Raises:
-        InputError: The record does not report on a claim of `deciding`, or the interval of a claim contradicts the
-            outcome in the record.
+        InputError: A claim in `deciding` is not in the record, or the interval of a claim contradicts its stored
+            outcome.
 
     Example:
         >>> from dynascope.comparison import report_claims
@@ -172,10 +172,10 @@ def reported_claims(observed: xr.Dataset | None, deciding: Collection[str] = ())
     unknown = sorted(set(deciding) - set(claims))
     require(
         not unknown,
-        f"claims names {', '.join(unknown)}, on which the observed record does not report",
+        f"claims names {', '.join(unknown)}, which the observed record does not contain",
         argument="claims",
         value=unknown,
-        remedy=f"choose from {', '.join(claims)}" if claims else "report on them by report_claims",
+        remedy=f"choose from {', '.join(claims)}" if claims else "add them with report_claims",
     )
     return claims
 
@@ -187,10 +187,10 @@ def _claims_in(record: xr.Dataset, deciding: Collection[str]) -> list[Claim]:
     names = [str(each) for each in record["hypothesis"].to_numpy().tolist()]
     require(
         len(set(names)) == len(names),
-        f"two of the claims {', '.join(names)} have one name",
+        f"two of the claims {', '.join(names)} have the same name",
         argument="hypothesis",
         value=names,
-        remedy="give each claim a name of its own",
+        remedy="give each claim a unique name",
     )
     rows = zip(*(each.to_numpy().tolist() for each in variables.values()), strict=True)
     words = names_of(record)
@@ -201,7 +201,7 @@ def _claims_in(record: xr.Dataset, deciding: Collection[str]) -> list[Claim]:
 
 
 def _claim(name: str, decides: bool, row: Mapping[str, Any], words: Names) -> Claim:
-    """The claim of one row of variables over `hypothesis`."""
+    """Return the claim in one row of the variables over `hypothesis`."""
     claimed: dict[str, Any] = {each: row[each] for each in _BOUNDS if each in row}
     if "direction" in row:
         require(
@@ -214,16 +214,16 @@ def _claim(name: str, decides: bool, row: Mapping[str, Any], words: Names) -> Cl
         least, most = _BOUNDS_OF_EFFECTS[row["direction"]]
         quantity = describe(str(row["metric"]), words)[0]
         claimed = {"least": least, "most": most, "factor": str(row["factor"]).replace("_", " "), "quantity": quantity}
-    # That an interval of a change ends at zero, or is zero, decides no effect; its stored reason says so.
+    # An interval that ends at zero does not decide an effect, although it is within the bounds.
     unknown = row.get("why_undecided", "") if row["holds"] == "undecided" else ""
     measured = {"value": row["change"], "low": row["low"], "high": row["high"]}
     claim = Claim(name, row["statement"], **measured, **claimed, unknown=unknown, decides=decides)
     require(
         claim.outcome == row["holds"],
-        f"the record states {row['holds']!r} for the claim {name!r}, and its interval gives {claim.outcome!r}",
+        f"the record states {row['holds']!r} for the claim {name!r}, but its interval gives {claim.outcome!r}",
         argument="holds",
         value=row["holds"],
-        remedy="make the record again",
+        remedy="create the record again",
     )
     return claim
 

@@ -1,4 +1,4 @@
-"""The clock of small networks: how their times grow as the initialisation scale falls, and scales that tell it."""
+"""How the times of jumps grow as the initialisation scale decreases."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ __all__ = ["is_exponential", "other_scale", "time_unit"]
 
 _Degree: TypeAlias = Annotated[int, Ge(2)]
 
-_LEAST = 1e-300  # no scale below it has another far below itself
+_LEAST = 1e-300  # below this scale, a much smaller one is not representable
 
 
 @checked
 def time_unit(scale: OpenFraction, *, degree: _Degree = 2, normalised: bool = False) -> float:
-    """T(α): a network that starts at scale α has its jumps at t = τ·T(α) + O(1), with accelerated times τ.
+    """Return T(α): from scale α, a network has its jumps at t = τ·T(α) + O(1), with accelerated times τ.
 
-    The norm of a neuron of degree κ grows as ‖θ‖' ∝ ‖θ‖^(κ−1). So it needs the time log(1/α) to reach order one if
+    The norm of a neuron of degree κ grows as ‖θ‖' ∝ ‖θ‖^(κ−1). So it takes the time log(1/α) to reach order one if
     κ = 2, and a time proportional to α^(2−κ) if κ > 2. In the homogeneity-normalised flow, in which each neuron has
     the rate ‖θ‖^(2−κ), every degree grows exponentially.
 
     Args:
         scale: α, the factor on the initial weights.
         degree: κ ≥ 2, the degree of homogeneity of a neuron in its own weights.
-        normalised: Whether the flow is the homogeneity-normalised one.
+        normalised: Whether the flow is homogeneity-normalised.
 
     Returns:
         log(1/α) if κ = 2 or normalised, else α^(2−κ).
@@ -61,7 +61,7 @@ def is_exponential(*, degree: int = 2, normalised: bool = False) -> bool:
 
     Args:
         degree: κ, the degree of homogeneity of a neuron in its own weights.
-        normalised: Whether the flow is the homogeneity-normalised one.
+        normalised: Whether the flow is homogeneity-normalised.
 
     Example:
         >>> is_exponential(), is_exponential(degree=3), is_exponential(degree=3, normalised=True)
@@ -79,17 +79,17 @@ def other_scale(
     factor: PositiveFloat = 1e-4,
     divisor: PositiveFloat = 3.0,
 ) -> float:
-    """The scale from which to train, or predict, again for the slope of the times against the unit of accelerated time.
+    """Return a second scale for measuring the slope of jump times against the unit of accelerated time.
 
     Args:
-        scale: α, the factor on the initial weights the first time.
+        scale: α, the first initialisation scale.
         degree: κ ≥ 2, the degree of homogeneity of a neuron in its own weights.
-        normalised: Whether the flow is the homogeneity-normalised one.
-        factor: What the scale is multiplied by where times grow as log(1/α), so that the other one must be far.
-        divisor: What the scale is divided by where times grow as a power of α, so that another is soon out of reach.
+        normalised: Whether the flow is homogeneity-normalised.
+        factor: Factor on the scale if times grow as log(1/α), which needs a distant second scale.
+        divisor: Divisor of the scale if times grow as a power of α, where a much smaller scale takes too long.
 
     Returns:
-        The other scale; above the first where it is so small (1e-300) that there is no number far below it.
+        The second scale; above the first if that is below 1e-300.
 
     Example:
         >>> other_scale(1e-8), other_scale(3e-3, degree=3), other_scale(1e-320) > 1e-320

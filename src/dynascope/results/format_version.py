@@ -24,13 +24,14 @@ def require_format_version(found: Any, path: str) -> None:
         >>> require_format_version(None, "run.zarr")
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: 'run.zarr' has format version 1, and this release reads format version 2: make ...
+        dynascope.errors.InputError: 'run.zarr' has format version 1, but this release reads format version 2: create
+            ...
     """
     require(
         found == FORMAT_VERSION,
-        f"{path!r} has format version {1 if found is None else shown(found)}, and this release reads format version "
+        f"{path!r} has format version {1 if found is None else shown(found)}, but this release reads format version "
         f"{FORMAT_VERSION}",
         argument="path",
         value=path,
-        remedy="make the record again",
+        remedy="create the record again",
     )

@@ -1,4 +1,4 @@
-"""Running records: a zarr folder that grows along one axis and is readable at any time.
+"""Growing records: a zarr folder that grows along one axis and is readable at any time.
 
 The folder is one dataset, preallocated along its growing axis, with a count `written` of the complete rows. Rows are
 written before the count, and every file is replaced atomically, so that a reader, and whoever opens the record after a
@@ -42,7 +42,7 @@ _Place = int | slice | Sequence[int]
 
 
 class GrowingRecord:
-    """A record on disk to which rows are added while something runs.
+    """A record on disk to which rows are added during a run.
 
     Make one with `GrowingRecord.create`, continue one with `GrowingRecord.open`. There must be one writer at a time.
     Plain xarray reads the record at any time, also while it is written. The count is read first, since xarray reads
@@ -134,7 +134,7 @@ class GrowingRecord:
         target = Path(path)
         for valid, problem, remedy in (
             (target.suffix != ".zip", "is the name of a file", "name the folder ….zarr"),
-            (target.parent.is_dir(), "lies in a folder that does not exist", "make that folder first"),
+            (target.parent.is_dir(), "is in a folder that does not exist", "create the folder first"),
             (
                 not os.path.lexists(target),
                 "exists",
@@ -155,7 +155,7 @@ class GrowingRecord:
             seconds: See `seconds` of the class.
 
         Raises:
-            InputError: The path is missing, is not a running record, is damaged, or has another format version.
+            InputError: The path is missing, is not a growing record, is damaged, or has another format version.
         """
         try:
             return cls(Path(path), seconds=seconds)
@@ -163,10 +163,10 @@ class GrowingRecord:
             raise
         except Exception as error:  # A damaged folder fails in zarr or here, each in its own way.
             raise InputError(
-                f"{str(path)!r} is not a running record ({type(error).__name__}: {error})",
+                f"{str(path)!r} is not a growing record ({type(error).__name__}: {error})",
                 argument="path",
                 value=str(path),
-                remedy="give a folder that GrowingRecord.create made",
+                remedy="give a folder created by GrowingRecord.create",
             ) from error
 
     def append(self, values: Mapping[str, Any]) -> None:

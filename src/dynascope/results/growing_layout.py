@@ -1,4 +1,4 @@
-"""The layout of a running record: its arrays with their chunks, how it is made, and which values fit into it."""
+"""The layout of a growing record: arrays, chunks, creation and validation of values."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def region(
     array = fitted(name, value, dtype)
     require(
         array.shape == tuple(shape),
-        f"{name!r} has the shape {array.shape}, and the region the shape {tuple(shape)}",
+        f"{name!r} has shape {array.shape}, but the region has shape {tuple(shape)}",
         argument=name,
         value=array.shape,
         remedy="give one value for each place",
@@ -208,7 +208,7 @@ def _template(
                 problem,
                 argument="variables",
                 value=name,
-                remedy="give labels for every dimension but the axis, and each variable its own name",
+                remedy="give labels for every dimension but the axis, and use unique names",
             )
     require(
         axis not in labels.sizes and any(axis in dimensions for dimensions, _ in variables.values()),
@@ -224,7 +224,7 @@ def _template(
             f"the type of {name!r} is {dtype}",
             argument="variables",
             value=str(dtype),
-            remedy="use real numbers, truth values, or text of a given length such as 'U20'",
+            remedy="use real numbers, booleans, or text of a given length such as 'U20'",
         )
         empty[name] = (list(dimensions), np.empty([sizes[each] for each in dimensions], dtype))
     about = {"convention": CONVENTION, "version": __version__, **attrs, VERSION_ATTRIBUTE: FORMAT_VERSION, AXIS: axis}

@@ -1,4 +1,4 @@
-"""What a comparison concludes: the error of each quantity against its tolerance, and the verdict."""
+"""The outcome of a comparison: the error of each quantity, its tolerance, and the verdict."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ Outcome = Literal["holds", "does not hold", "undecided"]
 
 @dataclasses.dataclass(frozen=True)
 class Quantity:
-    """How far a predicted quantity is from the observed one.
+    """The error of a predicted quantity.
 
     Attributes:
-        error: The largest error over what was compared; NaN where nothing could be compared, infinite where what is
-            predicted was not observed.
+        error: The largest error; NaN if nothing could be compared, infinite if the predicted event was not observed.
         tolerance: The error below which theory and experiment agree.
-        reason: Why this tolerance.
+        reason: The reason for the tolerance.
 
     Example:
         >>> Quantity(0.1, 0.1).agrees, Quantity(float("nan"), 0.1).agrees, Quantity(float("inf"), 0.1).agrees
@@ -38,18 +37,18 @@ class Quantity:
 
     @property
     def agrees(self) -> bool:
-        """Whether the error is within the tolerance; nothing compared is not a disagreement."""
+        """Whether the error is within the tolerance, or nothing could be compared."""
         return not self.judged or bool(self.error <= self.tolerance)
 
     def to_plain(self) -> dict[str, Any]:
-        """The quantity as plain values. Errors that are not finite become None: NaN if `agrees`, else infinity."""
+        """Convert to plain values. Non-finite errors become None: NaN if `agrees`, otherwise infinity."""
         error = float(self.error)
-        told = {"error": error if math.isfinite(error) else None, "tolerance": self.tolerance, "agrees": self.agrees}
-        return {**told, "reason": self.reason}
+        plain = {"error": error if math.isfinite(error) else None, "tolerance": self.tolerance, "agrees": self.agrees}
+        return {**plain, "reason": self.reason}
 
     @classmethod
     def from_plain(cls, stored: Mapping[str, Any]) -> Quantity:
-        """The quantity that `to_plain` stored."""
+        """Restore a quantity from the result of `to_plain`."""
         error = stored["error"]
         if error is None:
             error = math.nan if stored.get("agrees", True) else math.inf
@@ -58,12 +57,12 @@ class Quantity:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What came out of a comparison.
+    """The verdict of a comparison.
 
     Attributes:
         outcome: "agree", "disagree" or "undecided".
-        sentence: The same in a sentence, with the numbers behind it.
-        share_of_fall: How much of the fall of the loss was judged; None where that is unknown.
+        sentence: The same as a sentence with the decisive numbers.
+        share_of_fall: The share of the decrease of the loss that was scored; None if unknown.
 
     Example:
         >>> import numpy as np

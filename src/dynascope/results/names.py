@@ -1,4 +1,4 @@
-"""What the variables of records are called in words, and in which units they are.
+"""Long names and units of the variables of records.
 
 Every variable and coordinate of a record has the attributes `long_name` and `units`, which xarray writes on the axes of
 its own figures, and which the figures and pages of this package read.
@@ -17,15 +17,15 @@ __all__ = ["describe", "label", "name_all", "names_of"]
 
 Names = Mapping[str, tuple[str, str]]
 
-# What a name says by how it ends or begins, after the names that have words of their own.
+# Descriptions by suffix and prefix, for names without an entry of their own.
 _ENDS = {
-    "_residual": "{}, observed less predicted",
+    "_residual": "{}, observed minus predicted",
     "_standard_error": "standard error of {}",
     "_exponent_error": "standard error of the exponent of {}",
     "_error": "error of {}",
-    "_low": "{}, low end of its interval",
-    "_high": "{}, high end of its interval",
-    "_spread": "{}, spread over seeds",
+    "_low": "{}, lower end of the interval",
+    "_high": "{}, upper end of the interval",
+    "_spread": "{}, standard deviation over seeds",
     "_before": "{}, before",
     "_after": "{}, after",
 }
@@ -45,22 +45,22 @@ _Labelled = TypeVar("_Labelled", xr.Dataset, xr.DataArray)
 
 
 def describe(name: str, names: Names | None = None, *, steps: bool = False) -> tuple[str, str]:
-    """The long name and the units of a variable or a coordinate.
+    """Return the long name and the units of a variable or a coordinate.
 
     Args:
-        name: As in the record.
-        names: Long names and units by name, before those of the table of this package. A name that is in neither, and
-            neither without its ending or beginning, is read as words, and taken for a pure number.
-        steps: Whether the clock of its record counts optimiser steps, for quantities that are times on that clock.
+        name: The name in the record.
+        names: Long names and units by name, which take precedence over the table of this package. A name in neither,
+            even without its prefix or suffix, is split into words and taken as dimensionless.
+        steps: Whether the record counts time in optimiser steps.
 
     Returns:
-        The long name and the units, "1" for a pure number; times say on which clock.
+        The long name and the units; "1" for a dimensionless quantity.
 
     Example:
         >>> describe("jump_time"), describe("kernel_change")
         (('time of the jump', 'gradient-flow time'), ('relative change of the kernel', '1'))
         >>> describe("sleeping_neurons"), describe("accuracy_residual")[0]
-        (('sleeping neurons', '1'), 'training accuracy, observed less predicted')
+        (('sleeping neurons', '1'), 'training accuracy, observed minus predicted')
         >>> describe("final_reach", {"reach": ("reach of the kernel", "m")})
         ('final reach of the kernel', 'm')
     """
@@ -68,7 +68,7 @@ def describe(name: str, names: Names | None = None, *, steps: bool = False) -> t
 
 
 def label(values: xr.DataArray) -> str:
-    """What is written beside an axis: the long name, with the units unless it is a pure number or they say it all.
+    """Return an axis label: the long name, with the units unless they are redundant.
 
     Args:
         values: A variable or a coordinate; one without a long name is described by its name.
@@ -88,15 +88,15 @@ def label(values: xr.DataArray) -> str:
 
 
 def name_all(record: _Labelled, names: Names | None = None) -> _Labelled:
-    """The record with a long name and units for everything that has none.
+    """Add a long name and units to everything that has none.
 
     Args:
         record: A record, or one variable with its coordinates.
-        names: Long names and units by name, in place of what the record and the table of this package say. Names that
-            the record does not have are left out.
+        names: Long names and units by name, which take precedence over the record and the table of this package. Names
+            that are not in the record are ignored.
 
     Returns:
-        A copy, which shares the values.
+        A shallow copy.
 
     Example:
         >>> record = name_all(xr.Dataset({"loss": ("time", [1.0])}, {"time": [0.0]}), {"loss": ("½ MSE", "mV²")})
@@ -114,7 +114,7 @@ def name_all(record: _Labelled, names: Names | None = None) -> _Labelled:
 
 
 def names_of(*records: xr.Dataset | xr.DataArray) -> dict[str, tuple[str, str]]:
-    """The long names and units that records carry, by name; those of later records win.
+    """Return the long names and units in records, by name; later records take precedence.
 
     Example:
         >>> record = xr.Dataset({"loss": ((), 1.0, {"long_name": "training loss", "units": "1"})})
@@ -130,7 +130,7 @@ def names_of(*records: xr.Dataset | xr.DataArray) -> dict[str, tuple[str, str]]:
 
 
 def _described(name: str, known: Names, clock: str) -> tuple[str, str, str]:
-    """The known name from which this one is described, its long name and its units."""
+    """Return the known name behind a name, its long name and its units."""
     if name in known:
         long_name, units = known[name]
         return name, long_name, clock if units == "clock" else units

@@ -1,4 +1,4 @@
-"""Numbers as people write them: in sentences, on axes and on pages."""
+"""Format numbers for sentences, axes and pages."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 __all__ = ["counted", "number", "percent", "rounded", "signed_percent"]
 
 _LARGE = 1e6
-_PLAIN = 1e5  # below which a sentence has no power of ten
+_PLAIN = 1e5  # below this, sentences use no power of ten
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A few digits, in the notation of print; a dash for what is unknown.
+    """Format a number with few digits in print notation; a dash if it is unknown.
 
     Example:
         >>> number(-0.00001234), number(12.5), number(1e-8), number(float("inf")), number(None)
@@ -27,7 +27,7 @@ def number(value: float | None, digits: int = 4) -> str:
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    # A power of ten for a few thousand reads worse than the thousands.
+    # Print thousands as integers rather than in scientific notation.
     notation = ".0f" if 10**digits <= abs(value) < _LARGE else f".{digits}g"
     mantissa, _, exponent = (str(value) if isinstance(value, int) else f"{value:{notation}}").partition("e")
     if exponent:
@@ -37,7 +37,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def rounded(value: Any, digits: int = 3) -> str:
-    """A number in a sentence: a few significant digits, without a line break inside.
+    """Format a number for a sentence: a few significant digits, without line breaks.
 
     Args:
         value: A number, or an array of one number.
@@ -54,7 +54,7 @@ def rounded(value: Any, digits: int = 3) -> str:
 
 
 def percent(value: Any, digits: int = 3) -> str:
-    """A share of one as a percentage in a sentence.
+    """Format a fraction as a percentage for a sentence.
 
     Args:
         value: A number, or an array of one number.
@@ -69,7 +69,7 @@ def percent(value: Any, digits: int = 3) -> str:
 
 
 def signed_percent(value: float | None) -> str:
-    """A signed share of one; a dash for what is unknown.
+    """Format a signed fraction as a percentage; a dash if it is unknown.
 
     Example:
         >>> signed_percent(0.0312), signed_percent(-0.5), signed_percent(1e-5), signed_percent(None)
@@ -77,12 +77,12 @@ def signed_percent(value: float | None) -> str:
     """
     if value is None or not math.isfinite(value):
         return "–"
-    told = f"{100 * value:+.1f} %".replace("-", "−")
-    return told[1:] if told[1:] == "0.0 %" else told
+    text = f"{100 * value:+.1f} %".replace("-", "−")
+    return text[1:] if text[1:] == "0.0 %" else text
 
 
 def counted(size: int) -> str:
-    """A count, spelled out up to twelve.
+    """Format a count, spelled out up to twelve.
 
     Example:
         >>> counted(0), counted(12), counted(13)

@@ -86,14 +86,14 @@ def require_whole_chunks(name: str, array: zarr.Array, members: Members) -> None
             f"a chunk of the array {name!r} takes more than the {whole} bytes of one when it is unpacked",
             argument="path",
             value=f"{name}/{key}",
-            remedy="make the record again",
+            remedy="create the record again",
         )
         require(
             size == whole,
             f"a chunk of the array {name!r} is damaged: it holds {size:.0f} of {whole} bytes",
             argument="path",
             value=f"{name}/{key}",
-            remedy="make the record again",
+            remedy="create the record again",
         )
 
 

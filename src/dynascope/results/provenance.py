@@ -1,4 +1,4 @@
-"""When and with which versions a result was made."""
+"""Date, command and package versions of a result."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from collections.abc import Mapping
 
 __all__ = ["Provenance"]
 
-# What decides, beside this package and Python, which numbers come out; it has done so only where it is loaded.
+# Packages that affect the numbers, besides dynascope and Python; recorded only if loaded.
 _READ = ("jax", "numpy")
 
 
 @dataclasses.dataclass(frozen=True)
 class Provenance:
-    """When, by which command and with which versions a result was made.
+    """Date, command and package versions of a result.
 
-    It belongs to a result and not to its records, so that equal runs give equal records.
+    It belongs to the result rather than its records, so that equal runs give equal records.
 
     Attributes:
         version: The version of dynascope.
         date: The date and time, UTC.
-        versions: The versions of the packages that decide which numbers come out.
-        command: The command that makes the result again.
+        versions: The versions of the packages that affect the numbers.
+        command: The command that reproduces the result.
     """
 
     version: str = ""
@@ -34,7 +34,7 @@ class Provenance:
 
     @classmethod
     def now(cls, *, version: str, command: str = "") -> Provenance:
-        """The provenance of a result that is made now.
+        """Return the provenance of a result made at the current time.
 
         Example:
             >>> import numpy

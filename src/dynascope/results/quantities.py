@@ -1,6 +1,7 @@
-"""Long names and units of quantities and axes that several subjects measure; a study names its own.
+"""Long names and units of quantities and axes shared by several subjects; studies add their own.
 
-Losses, accuracies, shares, strengths and exponents are pure numbers. "clock" stands for the clock of the record.
+Losses, accuracies, fractions, strengths and exponents are dimensionless. "clock" stands for the time axis of the
+record.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _UNITS = dict.fromkeys(JUMP_TIMES, TIME) | {JUMP_STEP: STEPS}
 
 QUANTITIES: dict[str, tuple[str, str]] = {
     **{name: (words, _UNITS.get(name, NONE)) for name, words in WORDS.items()},
-    # Clocks and axes
+    # Axes
     "time": ("time", TIME),
     "step": ("step", STEPS),
     "sampled_step": ("sampled step", STEPS),
@@ -40,14 +41,14 @@ QUANTITIES: dict[str, tuple[str, str]] = {
     "class": ("class label", NONE),
     "group": ("group of weights", NONE),
     "charge": ("conserved quantity", NONE),
-    "part": ("part of a symmetry, which is one parameter", NONE),
+    "part": ("parameter that a symmetry acts on", NONE),
     "imbalance": ("imbalance δ of the layers", NONE),
     "balance": ("balance λ of the layers", NONE),
     "scaling_parameter": ("scaling parameter", NONE),
-    "dial": ("what is scaled", NONE),
+    "dial": ("scaled parameter", NONE),
     "architecture": ("kind of network", NONE),
     "hypothesis": ("hypothesis", NONE),
-    # Losses, accuracies and where training ends
+    # Losses, accuracies and the end of training
     "loss": ("loss", NONE),
     "test_loss": ("test loss", NONE),
     "test_error": ("test error", NONE),
@@ -58,20 +59,20 @@ QUANTITIES: dict[str, tuple[str, str]] = {
     "lag": ("lag behind the interpolant", TIME),
     "delay": ("delay from fitting to generalising", "clock"),
     "grokking_time": ("time at which the network generalises", TIME),
-    "descent_rate": ("rate at which the loss falls", NONE),
+    "descent_rate": ("rate of decrease of the loss", NONE),
     "stop_time": ("time at which training stopped", "clock"),
-    "stop_reason": ("why training stopped", NONE),
+    "stop_reason": ("reason why training stopped", NONE),
     "diverged_step": ("step of divergence", STEPS),
     "diverged_loss": ("loss at divergence", NONE),
     "training_step": ("training step", NONE),
     "training_epoch": ("training epoch", NONE),
-    # What a staircase learns
+    # Features learned in a staircase
     "coefficient": ("coefficient of the linear map", NONE),
     "input_feature": ("input pattern", NONE),
     "output_feature": ("output pattern", NONE),
-    "learned_map": ("linear map that is learned", NONE),
-    "main_map": ("main part of the linear map that is learned", NONE),
-    "learned_direction": ("what is learned, in spreads of the inputs", NONE),
+    "learned_map": ("learned linear map", NONE),
+    "main_map": ("main part of the learned linear map", NONE),
+    "learned_direction": ("learned direction, in standard deviations of the inputs", NONE),
     "singular_value": ("singular value", NONE),
     "activated": ("whether the neuron becomes active", NONE),
     "returned": ("whether the neuron becomes dormant again", NONE),
@@ -81,7 +82,7 @@ QUANTITIES: dict[str, tuple[str, str]] = {
     "weights": ("input weight", NONE),
     "coefficients": ("coefficient", NONE),
     "mode_strength": ("strength of the mode", NONE),
-    "learned_fraction": ("learned part of the target", NONE),
+    "learned_fraction": ("learned fraction of the target", NONE),
     "first_norm": ("norm of the first layer", NONE),
     "second_norm": ("norm of the second layer", NONE),
     "alignment": ("alignment of the layers", NONE),
@@ -93,17 +94,17 @@ QUANTITIES: dict[str, tuple[str, str]] = {
     "speed": ("learning speed", NONE),
     "time_scale": ("time scale", TIME),
     # Kernels and regimes
-    "kernel_distance": ("distance of the kernel from its start", NONE),
+    "kernel_distance": ("distance of the kernel from its initial value", NONE),
     "kernel_change": ("relative change of the kernel", NONE),
     "kernel_exponent": ("exponent of the kernel in the width", NONE),
     "regime": ("regime", NONE),
     # Features
     "intensity": ("intensity of the feature", NONE),
-    "quality": ("share of the target in the feature", NONE),
-    "cumulative_quality": ("share of the target in the features so far", NONE),
-    "utilization": ("share of the output in the feature", NONE),
-    "cumulative_utilization": ("share of the output in the features so far", NONE),
-    "total_utilization": ("share of the output in all features", NONE),
+    "quality": ("fraction of the target in the feature", NONE),
+    "cumulative_quality": ("fraction of the target in the features so far", NONE),
+    "utilization": ("fraction of the output in the feature", NONE),
+    "cumulative_utilization": ("fraction of the output in the features so far", NONE),
+    "total_utilization": ("fraction of the output in all features", NONE),
     "learnability": ("learnability", NONE),
     "constant_overlap": ("overlap of the features with a constant", NONE),
     "effective_dimension": ("effective dimension of the features", NONE),
@@ -113,11 +114,11 @@ QUANTITIES: dict[str, tuple[str, str]] = {
     "kappa": ("distance to minimum features κ", NONE),
     "test_kappa": ("distance to minimum features κ on test data", NONE),
     "kappa_cka": ("distance to minimum features κ", NONE),
-    "dead_fraction": ("share of dead neurons", NONE),
-    "active_fraction": ("share of active neurons", NONE),
+    "dead_fraction": ("fraction of dead neurons", NONE),
+    "active_fraction": ("fraction of active neurons", NONE),
     "class_mean_norm": ("norm of the class mean", NONE),
-    "between_class_share": ("share of the variance between classes", NONE),
-    "nc1": ("spread within classes over that between them (NC1)", NONE),
+    "between_class_share": ("fraction of the variance between classes", NONE),
+    "nc1": ("within-class over between-class variability (NC1)", NONE),
     "nc2_angle": ("deviation of the angles of the class means (NC2)", NONE),
     "nc2_norm": ("deviation of the norms of the class means (NC2)", NONE),
     "nc3": ("distance of classifiers and class means (NC3)", NONE),

@@ -1,4 +1,4 @@
-"""Sentences that repeat from jump to jump, gathered into one for all of them."""
+"""Gather reasons that repeat from jump to jump into one sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
 
 
 def numbered(numbers: Iterable[int]) -> str:
-    """Whole numbers in increasing order, with neighbours as ranges.
+    """Format increasing integers, with consecutive ones as ranges.
 
     Example:
         >>> numbered([3, 4, 5, 6, 9]), numbered([1, 2]), numbered([7])
@@ -33,7 +33,7 @@ def gathered_reasons(reasons: Sequence[tuple[int, str]]) -> list[tuple[list[int]
     """Gather reasons that differ only in their numbers, each with the jumps that it concerns.
 
     Args:
-        reasons: The number of a jump and the reason that it has, if that is not empty; a jump has one.
+        reasons: Pairs of the number of a jump and its reason, which may be empty.
 
     Returns:
         For each kind of reason, the jumps, and the reason with the range of each number that varies. The most frequent

@@ -1,4 +1,4 @@
-"""Results: a prediction, an observation, or both beside each other with the verdict."""
+"""Results: a prediction, an observation, or a comparison of both with its verdict."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Parameter:
 
     Attributes:
         value: Its value: a number, a text, or a list of them.
-        description: What it is.
-        shown: Text to show in place of the value, for a value that stands for something else.
+        description: Its description.
+        shown: Text to show instead of the value, for placeholder values.
     """
 
     value: Any
@@ -45,26 +45,26 @@ class Parameter:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """What theory predicts, what training did, or both.
+    """A prediction, an observation, or both.
 
     Attributes:
         predicted: The record of the theory.
         observed: The record of the run.
-        residual: How far they differ.
+        residual: The differences between them.
         title: The heading.
         question: The question that the result answers.
         equation: The governing equation, as LaTeX.
-        claim: The claim that was put to the test.
+        claim: The claim that is tested.
         meaning: What the result means, in a few sentences.
         reference: The paper, with its arXiv id.
-        study: The name of the study that made it.
-        parameters: Its parameters by name.
-        provenance: When, by which command and with which versions it was made.
-        charts: The figures that tell it.
-        verdict: What came out; None where nothing was compared.
-        quantities: How far each predicted quantity is from the observed one, by name.
-        checks: The same of identities, which hold of every run; a check that fails is a fault of the measurement.
-        claims: All claims on which the observed record reports, by name; those with `decides` decide the verdict.
+        study: The name of the study.
+        parameters: The parameters by name.
+        provenance: Date, command and package versions.
+        charts: The figures.
+        verdict: The verdict; None if nothing was compared.
+        quantities: The error and tolerance of each predicted quantity, by name.
+        checks: The same for identities, which hold in every run; a failed check points to an error in the measurement.
+        claims: All claims of the observed record, by name; those with `decides` decide the verdict.
     """
 
     predicted: xr.Dataset | None = None
@@ -95,46 +95,46 @@ class Result:
 
     @property
     def sides(self) -> dict[str, xr.Dataset]:
-        """The records that are there, by name: what was observed before what was predicted."""
+        """The available records by name, the observed one first."""
         both = {"observed": self.observed, "predicted": self.predicted}
         return {name: record for name, record in both.items() if record is not None}
 
     @functools.cached_property
     def staircase(self) -> StaircaseView | None:
-        """The predicted staircase, with what was observed of it; None where theory predicts curves."""
+        """The predicted staircase with the observed jumps; None if theory predicts curves."""
         if self.predicted is None or not is_staircase(self.predicted):
             return None
         return StaircaseView(self.predicted, self.residual)
 
     @property
     def warnings(self) -> list[str]:
-        """Every warning of the result and of its records, once, and one on all slow jumps."""
-        told = [each for record in self.sides.values() for each in record.attrs.get("warnings", [])]
+        """All distinct warnings of the records, and one about slow jumps."""
+        warnings = [each for record in self.sides.values() for each in record.attrs.get("warnings", [])]
         slow = "" if self.staircase is None else self.staircase.slow_sentence
-        return list(dict.fromkeys(filter(None, [*told, slow])))
+        return list(dict.fromkeys(filter(None, [*warnings, slow])))
 
     def plot(self) -> Figure:
-        """The figures that tell the result, below each other; see `plot.figure`."""
-        from dynascope.plot import figure  # drawing is in a room above
+        """Draw all figures of the result; see `plot.figure`."""
+        from dynascope.plot import figure  # imported here, since plot is in a room above
 
         return figure(self)
 
     def to_html(self, path: str | PathLike[str]) -> Path:
         """Write the report page; see `report.write_page`."""
-        from dynascope.report import write_page  # so is reporting
+        from dynascope.report import write_page  # likewise
 
         return write_page(self, path)
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Save the result in one file, by custom `NAME.zarr.zip`; see `results.save`."""
-        from dynascope.results.store import save  # which reads results
+        """Save the result in one file, usually `NAME.zarr.zip`; see `results.save`."""
+        from dynascope.results.store import save  # the store imports this module
 
         return save(self, path)
 
     def to_dataframe(self) -> pd.DataFrame:
-        """The jumps of a predicted staircase, one row each; otherwise the compared quantities, or else the claims.
+        """Return the jumps of a predicted staircase, one row each; otherwise the compared quantities or the claims.
 
-        Columns that begin with `seen_` describe the observed jump.
+        Columns that start with `seen_` describe the observed jump.
         """
         if self.staircase is not None:
             return _table_of(self.staircase)
@@ -148,8 +148,12 @@ class Result:
         return "\n  ".join([f"<{type(self).__name__} {self.title}", *lines]) + ">"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the heading, the verdict, the warnings and the table."""
-        verdict = "" if self.verdict is None else f"<p>{escape(f'{self.verdict.outcome}. {self.verdict.sentence}')}</p>"
+        """HTML for notebooks: heading, verdict, warnings and table."""
+        verdict = (
+            ""
+            if self.verdict is None
+            else f"<p>{escape(f'Verdict: {self.verdict.outcome}. {self.verdict.sentence}')}</p>"
+        )
         warnings = "".join(f"<li>{escape(each)}</li>" for each in self.warnings)
         table = self.to_dataframe().to_html(max_rows=20, float_format="{:.4g}".format, border=0)
         heading = f"<strong>{type(self).__name__}: {escape(self.title)}</strong>"
@@ -157,7 +161,7 @@ class Result:
 
 
 class _OneSided(Result):
-    """A result with one record, whose variables it gives by name."""
+    """A result with a single record, whose variables can be accessed by name."""
 
     @property
     def record(self) -> xr.Dataset:
@@ -169,7 +173,7 @@ class _OneSided(Result):
         return self.record[name]
 
     def to_dataframe(self) -> pd.DataFrame:
-        """The jumps of a staircase, one row each; otherwise the loss and all variables with the same dimensions."""
+        """Return the jumps of a staircase, one row each; otherwise the loss and all variables of the same shape."""
         if self.staircase is not None:
             return _table_of(self.staircase)
         dimensions = self.record["loss"].dims if "loss" in self.record else ()
@@ -178,7 +182,7 @@ class _OneSided(Result):
 
 
 class Prediction(_OneSided):
-    """What theory predicts; nothing was trained.
+    """A prediction; nothing was trained.
 
     Example:
         >>> import numpy as np
@@ -190,7 +194,7 @@ class Prediction(_OneSided):
 
     @classmethod
     def of(cls, record: xr.Dataset) -> Prediction:
-        """The prediction of this record."""
+        """Make a prediction from a record."""
         return cls(predicted=name_all(record), **_described(record))
 
     @property
@@ -200,7 +204,7 @@ class Prediction(_OneSided):
 
     @property
     def jumps(self) -> pd.DataFrame:
-        """The predicted jumps, one row each; no rows if the theory predicts curves only."""
+        """The predicted jumps, one row each; empty if the theory predicts curves only."""
         return pd.DataFrame() if self.staircase is None else _table_of(self.staircase)
 
     @property
@@ -217,17 +221,17 @@ class Prediction(_OneSided):
 
 
 class Observation(_OneSided):
-    """What training did; no theory was involved."""
+    """Measurements of a training run."""
 
     @classmethod
     def of(cls, record: xr.Dataset) -> Observation:
-        """The observation of this record."""
+        """Make an observation from a record."""
         named = name_all(record)
         return cls(observed=named, claims=reported_claims(named), **_described(record))
 
 
 class Comparison(Result):
-    """A prediction beside an observation, with the verdict.
+    """A prediction and an observation with the verdict of their comparison.
 
     Example:
         >>> import numpy as np
@@ -260,7 +264,7 @@ def _table_of_claims(claims: Mapping[str, Claim]) -> pd.DataFrame:
 
 
 def _described(record: xr.Dataset) -> dict[str, Any]:
-    """What a result says besides its record, as far as the record says so."""
+    """Return title, reference and provenance, as far as the record states them."""
     named = record.attrs
     parts = [named.get("task", ""), f"{named['network']} network" if "network" in named else ""]
     provenance = Provenance.now(version=str(named.get("version", "")))

@@ -1,4 +1,4 @@
-"""Rows of a running record that wait in memory until they are written."""
+"""Rows of a growing record, buffered in memory until they are written."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ class RowBuffer:
         """
         require(
             values.keys() == self._values.keys(),
-            f"a row has {sorted(values)}, and the record has {sorted(self._values)}",
+            f"a row contains {sorted(values)}, but the record has {sorted(self._values)}",
             argument="values",
-            remedy="give exactly the variables that grow",
+            remedy="give exactly the growing variables",
         )
         arrays = [fitted(name, values[name], buffer.dtype) for name, buffer in self._values.items()]
         blocks = []
@@ -89,7 +89,7 @@ class RowBuffer:
             block = np.moveaxis(value, self._places[name], 0) if fits else value
             require(
                 fits and block.shape[1:] == buffer.shape[1:],
-                f"{name!r} has the shape {value.shape}, and a row the shape {buffer.shape[1:]}",
+                f"{name!r} has shape {value.shape}, but a row has shape {buffer.shape[1:]}",
                 argument=name,
                 value=value.shape,
                 remedy="give one row, or for all variables the same number of rows",

@@ -1,8 +1,7 @@
-"""Records: what both theory and experiment produce.
+"""Records, the common output of theory and experiment.
 
-A record is an `xarray.Dataset` whose coordinates and variables have the field's names, whose attributes say what it is
-and by which convention, and which was checked when it was made. Because prediction and observation end in the same
-thing, comparing, plotting, storing and reporting are each written once.
+A record is a validated `xarray.Dataset` whose coordinates and variables have standard names, and whose attributes state
+its content and conventions. Comparing, plotting, storing and reporting work on any record.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ __all__ = ["CONVENTION", "make_record", "plain_attributes", "validate_record"]
 
 CONVENTION = "loss = ½ E‖f(x) − y‖² (mean over samples, sum over outputs); time = gradient-flow time at rate 1"
 
-# A loss of these names, or without one, is never negative; any other function may be.
+# These losses, and losses without a name, are never negative; other functions may be.
 _NAMED_LOSSES = ("squared", "cross_entropy", "exponential", "logistic")
 _LOSSES = ("loss", "test_loss")
 _NEVER_NEGATIVE = (*_LOSSES, LOSS_BEFORE, LOSS_AFTER, "kernel_distance", JUMP_TIME)
@@ -36,21 +35,20 @@ def make_record(
     attributes: Mapping[str, Any] | None = None,
     names: Mapping[str, tuple[str, str]] | None = None,
 ) -> xr.Dataset:
-    """Build a record and check it; every variable and coordinate says in words what it is, and in which units.
+    """Make and validate a record, in which every variable and coordinate has a long name and units.
 
     Args:
         variables: For each variable its dimension names and values.
         coordinates: For each dimension its labels.
-        attributes: What the record is about. Text, numbers, and lists and dictionaries of them;
-            `convention` and `version` are added.
+        attributes: Metadata: text, numbers, and lists and dictionaries of them; `convention` and `version` are added.
         names: Long name and units by name, as `name_all` takes them.
 
     Returns:
         The validated record.
 
     Raises:
-        InputError: A length that does not match, values that are not numbers or text, a time that does not increase,
-            or an attribute that is not plain data.
+        InputError: A length does not match, values are not numbers or text, a time does not increase, or an attribute
+            is not plain data.
 
     Example:
         >>> curve = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]}, attributes={"seed": 0})
@@ -69,9 +67,9 @@ def make_record(
         )
     except ValueError as error:
         raise InputError(
-            f"the record's parts do not fit together ({error})",
+            f"the parts of the record do not fit together ({error})",
             argument="variables",
-            remedy="give every variable the lengths of its coordinates",
+            remedy="give every variable the shape of its coordinates",
         ) from None
     return validate_record(name_all(record, names))
 
@@ -80,7 +78,7 @@ def validate_record(record: xr.Dataset) -> xr.Dataset:
     """Return the record unchanged if it follows the schema.
 
     Raises:
-        InputError: As `make_record`.
+        InputError: As for `make_record`.
 
     Example:
         >>> validate_record(xr.Dataset({"loss": (["time"], [1.0, 0.5])}))
@@ -97,12 +95,12 @@ def validate_record(record: xr.Dataset) -> xr.Dataset:
     signed = _LOSSES if record.attrs.get("loss_function", "squared") not in _NAMED_LOSSES else ()
     for name, values in record.variables.items():
         for attribute in ("long_name", "units"):
-            said = values.attrs.get(attribute, "")
+            text = values.attrs.get(attribute, "")
             require(
-                isinstance(said, str),
-                f"the {attribute} of {name!r} is a {type(said).__name__}",
+                isinstance(text, str),
+                f"the {attribute} of {name!r} is a {type(text).__name__}",
                 argument=attribute,
-                value=said,
+                value=text,
                 remedy="give it as text",
             )
         require(
@@ -110,16 +108,16 @@ def validate_record(record: xr.Dataset) -> xr.Dataset:
             f"{name!r} has values of type {values.dtype}",
             argument=str(name),
             value=str(values.dtype),
-            remedy="use real numbers, truth values or text",
+            remedy="use real numbers, booleans or text",
         )
         if name in _NEVER_NEGATIVE and name not in signed:
             lowest = np.nanmin(values.to_numpy(), initial=0.0)
             require(
                 lowest >= 0,
-                f"{name!r} goes down to {lowest:.6g}",
+                f"the minimum of {name!r} is {lowest:.6g}",
                 argument=str(name),
                 value=float(lowest),
-                remedy="it must not be negative",
+                remedy="give non-negative values",
             )
     if "time" in record.dims:
         require_increasing("time", record["time"].to_numpy(), fewest=0)
@@ -129,12 +127,12 @@ def validate_record(record: xr.Dataset) -> xr.Dataset:
 
 
 def plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes as a record that comes back from a file has them: lists in place of tuples, and plain numbers."""
+    """Convert attributes to their form after loading: lists instead of tuples, and plain numbers."""
     return {name: _plain(name, value) for name, value in attributes.items()}
 
 
 def _plain(name: str, value: Any) -> Any:
-    """The value as stored records hold it: text, numbers, None, and lists and dictionaries of them."""
+    """Convert a value to text, numbers, None, and lists and dictionaries of them."""
     if isinstance(value, np.generic):
         return value.item()
     if value is None or isinstance(value, str | bool | int | float):

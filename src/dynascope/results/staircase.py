@@ -1,4 +1,4 @@
-"""A staircase: what every theory of one returns, its record, and how long a training must be to show it."""
+"""Staircases: the return type of all staircase theories, their records, and the training time that shows all jumps."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Staircase:
     Attributes:
         accelerated_times: Limit of t / T at each jump as the scale goes to zero, shape (J,), with T the unit of
             accelerated time (see `results.time_unit`): log(1/scale) for degree 2.
-        times: Gradient-flow time t of each jump at the given scale, shape (J,): when the loss passes the middle between
-            the two plateaus.
+        times: Gradient-flow time t of each jump at the given scale, shape (J,): when the loss passes the midpoint
+            between the two plateaus.
         levels: Loss of each plateau, L = ½ E‖f(x) − y‖², shape (J + 1,); the first is the initial loss.
-        learned: One phrase for each jump, what is learned there.
-        slow: For each jump, why the observed time approaches the limit only slowly; empty where it does not.
+        learned: One phrase for each jump that describes what is learned.
+        slow: For each jump, the reason why the observed time approaches the limit only slowly; empty if it does not.
         features: Further quantities by name, each with its dimension names and values; the first dimension is "jump".
         names: Long names and units of these.
         theory: Name of the theory.
-        reference: Where it is published.
+        reference: The publication.
         warnings: Sentences about the limits of this prediction.
         degree: Degree of homogeneity κ of a neuron.
         normalised: Whether the times are those of the homogeneity-normalised flow.
@@ -73,10 +73,10 @@ class Staircase:
 
 @runtime_checkable
 class Described(Protocol):
-    """A task as a record needs it; `feature_names` and the like label the dimensions of the same name."""
+    """The part of a task that a record needs; `feature_names` and the like label the dimensions of the same name."""
 
     def attributes(self) -> Mapping[str, Any]:
-        """What the task says of itself in a record."""
+        """Return the attributes of the task for a record."""
         ...
 
 
@@ -89,15 +89,14 @@ def staircase_record(
     jump_time_tolerance: tuple[float, str] | None = None,
     slope_tolerance: tuple[float, str] | None = None,
 ) -> xr.Dataset:
-    """The predicted record of a staircase that a theory has computed.
+    """Make the record of a predicted staircase.
 
     Args:
-        staircase: What the theory returned.
-        task: The data, or the expectation, that it is about.
-        scale: Factor on the weights at the start.
+        staircase: The staircase returned by a theory.
+        task: The data, or an expectation in closed form.
+        scale: Factor on the initial weights.
         network: Name of the kind of network.
-        jump_time_tolerance: Relative error of times below which theory and experiment agree, and the reason for it;
-            if not said, that of `compare`.
+        jump_time_tolerance: Relative tolerance of times, and its reason; by default that of `compare`.
         slope_tolerance: The same for slopes of the times against the unit of accelerated time.
 
     Returns:
@@ -149,19 +148,17 @@ def staircase_record(
 def with_tolerances(
     record: xr.Dataset, *, jump_time: tuple[float, str] | None = None, slope: tuple[float, str] | None = None
 ) -> xr.Dataset:
-    """The record with other tolerances of times and slopes, each with its reason."""
+    """Replace the tolerances of times and slopes, each with its reason."""
     return record.assign_attrs(_tolerances(jump_time, slope))
 
 
 def with_slow_jumps(record: xr.Dataset, reasons: Sequence[str]) -> xr.Dataset:
-    """The record with a reason for each jump that approaches its time slowly; an empty one where it does not."""
+    """Mark slow jumps, each with a reason; an empty reason means that the jump is not slow."""
     return record.assign(_slow(reasons))
 
 
 def slopes_between(record: xr.Dataset, at_other_scale: xr.Dataset) -> xr.Dataset:
-    """The record with slopes of its times between two scales as accelerated times.
-
-    What does not grow with the unit of accelerated time cancels in them.
+    """Replace accelerated times by the slopes of the times between two scales, in which constant offsets cancel.
 
     Args:
         record: A staircase.
@@ -172,14 +169,14 @@ def slopes_between(record: xr.Dataset, at_other_scale: xr.Dataset) -> xr.Dataset
 
 
 def training_time(staircase: xr.Dataset, scale: OpenFraction) -> float:
-    """How long to train to see a predicted staircase: a quarter beyond its last jump, or a tenth if more follow.
+    """Return the training time that shows a staircase: a quarter beyond its last jump, or a tenth if more jumps follow.
 
     Args:
-        staircase: A staircase record, as of `predict`.
-        scale: Factor on the initial weights in the training, which may be another than that of the prediction.
+        staircase: A staircase record, as returned by `predict`.
+        scale: Initialisation scale of the training, which may differ from that of the prediction.
 
     Returns:
-        Gradient-flow time, longer where the scale is large and the prediction is rough.
+        Gradient-flow time, longer for large scales, where the prediction is rough.
 
     Raises:
         InputError: The staircase has no jumps, or the scale is not between zero and one.
@@ -196,15 +193,15 @@ def training_time(staircase: xr.Dataset, scale: OpenFraction) -> float:
     view = StaircaseView(staircase)
     require(
         view.times.size > 0,
-        "the staircase has no jumps, so nothing says how long to train",
+        "the staircase has no jumps, so the training time is undefined",
         argument="staircase",
         value=0,
         remedy="give a duration",
     )
     last = float(np.nanmax(view.times + view.accelerated_times * (view.unit(scale) - view.unit())))
-    # What a large network has learned from the start, it has not learned to the end.
+    # From a large scale, features learned early still take time to converge.
     last = max(last, float(np.nanmax(view.accelerated_times)))
-    # Where the last jump is slow it may come much later, and has to be seen all the same.
+    # A slow last jump may come much later.
     beyond = 1.25 if view.complete else 1.5 if bool(view.slow[-1]) else 1.1
     duration = last * (beyond - 2 / np.log(scale))
     settling = view.settling_times
@@ -225,7 +222,7 @@ def staircase_residual(
     slopes: Float[np.ndarray, " jump"] | None = None,
     slope_errors: Float[np.ndarray, " jump"] | None = None,
 ) -> xr.Dataset:
-    """What was observed of a predicted staircase, over its jumps.
+    """Make the residual of a predicted staircase, over its jumps.
 
     Args:
         predicted: The staircase record.
@@ -233,9 +230,9 @@ def staircase_residual(
         time_errors: Relative errors of the predicted times.
         levels: Observed loss on each plateau, the first before any jump.
         level_errors: Errors of the predicted losses after each jump, over the initial loss.
-        status: Of each jump "judged", "slow" or "not due".
+        status: For each jump "judged", "slow" or "not due".
         slopes: Slopes of the times between two scales.
-        slope_errors: Relative errors of the accelerated times against these.
+        slope_errors: Relative errors of the accelerated times with respect to these slopes.
 
     Returns:
         `observed_jump_time`, `predicted_jump_time`, `jump_time_error`, `observed_loss_before`, `observed_loss_after`,
@@ -266,10 +263,10 @@ def _slow(reasons: Sequence[str]) -> dict[str, tuple[tuple[str], np.ndarray]]:
 
 
 def _tolerances(jump_time: tuple[float, str] | None, slope: tuple[float, str] | None) -> dict[str, float | str]:
-    said = {names.JUMP_TIME: jump_time, names.SLOPE: slope}
+    given = {names.JUMP_TIME: jump_time, names.SLOPE: slope}
     return {
         attribute: value
-        for quantity, tolerance in said.items()
+        for quantity, tolerance in given.items()
         if tolerance is not None
         for attribute, value in zip((f"{quantity}_tolerance", f"{quantity}_tolerance_reason"), tolerance, strict=True)
     }

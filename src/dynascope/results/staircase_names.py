@@ -1,4 +1,4 @@
-"""The names in the record of a staircase, spelled here and read from here by whoever writes or reads one."""
+"""The names of variables, attributes and quantities in the record of a staircase."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ __all__ = [
     "WORDS",
 ]
 
-# Of the prediction, over `jump`.
+# Variables of the prediction, over `jump`.
 JUMP_TIME = "jump_time"
-JUMP_STEP, JUMP_EPOCH = "jump_step", "jump_epoch"  # where a learning rate was said
+JUMP_STEP, JUMP_EPOCH = "jump_step", "jump_epoch"  # if a learning rate is given
 ACCELERATED_TIME = "accelerated_time"
 LOSS_BEFORE = "loss_before"
 LOSS_AFTER = "loss_after"
@@ -52,20 +52,20 @@ LEARNED = "learned"
 SLOW = "slow"
 REASON = "reason"
 UNSETTLED = "an earlier plateau was not followed to its end"  # a reason that the curve does not replace
-TIME_UNCERTAINTY = f"{JUMP_TIME}_uncertainty"  # how far the time may be off at this scale, over the time
-LEVEL_UNCERTAINTY = "level_uncertainty"  # the same for the loss after the jump, over the initial loss
-SETTLING_TIME = "settling_time"  # how long after its jump a plateau is flat, where a theory knows
-GROWTH_RATE = "growth_rate"  # of what becomes active at the jump
-UNSTABLE_RATE = "unstable_rate"  # of what is active already, as it leaves its rest
+TIME_UNCERTAINTY = f"{JUMP_TIME}_uncertainty"  # estimated relative error of the time at this scale
+LEVEL_UNCERTAINTY = "level_uncertainty"  # the same for the loss after the jump, relative to the initial loss
+SETTLING_TIME = "settling_time"  # time from the jump until the plateau is flat, if a theory predicts it
+GROWTH_RATE = "growth_rate"  # of the neuron or mode that activates at the jump
+UNSTABLE_RATE = "unstable_rate"  # of the active neurons, as they leave their fixed point
 
-# Of a prediction of many draws of the weights, over `seed` and `jump`.
+# Variables of a prediction over many draws of the weights, over `seed` and `jump`.
 SEED_JUMP_TIME = f"seed_{JUMP_TIME}"
 SEED_LEARNED = f"seed_{LEARNED}"
 
-# Of the prediction, over `time`: the loss at this scale, as it is called in every record.
+# Variable of the prediction over `time`: the loss curve at this scale.
 CURVE_LOSS = "loss"
 
-# Of the residual, over `jump`.
+# Variables of the residual, over `jump`.
 OBSERVED_JUMP_TIME = f"observed_{JUMP_TIME}"
 PREDICTED_JUMP_TIME = f"predicted_{JUMP_TIME}"
 TIME_ERROR = f"{JUMP_TIME}_error"
@@ -77,36 +77,36 @@ JUDGED, UNCLEAR, NOT_DUE = "judged", "unclear", "not due"
 SLOPE = "slope"
 SLOPE_ERROR = "slope_error"
 
-# Quantities with a tolerance, beside `JUMP_TIME` and `SLOPE`.
+# Quantities with a tolerance, besides `JUMP_TIME` and `SLOPE`.
 LEVEL = "level"
 CURVE = "curve"
-INITIAL_LOSS = "initial_loss"  # of which the attribute of this name is what is predicted
+INITIAL_LOSS = "initial_loss"  # the predicted value is the attribute of this name
 MISSING_JUMPS = "missing_jumps"
 EXTRA_JUMPS = "extra_jumps"
 
-# In words, and which of them are gradient-flow times.
+# Descriptions of the variables, and the variables that are gradient-flow times.
 WORDS = {
     JUMP_TIME: "time of the jump",
-    JUMP_STEP: "step of the jump",
+    JUMP_STEP: "training step of the jump",
     JUMP_EPOCH: "epoch of the jump",
     TIME_ERROR: "relative error of the time of the jump",
     SEED_JUMP_TIME: "time of the jump",
-    SEED_LEARNED: "what is learned most of all",
+    SEED_LEARNED: "main learned feature",
     ACCELERATED_TIME: "accelerated time of the jump",
     LOSS_BEFORE: "loss before the jump",
     LOSS_AFTER: "loss after the jump",
-    LEARNED: "what is learned",
+    LEARNED: "learned feature",
     SLOW: "whether the jump is slow",
     REASON: "reason",
     SETTLING_TIME: "time until the plateau is flat",
-    UNSTABLE_RATE: "rate at which active neurons leave their rest",
+    UNSTABLE_RATE: "rate at which active neurons leave their fixed point",
     TIME_UNCERTAINTY: "relative uncertainty of the time of the jump",
-    LEVEL_UNCERTAINTY: "uncertainty of the plateau over the initial loss",
-    LEVEL_ERROR: "relative error of the plateau",
-    SLOPE: "growth of the time of the jump as the scale falls",
-    SLOPE_ERROR: "relative error of that growth",
-    LEVEL: "plateau",
-    CURVE: "loss at this scale",
-    STATUS: "whether the jump is judged",
+    LEVEL_UNCERTAINTY: "uncertainty of the plateau level, relative to the initial loss",
+    LEVEL_ERROR: "error of the plateau level, relative to the initial loss",
+    SLOPE: "slope of the jump time against the unit of accelerated time",
+    SLOPE_ERROR: "relative error of the slope",
+    LEVEL: "plateau level",
+    CURVE: "loss curve at this scale",
+    STATUS: "whether the jump is scored",
 }
 JUMP_TIMES = (JUMP_TIME, SEED_JUMP_TIME, SETTLING_TIME)

@@ -1,4 +1,4 @@
-"""The record of a staircase as its readers see it: columns over the jumps, and one row for each jump."""
+"""A view of a staircase record: columns over the jumps, and one row for each jump."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ __all__ = ["Jump", "SeedJump", "SeenJump", "StaircaseView", "counted_words", "is
 
 
 _SMALLEST = 1e-3  # share of the initial loss
-_KINDS = 3  # reasons in a sentence
-_SHORT = 30  # letters of what is said again
+_KINDS = 3  # reasons listed in a sentence
+_SHORT = 30  # length up to which a repeated description is shown
 
 
 @dataclasses.dataclass(frozen=True)
 class SeenJump:
-    """What was observed of a predicted jump.
+    """The observation of a predicted jump.
 
     Attributes:
         time: Gradient-flow time; NaN if the jump was not reached.
-        time_error: Predicted over observed time, less one.
+        time_error: (predicted − observed) / observed time.
         loss_before: Loss of the plateau before it.
         loss_after: Loss of the plateau after it.
-        status: "judged"; "slow", if theory knows its time only roughly; "unclear", if a user's curve does not
-            tell it; or "not due", if the run ended before.
-        slope: Difference of its times at two scales over that of the units of accelerated time; None for one scale.
+        status: "judged" if it is scored; "slow" if theory predicts its time only roughly; "unclear" if a user's curve
+            does not resolve it; or "not due" if it is predicted after the end of the run.
+        slope: Difference of its times at two scales, divided by that of the unit of accelerated time; None for one
+            scale.
     """
 
     time: float
@@ -51,20 +52,20 @@ class SeenJump:
 
 @dataclasses.dataclass(frozen=True)
 class Jump:
-    """One jump of a predicted staircase. Numbers that the record does not hold are NaN, words are empty.
+    """One jump of a predicted staircase. Numbers missing from the record are NaN, texts are empty.
 
     Attributes:
-        number: From one.
+        number: Index, counted from 1.
         time: Gradient-flow time at the scale of the record.
-        accelerated_time: Limit of the time over the unit of accelerated time.
+        accelerated_time: Limit of the time divided by the unit of accelerated time.
         loss_before: Loss of the plateau before it.
         loss_after: Loss of the plateau after it.
-        learned: What is learned at it.
-        slow: Whether its time approaches the limit only slowly, so that it is not judged.
+        learned: What is learned at the jump.
+        slow: Whether its time approaches the limit only slowly, so that it is not scored.
         reason: Why it is slow.
-        seen: What was observed of it, if the record is compared with an observation.
-        step: The step of an optimiser at which it comes, where a learning rate was said.
-        epoch: The epoch, where a batch size was said.
+        seen: Its observation, if the record is compared with one.
+        step: The training step of the jump, if a learning rate is given.
+        epoch: The epoch of the jump, if a batch size is given.
     """
 
     number: int
@@ -81,7 +82,7 @@ class Jump:
 
     @property
     def status(self) -> str:
-        """Whether it is "judged", "slow" or "not due", where there is an observation; else whether it can be judged."""
+        """The status of the observation, or "slow" or "judged" without one."""
         if self.seen is not None:
             return self.seen.status
         return names.SLOW if self.slow else names.JUDGED
@@ -91,12 +92,12 @@ class SeedJump(NamedTuple):
     """A jump over many draws of the weights.
 
     Attributes:
-        number: From one.
-        seen: How many draws have it.
-        median: Of its times.
-        earliest: Of them.
-        latest: Of them.
-        learned: How many draws learn what.
+        number: Index, counted from 1.
+        seen: Number of draws with this jump.
+        median: Median time.
+        earliest: Earliest time.
+        latest: Latest time.
+        learned: Number of draws by learned feature.
     """
 
     number: int
@@ -109,11 +110,11 @@ class SeedJump(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class StaircaseView:
-    """The record of a staircase for its readers.
+    """A read-only view of a staircase record.
 
     Attributes:
         record: The prediction, with at least the times and the losses before and after each jump.
-        residual: What `compare` found of it, if an observation is there.
+        residual: The residual of `compare`, if there is an observation.
 
     Example:
         >>> from dynascope.results import make_record
@@ -136,12 +137,12 @@ class StaircaseView:
 
     @property
     def accelerated_times(self) -> Float[np.ndarray, "*members jump"]:
-        """Limit of each time over the unit of accelerated time."""
+        """Limit of each time divided by the unit of accelerated time."""
         return self.record[names.ACCELERATED_TIME].to_numpy()
 
     @property
     def levels(self) -> Float[np.ndarray, " level"]:
-        """Loss of each plateau; the first is the initial loss, NaN if the record knows neither it nor a jump."""
+        """Loss of each plateau; the first is the initial loss, NaN if unknown."""
         before, after = (self.record[name].to_numpy() for name in (names.LOSS_BEFORE, names.LOSS_AFTER))
         first = before[:1] if len(before) else [float(self.record.attrs.get(names.INITIAL_LOSS, np.nan))]
         return np.append(first, after)
@@ -153,47 +154,47 @@ class StaircaseView:
 
     @property
     def time_uncertainty(self) -> Float[np.ndarray, " jump"] | None:
-        """How far each time may be off at the scale of the record, relatively, if that is known."""
+        """Estimated relative error of each time at the scale of the record, if known."""
         return self._column_or_none(names.TIME_UNCERTAINTY)
 
     @property
     def level_uncertainty(self) -> Float[np.ndarray, " jump"] | None:
-        """How far each loss after a jump may be off, over the initial loss; infinite where nothing is known of it."""
+        """Estimated error of each loss after a jump, relative to the initial loss; infinite if unknown."""
         return self._column_or_none(names.LEVEL_UNCERTAINTY)
 
     @property
     def curve(self) -> xr.DataArray | None:
-        """The loss at the scale of the record over time, if it was predicted too."""
+        """The predicted loss curve at the scale of the record, if there is one."""
         curve = self.record.get(names.CURVE_LOSS)
         return curve if curve is not None and curve.dims == ("time",) else None
 
     @property
     def settling_times(self) -> Float[np.ndarray, " jump"] | None:
-        """How long after each jump its plateau is flat, if the theory knows."""
+        """Time from each jump until its plateau is flat, if predicted."""
         return self._column_or_none(names.SETTLING_TIME)
 
     @property
     def complete(self) -> bool:
-        """Whether there are no further jumps."""
+        """Whether the staircase contains all jumps."""
         return bool(self.record.attrs.get("complete", 1))
 
     @property
     def exponential(self) -> bool:
-        """Whether small neurons grow exponentially, so that a plateau lasts long in units of the growth time."""
+        """Whether small neurons grow exponentially."""
         return is_exponential(**self._clock)
 
     @property
     def clock(self) -> str:
-        """What its times count: "step" in the record of a user's curve, else "time"."""
+        """The unit of its times: "step" for a user's curve, otherwise "time"."""
         return "step" if self.record[names.JUMP_TIME].attrs.get("units") == STEPS else "time"
 
     def unit(self, scale: float | None = None) -> float:
-        """The unit of accelerated time at a scale, that of the record if none is said."""
+        """The unit of accelerated time at a scale, by default that of the record."""
         return time_unit(float(self.record.attrs["scale"]) if scale is None else scale, **self._clock)
 
     @functools.cached_property
     def rows(self) -> list[Jump]:
-        """The jumps one by one; of an ensemble the medians, and the words of the first member."""
+        """The jumps one by one; for an ensemble, the medians and the texts of the first member."""
         predicted = functools.partial(_column, self.record, self.record["jump"])
         columns = zip(
             self.record["jump"].to_numpy().tolist(),
@@ -213,14 +214,14 @@ class StaircaseView:
 
     @property
     def smallest(self) -> float:
-        """The share of the initial loss that a jump must explain for a row of the table."""
+        """The minimum fraction of the initial loss for a jump to have a row in the table."""
         return float(self.record.attrs.get("smallest_jump", _SMALLEST))
 
     @property
     def shown(self) -> list[Jump]:
-        """The jumps that a table has rows for: those that explain enough of the initial loss, and a single other one.
+        """The jumps in the table: those above the minimum fraction of the initial loss, or all if only one is below.
 
-        Enough is a thousandth, or what the attribute `smallest_jump` says.
+        The minimum is a thousandth, or the attribute `smallest_jump`.
         """
         least = self.smallest * self.levels[0]
         large = [row for row in self.rows if not row.loss_before - row.loss_after < least]
@@ -228,37 +229,33 @@ class StaircaseView:
 
     @property
     def gathered(self) -> str:
-        """A sentence on the jumps that are not shown; empty if there are none."""
+        """A sentence about the jumps not in the table; empty if there are none."""
         shown = {row.number for row in self.shown}
         rest = [row for row in self.rows if row.number not in shown]
         if not rest:
             return ""
         share = sum(row.loss_before - row.loss_after for row in rest) / self.levels[0]
-        return f"{len(rest)} further jumps explain {number(100 * share, 2)} % of the loss together."
+        return f"{len(rest)} further jumps together account for {number(100 * share, 2)} % of the initial loss."
 
     @property
     def slow_sentence(self) -> str:
-        """One sentence on all slow jumps and why they are slow; empty if there are none."""
+        """One sentence about all slow jumps and the reasons; empty if there are none."""
         kinds = gathered_reasons([(row.number, row.reason) for row in self.rows])
         if not kinds:
             return ""
         slow = sorted(jump for jumps, _ in kinds for jump in jumps)
         one = len(slow) == 1
-        subject = (
-            f"Jump {slow[0]} approaches its predicted time"
-            if one
-            else f"Jumps {numbered(slow)} approach their predicted times"
-        )
+        subject = f"Jump {slow[0]} is slow" if one else f"Jumps {numbered(slow)} are slow"
         why = [
             reason if len(kinds) == 1 else f"{reason} (jump{'s' * (len(own) > 1)} {numbered(own)})"
             for own, reason in kinds
         ]
         rest = [f"{len(kinds) - _KINDS} further reasons"] if len(kinds) > _KINDS + 1 else why[_KINDS:]
-        return f"{subject} slowly and {'is' if one else 'are'} not judged: {'; '.join([*why[:_KINDS], *rest])}."
+        return f"{subject} and therefore not scored: {'; '.join([*why[:_KINDS], *rest])}."
 
     @functools.cached_property
     def over_seeds(self) -> list[SeedJump]:
-        """What many draws of the weights say of each jump; empty where there is one only."""
+        """The jumps over many draws of the weights; empty for a single draw."""
         if names.SEED_JUMP_TIME not in self.record:
             return []
         times, learned = (self.record[name].to_numpy().T for name in (names.SEED_JUMP_TIME, names.SEED_LEARNED))
@@ -272,7 +269,7 @@ class StaircaseView:
 
     @property
     def seeds(self) -> int:
-        """How many draws of the weights were predicted."""
+        """Number of draws of the weights."""
         return self.record.sizes.get("seed", 1)
 
     def members(self) -> Iterator[StaircaseView]:
@@ -306,23 +303,23 @@ class StaircaseView:
 
 
 def counted_words(jump: SeedJump, *, most: int) -> str:
-    """What draws learn at a jump, the most common first, with how many they are.
+    """Format what draws learn at a jump with their counts, the most common first.
 
     Example:
         >>> counted_words(SeedJump(1, 5, 2.0, 1.0, 3.0, {"age": 3, "height": 2}), most=4)
-        'age 3, height 2'
+        'age (3), height (2)'
         >>> counted_words(SeedJump(1, 5, 2.0, 1.0, 3.0, {"age": 5}), most=4)
         'age'
     """
     if len(jump.learned) == 1:
         (words,) = jump.learned
-        return words if len(words) <= _SHORT else "the same in all"
-    told = [f"{words} {count}" for words, count in jump.learned.items()]
-    return ", ".join([*told[:most], *(["…"] if len(told) > most else [])])
+        return words if len(words) <= _SHORT else "the same in all draws"
+    parts = [f"{words} ({count})" for words, count in jump.learned.items()]
+    return ", ".join([*parts[:most], *(["…"] if len(parts) > most else [])])
 
 
 def is_staircase(record: xr.Dataset) -> bool:
-    """Whether the record holds the times and the losses of jumps.
+    """Whether a record contains the times and losses of jumps.
 
     Example:
         >>> from dynascope.results import make_record
@@ -333,7 +330,7 @@ def is_staircase(record: xr.Dataset) -> bool:
 
 
 def _column(record: xr.Dataset, jumps: xr.DataArray, name: str, absent: object = np.nan) -> list:
-    """A variable over the jumps, as plain values: the median over an ensemble, whether any is true, the first text."""
+    """Return a variable over the jumps as plain values; for an ensemble the median, logical or, or first text."""
     if name not in record:
         return [absent] * len(jumps)
     values = record[name]
@@ -342,7 +339,7 @@ def _column(record: xr.Dataset, jumps: xr.DataArray, name: str, absent: object =
         values = values.isel(dict.fromkeys(others, 0))
     elif others:
         values = values.any(others) if values.dtype.kind == "b" else values.median(others)
-    # To put them in the order that they are in takes most of the time.
+    # Reindexing is slow, and rarely needed.
     if not np.array_equal(values["jump"], jumps):
         values = values.reindex(jump=jumps)
     return values.to_numpy().tolist()

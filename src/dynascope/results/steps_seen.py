@@ -1,4 +1,4 @@
-"""Loss curves that fall in steps: when they pass a level, where they rest, and what they show of given plateaus."""
+"""Find crossing times, plateaus and jumps in a loss curve."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _ROUND_OFF = 1e-12
 
 
 class SeenSteps(NamedTuple):
-    """What a loss curve shows of given plateaus.
+    """The jumps between given plateaus, as observed in a loss curve.
 
     Attributes:
-        times: First time below the middle of each two plateaus; NaN where it never gets there, shape (jump,).
+        times: First time below the midpoint of each two plateaus; NaN if it is never reached, shape (jump,).
         ends: When the plateau after each jump ends: midway to the next jump, or with the curve.
-        levels: Loss at that time; NaN where the jump is not seen.
+        levels: Loss at that time; NaN if the jump is not observed.
     """
 
     times: Float[np.ndarray, " jump"]
@@ -31,7 +31,7 @@ class SeenSteps(NamedTuple):
 def crossing_times(
     time: Float[np.ndarray, " time"], loss: Float[np.ndarray, " time"], values: Float[np.ndarray, " jump"]
 ) -> Float[np.ndarray, " jump"]:
-    """First times at which a loss curve passes below each value; NaN where it never does.
+    """Return the first times at which a loss curve passes below each value; NaN if it never does.
 
     Example:
         >>> crossing_times(np.array([0.0, 1.0, 2.0]), np.array([1.0, 1.0, 0.0]), np.array([0.5, -1.0]))
@@ -49,7 +49,7 @@ def crossing_times(
 def resting_levels(
     time: Float[np.ndarray, " time"], loss: Float[np.ndarray, " time"], depth: float = _PLATEAU_DEPTH
 ) -> list[tuple[float, float]]:
-    """Plateaus of a falling loss curve, found without a theory.
+    """Find the plateaus of a decreasing loss curve, without a theory.
 
     A plateau lies at a local minimum of the descent rate −dL/dt that is at least `depth` times below the largest rate
     on either side of it, up to the neighbouring plateaus.

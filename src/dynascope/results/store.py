@@ -1,8 +1,8 @@
-"""Finished results: one zip file each, which plain xarray opens too.
+"""Save and load finished results: one zip file each, which plain xarray can open too.
 
-A file appears whole or not at all: it is written beside its target under another name and moved into place. Reading a
-result runs no code: arrays that need a decoder other than plain decompression are rejected. Only members that belong to
-the record are read, into memory.
+Writing is atomic: a file is written next to its target under another name and then moved into place. Loading runs no
+code: arrays that need a decoder other than plain decompression are rejected. Only members that belong to the record are
+read, into memory.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ _GROUPS = ["/", "/setup", "/observed", "/predicted", "/residual"]
 
 
 def save(result: AnyResult, path: str | PathLike[str]) -> Path:
-    """Save a result or a record as one file, in place of an older one of the same name.
+    """Save a result or a record as one file, replacing an older record of the same name.
 
-    After a failed write or a kill the path holds the old record or the new one. Plain xarray opens the file with
-    `xr.open_datatree(zarr.storage.ZipStore(path, mode="r"), engine="zarr")`.
+    If the write fails or the process is killed, the path contains either the old or the new record. Plain xarray opens
+    the file with `xr.open_datatree(zarr.storage.ZipStore(path, mode="r"), engine="zarr")`.
 
     Args:
-        result: What `compare` returns, or a record alone.
-        path: The file to make, named `….zip`, by custom `….zarr.zip`; its folder must exist.
+        result: A result, or a single record.
+        path: The file, named `….zip`, usually `….zarr.zip`; its folder must exist.
 
     Returns:
         The path.
 
     Raises:
-        InputError: The tree is not made of records, the name does not end in `.zip`, or the path holds something that
-            is not a record.
+        InputError: The input contains no records, the name does not end in `.zip`, or the path exists and is not a
+            record.
 
     Example:
         >>> import tempfile
@@ -85,20 +85,20 @@ def save(result: AnyResult, path: str | PathLike[str]) -> Path:
     members = _members(tree)
     with written_beside(target) as partial, ZipFile(partial, "w") as archive:
         for name, content in sorted(members.items()):
-            packed = ZIP_DEFLATED if "/.z" in f"/{name}" else ZIP_STORED  # chunks are compressed by zarr
-            # A new ZipInfo has no date, so that equal records give equal files.
+            packed = ZIP_DEFLATED if "/.z" in f"/{name}" else ZIP_STORED  # zarr has already compressed the chunks
+            # A new ZipInfo has no date, so equal records give equal files.
             archive.writestr(ZipInfo(name), content, compress_type=packed)
     return target
 
 
 def load(path: str | PathLike[str]) -> Result:
-    """Read a result that `save` wrote, into memory.
+    """Load a result written by `save` into memory.
 
     Args:
         path: The file.
 
     Returns:
-        The result, checked: a comparison, or a prediction or an observation alone.
+        The validated result: a comparison, a prediction or an observation.
 
     Raises:
         InputError: The path is missing, is not a record, is damaged, or has another format version.
@@ -128,7 +128,7 @@ def load(path: str | PathLike[str]) -> Result:
             f"{str(target)!r} is damaged ({type(error).__name__}: {error})",
             argument="path",
             value=str(target),
-            remedy="make the record again",
+            remedy="create the record again",
         ) from error
 
 
@@ -149,7 +149,7 @@ def _checked(tree: xr.DataTree | xr.Dataset) -> xr.DataTree:
         f"the record is a {type(tree).__name__}",
         argument="tree",
         value=type(tree).__name__,
-        remedy="pass an xarray Dataset or DataTree",
+        remedy="pass a result, an xarray Dataset or a DataTree",
     )
     require(
         any("convention" in node.attrs for node in [tree, *tree.children.values()]),
@@ -177,7 +177,7 @@ def _members(tree: xr.DataTree) -> dict[str, bytes]:
 def _read(source: Path) -> xr.DataTree:
     require(
         not (source / ".zmetadata").is_file(),
-        f"{str(source)!r} is a running record",
+        f"{str(source)!r} is a growing record",
         argument="path",
         value=str(source),
         remedy="open it with GrowingRecord.open or xarray.open_zarr",
@@ -208,7 +208,7 @@ def _read(source: Path) -> xr.DataTree:
 
 
 def _check_nodes(members: Members, store: MemoryStore) -> None:
-    """Open every group and every array, one after the other, so that the first that is damaged is the only error."""
+    """Open every group and array in turn, so that the error names the first damaged one."""
     opened: dict[str, Any] = {"store": store, "mode": "r", "zarr_format": _ZARR_FORMAT}
     for name in members.groups:
         zarr.open_group(path=name, use_consolidated=False, **opened)

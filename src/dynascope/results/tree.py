@@ -1,4 +1,4 @@
-"""Results as trees of records, as they are stored and as plain xarray opens them, and back."""
+"""Convert results to trees of records, the stored form that plain xarray opens, and back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TEXTS = ("title", "question", "equation", "claim", "meaning", "reference", "stu
 
 
 def to_tree(result: Result) -> xr.DataTree:
-    """The result as a tree with the groups `observed`, `predicted` and `residual`, as far as there are any.
+    """Convert a result to a tree with the groups `observed`, `predicted` and `residual`, as far as present.
 
     Everything else is attributes of the root.
     """
@@ -56,7 +56,7 @@ def to_tree(result: Result) -> xr.DataTree:
 
 
 def from_tree(tree: AnyResult) -> Result:
-    """The result that `to_tree` made a tree of; a record alone is a prediction or an observation.
+    """Restore a result from a tree; a single record becomes a prediction or an observation.
 
     Example:
         >>> from dynascope.results import make_record
@@ -100,10 +100,10 @@ def _claims(observed: xr.Dataset | None, stored: Mapping[str, Outcome]) -> dict[
     wrong = sorted(name for name, outcome in stored.items() if claims[name].outcome != outcome)
     require(
         not wrong,
-        f"the outcome of {', '.join(wrong)} in claims is not that of the observed record",
+        f"the outcome of {', '.join(wrong)} in claims differs from that in the observed record",
         argument="claims",
         value=wrong,
-        remedy="make the record again",
+        remedy="create the record again",
     )
     return claims
 

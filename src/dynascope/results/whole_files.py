@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written beside their target under another name and moved into place."""
+"""Atomic file writes: a file is written next to its target and then moved into place."""
 
 from __future__ import annotations
 
