@@ -38,7 +38,7 @@ def test_what_is_wrong_for_all_is_said_once(table, capsys):
     options = ["--learning-rate", "0.1", "--batch-size", "5"]
     assert main(["which", table, "--target", "effect", "--network", "relu", *options]) == 0
     said = capsys.readouterr().out
-    assert said.count("full batches (0.833 here") == 1
+    assert said.count("full batches (measured 0.833") == 1
 
 
 def test_machines_get_one_object_with_every_number(table, capsys):

@@ -53,7 +53,7 @@ def test_of_many_inputs_a_few_are_named_and_the_rest_is_owned_up_to():
         ([0.7, -0.7, 0.0, 0.0, 0.0, 0.0], "separates oak from elm by age"),
         ([0.5, -0.7, 0.5, 0.1, 0.0, -0.2], "separates oak and ash from elm by age"),
         ([0.9, -0.2, -0.2, -0.2, -0.15, -0.15], "separates oak from the rest by age"),
-        ([0.4, 0.4, 0.4, 0.4, 0.4, 0.4], "what all classes share by age"),
+        ([0.4, 0.4, 0.4, 0.4, 0.4, 0.4], "common to all classes by age"),
     ],
 )
 def test_classes_are_told_apart_by_their_outputs(output, words):

@@ -62,5 +62,5 @@ def test_each_jump_is_counted_by_its_largest_input_and_a_missing_one_is_not(monk
 
 
 def test_what_is_not_drawn_has_no_seeds():
-    with pytest.raises(InputError, match="diagonal network are not drawn"):
+    with pytest.raises(InputError, match="diagonal network are not random"):
         predict_seeds(TASK, "diagonal", seeds=2, scale=0.1)

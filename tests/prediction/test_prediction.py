@@ -161,7 +161,7 @@ def test_from_weights_that_are_not_small_what_applies_there_is_chosen():
 def test_what_almost_applies_is_offered_where_nothing_does():
     draw = np.random.default_rng(0)
     task = Task(draw.normal(size=(20, 3)), draw.normal(size=(20, 1)))
-    with pytest.raises(InputError, match="ask for the theory kernel-regression") as caught:
+    with pytest.raises(InputError, match="select theory='kernel-regression'") as caught:
         predict(task, MLP((3, 20, 20, 1), activation="tanh"), scale=2.5)
     assert caught.value.argument == "network"
 
@@ -187,7 +187,7 @@ def test_a_theory_that_does_not_exist_is_told_from_one_that_does_not_fit():
     data = np.eye(3), np.ones(3)
     with pytest.raises(InputError, match=r"there is no theory 'alternating': choose .*alternating-flow"):
         predict(data, "relu", scale=1e-3, theory="alternating")
-    with pytest.raises(InputError, match="the theory 'linear-staircase' is not for a two-layer relu network"):
+    with pytest.raises(InputError, match="the theory 'linear-staircase' does not cover a two-layer relu network"):
         predict(data, "relu", scale=1e-3, theory="linear-staircase")
 
 

@@ -16,13 +16,13 @@ NAMES = ("proline", "ash", "hue")
 
 def warnings(task, kind="linear") -> list[str]:
     told = predict(task, kind, scale=1e-8, curve=False).record.attrs["warnings"]
-    return [each for each in told if "spread" in each]
+    return [each for each in told if "standard deviations" in each]
 
 
 def test_columns_in_far_smaller_units_are_named():
     task = Task(X / X.std(axis=0) * [300.0, 0.125, 4.0], X[:, :1], feature_names=NAMES)
     (told,) = warnings(task)
-    assert all(each in told for each in ("2400", "300 for 'proline'", "0.125 for 'ash'", "standardised"))
+    assert all(each in told for each in ("2400", "300 for 'proline'", "0.125 for 'ash'", "standardising"))
     assert warnings(task.standardised()) == warnings(task.whitened()) == []
 
 

@@ -1,4 +1,4 @@
-"""Predict a staircase for which no closed form is known, by alternating gradient flow on the data."""
+"""Predict a staircase without a closed form, by alternating gradient flow on the data."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def predict_by_alternation(
         if found[0].attrs["stopped"] == OUT_OF_WORK:
             jumps = found[0].sizes["jump"]
     here, there = found
-    told = [each.replace("raise operations", "raise max_steps") for each in here.attrs["warnings"]]
+    notes = [each.replace("raise operations", "raise max_steps") for each in here.attrs["warnings"]]
     if here.sizes["jump"] == there.sizes["jump"]:
         here = slopes_between(here, there)
     else:
-        told.append(
-            f"From scale {second:.2g} the number of jumps is {there.sizes['jump']} instead of {here.sizes['jump']}, "
-            "so that accelerated times are those of one scale, without their limit."
+        notes.append(
+            f"At scale {second:.2g} there are {there.sizes['jump']} jumps instead of {here.sizes['jump']}, so "
+            "accelerated times are computed from one scale instead of extrapolated."
         )
     exponential = is_exponential(**kind)
     if exponential and here.sizes["jump"]:
@@ -88,8 +88,8 @@ def predict_by_alternation(
     offset = expected_time_error(network, scale, normalised=normalised)
     name = network.activation.name if isinstance(network, TwoLayer) else type(network).__name__
     here = with_tolerances(
-        here.assign_attrs(network=name, warnings=told),
-        jump_time=(offset, "times are predicted up to an offset that hardly grows as the scale goes to zero"),
+        here.assign_attrs(network=name, warnings=notes),
+        jump_time=(offset, "times are predicted up to an offset that stays nearly constant as the scale decreases"),
         slope=(0.05, "neighbouring jumps still overlap at finite scale"),
     )
     return _with_features(here, network, task) if isinstance(network, TwoLayer) else here
@@ -107,9 +107,9 @@ def _with_short_plateaus_marked(record: xr.Dataset) -> xr.Dataset:
     e_folds = np.append(np.inf, gaps * record[GROWTH_RATE].to_numpy()[1:])
     reasons, marked = [], False
     for each in e_folds:
-        after = "an earlier plateau was too short, and the path may differ from there on" if marked else ""
+        after = "an earlier plateau is too short, so the path may differ from there on" if marked else ""
         marked = marked or bool(each < _REST)
-        reasons.append(f"the plateau before it lasts {each:.1f} e-folds only" if each < _REST else after)
+        reasons.append(f"the plateau before it lasts only {each:.1f} e-folds" if each < _REST else after)
     known = record[REASON].to_numpy().tolist()
     return with_slow_jumps(record, [old or new for old, new in zip(known, reasons, strict=True)])
 

@@ -1,4 +1,4 @@
-"""A theory that is for a network, with what it assumes as it was measured; and all of them, the best first."""
+"""Candidate theories for a case, with their measured assumptions."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from dynascope.prediction.theories.theory import Theory
-from dynascope.prediction.which_text import in_words
+from dynascope.prediction.which_text import theories_text
 from dynascope.theory.assumptions import EQUAL_RATES, FULL_BATCHES, SMALL_STEPS, Assumption
 
 __all__ = ["TRAINING", "Candidate", "Candidates", "Measured", "rank"]
 
-TRAINING = (SMALL_STEPS, EQUAL_RATES, FULL_BATCHES)  # theories are of gradient flow on all samples
+TRAINING = (SMALL_STEPS, EQUAL_RATES, FULL_BATCHES)  # theories assume gradient flow on all samples
 _ORDER = ("applies", "almost", "unknown", "no")
 
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """An assumption of a theory, and how far a case is from it.
+    """A measured assumption of a theory.
 
     Attributes:
-        assumption: What is assumed.
-        value: How far the case is from it; None if that cannot be measured on it.
+        assumption: The assumption.
+        value: The measured violation; None if it cannot be measured.
     """
 
     assumption: Assumption
@@ -30,35 +30,35 @@ class Measured:
 
     @property
     def holds(self) -> bool | None:
-        """Whether it holds; None if it cannot be measured."""
+        """Whether the assumption holds; None if it cannot be measured."""
         return None if self.value is None else self.value <= self.assumption.limit
 
     @property
     def almost(self) -> bool | None:
-        """Whether it holds well enough for a rough answer; None if it cannot be measured."""
+        """Whether it holds well enough for a rough prediction; None if it cannot be measured."""
         return None if self.value is None else self.value <= self.assumption.almost
 
     def __str__(self) -> str:
         if self.value is None:
             return f"{self.assumption.name}: not measured"
-        compared = "within" if self.holds else "beyond"
-        return f"{self.assumption.name}: {self.value:.3g} ({compared} {self.assumption.limit:g})"
+        compared = "within" if self.holds else "above"
+        return f"{self.assumption.name}: {self.value:.3g} ({compared} the limit {self.assumption.limit:g})"
 
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """A theory that is for such a network, and how far the case is from what it assumes.
+    """A theory for this kind of network, with its measured assumptions.
 
     Attributes:
         theory: The theory.
-        status: "applies"; "almost"; "unknown", where nothing that could be measured is too far off and something
-            could not be; or "no".
-        assumptions: What it assumes, measured.
-        cost: How long it takes, in words, estimated from the number of its operations.
-        error: How far it may be off here, in words; nothing where that is not known, or told by what is violated.
-        call: How to predict by it, given `task` and `network`. Nothing where the structure of the network is in the
-            way.
-        obstacle: What in the structure of the network is in the way, if that is known to be.
+        status: "applies"; "almost"; "unknown" if some assumption could not be measured and no other is violated; or
+            "no".
+        assumptions: Its measured assumptions.
+        cost: The estimated run time, in words.
+        error: The expected error, in words; empty if unknown.
+        call: The Python call that predicts with it, given `task` and `network`; empty if the structure of the network
+            rules the theory out.
+        obstacle: The property of the network that rules the theory out, if any.
     """
 
     theory: Theory
@@ -71,12 +71,12 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """By which to ask for it: `predict(..., theory=name)`."""
+        """The name of the theory, as in `predict(..., theory=name)`."""
         return self.theory.name
 
     @property
     def training(self) -> tuple[Measured, ...]:
-        """Those of the assumptions that are about the training, and the same for every theory."""
+        """The assumptions about training, which are the same for every theory."""
         return tuple(each for each in self.assumptions if each.assumption in TRAINING)
 
     @property
@@ -86,20 +86,19 @@ class Candidate:
 
     @property
     def unmeasured(self) -> tuple[Measured, ...]:
-        """The assumptions of which it is not known whether they hold."""
+        """The assumptions that could not be measured."""
         return tuple(each for each in self.assumptions if each.holds is None)
 
     def __str__(self) -> str:
-        return in_words([self], width=76)
+        return theories_text([self], width=76)
 
 
 class Candidates(tuple[Candidate, ...]):
-    """The theories of such networks, the best first, and what can be done without any.
+    """Candidate theories, the best first, and calls that measure the network without a theory.
 
     Attributes:
-        network: What the network is.
-        observing: Calls that measure it whatever it is, given `task` and `network`; what is in capitals is to be
-            filled in.
+        network: Description of the network.
+        observing: Calls that measure the network, given `task` and `network`; replace the words in capitals.
     """
 
     network: str
@@ -112,22 +111,22 @@ class Candidates(tuple[Candidate, ...]):
         return made
 
     def as_text(self, *, width: int, command: Callable[[Candidate], str] | None = None) -> str:
-        """Each with what it gives and how well, or with what is in the way.
+        """Format all candidates as text.
 
         Args:
-            width: Columns to fill; what is to be copied is never broken.
-            command: What to type for one of them, if there is such a command.
+            width: Width in columns; commands are never wrapped.
+            command: Returns the command line for a candidate, if there is one.
         """
-        return in_words(self, width=width, command=command)
+        return theories_text(self, width=width, command=command)
 
     def __str__(self) -> str:
-        said = self.as_text(width=76, command=lambda each: each.call)
+        text = self.as_text(width=76, command=lambda each: each.call)
         measured = "\n".join(f"    {line}" for line in self.observing)
-        return f"{self.network}\n\n{said}\n\nWithout a theory, train and measure:\n\n{measured}"
+        return f"{self.network}\n\n{text}\n\nTo train and measure without a theory:\n\n{measured}"
 
 
 def rank(candidate: Candidate) -> tuple[float, ...]:
-    """By which candidates are ordered, the best first."""
+    """Return the sort key of a candidate; the best comes first."""
     if candidate.obstacle:
         return len(_ORDER) - 1, 0.0, 0, 0
     order = _ORDER.index(candidate.status)
@@ -136,7 +135,7 @@ def rank(candidate: Candidate) -> tuple[float, ...]:
 
 
 def _excess(measured: Measured) -> float:
-    """How much of what is bearable is used up."""
+    """Return the violation relative to the largest acceptable one."""
     assert measured.value is not None
-    bearable = measured.assumption.almost
-    return measured.value / bearable if bearable > 0 else float("inf")
+    acceptable = measured.assumption.almost
+    return measured.value / acceptable if acceptable > 0 else float("inf")

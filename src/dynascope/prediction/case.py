@@ -1,4 +1,4 @@
-"""A case: data, a network and how it is trained, as the theories look at it."""
+"""A case: data, a network and its training, as the input of theories."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _LARGEST = 1e50  # scale, of which products over layers, and their squares, are 
 @checked
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """What a theory is asked about.
+    """The input of a theory: data, network and training.
 
     Attributes:
         task: The data, or an expectation in closed form.
         network: A module with its weights at unit scale.
-        scale: Factor on the weights at the start.
+        scale: Factor on the initial weights.
         normalised: Whether the flow is the homogeneity-normalised one.
-        jumps: Number of jumps after which a prediction may stop; None for all.
-        max_steps: Steps after which a phase of alternating gradient flow is given up.
-        learning_rate: Of steps of gradient descent, or that of each layer; None for gradient flow.
-        batch_size: Samples in a batch; None for all.
+        jumps: Maximum number of jumps; None for all.
+        max_steps: Maximum number of steps in one phase of alternating gradient flow.
+        learning_rate: Learning rate of gradient descent, or one for each layer; None for gradient flow.
+        batch_size: Batch size; None for all samples.
     """
 
     task: Any
@@ -62,7 +62,7 @@ class Case:
         layers = 2 if isinstance(self.network, TwoLayer) else len(self.layers or self.rates)
         require(
             len(self.rates) == layers,
-            f"learning_rate has {len(self.rates)} values, and the network {layers} layers",
+            f"learning_rate has {len(self.rates)} values, but the network has {layers} layers",
             argument="learning_rate",
             value=len(self.rates),
             remedy="give one number, or one for each layer",
@@ -180,24 +180,24 @@ class Case:
         return getattr(found, "shape", None) == (1, self.task.output_dimension)
 
     def require_fitting(self) -> None:
-        """Refuse a network of layers one after the other, or a diagonal one, that does not fit the samples."""
+        """Reject a network whose dimensions do not fit the samples."""
         if self.samples is None:
             return
         if isinstance(self.network, DiagonalLinear | DeepDiagonal):
             inputs, wanted = len(self.network.u), self.task.input_dimension  # theories say that it has one output
             require(
                 inputs == wanted,
-                f"the network takes {inputs} inputs, the task has {wanted}",
+                f"the network takes {inputs} inputs, but the task has {wanted}",
                 argument="network",
                 value=inputs,
-                remedy="give both the same number",
+                remedy="give both the same number of inputs",
             )
         if isinstance(self.network, TwoLayer | DeepLinear | MLP):
             layers = [leaf for leaf in jax.tree.leaves(self.network) if np.ndim(leaf) == 2]
             self.require_dimensions(layers[0].shape[0], layers[-1].shape[1])
 
     def require_dimensions(self, inputs: int, outputs: int) -> None:
-        """Refuse a network that does not fit the data."""
+        """Reject a network whose dimensions do not fit the data."""
         task = self.task
         require(
             (inputs, outputs) == (task.input_dimension, task.output_dimension),

@@ -1,4 +1,4 @@
-"""Warns of data that are hardly meant: inputs that determine the target, and placeholders among numbers."""
+"""Warn about suspicious data: inputs that determine the target, and placeholders for missing values."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dynascope.tasks.task import Task
 
 __all__ = ["determining_inputs", "placeholders", "with_doubts"]
 
-_MOST = 10**7  # numbers that are looked through
-_EXACT = 1e-4  # spread that an affine map leaves of the target, in units of the target's
+_MOST = 10**7  # larger data are not examined
+_EXACT = 1e-4  # relative residual of an affine map to the target
 _FEWEST_ROWS = 5  # fewer lie on a line by chance
 _CHANCE = 1e-4  # probability that groups of equal inputs have equal targets by chance
 _FAR = 1.5  # times the range of nine tenths of the other values
@@ -22,7 +22,7 @@ _SHARE = 0.01  # of the rows
 
 
 def with_doubts(record: xr.Dataset, task: Learnable) -> xr.Dataset:
-    """The record with warnings on inputs that determine the target, and on placeholders such as −999.
+    """Add warnings about inputs that determine the target, and about placeholders such as −999.
 
     Args:
         record: A prediction.
@@ -30,22 +30,22 @@ def with_doubts(record: xr.Dataset, task: Learnable) -> xr.Dataset:
     """
     if not isinstance(task, Task) or task.image_shape or not task.feature_names or task.inputs.size > _MOST:
         return record
-    told = []
+    found_warnings = []
     determining = determining_inputs(task)
     if determining:
-        told.append(
-            f"The target is determined by one input alone: {listed(determining)}. If it is a copy of the target, or "
-            "was known only after it, leave it out with `drop`."
+        found_warnings.append(
+            f"A single input determines the target: {listed(determining)}. If it is a copy of the target, or is known "
+            "only after the target, exclude it with `drop`."
         )
     found = placeholders(task)
     if found:
         each = ", ".join(f"{value:.6g} in {name!r} ({rows} rows)" for name, (value, rows) in found.items())
-        told.append(
-            f"Equal values lie far from all others, as numbers that stand for missing ones do: {each}. If so, leave "
-            "these cells empty."
+        found_warnings.append(
+            f"Repeated values far from all others may be placeholders for missing values: {each}. If so, leave these "
+            "cells empty."
         )
-    warnings = [*record.attrs.get("warnings", []), *told]
-    return record.assign_attrs(warnings=warnings) if told else record
+    warnings = [*record.attrs.get("warnings", []), *found_warnings]
+    return record.assign_attrs(warnings=warnings) if found_warnings else record
 
 
 def determining_inputs(task: Task) -> list[str]:

@@ -1,4 +1,4 @@
-"""How far the staircase of a vanishing scale holds at the scale at hand, by the loss curve there."""
+"""Estimate the errors of the small-scale limit at a finite scale from the loss curve at that scale."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OPERATIONS = 5e10  # if that is likely to end within so many, which take ten se
 
 
 def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
-    """The staircase with the loss curve at its scale, and with what that says of each jump.
+    """Add the loss curve at the scale of a staircase, and the errors of its jumps.
 
     Args:
         staircase: Record of a staircase.
@@ -59,7 +59,7 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
             return staircase
         curve = longer
         if curve["time"][-1] < duration and failed is None:
-            failed = "beyond that it takes too many operations"
+            failed = "the rest takes too many operations"
         arrived = not np.isnan(_seen(staircase, curve).times[-1])
         spent += curve.attrs["operations"]
         # Counted, as seconds are, but the same on every machine, however busy that is.
@@ -67,17 +67,17 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
             break
         duration *= _LONGER
     if curve is None:
-        return _warned(staircase, f"The loss at this scale could not be followed: {failed}")
+        return _warned(staircase, f"The loss curve at this scale could not be computed: {failed}")
     told = with_curve(staircase, curve)
     if failed is None:
         return told
     end, last = float(curve["time"][-1]), float(StaircaseView(staircase).times[-1])
-    far = f"{end / last:.2g} times the time of the last jump shown" if last > 0 else f"the time {end:.2g}"
-    return _warned(told, f"The loss at this scale is followed to {far} only: {failed}")
+    far = f"{end / last:.2g} times the time of the last jump" if last > 0 else f"time {end:.2g}"
+    return _warned(told, f"The loss curve at this scale ends at {far}: {failed}")
 
 
 def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
-    """The staircase with what a loss curve at its scale says of each jump.
+    """Add the errors of jumps according to a loss curve at the same scale.
 
     Args:
         staircase: Record of a staircase.
@@ -126,14 +126,14 @@ def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
 def _tolerances(curve: xr.Dataset, initial: float) -> dict[str, float | str]:
     told: dict[str, float | str] = {
         f"{names.CURVE}_tolerance": max(0.01, 2 * curve.attrs["error"]),
-        f"{names.CURVE}_tolerance_reason": "a percent, or twice what the curve may be off by its own estimate",
+        f"{names.CURVE}_tolerance_reason": "one percent, or twice the estimated error of the predicted curve",
     }
     off = abs(float(curve["loss"][0]) / initial - 1)
     if off > _READ:
         # On inputs with large numbers a network of small weights is not small.
         told[f"{names.INITIAL_LOSS}_tolerance"] = _MARGIN * off + _READ
         told[f"{names.INITIAL_LOSS}_tolerance_reason"] = (
-            "what the network itself adds at this scale, and a quarter more"
+            "the contribution of the initial network output at this scale, plus a quarter"
         )
     return told
 
@@ -145,7 +145,7 @@ def _seen(staircase: xr.Dataset, curve: xr.Dataset) -> SeenSteps:
 def _blur(
     levels: Float[np.ndarray, " level"], times: Float[np.ndarray, " jump"], curve: xr.Dataset
 ) -> Float[np.ndarray, " jump"]:
-    """How far the time at which the curve passes the middle of each jump may be off, relatively.
+    """Estimate the relative error of the time at which the curve passes the midpoint of each jump.
 
     By how much it moves with the loss, if that is off a few times as much as in the mean, and by a few times what the
     rougher curve says. A path that is off once stays so: what is not known of a jump is not known of later ones.
@@ -164,15 +164,17 @@ def _blur(
 def _reason(limit: float, here: float, off: float, blurred: float, *, end: float) -> str:
     # By ratios, which hold on any clock.
     if limit <= 0:
-        return "by the limit of small scales the loss is there at once, and this scale is no small one in these units"
+        return "the small-scale limit predicts it at time zero, so this scale is not small in these units"
     if np.isnan(here):
-        times = f"{end / limit:.2g} times what" if end > 1.05 * limit else "the time that"
-        return f"at this scale the loss has not got there in {times} the limit of small scales says"
+        until = f"{end / limit:.2g} times" if end > 1.05 * limit else ""
+        return " ".join(
+            filter(None, ["the loss curve at this scale does not reach it by", until, "the time in the limit"])
+        )
     if off + blurred + _READ <= _ROUGH:
         return ""
     if off > min(blurred, _ROUGH):
-        return f"at this scale the loss gets there at {here / limit:.3g} times what the limit of small scales says"
-    return "the loss falls so slowly there that its time is known only roughly"
+        return f"the loss curve at this scale reaches it at {here / limit:.3g} times the time in the small-scale limit"
+    return "the loss falls so slowly there that its time is uncertain"
 
 
 def _read_between(

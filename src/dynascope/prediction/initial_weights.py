@@ -1,4 +1,4 @@
-"""The initial weights of a network that is given by name or without dimensions, and their scale."""
+"""Initial weights and default scale of networks given by name or without dimensions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dynascope.results.clock import is_exponential
 __all__ = ["default_scale", "with_weights"]
 
 _SCALE = 1e-8
-_POWER_LAW_SCALE = 1e-3  # times are proportional to a power of 1/scale, which a flow must integrate
+_POWER_LAW_SCALE = 1e-3  # times grow as a power of 1/scale, so smaller scales take too long
 
 
 def default_scale(network: Any, *, normalised: bool = False) -> float:
-    """Scale of the initial weights of a network that is given by name or without dimensions.
+    """Return the default scale of a network given by name or without dimensions.
 
     It is 1e-8, or 1e-3 where the times of jumps grow as a power of 1/scale and not as its logarithm. `predict`,
     `observe`, `which` and the command line use it.

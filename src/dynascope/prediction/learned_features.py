@@ -1,4 +1,4 @@
-"""What each jump learns, in the names that the inputs and the outputs have for people."""
+"""Describe what each jump learns, in terms of input and output names."""
 
 from __future__ import annotations
 
@@ -62,29 +62,29 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
     sizes = np.linalg.norm(parts, axis=1, keepdims=True)
     directions = np.divide(parts, sizes, out=np.zeros_like(parts), where=sizes > 0)
     record = name_all(record.assign(learned_direction=(("jump", "feature"), directions)))
-    told = [str(each) for each in record[names.LEARNED].to_numpy()]
+    texts = [str(each) for each in record[names.LEARNED].to_numpy()]
     features = [] if getattr(task, "image_shape", None) else [str(each) for each in record["feature"].to_numpy()]
     if outputs is None and features:
         # What the theory says of a direction, and then which it is.
-        told = [f"{words}: {direction_words(row, features)}" for words, row in zip(told, directions, strict=True)]
+        texts = [f"{words}: {direction_words(row, features)}" for words, row in zip(texts, directions, strict=True)]
     elif outputs is not None:
         labels, means = [str(each) for each in record["target"].to_numpy()], _class_means(task, network, maps)
         for k, (output, row) in enumerate(zip(outputs, directions, strict=True)):
             words = output_words(output, labels, row, features, means=None if means is None else means[k], side=side)
-            told[k] = _of_neurons(words, record.isel(jump=k), told[k]) if "activated" in record else words
-    return record.assign({names.LEARNED: ("jump", np.array(told, dtype=str), record[names.LEARNED].attrs)})
+            texts[k] = _of_neurons(words, record.isel(jump=k), texts[k]) if "activated" in record else words
+    return record.assign({names.LEARNED: ("jump", np.array(texts, dtype=str), record[names.LEARNED].attrs)})
 
 
 def _of_any_neurons(record: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
     """With words for neurons of which only their answer is known."""
     if "direction" not in record or not isinstance(network, NeuronSum) or not isinstance(task, Task):
         return record
-    told = [str(each) for each in record[names.LEARNED].to_numpy()]
+    texts = [str(each) for each in record[names.LEARNED].to_numpy()]
     for k, weights in enumerate(record["direction"].to_numpy()):
         parts, moved = sensitivity(network, weights, np.asarray(task.inputs))
         words = dependence_words(parts, () if task.image_shape else task.feature_names, moved, task.target_names)
-        told[k] = _of_neurons(words, record.isel(jump=k), told[k]) if words else told[k]
-    return record.assign({names.LEARNED: ("jump", np.array(told, dtype=str), record[names.LEARNED].attrs)})
+        texts[k] = _of_neurons(words, record.isel(jump=k), texts[k]) if words else texts[k]
+    return record.assign({names.LEARNED: ("jump", np.array(texts, dtype=str), record[names.LEARNED].attrs)})
 
 
 def dependence_words(
@@ -162,8 +162,8 @@ def output_words(
             return _separated(output, labels, means) + by
         of = f"direction {direction_words(direction, features)}" if features else "a pattern"
         return of if len(labels) == 1 else f"{of}, for {direction_words(_unit(output), labels)}"
-    told = _moved(output, labels) if means is None else _separated(output, labels, means)
-    return f"{told} where {_where(direction, features, side)}" if features else told
+    text = _moved(output, labels) if means is None else _separated(output, labels, means)
+    return f"{text} where {_where(direction, features, side)}" if features else text
 
 
 def _moved(output: np.ndarray, labels: Sequence[str]) -> str:
@@ -184,16 +184,16 @@ def _separated(output: np.ndarray, labels: Sequence[str], means: np.ndarray) -> 
     """The classes whose outputs rise the most, and those whose outputs fall the most."""
     if len(labels) == 1:
         sides = (labels[0], "the rest") if output[0] > 0 else ("the rest", labels[0])
-        return _told(*sides, apart=bool(output[0] * means[0] > 0))
+        return _contrast(*sides, apart=bool(output[0] * means[0] > 0))
     rising, falling = _clearest(output), _clearest(-output)
     if not rising or not falling:
-        return "what all classes share"
+        return "common to all classes"
     # One that mends what others do may raise a class in which it hardly answers.
     apart = bool(means[rising].min() > means[falling].max())
-    return _told(_members(rising, falling, labels), _members(falling, rising, labels), apart=apart)
+    return _contrast(_members(rising, falling, labels), _members(falling, rising, labels), apart=apart)
 
 
-def _told(rising: str, falling: str, *, apart: bool) -> str:
+def _contrast(rising: str, falling: str, *, apart: bool) -> str:
     return f"separates {rising} from {falling}" if apart else f"raises {rising} over {falling}"
 
 

@@ -31,12 +31,12 @@ _PARTS = (  # what the name of a part says of a network, and the nearest theorie
     (
         "attention",
         r"attention|transformer",
-        (("linear-attention", "its attention is not linear, or has other layers around it"),),
+        (("linear-attention", "its attention is not linear, or is combined with other layers"),),
     ),
     (
         "recurrence",
         r"^(rnn|lstm|gru)|recurrent|(lstm|gru|rnn)cell",
-        (("alternating-flow", "the same weights are used again at every step, so that it is no sum of neurons"),),
+        (("alternating-flow", "its weights are reused at every step, so it is not a sum of neurons"),),
     ),
     (
         "convolutions",
@@ -44,27 +44,27 @@ _PARTS = (  # what the name of a part says of a network, and the nearest theorie
         (
             (
                 "alternating-flow",
-                "its weights are shared by places, so that it is no sum of neurons that see all inputs",
+                "its weights are shared across positions, so it is not a sum of neurons on all inputs",
             ),
         ),
     ),
     (
         "skip connections",
         r"resnet|residual|basicblock|bottleneck|transformer",
-        (("deep-isotropic", "inputs go around layers, so that it is no product of layers"),),
+        (("deep-isotropic", "inputs bypass layers, so it is not a product of layers"),),
     ),
     (
         "normalisation",
         r"norm",
-        (("alternating-flow", "normalisation takes the size of the weights away, so that no start is small"),),
+        (("alternating-flow", "normalisation removes the scale of the weights, so no initialisation is small"),),
     ),
 )
 _LINEAR = re.compile(r"^(Linear|LazyLinear|Dense)$")
 _ACTIVATION = re.compile(r"relu|gelu|tanh|sigmoid|silu|elu|softplus|mish|swish|erf", re.IGNORECASE)
 _MOST = 160  # letters of the error message of a user's module
 _PYTORCH = (
-    "it is a module of PyTorch, and the theory follows functions of JAX: write it in equinox to predict by it, or "
-    "measure its kernel before and after training, as below"
+    "it is a PyTorch module, but the theory needs a JAX function: implement it in equinox, or measure its NTK before "
+    "and after training, as shown below"
 )
 _LIBRARIES = {"torch.nn.": "PyTorch", "equinox.nn.": "equinox"}  # whose modules compute what their names say
 _TO_READ = "give a Linear, an MLP or a Sequential of equinox.nn, without bias"
@@ -76,7 +76,7 @@ class NetworkParts(NamedTuple):
     """What a network is.
 
     Attributes:
-        name: In words, such as "network of PyTorch with convolutions and normalisation".
+        name: In words, such as "PyTorch network with convolutions and normalisation".
         obstacles: Names of the nearest theories, each with why it is not of such a network.
         observing: Calls that work with it all the same; what is in capitals is to be filled in.
     """
@@ -134,21 +134,23 @@ def misfit_of(task: Any, network: Any) -> str:
         network: A network that takes rows, or one of PyTorch.
     """
     if not isinstance(task, Task):
-        return "the task has no samples, of which a tangent kernel could be taken"
+        return "the task has no samples for a tangent kernel"
     if _is_torch(network):
         return ""
     d, c = task.input_dimension, task.output_dimension
-    wanted = f"give a module that maps one sample, of shape ({d},), to outputs of shape ({c},): it is vmapped over them"
+    wanted = (
+        f"give a module that maps one sample of shape ({d},) to outputs of shape ({c},); it is vmapped over samples"
+    )
     try:
         found: Any = eqx.filter_eval_shape(network, jax.ShapeDtypeStruct((1, d), np.float64))
     except Exception as error:  # a user's module may raise anything for inputs that do not fit it
-        said = next(iter(str(error).strip().splitlines()), "").rstrip(".")
-        return f"it does not take one sample of {d} numbers ({type(error).__name__}: {said[:_MOST]}); {wanted}"
+        message = next(iter(str(error).strip().splitlines()), "").rstrip(".")
+        return f"it does not accept a sample of shape ({d},) ({type(error).__name__}: {message[:_MOST]}); {wanted}"
     shape = getattr(found, "shape", None)
     if shape == (1, c):
         return ""
     answer = type(found).__name__ if shape is None else f"outputs of shape {shape[1:]}"
-    return f"it makes {answer} of one sample of {d} numbers; {wanted}"
+    return f"it maps a sample of shape ({d},) to {answer}; {wanted}"
 
 
 def network_parts(module: Any, problem: str = "") -> NetworkParts:
@@ -161,30 +163,30 @@ def network_parts(module: Any, problem: str = "") -> NetworkParts:
     Example:
         >>> found = network_parts(eqx.nn.MLP(4, 4, 4, 3, key=jax.random.key(0)))
         >>> found.name, found.obstacles[0][0]
-        ('network of equinox with 4 linear layers and relu', 'alternating-flow')
+        ('equinox network with 4 linear layers and relu', 'alternating-flow')
     """
     torch = _is_torch(module)
     names = list(_names_of_torch(module) if torch else _names(module))
     linear = sum(bool(_LINEAR.match(name)) for name in names)
     functions = list(dict.fromkeys(name for name in names if _ACTIVATION.search(name) and not _LINEAR.match(name)))
     found = [each for each in _PARTS if any(re.search(each[1], name, re.IGNORECASE) for name in names)]
-    library = next((said for start, said in _LIBRARIES.items() if type(module).__module__.startswith(start)), "")
+    library = next((library for start, library in _LIBRARIES.items() if type(module).__module__.startswith(start)), "")
     if not (found or problem or library or torch) and _is_of_samples(module):
-        problem = f"what a {type(module).__name__} computes is in code of its own, which is not looked into; {_TO_READ}"
+        problem = f"the code of {type(module).__name__} is not analysed; {_TO_READ}"
     words = [word for word, _, _ in found]
     obstacles = [pair for _, _, pairs in found for pair in pairs]
     if not found and linear:
         words = [f"{linear} linear layer{'s' * (linear > 1)}", *functions[:2]]
         if linear > 2:
-            obstacles.append(("alternating-flow", f"it has {linear} linear layers, and the theory is of two"))
-            between = f"there is {' and '.join(functions[:2])} between its layers, and the theory is of linear ones"
+            obstacles.append(("alternating-flow", f"it has {linear} linear layers, but the theory covers two"))
+            between = f"it has {' and '.join(functions[:2])} between its layers, but the theory covers linear networks"
             obstacles.append(("deep-isotropic", between if functions else problem))
     if problem and linear <= 2 and not found:
         nearest = _NEAREST_OF_LINEAR.get(linear) if library and not functions else None
         obstacles.insert(0, (nearest or "alternating-flow", problem))
     if torch:
         obstacles.append(("kernel-regression", _PYTORCH))
-    kind = "network of PyTorch" if torch else f"network of {library}" if library else type(module).__name__
+    kind = "PyTorch network" if torch else f"{library} network" if library else type(module).__name__
     name = f"{kind} with {_joined(words)}" if words else kind
     if torch:
         kernel = f"{_KERNEL}(network, None, x)"
@@ -192,10 +194,10 @@ def network_parts(module: Any, problem: str = "") -> NetworkParts:
         mapped = "jax.vmap(network)(x)" if _is_of_samples(module) else "network(x)"
         kernel = f"{_KERNEL}(lambda network, x: {mapped}, network, x)"
     observing = (
-        *(["network.eval()  # so that each sample has outputs of its own"] if _changes_in_training(module) else []),
-        "x = INPUTS  # a batch that the network takes",
+        *(["network.eval()  # makes outputs independent of the batch"] if _changes_in_training(module) else []),
+        "x = INPUTS  # a batch of inputs",
         f"before = {kernel}.values",
-        f"after = {kernel}.values  # once it is trained",
+        f"after = {kernel}.values  # after training",
         "probes.kernel.kernel_distance(before, after)  # near 0: lazy; near 1: rich",
     )
     unique = dict(reversed(obstacles))  # the first reason of each theory

@@ -1,4 +1,4 @@
-"""The linearised network: what gradient flow does where a network stays near the start, one mode of its kernel each."""
+"""Gradient flow of the linearised network, mode by mode of its NTK."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COPIES = 3  # of the matrix of which the modes are, while they are found
 
 
 class TangentModes(NamedTuple):
-    """Modes of the tangent kernel of a network at its start, on some samples.
+    """Modes of the NTK of a network at initialisation, on given samples.
 
     Attributes:
         rates: At which the residual falls along each mode, the slowest first, shape (modes,).
@@ -75,7 +75,7 @@ def tangent_modes(network: Any, inputs: Float[np.ndarray, "n d"], targets: Float
         f"a kernel of {side} × {side} numbers",
         argument="theory",
         value=side,
-        remedy="give fewer samples, or a smaller network",
+        remedy="use fewer samples or a smaller network",
     )
     blocks = _Blocks(jacobian, inputs, max(BLOCK // (columns * targets.shape[1]), 1))
     matrix = np.zeros((side, side))

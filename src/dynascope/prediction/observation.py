@@ -35,7 +35,7 @@ __all__ = ["Probe", "observe"]
 _LOOSE = 1e-5  # relative tolerance, which keeps times within some 1e-4, and gets across the kinks of ReLU
 _TIMES, _EARLIEST = 1000, 1e-7  # at which to record: so many evenly, and as many by factors, from this share on
 _UNCOUNTED = 10**9  # steps, where the clock ends a run
-_STOPPED = "What was due until then is judged."
+_STOPPED = "Only jumps predicted before that are scored."
 
 Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 
@@ -51,14 +51,14 @@ def observe(
     seconds: PositiveFloat | None = None,
     seed: Seed = 0,
 ) -> Observation:
-    """Train a network on a task and record what it does.
+    """Train a network on a task and record its learning.
 
     Args:
-        task: The data, or an expectation in closed form; a pair (inputs, targets), or a data set of
-            scikit-learn, is what `Task` makes of it.
+        task: The data, or an expectation in closed form; a pair (inputs, targets) or a scikit-learn data set is
+            converted to a `Task`.
         network: A module with its weights at unit scale, a sequence of such modules (an ensemble over seeds), the name
             of a kind ("linear", "diagonal", "relu", "quadratic", "attention"), a `TwoLayer` without dimensions, or a
-            module of yours, of PyTorch or equinox, as `predict` takes it.
+            PyTorch or equinox module, as for `predict`.
         method: How to train: `GradientFlow(…)`, by default, or the steps of an optimiser,
             `Descent(optax.sgd(0.1), steps=1000, batches=32)`. Both state what else to record and when.
         scale: Factor on the initial weights; a sequence makes an ensemble. By default as for `predict`: a module starts
@@ -66,27 +66,26 @@ def observe(
         probes: Functions of the network that return further quantities to record: the result of a function of
             `dynascope.probes`, or for each name the dimension names and the values. They are compiled, so they must be
             written in JAX.
-        seconds: How long it may take; as long as it needs if not said. A run that is stopped then is recorded as far as
-            it got, and its attribute `stopped` says how far that is.
-        seed: Seed of the initial weights when the network is given by name or without dimensions, and of the batches of
-            descent.
+        seconds: Time limit; none by default. A run stopped by the limit is recorded up to that point, and its attribute
+            `stopped` states where it ended.
+        seed: Seed of the initial weights if the network is given by name or without dimensions, and of the minibatches.
 
     Returns:
         An observation, whose record has `loss` over `time` (over `step` for descent), and each probe.
 
-    A gradient flow without a duration ends a quarter beyond the last jump that theory predicts, and later at large
-    scales, where the prediction is rough; or where a predicted loss has come to rest.
+    Without a duration, gradient flow ends a quarter after the last predicted jump, later at large scales where the
+    prediction is rough, or when a predicted loss curve has converged.
 
     By default, `observe` chooses the solver of a gradient flow. Two-layer networks, diagonal ones and linear attention
-    from a single start are integrated in variables in which any scale keeps its digits (`Solver("exact")`), unless
+    from a single start are integrated in variables that remain accurate at any scale (`Solver("exact")`), unless
     probes or the method need the weights; the attribute `variables` of the record names the variables. Otherwise it
     integrates the weights: with `seconds`, by the solver "fastest" with a relative tolerance of 1e-5; without, by the
     defaults of `Solver`, but with that tolerance where an activation has a kink. A tolerance or solver that you give
     comes first.
 
     Raises:
-        InputError: An argument is outside its domain, or no duration is given and no theory suggests one.
-        DivergenceError: The run left the finite numbers.
+        InputError: An argument is outside its domain, or no duration is given and no theory predicts one.
+        DivergenceError: The weights became non-finite.
 
     Example:
         >>> from dynascope.tasks import Task
@@ -148,7 +147,7 @@ def _gradient_flow(task: Any, network: Any, method: GradientFlow, scale: Any, pr
         return exact(float(np.asarray(scale)))
     require(
         solver.name != "exact",
-        "the solver is exact, and there are no exact variables of this network, or the run needs the weights",
+        "the solver 'exact' does not support this network, or this run needs the weights",
         argument="solver",
         value="exact",
         remedy="give a single network and scale, no probes and only a duration, or choose another solver",
@@ -209,7 +208,7 @@ def _with_probes(method: Any, probes: Sequence[Probe], network: Any) -> Any:
 
 def _duration(task: Learnable, network: Any, scale: Any, single: bool, normalised: bool) -> float:
     if not single:
-        raise InputError("an ensemble has no common duration", argument="duration", remedy="give one")
+        raise InputError("an ensemble has no common duration", argument="duration", remedy="give a duration")
     try:
         return _until_learned(task, network, scale, normalised)
     except InputError as error:
@@ -218,7 +217,7 @@ def _duration(task: Learnable, network: Any, scale: Any, single: bool, normalise
             if size <= SMALL_START.almost:  # its weights are small themselves
                 return _until_learned(task, unit, size, normalised)
         raise InputError(
-            f"no duration is given and none can be predicted ({error})", argument="duration", remedy="give one"
+            f"no duration is given and none can be predicted ({error})", argument="duration", remedy="give a duration"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Predictions from many draws of the initial weights: what all of them share, and how far they spread."""
+"""Predictions over many draws of the initial weights."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def predict_seeds(
         median and largest loss, `loss_low`, `loss_median` and `loss_high`.
 
     Raises:
-        InputError: As `predict`; or the weights of the kind are not drawn.
+        InputError: As for `predict`, or the weights of this kind of network are not random.
 
     Example:
         >>> from dynascope.tasks import Task
@@ -62,10 +62,10 @@ def predict_seeds(
     """
     require(
         kind != "diagonal",
-        "the weights of a diagonal network are not drawn",
+        "the initial weights of a diagonal network are not random",
         argument="seeds",
         value=seeds,
-        remedy="leave it out",
+        remedy="omit seeds",
     )
     task = as_task(task)
     # One after the other: what a step costs is arithmetic, of which a batch of four has 1.1 times that of a loop over
@@ -101,8 +101,8 @@ def _labels(found: list[xr.Dataset], jumps: int, *, named: bool) -> list[list[st
     words = [[str(each) for each in record[names.LEARNED].to_numpy()] for record in found]
     labels = [list(each) for each in words]
     for jump in range(jumps):
-        said = {each[jump] for each in words if jump < len(each)}
-        if len(said) == 1:
+        distinct = {each[jump] for each in words if jump < len(each)}
+        if len(distinct) == 1:
             continue
         for record, own in zip(found, labels, strict=True):
             if named and jump < len(own) and "learned_direction" in record:

@@ -1,4 +1,4 @@
-"""Predict: the theory that fits a task and a network, with the warnings that its use requires."""
+"""Predict the learning of a network on a task with the theory that fits both."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, See
 
 __all__ = ["predict"]
 
-_LARGEST = 1e20  # value of a sample; rates are as its square, and slopes of the loss as the fourth power
+_LARGEST = 1e20  # value of a sample; rates scale with its square, and gradients of the loss with its fourth power
 
 
 def predict(
@@ -52,46 +52,45 @@ def predict(
     theory: str | None = None,
     max_steps: PositiveInt = MAX_STEPS,
 ) -> Prediction:
-    """Predict what a network trained by gradient flow from small initialisation learns, in what order and when.
+    """Predict what a network learns under gradient flow from a small initialisation, in what order and when.
 
-    Where a closed form is known for the pair of task and network it is used; any other sum of homogeneous neurons is
-    predicted by alternating gradient flow (see `alternating.alternating_flow`), which follows each small neuron on the
-    data.
+    `predict` uses a closed form if one is known for the task and network. It predicts any other sum of homogeneous
+    neurons by alternating gradient flow (see `alternating.alternating_flow`), which integrates each small neuron.
 
     Args:
-        task: The data, or an expectation in closed form; a pair (inputs, targets), or a data set of
-            scikit-learn, is what `Task` makes of it.
+        task: The data, or an expectation in closed form; a pair (inputs, targets) or a scikit-learn data set is
+            converted to a `Task`.
         network: A module with its weights at unit scale, the name of a kind ("linear", "diagonal", "relu",
-            "quadratic", "attention"), or a `TwoLayer` without dimensions. Or a module of yours with its initial
+            "quadratic", "attention"), or a `TwoLayer` without dimensions. Or your module with its initial
             weights: a `torch.nn.Sequential`, `equinox.nn.Sequential` or `equinox.nn.MLP` of two linear layers without
             bias and a homogeneous function between them.
-        scale: Factor on the initial weights, below one. By default `prediction.default_scale`, which is 1e-8 for most
-            networks, if the network is given by name or without dimensions. A module then starts from its weights, and
-            their scale is measured: their norm over that of weights at unit scale.
-        seed: Seed of the initial weights when the network is given by name or without dimensions; the record then says
-            `weights="drawn"`.
+        scale: Factor that multiplies the initial weights, below one. For a network given by name or without dimensions,
+            the default is `prediction.default_scale`, which is 1e-8 for most networks. A module keeps its weights by
+            default, and their scale is measured: their norm divided by that of weights at unit scale.
+        seed: Seed of the initial weights if the network is given by name or without dimensions; the record then has the
+            attribute `weights="drawn"`.
         normalised: Whether to predict the homogeneity-normalised flow instead, in which neurons of every degree grow
             exponentially.
-        jumps: Number of jumps after which to stop; None for all.
-        curve: Whether to follow the loss at this scale too, which says how far each jump of the limit is off there.
-        theory: Name of the theory to use, as `which` lists them; by default the first that covers such a network from a
-            small start.
-        max_steps: Steps after which a phase of alternating gradient flow is given up.
+        jumps: Maximum number of jumps; None for all.
+        curve: Whether to also compute the loss curve at this scale, which yields the error of each jump of the limit.
+        theory: Name of the theory, as listed by `which`; by default the first that covers the network at small scale.
+        max_steps: Maximum number of integration steps in one phase of alternating gradient flow.
 
     Returns:
-        The prediction: `jumps` is a table of the predicted jumps, `record` holds everything as arrays. For a small
-        start the record is a staircase (see `results.staircase_record`). For each jump it has the time at this scale;
-        the accelerated time, which is the limit of the time over `results.time_unit` (log(1/scale) for degree 2) as the
-        scale goes to zero; the loss before and after; what is learned, in the names of the inputs and outputs; and
-        whether and why the jump is slow. `learned_direction` holds the weight of each input in units of its spread
-        where a jump involves several inputs. The attribute `theory_choice` states why this theory was chosen, and
+        The prediction: `jumps` is a table of the predicted jumps, and `record` contains everything as arrays. For a
+        small scale the record is a staircase (see `results.staircase_record`). For each jump it contains the time at
+        this scale; the accelerated time, which is the limit of the time divided by `results.time_unit` (log(1/scale)
+        for degree 2); the loss before and after; what is learned, in terms of input and output names; and whether and
+        why the jump is slow. If a jump involves several inputs, `learned_direction` contains the weight of each input
+        in units of its standard deviation. The attribute `theory_choice` states why this theory was chosen, and
         `complete` is 1 if there are no further jumps. With `curve`, for samples and sums of homogeneous neurons, the
-        record also holds `loss` over `time` (with the attribute `curve_error`) and how far each time and level may be
-        off at this scale. A theory that is exact from any start gives `loss` over `time` instead of jumps, and further
-        quantities such as the linear map.
+        record also contains `loss` over `time` (with the attribute `curve_error`) and the estimated error of each time
+        and level. A theory that is exact at any scale gives `loss` over `time` instead of jumps, and further quantities
+        such as the linear map.
 
     Raises:
-        InputError: No theory fits the pair (the message lists what does), or an argument is outside its domain.
+        InputError: No theory covers the task and network (the message lists the alternatives), or an argument is out of
+            bounds.
 
     Example:
         >>> import numpy as np
@@ -119,7 +118,7 @@ def predict(
 
 
 def _require_units(task: Task) -> None:
-    """Refuse units in which a flow, followed in real time, leaves the floating-point numbers."""
+    """Reject data in units for which the flow would overflow."""
     for name, values in (("inputs", task.inputs), ("targets", task.targets)):
         largest = float(np.abs(values).max())
         require(
@@ -132,7 +131,7 @@ def _require_units(task: Task) -> None:
 
 
 def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
-    """A network that theory knows, with its weights at unit scale, and the scale that it starts from."""
+    """Convert a network to unit scale, and return it with its scale."""
     read = user_network(network)
     if read is not None:
         network, size = at_unit_scale(read)
@@ -143,7 +142,7 @@ def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
 
 
 def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
-    """The record of the theory of that name, or of the one that fits best."""
+    """Compute the record with the named theory, or the one that fits best."""
     first = _likely(case, name)
     if first is not None:
         announce_needs(first, case)
@@ -152,21 +151,21 @@ def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
     if theory.staircase:
         require(
             case.scale < 1,
-            f"the weights are those of scale {case.scale:.3g}" if measured else f"scale is {case.scale}",
+            f"the weights have scale {case.scale:.3g}" if measured else f"scale is {case.scale}",
             argument="network" if measured else "scale",
             value=case.scale,
-            remedy="predict before training, from small weights: multiply them all by one factor, such as 0.01"
+            remedy="predict before training, from small weights: multiply all weights by a common factor, such as 0.01"
             if measured
-            else "choose a number below one",
+            else "choose a scale below one",
         )
     record = theory.solve(case)
-    told = [f"{each}; {each.assumption.growth}." for each in candidate.violated if not _by_the_curve(each)]
-    told += [f"{each}; if it does not hold, {each.assumption.growth}." for each in candidate.unmeasured]
-    warnings = [*record.attrs.get("warnings", []), *(each[0].upper() + each[1:] for each in told)]
+    notes = [f"{each}; {each.assumption.growth}." for each in candidate.violated if not _by_the_curve(each)]
+    notes += [f"{each}; if it does not hold, {each.assumption.growth}." for each in candidate.unmeasured]
+    warnings = [*record.attrs.get("warnings", []), *(each[0].upper() + each[1:] for each in notes)]
     attributes: dict[str, Any] = {
         "theory_name": theory.name,
         "equation": theory.equation,
-        "theory_choice": _why(case, theory, asked=name is not None),
+        "theory_choice": _why(case, theory, selected=name is not None),
         "warnings": warnings,
     }
     if not theory.staircase:
@@ -179,7 +178,7 @@ def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
 
 
 def _likely(case: Case, name: str | None) -> Theory | None:
-    """The theory that it will probably be, before anything is measured."""
+    """Guess the theory before measuring the assumptions."""
     if name is not None:
         return next((theory for theory in THEORIES if theory.name == name), None)
     others = (*CURVES, *KERNELS)
@@ -188,28 +187,28 @@ def _likely(case: Case, name: str | None) -> Theory | None:
 
 
 def _by_the_curve(measured: Measured) -> bool:
-    """Whether it is the size of the start, of which the curve at this scale says how far off jumps are."""
+    """Whether the assumption is a small scale, whose effect the loss curve at this scale measures."""
     return measured.assumption == SMALL_START and measured.almost is True
 
 
-def _why(case: Case, theory: Theory, *, asked: bool) -> str:
-    """Why this theory, and which others are exact here."""
+def _why(case: Case, theory: Theory, *, selected: bool) -> str:
+    """State why this theory was chosen, and which others are exact here."""
     others = [each.name for each in fitting(case, CURVES) if each.status == "applies" and each.theory is not theory]
     first = (
-        "is the first that covers such a network from a small start"
+        "is the first theory that covers this network at small scale"
         if theory.staircase
-        else "is the first that applies"
+        else "is the first theory that applies"
     )
-    why = "was asked for" if asked else first
-    return f"{theory.name} {why}." + (f" Exact here, from any start: {', '.join(others)}." if others else "")
+    why = "was selected by the user" if selected else first
+    return f"{theory.name} {why}." + (f" Exact here at any scale: {', '.join(others)}." if others else "")
 
 
 def _first(case: Case) -> Candidate:
-    """The first theory of small starts that covers the case; the scale is left to the curve, which says how far off.
+    """Return the first small-scale theory that covers the case; the loss curve measures the error of the scale.
 
-    Where none is for such a network, or the start is not small at all, the first of the others that applies.
+    If none covers the network, or the scale is not below one, return the first of the other theories that applies.
     """
-    # A theory that is not for special data says itself what is in the way.
+    # A general theory reports its violated assumptions itself.
     small = (
         candidate
         for candidate in fitting(case, STAIRCASES)
@@ -236,11 +235,11 @@ def _first(case: Case) -> Candidate:
         )
     near = [candidate for candidate in sorted(others, key=rank) if candidate.status != "no"]
     violated = dict.fromkeys(str(each) for candidate in others for each in (*candidate.violated, *candidate.unmeasured))
-    how = {"almost": "which almost does", "unknown": "which does if what was not measured holds"}
+    how = {"almost": "which almost applies", "unknown": "which applies if the unmeasured assumptions hold"}
     raise InputError(
-        f"no theory here predicts a {case.name}" + (f" ({'; '.join(violated)})" if violated else ""),
+        f"no theory covers a {case.name}" + (f" ({'; '.join(violated)})" if violated else ""),
         argument="network",
         value=case.name,
-        remedy=(f"ask for the theory {near[0].name}, {how[near[0].status]}, or " if near else "")
-        + f"choose a network that is {'; or '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
+        remedy=(f"select theory={near[0].name!r}, {how[near[0].status]}, or " if near else "")
+        + f"choose one of these networks: {'; '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
     )

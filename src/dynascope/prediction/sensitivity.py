@@ -1,4 +1,4 @@
-"""What a neuron of any form learns, told by the inputs on which its answer depends and by the outputs that it moves."""
+"""Describe the feature a neuron learned: the inputs its output depends on and the outputs it drives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_SAMPLES = 256
 def sensitivity(
     network: NeuronSum, weights: Float[np.ndarray, " w"], inputs: Float[np.ndarray, "n d"]
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " c"]]:
-    """How much each input takes part in the answer of a neuron, and how much the answer moves each output.
+    """Return the sensitivity of a neuron to each input, and its effect on each output.
 
     The part of input i is σ_i √(E ‖∂φ/∂x_i‖²), with its spread σ_i over the data, so that metres and feet are the same;
     an output is moved by the spread of the answer.
@@ -42,7 +42,7 @@ def sensitivity(
     taken = inputs[:: -(-len(inputs) // _MOST_SAMPLES)]
     alone = network.with_neurons(jnp.asarray(weights)[None]).weighted(None)
     slopes, answers = map(np.asarray, _slopes_and_answers(alone, jnp.asarray(taken)))
-    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is told by zeros
+    with np.errstate(invalid="ignore", over="ignore"):  # non-finite results become zeros
         parts = inputs.std(axis=0) * np.sqrt(np.mean(np.sum(slopes**2, axis=1), axis=0))
         return _unit(parts), _unit(answers.std(axis=0))
 

@@ -1,4 +1,4 @@
-"""Units: where those of the inputs or targets decide what is learned first, a prediction says so."""
+"""Warn if the units of the inputs or targets determine what is learned first."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from dynascope.tasks.task import Task
 
 __all__ = ["spreads_of", "with_units"]
 
-_FAR = 100.0  # factor between spreads beyond which units outweigh most of what the columns say
+_FAR = 100.0  # ratio of standard deviations above which units dominate
 _LISTED = 5
 
 
 def with_units(record: xr.Dataset, task: Learnable) -> xr.Dataset:
-    """The record with a warning where the spreads of inputs, or of targets, differ by more than a hundred.
+    """Add a warning if the standard deviations of inputs or targets differ by more than a factor of 100.
 
-    Pixels of an image have one unit, and columns that are constant none that counts.
+    Images and constant columns are exempt.
 
     Args:
         record: A prediction.
-        task: What it is of.
+        task: Its task.
     """
     spreads = spreads_of(task)
     if not isinstance(spreads, np.ndarray) or getattr(task, "image_shape", None):
         return record
-    told = _far_apart("inputs", getattr(task, "feature_names", ()), spreads)
+    found = _far_apart("inputs", getattr(task, "feature_names", ()), spreads)
     if isinstance(task, Task):
-        told += _far_apart("targets", task.target_names, task.targets.std(axis=0))
-    if not told:
+        found += _far_apart("targets", task.target_names, task.targets.std(axis=0))
+    if not found:
         return record
-    warnings = [*record.attrs.get("warnings", []), *told]
+    warnings = [*record.attrs.get("warnings", []), *found]
     return record.assign_attrs(warnings=warnings)
 
 
 def spreads_of(task: Learnable) -> np.ndarray | float:
-    """The spread of each input; one where only an expectation is known.
+    """Return the standard deviation of each input; 1 for tasks without samples.
 
     Example:
         >>> spreads_of(Task([[1.0, 0.0], [3.0, 0.0]], [[1.0], [2.0]]))
@@ -59,7 +59,7 @@ def _far_apart(what: str, names: Sequence[str], spreads: np.ndarray) -> list[str
     more = f" and {len(small) - _LISTED} more" if len(small) > _LISTED else ""
     factor = float(f"{largest / spreads[small[0]]:.2g}")
     return [
-        f"The spreads of the {what} differ by a factor of {factor:g}: {largest:.3g} for "
-        f"{names[int(spreads.argmax())]!r}, {each}{more}. Large numbers are learned first, so units decide; "
-        "standardised they all have spread 1."
+        f"The standard deviations of the {what} differ by a factor of {factor:g}: {largest:.3g} for "
+        f"{names[int(spreads.argmax())]!r}, {each}{more}. Columns with a large variance are learned first, so "
+        "the units matter; consider standardising the data."
     ]

@@ -1,4 +1,4 @@
-"""Which theories apply, and what is in the way of the others, as text for people who do not know the papers."""
+"""Format theories and their measured assumptions as text for readers who do not know the papers."""
 
 from __future__ import annotations
 
@@ -12,49 +12,50 @@ from dynascope.theory.assumptions import SMALL_STEPS
 if TYPE_CHECKING:
     from dynascope.prediction.candidate import Candidate, Measured
 
-__all__ = ["in_words"]
+__all__ = ["theories_text"]
 
 _HEADS = {
-    "applies": "These apply:",
-    "almost": "These almost apply, and what they say is off by about as much as told:",
-    "unknown": "These may apply: nothing that could be measured is in the way, and what is marked ? could not be:",
-    "no": "These do not apply:",
+    "applies": "Theories that apply:",
+    "almost": "Theories that almost apply, with the stated error:",
+    "unknown": "Theories that may apply, if the assumptions marked ? hold, which cannot be measured here:",
+    "no": "Theories that do not apply:",
 }
-_LARGE = 1e3  # beyond which it does not matter how much
+_LARGE = 1e3  # larger values are not printed
 _PLACE = "    "
 _WORDS = {
-    "jumps": "the steps in which the loss falls from a small start; at each of them something is learned",
-    "levels": "the losses between two jumps",
-    "features": "what a jump learns: the inputs, or combinations of inputs, that the network begins to use",
-    "tangent kernel": "how much a step on one sample changes the output of another; it changes as a network learns "
-    "features, and stays as it is where training hardly moves the weights",
+    "jumps": "rapid drops of the loss between plateaus at small scale; at each jump the network learns a feature",
+    "levels": "the losses on the plateaus between jumps",
+    "features": "the inputs, or combinations of inputs, that the network starts to use at a jump",
+    "tangent kernel": "the neural tangent kernel (NTK): how much a training step on one sample changes the output of "
+    "another. It changes when the network learns features, and is constant in lazy training",
 }
 
 
-def in_words(
+def theories_text(
     candidates: Iterable[Candidate],
     *,
     width: int,
     command: Callable[[Candidate], str] | None = None,
 ) -> str:
-    """The candidates in their order, each with what it gives and how well, or with what is in the way.
+    """Format the candidates in order, each with its predictions and accuracy, or with its violated assumptions.
 
     Args:
         candidates: The theories, the best first.
-        width: Columns to fill; what is to be copied is never broken.
-        command: What to type for one of them, if there is such a command.
+        width: Width in columns; commands are never wrapped.
+        command: Returns the command line for a candidate, if there is one.
 
     Example:
         >>> from dynascope.prediction.which_theory import which
         >>> found = which(([[1.0], [-1.0]], [[2.0], [-2.0]]), "linear", scale=1e-8)
-        >>> said = in_words(found[:1], width=80, command=lambda each: f"$ dynascope predict … --theory {each.name}")
-        >>> print(said[: said.index("    more")] + said[said.index("    source") :])
-        These apply:
+        >>> command = lambda each: f"$ dynascope predict … --theory {each.name}"
+        >>> text = theories_text(found[:1], width=80, command=command)
+        >>> print(text[: text.index("    more")] + text[text.index("    source") :])
+        Theories that apply:
         <BLANKLINE>
           line
             gives  the loss and both layers, the slope and the loss at any time
-            holds  exactly; losses to a thousandth
-            takes  under a second
+            type   exact; losses within 0.1 % of the initial loss
+            cost   under a second
             source arXiv:2401.07085
             $ dynascope predict … --theory line
     """
@@ -63,12 +64,12 @@ def in_words(
 
 @dataclasses.dataclass(frozen=True)
 class _Page:
-    """Text of some width."""
+    """Formatted text of a given width."""
 
     width: int
 
     def lines(self, candidates: list[Candidate], command: Callable[[Candidate], str] | None) -> Iterator[str]:
-        """All that is said."""
+        """Yield all lines."""
         for each in max((c.training for c in candidates), key=len, default=()):
             if each.holds is False:
                 yield from self._violated(each, "! every theory assumes ")
@@ -90,22 +91,22 @@ class _Page:
         yield from self._meanings(candidates)
 
     def _about(self, candidate: Candidate) -> Iterator[str]:
-        """What it gives, how well it holds, and what is in the way."""
+        """Yield the predictions of a theory, its accuracy, and its violated assumptions."""
         theory = candidate.theory
         rows = {"gives": theory.gives}
         if candidate.status != "no":
-            how = "exactly" if theory.exact else f"in {theory.kind}"
+            how = "exact" if theory.exact else f"{theory.kind}"
             marks = ["!"] * bool(candidate.violated) + ["?"] * bool(candidate.unmeasured)
             if marks and not theory.staircase:
-                how += f", but for what is marked {' and '.join(marks)}"
-            rows["holds"] = "; ".join(filter(None, (how, candidate.error)))
-            rows["takes"] = candidate.cost
+                how += f" up to the assumptions marked {' and '.join(marks)}"
+            rows["type"] = "; ".join(filter(None, (how, candidate.error)))
+            rows["cost"] = candidate.cost
         if theory.further and candidate.status != "no":
             rows["more"] = "; ".join(f"{name}: {gives}" for name, gives in theory.further.items())
         if theory.domain is not None:
             rows["source"] = theory.domain.reference
-        for name, said in rows.items():
-            yield from self._wrapped(said, f"{_PLACE}{name:<7}")
+        for name, text in rows.items():
+            yield from self._wrapped(text, f"{_PLACE}{name:<7}")
         if candidate.obstacle:
             yield from self._wrapped(candidate.obstacle, f"{_PLACE}! ")
         for each in candidate.violated:
@@ -116,13 +117,13 @@ class _Page:
                 yield from self._unmeasured(each, f"{_PLACE}? assumes ")
 
     def _violated(self, measured: Measured, indent: str) -> Iterator[str]:
-        """What is assumed, how far the case is from it, what that does, and what to do about it."""
+        """Yield a violated assumption with its measured value, the consequence and the remedy."""
         assumption, value = measured.assumption, measured.value
         assert value is not None
         amount = f"{value:.3g}" if value <= _LARGE else f"over {_LARGE:g}"
-        limits = f"{amount} here, at most {assumption.limit:g}"
+        limits = f"measured {amount}, limit {assumption.limit:g}"
         if assumption.limit < assumption.almost < float("inf"):
-            limits += f", roughly up to {assumption.almost:g}"
+            limits += f", approximate up to {assumption.almost:g}"
         remedy = assumption.remedy
         if assumption is SMALL_STEPS:
             remedy += f", by a factor of {value / assumption.limit:.2g}"
@@ -131,33 +132,36 @@ class _Page:
         yield from self._wrapped(text, indent, hanging)
 
     def _unmeasured(self, measured: Measured, indent: str) -> Iterator[str]:
-        """What is assumed, and what it does where it does not hold."""
+        """Yield an assumption that could not be measured, with the consequence of a violation."""
         assumption = measured.assumption
         hanging = " " * (len(indent) - len(indent.lstrip()) + 2)
-        text = f"{assumption.name} (not measured here): if this does not hold, {assumption.growth}."
+        text = f"{assumption.name} (not measured): if it does not hold, {assumption.growth}."
         yield from self._wrapped(text, indent, hanging)
 
     def _nearest(self, candidates: list[Candidate]) -> Iterator[str]:
-        """What to do where nothing applies."""
+        """Suggest what to do if no theory applies."""
         if len(candidates) < 2 or candidates[0].status != "no":
             return
         first = candidates[0]
         broken = [each.assumption.remedy for each in first.violated if not each.almost]
         what = "; ".join(broken)
-        nearest = f"Nearest is {first.name}: {what}. Or train" if what else f"Nearest is {first.name}. Train"
-        yield from self._wrapped(f"None applies. {nearest} it and measure, as below.", "", "")
+        how = f" To use it, {what}." if what else ""
+        text = (
+            f"No theory applies. The nearest is {first.name}.{how} Or train the network and measure it, as shown below."
+        )
+        yield from self._wrapped(text, "", "")
         yield ""
 
     def _meanings(self, candidates: list[Candidate]) -> Iterator[str]:
-        """What words mean, once."""
+        """Explain the terms."""
         given = " ".join(candidate.theory.gives for candidate in candidates if not candidate.obstacle)
         words = {name: meaning for name, meaning in _WORDS.items() if name in given}
         for candidate in candidates:
             for each in (*candidate.violated, *candidate.unmeasured):
                 assumption = each.assumption
-                words[assumption.name] = f"{assumption.meaning}. The number: {assumption.measure}"
+                words[assumption.name] = f"{assumption.meaning}. Measured by: {assumption.measure}"
         if words:
-            yield from ("What the words mean:", "")
+            yield from ("Terms:", "")
         for name, meaning in words.items():
             yield from self._wrapped(f"{name}: {meaning}", "  ", "    ")
 

@@ -1,4 +1,4 @@
-"""Which theory covers a case: all that apply, those that almost do, and by how much what they assume is violated."""
+"""Find the theories that apply to a case, and measure their assumptions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, See
 
 __all__ = ["candidates", "case_of", "chosen", "fitting", "require_network", "which"]
 
-_PER_SECOND = 1e9  # to a factor of three on one core: benchmarks/theory_costs.py
+_PER_SECOND = 1e9  # operations on one core, within a factor of three: benchmarks/theory_costs.py
 _LEAST = 5e6
 _COSTS = ((1, "under a second"), (20, "seconds"), (300, "minutes"), (float("inf"), "an hour or more"))
 
@@ -47,31 +47,30 @@ def which(
     seed: Seed = 0,
     width: PositiveInt = 50,
 ) -> Candidates:
-    """Which theories cover a network on these data: those that apply first, then those that almost do, then the others.
+    """List the theories for a network and data: first those that apply, then those that almost apply, then the others.
 
-    Every theory states what it assumes as numbers that can be measured (`theory.assumptions`); here they are measured.
-    Exact solutions come before limits of small starts, and what is violated less before what is violated more.
+    Every theory states its assumptions as measurable numbers (`theory.assumptions`), which this function measures.
+    Exact solutions come before small-scale limits, and smaller violations before larger ones.
 
     Args:
-        task: The data, as `predict` takes them.
-        network: A module with its weights at unit scale, the name of a kind, a `TwoLayer` without dimensions, or a
-            module of yours, as `predict` takes it.
-            Any other module of PyTorch or equinox is told by its parts what it is, which theories are nearest and
-            what is in their way.
+        task: The data, as for `predict`.
+        network: A module with its weights at unit scale, the name of a kind, a `TwoLayer` without dimensions, or your
+            module, as for `predict`. For any other PyTorch or equinox module, the result names its layers, the nearest
+            theories and what rules them out.
         scale: Factor on the initial weights; by default as for `predict`.
-        learning_rate: Of gradient descent, or that of each layer; gradient flow if not given.
-        batch_size: Samples in a batch; all if not given.
-        normalised: Whether the flow is the homogeneity-normalised one.
-        seed: Seed of the initial weights when the network is given by name or without dimensions.
-        width: Number of hidden neurons of a network that is given by name.
+        learning_rate: Learning rate of gradient descent, or one for each layer; gradient flow by default.
+        batch_size: Batch size; all samples by default.
+        normalised: Whether the flow is homogeneity-normalised.
+        seed: Seed of the initial weights if the network is given by name or without dimensions.
+        width: Number of hidden neurons of a network given by name.
 
     Returns:
-        A `Candidate` for each theory of such networks: its name, what it gives, its status, each assumption with the
-        measured number, its cost and the call that predicts by it. All together, and each, print well; `observing` has
-        the calls that measure the network without a theory.
+        A `Candidate` for each theory: name, predictions, status, measured assumptions, cost and the call that predicts
+        with it. Print the result, or one candidate, for a readable summary. `observing` contains calls that measure the
+        network without a theory.
 
     Raises:
-        InputError: The network is none, or an argument is outside its domain.
+        InputError: `network` is not a network, or an argument is out of bounds.
 
     Example:
         >>> import numpy as np
@@ -91,19 +90,20 @@ def which(
     else:
         case = case_of(task, network, scale=scale, seed=seed, width=width, **training)
         scale = case.scale if is_specification(network) else scale
-    said = ("" if scale is None else f", scale={float(scale)!r}") + (", normalised=True" if case.normalised else "")
+    options = ("" if scale is None else f", scale={float(scale)!r}") + (", normalised=True" if case.normalised else "")
     found = tuple(
-        dataclasses.replace(each, call=f'predict(task, network{said}, theory="{each.name}")') for each in fitting(case)
+        dataclasses.replace(each, call=f'predict(task, network{options}, theory="{each.name}")')
+        for each in fitting(case)
     )
     if found and not other:
         jumps = any(each.theory.staircase and each.status != "no" for each in found)
         return Candidates(found, network=case.name, observing=_observing(case, scale, predicted=jumps))
     if not is_module(network):
         raise InputError(
-            f"no theory here is for a {case.name} on such data",
+            f"no theory covers a {case.name} on such data",
             argument="network",
             value=case.name,
-            remedy=f"choose one of: {'; '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
+            remedy=f"choose one of these networks: {'; '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
         )
     misfit = "" if found else misfit_of(case.task, case.network)
     parts = network_parts(network, problem)
@@ -121,7 +121,7 @@ def which(
 
 
 def require_network(network: Any) -> None:
-    """Reject what is neither the name of a kind of network nor a module."""
+    """Reject anything but the name of a kind of network or a module."""
     if isinstance(network, type):
         raise InputError(
             f"network is the class {network.__name__}",
@@ -131,7 +131,7 @@ def require_network(network: Any) -> None:
         )
     if not isinstance(network, str) and not is_module(network) and not isinstance(network, SumOfNeurons):
         raise InputError(
-            f"network is a {type(network).__name__}, and not a network",
+            f"network is a {type(network).__name__}, which is not a network",
             argument="network",
             value=type(network).__name__,
             remedy=f"give {NETWORKS}",
@@ -139,12 +139,12 @@ def require_network(network: Any) -> None:
 
 
 def _observing(case: Case, scale: float | None, *, predicted: bool) -> tuple[str, ...]:
-    """Calls that train and measure a network of this package, or a user's that is read."""
-    # It is trained to beyond the last jump, if jumps are known.
+    """Return calls that train and measure a network of this package, or a convertible user module."""
+    # By default, training ends after the last predicted jump.
     fields = ([] if predicted else ["duration=DURATION"]) + (["normalised=True"] if case.normalised else [])
-    said = "" if scale is None else f", scale={float(scale)!r}"
+    option = "" if scale is None else f", scale={float(scale)!r}"
     method = f", method=GradientFlow({', '.join(fields)})" if fields else ""
-    return (f"observe(task, network{method}{said})",)
+    return (f"observe(task, network{method}{option})",)
 
 
 def case_of(
@@ -156,7 +156,7 @@ def case_of(
     width: int = 50,
     **training: Any,
 ) -> Case:
-    """The case of data and a network as users give them."""
+    """Make a case from the arguments of the user."""
     task = as_task(task)
     normalised = bool(training.get("normalised"))
     network, scale = with_weights(task, network, scale, seed=seed, width=width, normalised=normalised)
@@ -172,12 +172,12 @@ def case_of(
 
 
 def candidates(case: Case) -> tuple[Candidate, ...]:
-    """The theories of such networks, the best first."""
+    """Return the theories for this network, the best first."""
     return tuple(sorted(fitting(case), key=rank))
 
 
 def fitting(case: Case, theories: Sequence[Theory] = THEORIES) -> Iterator[Candidate]:
-    """The theories of such networks one by one, in their own order; measured when they are asked for."""
+    """Yield the theories for this network in catalogue order, measured lazily."""
     known: dict[str, float | None] = {}
 
     def measured(assumption: Assumption) -> Measured:
@@ -200,12 +200,14 @@ def _candidate(theory: Theory, case: Case, assumptions: tuple[Measured, ...]) ->
     elif all(each.almost is not False for each in assumptions):
         status = "unknown"
     cost = _cost((_LEAST + theory.operations(case)) / _PER_SECOND, theory.cost_factor)
-    known = status == "applies" or (status != "no" and theory.staircase)  # whose error grows with the start
+    known = status == "applies" or (
+        status != "no" and theory.staircase
+    )  # the error of a staircase depends on the scale
     return Candidate(theory, status, assumptions, cost, theory.accuracy(case) if known else "")
 
 
 def _cost(seconds: float, factor: float) -> str:
-    """A time that is known to a factor, in words."""
+    """Describe a run time known within a factor."""
     least, most = (
         next(words for limit, words in _COSTS if each <= limit) for each in (seconds / factor, seconds * factor)
     )
@@ -213,11 +215,11 @@ def _cost(seconds: float, factor: float) -> str:
 
 
 def chosen(case: Case, name: str) -> Candidate:
-    """The theory of that name, if it is for such networks and not too far from what it assumes."""
+    """Return the theory of that name, if it covers the case and no assumption is violated too much."""
     found = {candidate.name: candidate for candidate in candidates(case)}
     require(
         name in found,
-        f"the theory {name!r} is not for a {case.name} on such data"
+        f"the theory {name!r} does not cover a {case.name} on such data"
         if name in [theory.name for theory in THEORIES]
         else f"there is no theory {name!r}",
         argument="theory",

@@ -1,4 +1,4 @@
-"""The theories that give the loss over time from the start that a network has, small or not."""
+"""The theories that predict the loss over time, from initial weights of any scale."""
 
 from __future__ import annotations
 
@@ -170,8 +170,8 @@ def _kept_away(case: Case) -> str:
     if case.two_layers is None or _imbalance(case) or not distance_kept(*case.two_layers, case.best_map):
         return ""
     return (
-        " The determinants of the start and of that map differ in sign, and balanced layers keep theirs: it is a "
-        "saddle; start from the second layer with one column negated."
+        " The determinants of the initial map and the best map differ in sign, and balanced layers conserve the sign, "
+        "so training ends at a saddle. Negate one column of the second layer to avoid it."
     )
 
 

@@ -1,4 +1,4 @@
-"""The theory of networks that stay near their start: regression by the tangent kernel that they have there."""
+"""The theory of lazy training: kernel regression with the NTK at initialisation."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def _solve(case: Case) -> xr.Dataset:
         Curve(modes.loss(times), {}),
         told=[],
         tolerance=max(_LEAST, _ERROR * moved),
-        reason=f"the weights of the linearised network move by {moved:.2g} of their norm; losses are off by {_ERROR:g} "
-        "of that share of the first one at most",
+        reason=f"the weights of the linearised network move by {moved:.2g} of their norm; the error of the loss is at "
+        f"most {_ERROR:g} of this fraction of the initial loss",
     )
     return record.assign_attrs(movement=moved, kernel_modes=len(modes.rates))
 
@@ -62,16 +62,16 @@ KERNELS = (
     Theory(
         name=_NAME,
         function=training_flow,
-        network="any network that is a function of rows of inputs",
-        gives="the loss over time of the linearised network, which learns by its tangent kernel",
+        network="any network that maps rows of inputs to outputs",
+        gives="the loss over time of the linearised network, determined by its NTK",
         equation=r"\dot r = -\frac{1}{n} K r, \quad K = J J^\top, \quad J = \frac{\partial f}{\partial \theta} \text{ "
         r"at } t = 0",
         fits=lambda case: case.answers and not case.normalised,
         solve=_solve,
         domain=Domain(
-            network="any, linearised about its start",
+            network="any, linearised about its initial weights",
             data="any samples",
-            start="one that training hardly leaves: large weights, or many",
+            start="lazy: large weights or a wide network",
             gives="the loss over time",
             exact=False,
             reference="arXiv:1806.07572; arXiv:1812.07956",
@@ -79,11 +79,11 @@ KERNELS = (
         ),
         assumes=(LAZY_TRAINING,),
         exact=False,
-        limit="the limit of weights that hardly move",
+        limit="lazy limit",
         staircase=False,
         operations=_operations,
         memory=_memory,
-        error=lambda case: f"losses may be off by {100 * _ERROR * LAZY_TRAINING.limit:.1g} % of the first one",
+        error=lambda case: f"error of the loss up to {100 * _ERROR * LAZY_TRAINING.limit:.1g} % of the initial loss",
         beside=(eigenspectrum, kernel_regression_error),
     ),
 )

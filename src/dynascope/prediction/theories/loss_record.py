@@ -1,4 +1,4 @@
-"""The record of a loss over time that a theory gives, to where the loss has come to rest."""
+"""The record of a predicted loss curve, up to its convergence."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def followed(
             found = at(case, times)
         start, end = float(found.loss[0]) - case.floor, float(found.loss[-1]) - case.floor
         told = (
-            f"The loss ends at {found.loss[-1]:.4g}; the best map that such a network can have would give "
-            f"{case.floor:.4g}." + why(case)
+            f"The loss converges to {found.loss[-1]:.4g}, above the minimum {case.floor:.4g} for this network."
+            + why(case)
         )
         return curve_record(name, case, times, found, told=[told] if end > 10 * _SETTLED * max(start, 0) else [])
 
@@ -71,7 +71,7 @@ def curve_record(
     *,
     told: Sequence[str],
     tolerance: float = _TOLERANCE,
-    reason: str = "the solution is exact, and the flow is integrated closely",
+    reason: str = "the solution is exact, and the flow is integrated to this accuracy",
 ) -> xr.Dataset:
     """The record of a loss over time, with how closely training must agree with it, and why."""
     task = case.task
@@ -94,7 +94,7 @@ def curve_record(
             "loss_tolerance": tolerance,
             "loss_tolerance_reason": reason,
             "loss_maximum_tolerance": 10 * tolerance,
-            "loss_maximum_tolerance_reason": "the same, where a steep fall lies between two recorded times",
+            "loss_maximum_tolerance_reason": "the same, with interpolation of steep drops between recorded times",
             **task.attributes(),
         },
     )

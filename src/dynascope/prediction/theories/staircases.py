@@ -1,4 +1,4 @@
-"""The theories that give a staircase: what is learned at which jump of the loss."""
+"""The theories that predict staircases."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def _tells_times_apart(case: Case) -> bool:
 def _require_one_target(case: Case) -> None:
     require(
         case.task.output_dimension == 1,
-        f"the task has {case.task.output_dimension} targets and a diagonal network has one output",
+        f"the task has {case.task.output_dimension} targets, but a diagonal network has one output",
         argument="task",
         value=case.task.output_dimension,
-        remedy="keep one target with `only`",
+        remedy="select one target with `only`",
     )
 
 
@@ -64,9 +64,9 @@ def _diagonal(case: Case) -> Staircase:
     case.require_dimensions(len(u), 1)
     require(
         bool(np.all(u == u[0]) and u[0] > 0 and np.all(v == 0)),
-        "the diagonal network does not start from u = constant, v = 0",
+        "the initial weights of the diagonal network are not u = constant, v = 0",
         argument="network",
-        remedy="use DiagonalLinear as it is initialised",
+        remedy="use the default weights of DiagonalLinear",
     )
     scale = case.scale * float(u[0])
     return diagonal_staircase(task.inputs, task.targets[:, 0], scale=scale, feature_names=task.feature_names)
@@ -80,9 +80,9 @@ def _deep_diagonal(case: Case) -> Staircase:
     assert parts is not None
     require(
         bool(np.all(parts == parts[0]) and parts[0] > 0),
-        "the weights of the diagonal network are not all the same",
+        "the initial weights of the diagonal network are not all equal",
         argument="network",
-        remedy="use DeepDiagonal as it is initialised",
+        remedy="use the default weights of DeepDiagonal",
     )
     return deep_diagonal_staircase(
         task.inputs,
@@ -144,10 +144,10 @@ STAIRCASES = (
                 kind="linear",
                 time_offset=2.2,
                 time_floor=0.03,
-                time_offset_reason="times are predicted up to an offset that hardly grows: 2.2/log(1/scale), "
-                "at least 3 %",
+                time_offset_reason="times are predicted up to a nearly constant offset: relative error "
+                "2.2/log(1/scale), at least 3 %",
                 slope_tolerance=0.05,
-                slope_reason="neighbouring modes still overlap at finite scale; on digits by up to 3 %",
+                slope_reason="neighbouring modes still overlap at finite scale, by up to 3 % on digits",
             ),
             _linear,
         ),
@@ -165,10 +165,9 @@ STAIRCASES = (
                 kind="diagonal",
                 time_offset=2.2,
                 time_floor=0.0,
-                time_offset_reason="times are known up to an offset of first order: 2.2/log(1/scale) held for 99 % of "
-                "jumps",
+                time_offset_reason="times are known up to a constant offset: 2.2/log(1/scale) covers 99 % of jumps",
                 slope_tolerance=0.01,
-                slope_reason="where no plateau is slow, corrections to the slope are exponentially small",
+                slope_reason="corrections to the slope are exponentially small unless a plateau is slow",
             ),
             _diagonal,
         ),
@@ -192,9 +191,9 @@ STAIRCASES = (
                 kind="deep diagonal",
                 time_offset=0.0,
                 time_floor=0.1,
-                time_offset_reason="what the times leave out falls with the scale",
+                time_offset_reason="the neglected part of the times vanishes with the scale",
                 slope_tolerance=0.05,
-                slope_reason="what the times leave out changes little between the two scales",
+                slope_reason="the neglected part of the times is nearly the same at both scales",
             ),
             _deep_diagonal,
         ),
@@ -212,9 +211,10 @@ STAIRCASES = (
                 kind="attention",
                 time_offset=0.0,
                 time_floor=0.05,
-                time_offset_reason="what the times leave out falls with the scale, more slowly for close eigenvalues",
+                time_offset_reason="the neglected part of the times vanishes with the scale, more slowly for close "
+                "eigenvalues",
                 slope_tolerance=0.02,
-                slope_reason="what the times leave out changes little between the two scales",
+                slope_reason="the neglected part of the times is nearly the same at both scales",
             ),
             _attention,
         ),
@@ -231,9 +231,9 @@ STAIRCASES = (
                 kind="merged attention",
                 time_offset=0.5,
                 time_floor=0.0,
-                time_offset_reason="the time is known up to an offset that falls with the scale",
+                time_offset_reason="the time is known up to an offset that vanishes with the scale",
                 slope_tolerance=0.01,
-                slope_reason="corrections to the slope fall with the scale",
+                slope_reason="corrections to the slope vanish with the scale",
             ),
             _merged_attention,
         ),
@@ -253,9 +253,9 @@ STAIRCASES = (
                 kind="relu",
                 time_offset=2.2,
                 time_floor=0.0,
-                time_offset_reason="times are known up to an offset that does not grow with log(1/scale)",
+                time_offset_reason="times are known up to an offset independent of log(1/scale)",
                 slope_tolerance=0.05,
-                slope_reason="what the times leave out changes little between the two scales",
+                slope_reason="the neglected part of the times is nearly the same at both scales",
             ),
             _orthogonal,
         ),
@@ -266,8 +266,8 @@ STAIRCASES = (
     Theory(
         name="alternating-flow",
         function=alternating_flow,
-        network="any sum of neurons of degree two or more",
-        gives="times, levels and features of all jumps, by following each neuron on the data",
+        network="any sum of homogeneous neurons of degree two or more",
+        gives="times, levels and features of all jumps, by integrating each neuron on the data",
         equation=r"\dot\theta = \nabla_\theta \, U(\theta), \quad U(\theta) = E \left\langle f(x; \theta), \, r(x) "
         r"\right\rangle, \quad r = y - f_{\text{active}}(x)",
         fits=lambda case: (

@@ -1,4 +1,4 @@
-"""A theory as `predict` and `which` choose it: what it covers, and how it is asked about a case."""
+"""A theory in the catalogue of `predict` and `which`."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ class Theory:
     """A theory that can be chosen.
 
     Attributes:
-        name: By which to ask for it.
-        function: Of `dynascope.theory`, or the algorithm, that computes it.
-        network: Which networks it is for, in words.
-        gives: What it predicts, in words.
-        fits: Whether the network and the task of a case are of that kind.
-        solve: The record of a case.
-        domain: What the function states of itself; None for an algorithm.
-        assumes: What must hold beyond the kind of network.
-        assumes_too: What else must hold of a case, where it can be measured on cases of some kinds only.
-        exact: Whether it is exact where its assumptions hold, or the leading order of a limit.
-        limit: Which one, in words.
-        staircase: Whether its record is a staircase, or a loss over time.
-        operations: About how many floating-point operations it takes, where there are many jumps.
-        cost_factor: By how many times more or less than these it may take, where that depends on what is found.
-        memory: About how many bytes it takes beside the data.
-        special: Whether it is for special data, beside another theory that takes any.
+        name: Its name.
+        function: The function of `dynascope.theory`, or the algorithm, that computes it.
+        network: The networks it covers, in words.
+        gives: Its predictions, in words.
+        fits: Whether it covers the network and the task of a case.
+        solve: Returns the record of a case.
+        domain: The domain of validity of the function; None for an algorithm.
+        assumes: Its assumptions beyond the kind of network.
+        assumes_too: Further assumptions that can be measured only for some cases.
+        exact: Whether it is exact if its assumptions hold, or the leading order of a limit.
+        limit: The limit, in words.
+        staircase: Whether its record is a staircase or a loss over time.
+        operations: Approximate number of floating-point operations, for many jumps.
+        cost_factor: Factor by which the actual number may differ.
+        memory: Approximate memory in bytes, besides the data.
+        special: Whether it needs special data for which a general theory also exists.
         beside: Further functions for the same cases.
         equation: The equation that it solves or states, as LaTeX.
-        error: How far it may be off, in words, where neither being exact nor what its record says tells.
+        error: Returns the expected error, in words, if it follows neither from exactness nor from the record.
     """
 
     name: str
@@ -65,22 +65,22 @@ class Theory:
     memory: Callable[[Case], float] = _of_moments
     assumes_too: Callable[[Case], tuple[Assumption, ...]] = lambda case: ()
     special: bool = False
-    limit: str = "the limit of a small start"
+    limit: str = "small-scale limit"
     beside: tuple[Any, ...] = ()
     equation: str = ""
     error: Callable[[Case], str] | None = None
 
     def accuracy(self, case: Case) -> str:
-        """How far it may be off where all that it assumes holds, in words; nothing if that is not known."""
+        """Describe the expected error if all assumptions hold; empty if unknown."""
         if self.error is not None:
             return self.error(case)
         if self.exact:
-            return "losses to a thousandth"
+            return "losses within 0.1 % of the initial loss"
         return time_error(self.solve.trust.time_error(case.scale)) if isinstance(self.solve, Solved) else ""
 
     @property
     def further(self) -> dict[str, str]:
-        """What else is known of the same cases, by the name of the function that gives it."""
+        """Further results for the same cases, by function name."""
         room = "dynascope."
         return {
             f"{each.__module__.rpartition('.')[0].removeprefix(room)}.{each.__name__}": each.domain.gives
@@ -89,7 +89,7 @@ class Theory:
 
     @property
     def kind(self) -> str:
-        """Whether it is exact, or of which limit, in words."""
+        """Either "exact" or the limit, in words."""
         return "exact" if self.exact else self.limit
 
     @classmethod

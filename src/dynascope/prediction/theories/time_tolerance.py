@@ -1,4 +1,4 @@
-"""How well the times of a staircase can be expected to hold, as its record says."""
+"""Tolerances of the times of a staircase."""
 
 from __future__ import annotations
 
@@ -76,4 +76,4 @@ def neurons_of(case: Case) -> float:
 
 def time_error(error: float) -> str:
     """How far times may be off, over themselves, in words; nothing if that tells nothing."""
-    return f"times may be off by {100 * error:.0f} % from weights of this size" if error < 1 else ""
+    return f"error of the times up to {100 * error:.0f} % at this scale" if error < 1 else ""
