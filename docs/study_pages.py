@@ -1,6 +1,6 @@
 """A page for each study and an index of them, written before Sphinx builds, or by `python docs/study_pages.py`.
 
-They are plain Markdown and kept with the sources, so that they can be read where these are shown.
+The pages are plain Markdown and part of the repository, so they can be read without building the documentation.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def write() -> None:
-    """Bring the folder up to date; what is as it should be is not touched."""
+    """Update the folder; unchanged files are not rewritten."""
     FOLDER.mkdir(exist_ok=True)
     wanted = pages()
     for path in FOLDER.glob("*.md"):
@@ -63,7 +63,7 @@ def pages() -> dict[str, str]:
 
 @functools.cache
 def _texts() -> dict[str, dict[str, str]]:
-    """What the page of each study at its default fields says: the text of its figures, and what the result means."""
+    """Return the stored texts of each study at its default fields: captions and meaning."""
     with VERDICTS.open(newline="", encoding="utf-8") as lines:
         return {row["study"]: row for row in csv.DictReader(lines)}
 
@@ -73,7 +73,7 @@ def _index(subjects: dict[str, list[StudyEntry]]) -> str:
     questions = questions.replace("](docs/studies/", "](").replace("](docs/", "](../")
     return _joined(
         "# Studies",
-        "A study puts a published claim to the test: the same quantities from theory and from training, and a verdict.",
+        "Each study tests a published claim: it predicts and observes the same quantities and reaches a verdict.",
         f"## By question\n\n{questions}",
         "## By subject",
         *(f"### [{name.capitalize()}]({_file(name)}.md)\n\n{_gallery(group)}" for name, group in subjects.items()),
@@ -123,36 +123,36 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
         f"**{question or entry.summary}**",
         f"```math\n{usual.equation}\n```" if usual.equation else "",
         entry.summary if question else "",
-        f"What is claimed: {reference.claim}",
+        f"Claim: {reference.claim}",
         f"![{usual.title or entry.name}](figures/{picture.name})" if picture.exists() else "",
         verdict,
         *_commands(usual),
-        "## What is done",
+        "## Method",
         _prose(inspect.getdoc(study) or ""),
-        f"## What it means\n\n{meaning} (Numbers of a run at the default fields.)" if meaning else "",
-        "## What its page shows\n\n" + "\n".join(figures) if figures else "",
-        "## Fields\n\nEach field is an option of the command, a list as in `--name 1 2 3`, and an argument in Python:\n"
+        f"## Result\n\n{meaning} (Numbers from a run with the default fields.)" if meaning else "",
+        "## Figures on its page\n\n" + "\n".join(figures) if figures else "",
+        "## Fields\n\nEach field is an option of the command (lists as in `--name 1 2 3`) and an argument in Python:\n"
         f'`find_study("{entry.name}")(name=value)`.',
-        _table(("field", "default", "what it is"), list(_fields(usual))),
-        "## When theory and experiment agree",
+        _table(("field", "default", "description"), list(_fields(usual))),
+        "## Tolerances",
         _tolerances(study),
         "## Paper",
         f"{reference.paper}. [arXiv {reference.arxiv}](https://arxiv.org/abs/{reference.arxiv})",
         f"```bibtex\n{bibtex(f'{reference.paper} (arXiv {reference.arxiv})')}\n```",
-        f"[The source of the study]({source}) is `{entry.module}.{entry.class_name}`.",
+        f"Source code: [`{entry.module}.{entry.class_name}`]({source}).",
     )
 
 
 def _commands(usual: Study) -> Iterator[str]:
     yield f"    dynascope run {usual.name}"
     duration = _duration(usual.minutes)
-    yield f"It takes {duration} on two cores, prints the verdict and writes a page and a record. In Python:"
+    yield f"This takes {duration} on two cores, prints the verdict, and writes a page and a record. In Python:"
     yield f'```python\nfrom dynascope.studies import find_study\n\nresult = find_study("{usual.name}")().run()\n```'
     if usual.tiny and usual.minutes >= 0.5:
         command = type(usual)(**usual.tiny).command
         options = re.sub(" (?!--)", NO_BREAK, command)
         lines = textwrap.wrap(options, 78, break_long_words=False, break_on_hyphens=False, subsequent_indent=" " * 8)
-        yield "The same claim on a smaller scale, in seconds:\n\n    " + " \\\n    ".join(lines).replace(NO_BREAK, " ")
+        yield "A smaller version of the study runs in seconds:\n\n    " + " \\\n    ".join(lines).replace(NO_BREAK, " ")
 
 
 def _fields(usual: Study) -> Iterator[tuple[str, str, str]]:
@@ -170,22 +170,22 @@ def _fields(usual: Study) -> Iterator[tuple[str, str, str]]:
 
 
 def _tolerances(study: type[Study]) -> str:
-    """A row for each quantity; the same limit at the worst place of a curve, and the same reason, are said once."""
+    """Return a table with one row per quantity; a largest error with the same tolerance is omitted."""
     limits = study.tolerance
     if not limits:
         return (
-            "Levels, times and slopes of the jumps are judged, and whether all were seen, within what theory states "
-            "for the scale: [What is judged](../concepts/conventions.md#what-is-judged)."
+            "Levels, times, slopes and the number of jumps must agree within the tolerances that theory states for the "
+            "scale: [What is judged](../concepts/conventions.md#what-is-judged)."
         )
     worst = {f"{name}_maximum" for name, limit in limits.items() if limits.get(f"{name}_maximum") == limit}
-    rows, before = [], ""
+    rows = []
     for name, (limit, reason) in limits.items():
         if name not in worst:
-            told = "as above" if reason == before else reason
-            rows.append((f"`{name}`", describe(name, study.names)[0], number(limit), told))
-            before = reason
-    table = _table(("quantity", "in words", "error at most", "why"), rows)
-    return _joined("Of a curve the error as a whole and the largest are judged." if worst else "", table).strip()
+            rows.append((f"`{name}`", describe(name, study.names)[0], number(limit), reason))
+    table = _table(("quantity", "description", "tolerance", "reason"), rows)
+    return _joined(
+        "For curves, both the overall and the largest error must be within the tolerance." if worst else "", table
+    ).strip()
 
 
 def _duration(minutes: float) -> str:
@@ -195,7 +195,7 @@ def _duration(minutes: float) -> str:
 
 
 def _prose(docstring: str) -> str:
-    """The docstring without its sections; a paragraph is one line, in which nothing can begin a list by chance."""
+    """Return the docstring without its sections, one line per paragraph, so that no line starts a list."""
     text = re.split(r"\n\n(?=\w+:\n)", docstring)[0]
     paragraphs = text.split("\n\n")
     return "\n\n".join(each if each.startswith("- ") else " ".join(each.split()) for each in paragraphs)
