@@ -1,6 +1,6 @@
-"""The page that finds the functions of theory by paper, written before Sphinx builds or by running this file.
+"""Write the page that lists the theory functions by paper, before a Sphinx build or by running this file.
 
-A function names its sources under "References" in its docstring; the titles of papers are those that studies give.
+A function names its sources under "References" in its docstring; studies provide the titles of papers.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dynascope.studies import study_index
 PAGE = Path(__file__).parent / "reference" / "theory" / "by_paper.md"
 INTRODUCTION = """# Formulas by paper
 
-Where the equations of a paper are: its functions in `dynascope.theory`, and the studies that test its claims.
+The functions of `dynascope.theory` that implement the equations of each paper, and the studies that test its claims.
 """
 THESIS = "Nam, DPhil thesis"  # without an arXiv identifier
 OTHERS = "Other papers"
 
 
 class Formula(NamedTuple):
-    """A function of theory, with one sentence on what it computes and the sources that its docstring names."""
+    """A theory function, with its summary and the sources in its docstring."""
 
     name: str
     summary: str
@@ -61,7 +61,7 @@ def sections() -> Iterator[str]:
             yield f"[arXiv {paper}](https://arxiv.org/abs/{paper})\n"
             tested = [each.name for each in study_index().values() if each.arxiv == paper]
             yield f"Studies: {', '.join(f'[`{name}`](../../studies/{name}.md)' for name in tested)}.\n"
-        yield "| function | what it computes | source |\n| --- | --- | --- |"
+        yield "| function | result | source |\n| --- | --- | --- |"
         for each in sorted(papers[paper]):
             link = f"{{py:func}}`{each.name} <dynascope.theory.{each.name}>`"
             yield f"| {link} | {each.summary} | {each.sources} |"

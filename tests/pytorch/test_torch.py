@@ -38,7 +38,7 @@ def test_without_what_it_needs_the_room_says_what_to_install(name, code):
         pytest.importorskip("torch", reason="PyTorch is an optional extra")
     missing, told = said(MISSING.format(name=name, code=code)).split(" | ")
     assert missing == name
-    assert "pip install 'dynascope[torch]'" in told
+    assert "pip install '.[torch]'" in told
 
 
 @pytest.mark.slow

@@ -227,5 +227,5 @@ def _namespace(array: Any, name: str = "array") -> Any:
             f"arrays of type {type(array).__name__} are not understood",
             argument=name,
             value=type(array).__name__,
-            remedy="pass arrays of NumPy, JAX, or PyTorch (with dynascope[torch] installed)",
+            remedy="pass NumPy, JAX, or PyTorch arrays (PyTorch needs the extra 'torch')",
         ) from None
