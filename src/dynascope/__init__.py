@@ -1,18 +1,18 @@
 """dynascope predicts what a neural network will learn, observes it on real training, and compares the two.
 
-The verbs:
+The main functions:
 
-* `predict(task, network)` picks the theory that fits the pair and returns a `Prediction`.
-* `observe(task, network)` trains the network, by `method=GradientFlow(…)` or `Descent(…)`, and returns the same
-  quantities, measured, as an `Observation`.
-* `compare(observed, predicted)` puts both on the same axes and returns a `Comparison` with its verdict.
-* `user_curve(losses, learning_rate=…, loss=…)` takes losses that you logged yourself, in place of an observation.
-* `which(task, network)` lists the theories of the pair with their measured assumptions.
-* `study(name, **fields)` makes the study of a published result; its `run()` returns a `Comparison`.
-* `load(path)` reads a saved result.
+* `predict(task, network)` selects a theory for the task and network and returns a `Prediction`.
+* `observe(task, network)` trains the network with `method=GradientFlow(…)` or `Descent(…)` and returns the measured
+  quantities as an `Observation`.
+* `compare(observed, predicted)` compares the two and returns a `Comparison` with its verdict.
+* `user_curve(losses, learning_rate=…, loss=…)` makes an observation from losses that you logged.
+* `which(task, network)` lists the theories for the task and network with their measured assumptions.
+* `study(name, **fields)` creates the study of a published result; its `run()` returns a `Comparison`.
+* `load(path)` loads a saved result.
 
 A task is a `Task(x, y)`, `read_table("t.csv", target="y")` or `digits()`. A network is the name of a kind, such as
-"relu", a `TwoLayer(width=50, activation="relu")`, or a module of equinox or PyTorch. Everything else is in the rooms:
+"relu", a `TwoLayer(width=50, activation="relu")`, or an equinox or PyTorch module. Everything else is in submodules:
 `theory`, `probes`, `flows`, `symmetry`, …
 """
 

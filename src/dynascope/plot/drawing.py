@@ -1,4 +1,4 @@
-"""The description of a figure: lines, axes and labels, which the back-ends for files and pages only translate."""
+"""The backend-independent description of a figure: lines, axes and labels."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dynascope.results.tree import AnyResult
 __all__ = ["Axis", "Drawing", "EndLabel", "Jump", "Panel", "describe_chart", "undeclared"]
 
 _MOST_IN_A_LEGEND = 4
-_MOST_TICKS = 12  # integers along an axis that each have a tick
-_APART = 0.055  # of the height of the axes, between two labels
-_UPON = 5e-4  # of it, within which two lines are one to the eye
+_MOST_TICKS = 12  # integers along an axis with a tick each
+_APART = 0.055  # minimum distance of two labels, relative to the height of the axes
+_UPON = 5e-4  # distance below which two lines look the same, relative to the height
 _LOGARITHMIC = ("scaling_parameter", "scale", "learning_rate", "samples", "compute", "neurons")
 _CLOCKS = ("time", "step", "sampled_step")
-_RATIO = 100.0  # of the largest to the smallest x from which on an axis may be logarithmic
-_STRAIGHT = 0.97  # correlation of logarithms that makes a power law
+_RATIO = 100.0  # minimum ratio of the largest to the smallest x for a logarithmic axis
+_STRAIGHT = 0.97  # minimum correlation of the logarithms for a power law
 
 
 class EndLabel(NamedTuple):
@@ -102,10 +102,10 @@ class Drawing:
 
 
 def describe_chart(tree: AnyResult, chart: Chart, *, automatic: bool = False) -> Drawing:
-    """Describe what a chart shows of a tree.
+    """Describe a chart of a result.
 
     Args:
-        tree: The tree or record.
+        tree: The result or record.
         chart: The declaration.
         automatic: Make an axis logarithmic where the data suggest it, and omit ensembles from a plane with other paths.
 
@@ -145,7 +145,7 @@ def describe_chart(tree: AnyResult, chart: Chart, *, automatic: bool = False) ->
 
 
 def undeclared(view: Result, charts: Sequence[Chart] = ()) -> list[Drawing]:
-    """Describe the quantities that no chart draws: the staircase and curves."""
+    """Describe the quantities without a chart: the staircase and curves."""
     shown = {name for chart in charts for name in (*chart.variables, chart.over, *(chart.interval or ()), chart.error)}
     staircase = view.staircase is not None and not any(chart.staircase for chart in charts)
     names = [name for name in curve_names(view) if name not in shown and not (staircase and name == "loss")]
@@ -154,14 +154,14 @@ def undeclared(view: Result, charts: Sequence[Chart] = ()) -> list[Drawing]:
 
 
 def _staircase(view: Result) -> Drawing:
-    """The staircase; on a logarithmic axis where a late jump presses half of it into a tenth of a linear one."""
+    """Describe the staircase, with a logarithmic axis if half of it would fill only a tenth of a linear axis."""
     drawing = describe_chart(view, Chart("loss", staircase=True), automatic=True)
     (panel,) = drawing.panels
     times = np.array([jump.x for jump in panel.jumps])
     end = max((line.x[-1] for line in panel.lines if line.side == "predicted"), default=0.0)
     if len(times) < 2 or 2 * np.sum(times < end / 10) < len(times):
         return drawing
-    # A logarithmic axis would begin at the first recorded time, decades before anything happens.
+    # A logarithmic axis would start at the first recorded time, decades before the first jump.
     kept = [(line, line.x >= 0.0999 * times[0]) for line in panel.lines]
     lines = [dataclasses.replace(line, x=line.x[at], y=line.y[at]) for line, at in kept]
     x = dataclasses.replace(drawing.x, log=True, decades=_decades([line.x for line in lines]))
@@ -169,7 +169,7 @@ def _staircase(view: Result) -> Drawing:
 
 
 def _styled(line: Line, chart: Chart, *, several: bool, named: bool) -> Line:
-    """A line in its style; between names there is nothing to draw a line through."""
+    """Set the style of a line; categorical axes have no connecting lines."""
     if line.side == "observed":
         points = "dots" if line.thin and not named else "points"
         style = points if chart.points or named else "arrow" if chart.arrows else "solid"
@@ -226,7 +226,7 @@ def _jumps(view: Result, lines: Collection[Line]) -> list[Jump]:
 
 
 def _residual(lines: Collection[Line]) -> list[Line]:
-    """Observed less predicted of every pair that has both, at the points of the observation."""
+    """Return observed minus predicted values for every pair of lines, at the observed points."""
     predicted = {line.label: line for line in lines if line.side == "predicted" and not line.thin}
     pairs = [(line, predicted[line.label]) for line in lines if line.side == "observed" and line.label in predicted]
     differences = [(line, line.y - np.interp(line.x, other.x, other.y)) for line, other in pairs]
@@ -234,7 +234,7 @@ def _residual(lines: Collection[Line]) -> list[Line]:
 
 
 def _end_labels(lines: Collection[Line], log_y: bool) -> list[EndLabel]:
-    """Labels at the ends of the lines, from the lowest up and moved as little as needed to keep apart."""
+    """Place labels at the ends of the lines, moved as little as possible to avoid overlap."""
     ends, drawn = {}, []
     for line in lines:
         seen = np.isfinite(line.x) & np.isfinite(line.y) & ((line.y > 0) | (not log_y))
@@ -247,7 +247,7 @@ def _end_labels(lines: Collection[Line], log_y: bool) -> list[EndLabel]:
     everything = to(np.concatenate(drawn))
     bottom, height = everything.min(), float(np.ptp(everything)) or 1.0
     heights = (to(np.array([end.y for end in ends.values()])) - bottom) / height
-    # Of lines that end upon each other the first is named on top, as a legend does.
+    # Labels of coinciding lines follow the order of the legend.
     order = np.lexsort((-np.arange(len(heights)), np.round(heights / _UPON)))
     most = int(1 / _APART)
     if len(order) > most:

@@ -1,4 +1,4 @@
-"""What is learned at each jump: found in a tree, and drawn as pictures or as a heat map."""
+"""Find what is learned at each jump, and draw it as pictures or as a heat map."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _OF_TABLES = ("learned_direction", *_OF_IMAGES)
 
 
 class LearnedFeatures(NamedTuple):
-    """What is learned at each jump.
+    """The learned features of all jumps.
 
     Attributes:
         name: The variable of the prediction.
-        values: Shape (jump, feature); of an ensemble those of the first member.
+        values: Shape (jump, feature); for an ensemble, those of the first member.
         jumps: The label of each jump.
         features: The name of each input.
         image_shape: (height, width) if the inputs are images.
@@ -50,14 +50,14 @@ class LearnedFeatures(NamedTuple):
 
 
 def find_features(tree: AnyResult) -> LearnedFeatures | None:
-    """What the prediction says is learned at each jump, or None if it names no features."""
+    """Return the predicted features of all jumps, or None if the prediction contains none."""
     view = from_tree(tree)
     predicted = view.predicted
     if predicted is None:
         return None
     height, width = predicted.attrs.get("image_shape") or (0, 0)
     is_image = height > 0 and height * width == predicted.sizes.get("feature", 0)
-    # An image is seen as the weights are; other inputs are compared by what they contribute.
+    # Images show the weights; other inputs are compared by their contributions.
     for name in _OF_IMAGES if is_image else _OF_TABLES:
         if name in predicted and "jump" in predicted[name].dims:
             values = predicted[name]
@@ -69,7 +69,7 @@ def find_features(tree: AnyResult) -> LearnedFeatures | None:
 
 
 def draw_features(found: LearnedFeatures, axes: Axes) -> Axes:
-    """Draw them on the axes: pictures where the inputs are images, else a heat map."""
+    """Draw features: pictures for image inputs, otherwise a heat map."""
     if found.image_shape is not None:
         _draw_pictures(axes, np.stack(found.pictures), found.jumps)
         return axes
@@ -89,7 +89,7 @@ def draw_features(found: LearnedFeatures, axes: Axes) -> Axes:
 
 
 def features_height(found: LearnedFeatures) -> float:
-    """Inches that they need on a page of seven."""
+    """Return the height of the figure in inches."""
     if found.image_shape is None:
         return min(2.2 + 0.3 * len(found.jumps), 8.0)
     rows, columns = _grid(min(len(found.jumps), MOST_PICTURES))
@@ -116,7 +116,7 @@ def _draw_pictures(axes: Axes, pictures: np.ndarray, labels: Sequence[str]) -> N
 
 
 def _grid(count: int) -> tuple[int, int]:
-    """Rows and columns of a sheet whose rows are as even as can be."""
+    """Return the numbers of rows and columns of a sheet with nearly equal rows."""
     rows = math.ceil(count / _PICTURES_IN_A_ROW)
     return rows, math.ceil(count / rows)
 

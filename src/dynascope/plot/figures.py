@@ -30,11 +30,11 @@ _DATELESS = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"Creat
 
 
 def staircase(tree: AnyResult, axes: Axes | None = None, *, log_time: bool = False, log_loss: bool = False) -> Axes:
-    """Draw the observed loss and, dashed over it, the predicted plateaus and numbered jumps.
+    """Draw the observed loss with the predicted plateaus (dashed) and the numbered jumps.
 
     Args:
-        tree: What `compare` returns, or a record of one side alone.
-        axes: Where to draw; by default a new figure.
+        tree: A comparison, or a single record.
+        axes: The axes to draw on; by default a new figure.
         log_time: Draw time on a logarithmic axis.
         log_loss: Draw the loss on a logarithmic axis.
 
@@ -42,7 +42,7 @@ def staircase(tree: AnyResult, axes: Axes | None = None, *, log_time: bool = Fal
         The axes.
 
     Raises:
-        InputError: The tree holds neither an observed loss nor predicted jumps.
+        InputError: The result contains neither an observed loss nor predicted jumps.
 
     Example:
         >>> from dynascope.results import make_record
@@ -67,17 +67,17 @@ def curves(
     """Draw a variable over time, one colour for each mode, layer or other member.
 
     Args:
-        tree: What `compare` returns, or a record of one side alone.
-        variable: Name of the variable; it may be on one side only.
-        axes: Where to draw; by default a new figure.
+        tree: A comparison, or a single record.
+        variable: Name of the variable, in either or both records.
+        axes: The axes to draw on; by default a new figure.
         log_time: Draw time on a logarithmic axis.
-        log_values: Draw the values on a logarithmic axis, as is done anyway for what is about a power law.
+        log_values: Draw the values on a logarithmic axis; by default only for approximate power laws.
 
     Returns:
         The axes.
 
     Raises:
-        InputError: Neither side has the variable over time.
+        InputError: Neither record has the variable over time.
 
     Example:
         >>> from dynascope.results import make_record
@@ -97,19 +97,19 @@ def curves(
 
 
 def plane(tree: AnyResult, horizontal: str, vertical: str, axes: Axes | None = None) -> Axes:
-    """Draw one variable against another, as paths that begin at a dot.
+    """Draw one variable against another, as paths that start at a dot.
 
     Args:
-        tree: What `compare` returns, or a record of one side alone.
-        horizontal: Name of a variable over time.
-        vertical: Name of another over the same dimensions.
-        axes: Where to draw; by default a new figure.
+        tree: A comparison, or a single record.
+        horizontal: Name of the x variable, over time.
+        vertical: Name of the y variable, over the same dimensions.
+        axes: The axes to draw on; by default a new figure.
 
     Returns:
         The axes.
 
     Raises:
-        InputError: Neither side has both over the same dimensions.
+        InputError: Neither record has both variables over the same dimensions.
 
     Example:
         >>> from dynascope.results import make_record
@@ -124,15 +124,15 @@ def draw_chart(tree: AnyResult, chart: Chart, figure: Figure | SubFigure | None 
     """Draw a declared chart, with its caption below.
 
     Args:
-        tree: What `compare` returns, or a record of one side alone.
+        tree: A comparison, or a single record.
         chart: The declaration.
-        figure: What to draw on; by default a new figure.
+        figure: The figure to draw on; by default a new figure.
 
     Returns:
         The figure.
 
     Raises:
-        InputError: The tree lacks something that the chart names.
+        InputError: The result lacks a variable that the chart names.
 
     Example:
         >>> from dynascope.results import make_record
@@ -146,19 +146,19 @@ def draw_chart(tree: AnyResult, chart: Chart, figure: Figure | SubFigure | None 
 
 
 def learned_features(tree: AnyResult, axes: Axes | None = None) -> Axes:
-    """Show what is learned at each jump: pictures where the inputs are images, else a heat map.
+    """Show what is learned at each jump: pictures for image inputs, otherwise a heat map.
 
-    Red is positive, blue negative, white zero. Each picture has a scale of its own; a heat map has one for all.
+    Red is positive, blue negative, white zero. Each picture has its own colour scale; a heat map has a common one.
 
     Args:
-        tree: What `compare` returns, or a predicted record with `input_feature` or `coefficient` over the jumps.
-        axes: Where to draw; by default a new figure.
+        tree: A comparison, or a predicted record with `input_feature` or `coefficient` over the jumps.
+        axes: The axes to draw on; by default a new figure.
 
     Returns:
         The axes.
 
     Raises:
-        InputError: The prediction names no features.
+        InputError: The prediction contains no features.
 
     Example:
         >>> from dynascope.results import make_record
@@ -173,21 +173,21 @@ def learned_features(tree: AnyResult, axes: Axes | None = None) -> Axes:
     found = find_features(tree)
     if found is None:
         raise InputError(
-            "the prediction names no features",
+            "the prediction contains no features",
             argument="tree",
-            remedy="pass a tree whose predicted side has input_feature, learned_direction or coefficient",
+            remedy="pass a prediction with input_feature, learned_direction or coefficient",
         )
     return draw_features(found, axes or new_axes(height=features_height(found)))
 
 
 def figure(tree: AnyResult) -> Figure:
-    """Draw the figures that a tree declares, or else all that it holds: staircase, planes, curves and features.
+    """Draw the declared charts of a result, or otherwise everything: staircase, planes, curves and features.
 
     Args:
-        tree: What `predict`, `observe` or `compare` return, or a record. Its `charts` are drawn, if it has any.
+        tree: The result of `predict`, `observe` or `compare`, or a record.
 
     Raises:
-        InputError: The tree holds nothing that can be drawn, or lacks what a declared figure names.
+        InputError: The result contains nothing to draw, or lacks a variable of a declared chart.
 
     Example:
         >>> from dynascope.results import make_record
@@ -209,9 +209,9 @@ def figure(tree: AnyResult) -> Figure:
     heights += [] if learned is None else [features_height(learned)]
     require(
         heights,
-        "the tree holds nothing that can be drawn",
+        "the result contains nothing to draw",
         argument="tree",
-        remedy="pass what predict, observe or compare return",
+        remedy="pass the result of predict, observe or compare",
     )
     whole = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
     grid = [styled(axes) for axes in whole.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]]
@@ -223,17 +223,17 @@ def figure(tree: AnyResult) -> Figure:
 
 
 def save_figure(figure: Figure, path: str | PathLike[str]) -> Path:
-    """Save a figure as PNG, SVG or PDF, whole or not at all; equal figures give equal files.
+    """Save a figure as PNG, SVG or PDF. The write is atomic, and equal figures give equal files.
 
     Args:
-        figure: The figure; that of some axes is `axes.get_figure()`.
-        path: The file, whose suffix names the format.
+        figure: The figure, for example `axes.get_figure()`.
+        path: The file; its suffix determines the format.
 
     Returns:
         The path.
 
     Raises:
-        InputError: The suffix is another, or the folder does not exist.
+        InputError: The suffix is not supported, or the folder does not exist.
 
     Example:
         >>> import tempfile

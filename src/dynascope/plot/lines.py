@@ -1,4 +1,4 @@
-"""The lines of a chart: the variables of a tree on either side, with their labels, colours and intervals."""
+"""The lines of a chart: variables of both records, with labels, colours and intervals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dynascope.validation import require
 
 __all__ = ["AT_SCALE", "FAINT", "PREDICTED", "SIDES", "Found", "Line", "curve_names", "find_lines", "is_path"]
 
-# The colours of Okabe and Ito, which the colour-blind can tell apart; those that stand out on white come first.
+# The colour-blind-safe palette of Okabe and Ito, the colours with the highest contrast on white first.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#999999")
 OBSERVED, PREDICTED = PALETTE[:2]
 AT_SCALE = "at this scale"  # the loss curve that belongs to a predicted staircase
@@ -87,7 +87,7 @@ class Found(NamedTuple):
 
 
 def curve_names(view: Result) -> list[str]:
-    """Variables of either side that run over time, steps, scales and so on. Those on both sides come first."""
+    """Return the variables over time, steps, scales and so on; those in both records come first."""
     found = [[str(name) for name in side.data_vars if _axis(side, str(name), "")] for side in view.sides.values()]
     shared = [name for name in found[0] if name in found[-1]] if len(found) == 2 else []
     return list(dict.fromkeys([*shared, *itertools.chain(*found)]))
@@ -116,7 +116,7 @@ def find_lines(view: Result, chart: Chart) -> Found:
 
 
 def _staircase(view: Result) -> Found:
-    """The observed loss, the predicted staircase, level at the plateaus, upright at the jumps, and its loss curve.
+    """Return the observed loss, the predicted staircase, and the predicted loss curve.
 
     The staircase ends with the observation, unless jumps are predicted later; then it shows as much time again.
     """

@@ -18,8 +18,8 @@ from dynascope.results.chart import Chart
 __all__ = ["WIDTH", "caption_height", "draw", "draw_with_caption", "literal", "new_axes", "styled"]
 
 WIDTH = 7.2  # inches
-_IN_A_ROW = 55  # letters of tick labels that fit side by side
-_LETTERS = 105  # of a caption in one line
+_IN_A_ROW = 55  # characters of tick labels that fit side by side
+_LETTERS = 105  # characters in one line of a caption
 _SOLID = {
     "full": {"linewidth": 2.0, "zorder": 2},
     "pale": {"linewidth": 2.8, "alpha": 0.5, "zorder": 2},
@@ -79,7 +79,7 @@ def new_axes(height: float = 3.8) -> Axes:
 
 
 def styled(axes: Axes) -> Axes:
-    """The axes, with as little ink as they need."""
+    """Apply a minimal style to axes."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("#bbbbbb")
     axes.tick_params(which="both", color="#bbbbbb", labelcolor="#444444", labelsize=9)
@@ -89,7 +89,7 @@ def styled(axes: Axes) -> Axes:
 
 
 def literal(text: str) -> str:
-    """The text with no dollar sign that would start a formula."""
+    """Escape dollar signs, which would start a formula."""
     return text.replace("$", r"\$")
 
 
@@ -136,7 +136,7 @@ def _handles(panel: Panel) -> list[Line2D]:
 
 
 def _number(axes: Axes, jumps: Sequence[Jump]) -> None:
-    """Write the number of each jump above it, except where numbers would run into each other."""
+    """Write the number of each jump above it, except where numbers would overlap."""
     taken = np.array([-np.inf, np.inf])
     for number, jump in enumerate(jumps, start=1):
         corner = jump.x, jump.before
