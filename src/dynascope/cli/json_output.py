@@ -140,7 +140,7 @@ def _plain(quantities: Mapping[str, Quantity]) -> dict[str, Any]:
 
 
 def _verdict(view: Result) -> dict[str, Any]:
-    """The verdict, its sentence, and the share of the fall of the loss that was judged; None where that is unknown."""
+    """The verdict, its sentence, and the scored share of the decrease of the loss (None if unknown)."""
     assert view.verdict is not None
     outcome, sentence, share = dataclasses.astuple(view.verdict)
     return {"verdict": outcome, "verdict_sentence": sentence, "share_of_fall": share}

@@ -37,13 +37,13 @@ def _counted(done: float, planned: float, unit: str) -> str:
     return f"{100 * done / planned:.0f} %" if planned else ""
 
 
-def once(tell: Callable[[str], object]) -> Callable[[str], None]:
+def once(announce: Callable[[str], object]) -> Callable[[str], None]:
     """Return a function that forwards each sentence only once, for example over many seeds.
 
     Example:
-        >>> tell = once(print)
+        >>> announce = once(print)
         >>> for _ in range(3):
-        ...     tell("It takes a minute.")
+        ...     announce("It takes a minute.")
         It takes a minute.
     """
     seen: set[str] = set()
@@ -51,7 +51,7 @@ def once(tell: Callable[[str], object]) -> Callable[[str], None]:
     def first(sentence: str) -> None:
         if sentence not in seen:
             seen.add(sentence)
-            tell(sentence)
+            announce(sentence)
 
     return first
 

@@ -15,7 +15,7 @@ __all__ = ["compare_curves"]
 def compare_curves(
     observed: xr.Dataset, predicted: xr.Dataset, along: Sequence[str] = ("time",)
 ) -> tuple[xr.Dataset, dict[str, float]]:
-    """Residuals of all shared variables along a dimension, and their errors; and of numbers that are to be judged.
+    """Return the residuals and errors of all shared variables along a dimension, and of scalars with a tolerance.
 
     Over time the prediction is interpolated linearly at the observed times inside the range of both; along any other
     dimension both must have the same labels.

@@ -20,7 +20,7 @@ from dynascope.theory.assumptions import SMALL_START
 __all__ = ["MAX_STEPS", "expected_time_error", "predict_by_alternation"]
 
 MAX_STEPS = 20_000  # of a phase, which few need
-# For each of these, after which no further jump is looked for: half a minute or so of one core, of which a prediction
+# For each of these, after which the search for jumps ends: about half a minute on one core, of which a prediction
 # has two, and the same jumps on every machine.
 _OPERATIONS = 1.5e7
 
@@ -46,11 +46,10 @@ def predict_by_alternation(
     Args:
         task: The data, or an expectation in closed form.
         network: A sum of neurons of degree two or more, with its weights at unit scale.
-        scale: Factor on the weights at the start, below one.
+        scale: Factor on the initial weights, below one.
         normalised: Whether to predict the homogeneity-normalised flow.
-        jumps: Number of jumps after which to stop; None for all.
-        max_steps: Steps after which a phase is given up; and no further jump is looked for after as many times the
-            operations that one of them may have.
+        jumps: Maximum number of jumps; None for all.
+        max_steps: Maximum number of steps in one phase. It also limits the total number of operations.
 
     Returns:
         A staircase record, as of `alternating.alternating_flow`; for a `TwoLayer` network with `input_feature` and
@@ -69,7 +68,7 @@ def predict_by_alternation(
     found: list[xr.Dataset] = []
     for each in track((scale, second), "scales"):
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", f".*assumes a {SMALL_START.name}")  # which the prediction says
+            warnings.filterwarnings("ignore", f".*assumes a {SMALL_START.name}")  # the prediction states it
             found.append(alternating_flow(task, network, scale=each, normalised=normalised, jumps=jumps, **limits))
         if found[0].attrs["stopped"] == OUT_OF_WORK:
             jumps = found[0].sizes["jump"]
@@ -96,13 +95,13 @@ def predict_by_alternation(
 
 
 def expected_time_error(network: SumOfNeurons, scale: float, *, normalised: bool) -> float:
-    """How far the time of a jump may be off at a scale below one, over itself."""
+    """Return the expected relative error of jump times at a scale below one."""
     kind = {"degree": network.degree, "normalised": normalised}
     return 2.2 / time_unit(scale, **kind) if is_exponential(**kind) else 0.1
 
 
 def _with_short_plateaus_marked(record: xr.Dataset) -> xr.Dataset:
-    """Mark the jumps before which the active neurons have no time to come to rest, and those that follow such a one."""
+    """Mark jumps before which the active neurons cannot converge, and all later jumps."""
     gaps = np.diff(StaircaseView(record).times)
     e_folds = np.append(np.inf, gaps * record[GROWTH_RATE].to_numpy()[1:])
     reasons, marked = [], False

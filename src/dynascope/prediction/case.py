@@ -27,8 +27,8 @@ from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["Case"]
 
-_ROWS = 4  # of inputs, on which a network tells whether it is linear in its weights
-_LARGEST = 1e50  # scale, of which products over layers, and their squares, are still numbers
+_ROWS = 4  # inputs for the test of linearity in the weights
+_LARGEST = 1e50  # largest scale for which products over layers do not overflow
 
 
 @checked
@@ -82,7 +82,7 @@ class Case:
 
     @cached_property
     def start(self) -> Any:
-        """The network with its weights at the start, in float64."""
+        """The network with its initial weights, in float64."""
 
         def scaled(leaf: Any) -> Any:
             return self.scale * np.asarray(leaf, np.float64) if eqx.is_inexact_array(leaf) else leaf
@@ -91,7 +91,7 @@ class Case:
 
     @cached_property
     def linear_in_weights(self) -> bool:
-        """Whether the function is linear in them, which is found from values for a user's module."""
+        """Whether the function is linear in the weights; tested numerically for a user's module."""
         if isinstance(self.network, Rows) and self.samples is not None:
             return is_linear_in_weights(self.start, self.task.inputs[:_ROWS])
         if isinstance(self.network, MLP):
@@ -100,23 +100,23 @@ class Case:
 
     @cached_property
     def layers(self) -> tuple[Float[np.ndarray, "_ _"], ...] | None:
-        """W₁, …, W_L at the start, in float64, if the network is f(x) = x W₁ ⋯ W_L; None for any other."""
+        """The initial W₁, …, W_L in float64, if the network is f(x) = x W₁ ⋯ W_L; None for any other."""
         found = linear_layers(self.network) or product_layers(self.network)
         return None if found is None else tuple(self.scale * layer for layer in found)
 
     @property
     def two_layers(self) -> tuple[Float[np.ndarray, "d width"], Float[np.ndarray, "width c"]] | None:
-        """W₁ and W₂ at the start, if the network is f(x) = x W₁ W₂."""
+        """The initial W₁ and W₂, if the network is f(x) = x W₁ W₂."""
         return None if self.layers is None or len(self.layers) != 2 else (self.layers[0], self.layers[1])
 
     @property
     def activation(self) -> str | None:
-        """Name of that of a `TwoLayer`."""
+        """Name of the activation of a `TwoLayer`."""
         return self.network.activation.name if isinstance(self.network, TwoLayer) else None
 
     @cached_property
     def equal_parts(self) -> Float[np.ndarray, " weights"] | None:
-        """The weights of a diagonal network that a theory wants equal."""
+        """The weights of a diagonal network that theories assume to be equal."""
         if isinstance(self.network, DiagonalLinear):
             return np.abs(np.asarray(self.network.u, np.float64))
         if isinstance(self.network, DeepDiagonal):
@@ -140,7 +140,7 @@ class Case:
 
     @cached_property
     def floor(self) -> float:
-        """The least loss ½ E‖f − y‖² of a linear map whose rank the hidden layers allow."""
+        """The minimum of ½ E‖f − y‖² over linear maps of the rank that the hidden layers allow."""
         task = self.task
         root = np.linalg.pinv(_root(task.input_moment))
         gains = np.linalg.svd(task.cross_moment @ root, compute_uv=False) ** 2
@@ -150,7 +150,7 @@ class Case:
 
     @property
     def kind(self) -> str:
-        """What people call the network: "linear", "diagonal", "deep linear"."""
+        """The kind of network: "linear", "diagonal", "deep linear", …."""
         if self.activation is not None:
             return self.activation
         known = {DiagonalLinear: "diagonal", DeepDiagonal: "deep diagonal", DeepLinear: "deep linear"}
@@ -158,7 +158,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What network it is, for people."""
+        """The description of the network."""
         if self.activation is not None:
             return f"two-layer {self.activation} network"
         if self.layers is not None:
@@ -184,7 +184,7 @@ class Case:
         if self.samples is None:
             return
         if isinstance(self.network, DiagonalLinear | DeepDiagonal):
-            inputs, wanted = len(self.network.u), self.task.input_dimension  # theories say that it has one output
+            inputs, wanted = len(self.network.u), self.task.input_dimension  # the theories check that it has one output
             require(
                 inputs == wanted,
                 f"the network takes {inputs} inputs, but the task has {wanted}",

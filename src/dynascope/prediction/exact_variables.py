@@ -41,7 +41,7 @@ def exact_flow(task: Any, network: Any, duration: float, *, normalised: bool, al
     | diagonal, with equal weights | see `flows.diagonal_flow` |
 
     Args:
-        task: What the network learns.
+        task: The task.
         network: Its weights at unit scale.
         duration: When the flow ends.
         normalised: Whether it is the homogeneity-normalised flow.

@@ -18,14 +18,14 @@ from dynascope.results.steps_seen import SeenSteps, crossing_times, seen_steps
 
 __all__ = ["at_this_scale", "with_curve"]
 
-_ROUGH = 0.25  # a time that is known no better is slow, and a level, of the drops beside it, is not judged
-_MARGIN = 1.25  # on how far the limit is off, for what the curve itself gets wrong
-_POINT = 3.0  # how far a time or a level may be off, over what it is between two curves, or in the mean
-_READ = 0.01  # of a time, within which a curve is read
-_LEVEL = 0.02  # of the initial loss: a plateau is left before it is quite reached
-_SHORTER = 0.9  # of the time at which it could not go on
-_LONGER, _EXTENSIONS = 4.0, 10  # how often a curve that does not get to the last jump is followed for longer,
-_OPERATIONS = 5e10  # if that is likely to end within so many, which take ten seconds or so
+_ROUGH = 0.25  # largest relative error of a scored time, and of a level relative to the adjacent drops
+_MARGIN = 1.25  # safety factor on the error of the limit, for the error of the curve itself
+_POINT = 3.0  # ratio of the largest to the mean error between two curves
+_READ = 0.01  # relative accuracy of reading a time off the curve
+_LEVEL = 0.02  # of the initial loss; the loss leaves a plateau before it converges
+_SHORTER = 0.9  # of the time at which the integration failed
+_LONGER, _EXTENSIONS = 4.0, 10  # how often a curve that does not reach the last jump is extended,
+_OPERATIONS = 5e10  # if it is likely to end within so many operations, about ten seconds
 
 
 def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
@@ -33,12 +33,12 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
 
     Args:
         staircase: Record of a staircase.
-        task: What it is about.
+        task: The task.
         network: A module with its weights at unit scale.
 
     Returns:
-        As of `with_curve`; the staircase itself, with a warning, where the curve could not be followed, and without one
-        where there is no flow for it.
+        As for `with_curve`; the staircase with a warning if the curve could not be computed; the unchanged staircase if
+        no curve exists for this network.
     """
     if not staircase.sizes["jump"]:
         return staircase
@@ -49,11 +49,11 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
         try:
             longer = loss_curve(task, network, scale=scale, duration=duration, normalised=normalised)
         except DivergenceError as error:
-            # The time of the error is on another clock where the jumps are told in steps.
+            # The error states its time in other units than staircases in training steps.
             again, failed = failed is None and error.time > 0, failed or re.sub(r" at time [\d.e+-]+", "", str(error))
             if not again:
                 break
-            duration = _SHORTER * error.time  # as far as it goes
+            duration = _SHORTER * error.time  # until shortly before the failure
             continue
         if longer is None:
             return staircase
@@ -62,18 +62,18 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
             failed = "the rest takes too many operations"
         arrived = not np.isnan(_seen(staircase, curve).times[-1])
         spent += curve.attrs["operations"]
-        # Counted, as seconds are, but the same on every machine, however busy that is.
+        # Operations instead of seconds give the same result on every machine.
         if failed is not None or arrived or spent + _LONGER * curve.attrs["operations"] > _OPERATIONS:
             break
         duration *= _LONGER
     if curve is None:
         return _warned(staircase, f"The loss curve at this scale could not be computed: {failed}")
-    told = with_curve(staircase, curve)
+    result = with_curve(staircase, curve)
     if failed is None:
-        return told
+        return result
     end, last = float(curve["time"][-1]), float(StaircaseView(staircase).times[-1])
     far = f"{end / last:.2g} times the time of the last jump" if last > 0 else f"time {end:.2g}"
-    return _warned(told, f"The loss curve at this scale ends at {far}: {failed}")
+    return _warned(result, f"The loss curve at this scale ends at {far}: {failed}")
 
 
 def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
@@ -101,7 +101,7 @@ def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
         reasons = [old if old == names.UNSETTLED else new for old, new in zip(earlier, reasons, strict=True)]
     slow = np.array([bool(reason) for reason in reasons])
     times = np.where(slow & np.isfinite(seen.times), seen.times, view.times)
-    # The margin takes no jump out that is known without it.
+    # The margin alone never makes a jump slow.
     allowed = np.where(slow, _ROUGH, np.minimum(_MARGIN * np.where(np.isnan(off), 0.0, off) + blurred + _READ, _ROUGH))
     known = with_slow_jumps(staircase, reasons).assign(
         {
@@ -113,7 +113,7 @@ def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
     begin, end = _read_between(seen, blurred, curve, training_time(known, float(known.attrs["scale"])))
     known[names.LEVEL_UNCERTAINTY] = "jump", _level_uncertainty(view.levels, begin, end, curve)
     flat = np.zeros(len(slow)) if view.settling_times is None else view.settling_times
-    # A run that ends sooner says nothing of the last plateau.
+    # A run that ends earlier does not show the last plateau.
     flat = np.append(flat[:-1], np.fmax(flat[-1:], begin[-1:] - seen.times[-1:]))
     known[names.SETTLING_TIME] = "jump", flat
     return name_all(known).assign_attrs(
@@ -124,18 +124,18 @@ def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
 
 
 def _tolerances(curve: xr.Dataset, initial: float) -> dict[str, float | str]:
-    told: dict[str, float | str] = {
+    tolerances: dict[str, float | str] = {
         f"{names.CURVE}_tolerance": max(0.01, 2 * curve.attrs["error"]),
         f"{names.CURVE}_tolerance_reason": "one percent, or twice the estimated error of the predicted curve",
     }
     off = abs(float(curve["loss"][0]) / initial - 1)
     if off > _READ:
-        # On inputs with large numbers a network of small weights is not small.
-        told[f"{names.INITIAL_LOSS}_tolerance"] = _MARGIN * off + _READ
-        told[f"{names.INITIAL_LOSS}_tolerance_reason"] = (
+        # If the inputs are large, the initial output is not small even for small weights.
+        tolerances[f"{names.INITIAL_LOSS}_tolerance"] = _MARGIN * off + _READ
+        tolerances[f"{names.INITIAL_LOSS}_tolerance_reason"] = (
             "the contribution of the initial network output at this scale, plus a quarter"
         )
-    return told
+    return tolerances
 
 
 def _seen(staircase: xr.Dataset, curve: xr.Dataset) -> SeenSteps:
@@ -147,8 +147,8 @@ def _blur(
 ) -> Float[np.ndarray, " jump"]:
     """Estimate the relative error of the time at which the curve passes the midpoint of each jump.
 
-    By how much it moves with the loss, if that is off a few times as much as in the mean, and by a few times what the
-    rougher curve says. A path that is off once stays so: what is not known of a jump is not known of later ones.
+    The estimate combines the error of the loss with the difference between the two curves. Errors accumulate along the
+    curve, so the uncertainty of a jump carries over to later ones.
     """
     middles, error = (levels[1:] + levels[:-1]) / 2, _POINT * curve.attrs["error"] * levels[0]
     moments, loss, rougher = (curve[name].to_numpy() for name in ("time", "loss", "rougher_loss"))
@@ -180,16 +180,16 @@ def _reason(limit: float, here: float, off: float, blurred: float, *, end: float
 def _read_between(
     seen: SeenSteps, blurred: Float[np.ndarray, " jump"], curve: xr.Dataset, trained: float
 ) -> tuple[Float[np.ndarray, " jump"], Float[np.ndarray, " jump"]]:
-    """Between which times the level after each jump may be read.
+    """Return the range of times in which the level after each jump is read.
 
-    That is midway to the next one, and where none is seen at the end of a run, which may be as long as a check or as
-    the curve; both shift with what is not known of the times.
+    The level is read halfway to the next jump, or at the end of the run if there is no next jump. The range includes
+    the uncertainty of the times.
     """
     shift = 1 + np.maximum(blurred, np.append(blurred[1:], 0.0))
     after = np.append(seen.times[1:], np.nan)[: len(shift)]
     rests, last = np.isnan(after), float(curve["time"][-1])
     begin = np.where(rests, np.minimum(trained, last), seen.ends) / shift
-    # A loss that is there at time zero is there at time zero, however vague the times are.
+    # A level at time zero stays at time zero, whatever the uncertainty.
     ends = np.multiply(seen.ends, shift, out=np.zeros_like(seen.ends), where=seen.ends != 0)
     end = np.where(rests, last, np.fmin(ends, after))
     return np.maximum(begin, seen.times), end
@@ -203,7 +203,7 @@ def _level_uncertainty(
 ) -> Float[np.ndarray, " jump"]:
     drops = -np.diff(levels) / levels[0]
     beside = np.minimum(drops, np.append(drops[1:], np.inf))
-    # A loss that falls is furthest from a level when it is first or last read.
+    # The loss decreases, so its largest distance from a level is at either end of the range.
     here, rougher = (
         np.stack([np.interp(moment, curve["time"], curve[name]) for moment in (begin, end)]) / levels[0]
         for name in ("loss", "rougher_loss")

@@ -28,7 +28,7 @@ _CLEAR = 0.6  # of the largest output of a side, from which on another belongs t
 
 
 class Side(enum.Enum):
-    """For which values of its input a neuron answers."""
+    """The input values for which a neuron is active."""
 
     BOTH = "with either sign, as linear ones do"
     HIGH = "for positive values alone, or mainly"
@@ -36,13 +36,13 @@ class Side(enum.Enum):
 
 
 def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
-    """The record with what is learned at each jump in words, where the theory knows its inputs and outputs.
+    """Describe in words what is learned at each jump, if the theory predicts its inputs and outputs.
 
     Args:
         record: A staircase with `input_feature`, and `output_feature` if there is more than one output; or with the
             `direction` of neurons of a form of the user's own, of which is said on which inputs they depend.
-        task: What is learned, whose inputs and outputs have names.
-        network: What learns it.
+        task: The task, whose inputs and outputs have names.
+        network: The network.
 
     Returns:
         The record with other words in `learned`, and `learned_direction` over (jump, feature): the linear map that the
@@ -65,7 +65,7 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
     texts = [str(each) for each in record[names.LEARNED].to_numpy()]
     features = [] if getattr(task, "image_shape", None) else [str(each) for each in record["feature"].to_numpy()]
     if outputs is None and features:
-        # What the theory says of a direction, and then which it is.
+        # Append the direction to the description of the theory.
         texts = [f"{words}: {direction_words(row, features)}" for words, row in zip(texts, directions, strict=True)]
     elif outputs is not None:
         labels, means = [str(each) for each in record["target"].to_numpy()], _class_means(task, network, maps)
@@ -76,7 +76,7 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
 
 
 def _of_any_neurons(record: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
-    """With words for neurons of which only their answer is known."""
+    """Describe neurons of which only the output function is known."""
     if "direction" not in record or not isinstance(network, NeuronSum) or not isinstance(task, Task):
         return record
     texts = [str(each) for each in record[names.LEARNED].to_numpy()]
@@ -93,12 +93,12 @@ def dependence_words(
     moved: Float[np.ndarray, " c"],
     labels: Sequence[str],
 ) -> str:
-    """What an answer depends on and what it moves; nothing if it moves nothing.
+    """Describe the inputs that a neuron depends on and the outputs it changes; empty if it changes none.
 
     Args:
-        parts: How much each input takes part, at unit length.
+        parts: Sensitivity to each input, at unit norm.
         features: Names of the inputs; empty for images.
-        moved: How much each output is moved, at unit length.
+        moved: Effect on each output, at unit norm.
         labels: Names of the outputs.
 
     Example:
@@ -139,15 +139,15 @@ def output_words(
     means: Float[np.ndarray, " c"] | None,
     side: Side = Side.BOTH,
 ) -> str:
-    """What a direction of the inputs does to the outputs.
+    """Describe the effect of an input direction on the outputs.
 
     Args:
         output: Weight of each output.
         labels: Names of the outputs.
         direction: Part of each input, at unit length.
-        features: Names of the inputs; empty for images, whose pattern is seen and not said.
-        means: What the neuron answers on average in each class, less its mean; None if the outputs are no classes.
-        side: For which values of the direction the neuron answers.
+        features: Names of the inputs; empty for images, which are shown as pictures.
+        means: Mean activation of the neuron in each class, centred; None if the outputs are not classes.
+        side: The side on which the neuron is active.
 
     Example:
         >>> classes, inputs = ("class 0", "class 1", "class 2"), ("alcohol", "proline")
@@ -250,7 +250,7 @@ def _signed(direction: np.ndarray) -> np.ndarray:
 
 
 def _class_means(task: Learnable, network: Network, maps: np.ndarray) -> Float[np.ndarray, "jump c"] | None:
-    """What neurons of these input weights answer on average in each class, less their mean; None without classes.
+    """Return the centred mean activation in each class for neurons with these input weights; None without classes.
 
     Targets are classes if they are labels, one-hot or one of two, whatever was subtracted from them.
     """

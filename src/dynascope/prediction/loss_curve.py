@@ -1,4 +1,4 @@
-"""The loss over time at the scale at hand: all neurons followed in real time, no separation of time scales assumed."""
+"""The loss curve at a finite scale, integrated without assuming a separation of time scales."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ __all__ = ["distance_between", "loss_curve"]
 
 
 class _Curve(NamedTuple):
-    """A loss over time, dense enough for lines between its points.
+    """A loss over time, dense enough for linear interpolation.
 
     Attributes:
-        time: Increasing.
-        loss: At these times.
-        operations: That it took.
-        variables: In which the flow was followed.
+        time: Increasing times.
+        loss: The loss at these times.
+        operations: Number of floating-point operations.
+        variables: The integrated variables.
     """
 
     time: Float[np.ndarray, " point"]
@@ -48,14 +48,14 @@ _Follow = Callable[[float, float], _Curve]  # of duration and tolerance
 
 
 class _Closeness(NamedTuple):
-    """How closely a curve is followed, and how far the better of two may be off, from random tasks.
+    """The tolerance of a curve and its error estimate, calibrated on random tasks.
 
     Attributes:
-        tolerance: Of a step of the rougher curve.
-        margin: What covers the error of the better one nine times out of ten, over the distance of the two.
-        floor: Error of a curve that both have alike, over the initial loss.
-        finer: The tolerance of the rougher curve over that of the better one.
-        refinements: How often steps may become finer once more, if the two are too far apart.
+        tolerance: Step tolerance of the coarser curve.
+        margin: Ratio of the 90 % quantile of the error of the finer curve to the distance of both curves.
+        floor: Common error of both curves, relative to the initial loss.
+        finer: Ratio of the tolerances of the coarser and the finer curve.
+        refinements: Maximum number of further refinements if the two curves differ too much.
     """
 
     tolerance: float
@@ -65,14 +65,14 @@ class _Closeness(NamedTuple):
     refinements: int = 0
 
 
-# Neurons with kinks, of which both curves miss some: two that are nearly as rough as each other may miss the same.
+# Neurons with kinks: curves of similar tolerance may miss the same kinks.
 _KINKED = _Closeness(1.5e-3, 2.0, 2e-5, 4.0, 1)
 _SMOOTH = _Closeness(2e-3, 1.5, 1e-6)  # other neurons
-_ATTENTION = _Closeness(2e-3, 1.5, 4e-5)  # of which all drops are sharp
+_ATTENTION = _Closeness(2e-3, 1.5, 4e-5)  # all drops are sharp
 _LINEAR = _Closeness(2e-4, 1.0, 2e-7)
 _DIAGONAL = _Closeness(3e-4, 1.3, 2e-7)
-_LARGE = _Closeness(1e-6, 1.5, 1.5e-6)  # diagonal ones that are followed explicitly
-_FAR = 3e-3  # error of a curve, over the initial loss, at which steps become finer once more
+_LARGE = _Closeness(1e-6, 1.5, 1.5e-6)  # diagonal networks with explicit integration
+_FAR = 3e-3  # error of a curve relative to the initial loss, above which it is refined
 _STEPS, _IMPLICIT_STEPS = 30_000, 3_000  # after which a curve ends, as to follow it further takes too long,
 _OPERATIONS = 1e11  # or after so many of them, which take half a minute at most,
 _IMPLICIT_OPERATIONS = 2e11  # or of implicit steps of neurons, which multiply matrices and are faster,
@@ -83,7 +83,7 @@ _POINTS = 2000  # of a curve between whose steps lines are good to a millionth o
 def loss_curve(
     task: Learnable, network: Network, *, scale: float, duration: float, normalised: bool = False
 ) -> xr.Dataset | None:
-    """Follow gradient flow from a given scale as closely as a prediction needs, and say how closely that was.
+    """Integrate gradient flow from a given scale with the accuracy that a prediction needs, and estimate the error.
 
     Two-layer linear networks are followed as bundles of neurons, diagonal ones by the integral of their gradient, and
     any other sum of neurons of degree two or more by directions and log-norms (`flows.linear_flow`,
@@ -93,9 +93,9 @@ def loss_curve(
     Args:
         task: The data.
         network: A module with its weights at unit scale.
-        scale: Factor on the weights at the start.
+        scale: Factor on the initial weights.
         duration: Gradient-flow time at which to stop.
-        normalised: Whether to follow the homogeneity-normalised flow.
+        normalised: Whether to integrate the homogeneity-normalised flow.
 
     Returns:
         Record with `loss` over `time`, and `rougher_loss`, that of the other time. Its attribute `error` is one to
@@ -105,7 +105,7 @@ def loss_curve(
         no such flow is for, or of which a few steps already take too long.
 
     Raises:
-        DivergenceError: The flow could not be followed so far.
+        DivergenceError: The flow could not be integrated.
 
     Example:
         >>> from dynascope.networks import TwoLayer
@@ -133,14 +133,14 @@ def loss_curve(
     for power in range(1, closeness.refinements + 1):
         if closeness.margin * apart <= _FAR:
             break
-        # At a kink a neuron may take either way, so that the rest of the curve hangs on it.
+        # At a kink a neuron may take either path, which determines the rest of the curve.
         end = float(better.time[-1])
         finer = follow(end, closeness.tolerance / closeness.finer ** (power + 1))
         curves.append(finer)
         if float(finer.time[-1]) < end:
             break
         rough, better = better, finer
-        # Two that took the same way may both have taken the wrong one.
+        # Two curves on the same path may both be wrong.
         apart = max(_distance(rough, better), apart / closeness.finer)
     error = closeness.margin * apart + closeness.floor
     # A check of what was checked before would take a tenth of the time that a small table does.
@@ -155,7 +155,7 @@ def loss_curve(
 
 
 def distance_between(one: xr.Dataset, other: xr.Dataset) -> float:
-    """The mean distance of two losses over log time, over the initial loss, from when a thousandth of it has fallen.
+    """Return the mean distance of two losses over log time, relative to the initial loss, once it fell by a thousandth.
 
     Args:
         one: Record with `loss` over `time`.
@@ -174,12 +174,12 @@ def _distance(one: _Curve, other: _Curve) -> float:
     begin = other.time[moving[0]] if len(moving) else other.time[-1] / 10
     shared = np.geomspace(begin / 2, other.time[-1], 1000)
     here, there = (np.interp(shared, each.time, each.loss) for each in (one, other))
-    # Weights that fit all samples stay where they are, with a loss of zero.
+    # Weights that fit all samples are constant, with a loss of zero.
     return float(np.mean(np.abs(here - there)) / (other.loss[0] or 1.0))
 
 
 def _flow(task: Any, network: Any, scale: float, normalised: bool) -> tuple[_Follow, _Closeness] | None:
-    """How a curve is followed, and how closely."""
+    """Return the integrator of a curve and its tolerances."""
     if isinstance(task, InContextRegression) and isinstance(network, LinearAttention | MergedAttention):
         return _implicit(few_prompts(task), network, scale, _ATTENTION)
     if not isinstance(task, Task):
@@ -212,8 +212,8 @@ def _by_neurons(task: Task, network: Any, **options: Any) -> _Follow:
 
     def follow(duration: float, tolerance: float) -> _Curve:
         record = flows.polar_flow(task, network, duration=duration, tolerance=tolerance, **limits | options)
-        told = {name: record.attrs[name] for name in ("operations", "variables") if name in record.attrs}
-        return _Curve(record["time"].to_numpy(), record["loss"].to_numpy(), **told)
+        notes = {name: record.attrs[name] for name in ("operations", "variables") if name in record.attrs}
+        return _Curve(record["time"].to_numpy(), record["loss"].to_numpy(), **notes)
 
     return follow
 

@@ -1,4 +1,4 @@
-"""How far a case is from what theories assume: one number for each assumption, zero where it holds exactly."""
+"""Measure the violation of each assumption: one number, zero if the assumption holds exactly."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RANK = 1e-10  # of the largest singular value, below which one is rounding
 
 
 def violation(assumption: Assumption, case: Case) -> float | None:
-    """How far a case is from what a theory assumes; None where that cannot be measured on it.
+    """Measure the violation of an assumption; None if it cannot be measured.
 
     Args:
         assumption: One of `theory.assumptions`.
@@ -82,7 +82,7 @@ def _balance(case: Case) -> float | None:
 
 
 def _aligned(case: Case) -> float | None:
-    """What of the layers lies off the diagonals that the singular vectors of the target make of them."""
+    """Return the part of the initial map outside the singular vectors of the target."""
     if isinstance(case.network, DiagonalLinear):
         return 0.0  # its modes are the inputs themselves
     if case.samples is None or case.layers is None:
@@ -114,7 +114,7 @@ def _output_weights(case: Case) -> float | None:
 
 
 def _lazy(case: Case) -> float | None:
-    """How far the weights of the linearised network move until its loss has come to rest."""
+    """Return the relative movement of the weights of the linearised network until its loss has converged."""
     if case.samples is None:
         return None
     if case.linear_in_weights:
@@ -130,7 +130,7 @@ def _lazy(case: Case) -> float | None:
 
 
 def _most_rows(weights: int) -> float:
-    """Outputs of samples, of which the modes of so many weights take `_OPERATIONS`."""
+    """Return the number of output rows for which the NTK modes take `_OPERATIONS`."""
     return max(_OPERATIONS / max(weights, 1) ** 2, min((_OPERATIONS / max(weights, 1)) ** 0.5, weights))
 
 

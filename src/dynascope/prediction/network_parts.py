@@ -27,7 +27,7 @@ __all__ = [
     "unread",
 ]
 
-_PARTS = (  # what the name of a part says of a network, and the nearest theories with why they are not of it
+_PARTS = (  # layer types, name patterns, and the nearest theories with the reason why they do not apply
     (
         "attention",
         r"attention|transformer",
@@ -66,19 +66,19 @@ _PYTORCH = (
     "it is a PyTorch module, but the theory needs a JAX function: implement it in equinox, or measure its NTK before "
     "and after training, as shown below"
 )
-_LIBRARIES = {"torch.nn.": "PyTorch", "equinox.nn.": "equinox"}  # whose modules compute what their names say
+_LIBRARIES = {"torch.nn.": "PyTorch", "equinox.nn.": "equinox"}  # modules with known behaviour
 _TO_READ = "give a Linear, an MLP or a Sequential of equinox.nn, without bias"
 _NEAREST_OF_LINEAR = {1: "linear-model", 2: "linear-staircase"}  # by how many layers there are
 _KERNEL = "probes.kernel.neural_tangent_kernel"
 
 
 class NetworkParts(NamedTuple):
-    """What a network is.
+    """The description of a network.
 
     Attributes:
-        name: In words, such as "PyTorch network with convolutions and normalisation".
-        obstacles: Names of the nearest theories, each with why it is not of such a network.
-        observing: Calls that work with it all the same; what is in capitals is to be filled in.
+        name: The description, such as "PyTorch network with convolutions and normalisation".
+        obstacles: Names of the nearest theories, each with the reason why it does not apply.
+        observing: Calls that measure the network; replace the words in capitals.
     """
 
     name: str
@@ -87,7 +87,7 @@ class NetworkParts(NamedTuple):
 
 
 class Rows(eqx.Module):
-    """A module of equinox that is a function of one sample, as one of rows of them."""
+    """An equinox module for single samples, vectorised over rows."""
 
     module: Any
 
@@ -102,17 +102,17 @@ def _mapped(module: Any, rows: Any) -> Any:
 
 
 def is_module(network: Any) -> bool:
-    """Whether it is a module of PyTorch or equinox."""
+    """Whether it is a PyTorch or equinox module."""
     return isinstance(network, eqx.Module) or _is_torch(network)
 
 
 def is_user_module(network: Any) -> TypeGuard[Network]:
-    """Whether it is a user's module, and neither a network of this package nor a sum of neurons."""
+    """Whether it is a user's module, not a network of this package or a sum of neurons."""
     return is_module(network) and _is_of_samples(network) and not isinstance(network, SumOfNeurons)
 
 
 def unread(network: Any) -> str:
-    """Why theories cannot read a user's module; empty if they can, or if it is none."""
+    """Explain why a user's module cannot be converted; empty if it can, or if it is not a module."""
     try:
         if isinstance(network, Network):
             user_network(network)
@@ -122,16 +122,16 @@ def unread(network: Any) -> str:
 
 
 def readable(network: Any) -> Any:
-    """A module of equinox as a function of rows; what runs outside of JAX stays as it is."""
+    """Vectorise an equinox module over rows; return other networks unchanged."""
     return Rows(network) if isinstance(network, eqx.Module) and is_user_module(network) else network
 
 
 def misfit_of(task: Any, network: Any) -> str:
-    """Why a network is no function of the rows of a task, and what would be; nothing if it is, or is of PyTorch.
+    """Explain why a network does not fit the rows of a task; empty if it does, or if it is a PyTorch module.
 
     Args:
         task: The data.
-        network: A network that takes rows, or one of PyTorch.
+        network: A network that takes rows, or a PyTorch module.
     """
     if not isinstance(task, Task):
         return "the task has no samples for a tangent kernel"
@@ -154,11 +154,11 @@ def misfit_of(task: Any, network: Any) -> str:
 
 
 def network_parts(module: Any, problem: str = "") -> NetworkParts:
-    """What a module of PyTorch or equinox is, by the names of its parts; code of its own is not looked into.
+    """Describe a PyTorch or equinox module by the names of its layers; custom code is not analysed.
 
     Args:
         module: Any network.
-        problem: Why it is not one of the two-layer networks that theories are for, if that is known.
+        problem: Why it is not a supported two-layer network, if known.
 
     Example:
         >>> found = network_parts(eqx.nn.MLP(4, 4, 4, 3, key=jax.random.key(0)))
@@ -205,7 +205,7 @@ def network_parts(module: Any, problem: str = "") -> NetworkParts:
 
 
 def _changes_in_training(module: Any) -> bool:
-    """Whether a module of PyTorch computes something else while it trains."""
+    """Whether a PyTorch module behaves differently in training mode."""
     if not _is_torch(module) or not module.training:
         return False
     return any(re.search(r"norm|dropout", type(part).__name__, re.IGNORECASE) for part in module.modules())
@@ -216,7 +216,7 @@ def _is_torch(module: Any) -> bool:
 
 
 def _is_of_samples(module: Any) -> bool:
-    """Whether it takes one sample, as modules of equinox do, and not rows, as those of this package."""
+    """Whether it takes single samples, as equinox modules do, rather than rows."""
     return not type(module).__module__.startswith("dynascope.")
 
 

@@ -22,17 +22,17 @@ __all__ = ["BLOCK", "COPIES", "TangentModes", "is_linear_in_weights", "tangent_m
 _ROUNDING = 1e-12  # of the fastest rate, below which a mode is never learned
 _STRAIGHT = 1e-9  # of the change of outputs, up to which it is straight
 BLOCK = 2**23  # numbers of tangent features that are held at once
-COPIES = 3  # of the matrix of which the modes are, while they are found
+COPIES = 3  # copies of the kernel matrix during its decomposition
 
 
 class TangentModes(NamedTuple):
     """Modes of the NTK of a network at initialisation, on given samples.
 
     Attributes:
-        rates: At which the residual falls along each mode, the slowest first, shape (modes,).
-        powers: E r² of the residual of the start along each, shape (modes,).
-        rest: E r² of what no mode reaches.
-        weights: ‖θ‖ at the start.
+        rates: Decay rate of the residual along each mode, the slowest first, shape (modes,).
+        powers: E r² of the initial residual along each mode, shape (modes,).
+        rest: E r² of the part of the residual outside all modes.
+        weights: The initial norm ‖θ‖.
     """
 
     rates: Float[np.ndarray, " modes"]
@@ -56,7 +56,7 @@ def tangent_modes(network: Any, inputs: Float[np.ndarray, "n d"], targets: Float
     Along a mode of the rate κ the residual r = f − y of the linearised network falls as exp(−κ t).
 
     Args:
-        network: As it starts.
+        network: The network with its initial weights.
         inputs: x.
         targets: y.
 

@@ -129,8 +129,8 @@ def observe(
             if overdue() and duration is not None and run["time"][-1] < duration:
                 run = run.assign_attrs(stopped=f"at t = {float(run['time'][-1]):.4g} of {duration:.4g}")
     if seconds is not None and "stopped" in run.attrs:
-        told = f"The training was stopped {run.attrs['stopped']}, after {seconds:.4g} s. {_STOPPED}"
-        run = run.assign_attrs(warnings=[told])
+        warning = f"Training was stopped {run.attrs['stopped']}, after {seconds:.4g} s. {_STOPPED}"
+        run = run.assign_attrs(warnings=[warning])
     flow = "descent" if isinstance(method, Descent) else "gradient flow"
     return Observation.of(_described(run, task, flow, scale))
 
@@ -227,8 +227,8 @@ def _until_learned(task: Learnable, network: Any, scale: float, normalised: bool
 
 
 def _described(record: xr.Dataset, task: Learnable, flow: str, scale: Any) -> xr.Dataset:
-    said = {name: value for name, value in task.attributes().items() if name in ("task", "data_hash")}
-    attributes = {"flow": flow, "variables": "weights", **record.attrs, **said}
+    described = {name: value for name, value in task.attributes().items() if name in ("task", "data_hash")}
+    attributes = {"flow": flow, "variables": "weights", **record.attrs, **described}
     if np.ndim(scale) == 0:
         attributes["scale"] = float(scale)
     return record.assign_attrs(attributes)

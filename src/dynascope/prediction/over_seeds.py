@@ -40,7 +40,7 @@ def predict_seeds(
         kind: "linear", "relu", "quadratic" or "attention".
         seeds: Number of draws.
         scale: Factor on the initial weights, below one; by default `prediction.default_scale`.
-        first: The first seed; the others follow it.
+        first: The first seed; the others are consecutive.
         width: Number of hidden neurons.
         **options: Passed on to `predict`.
 
@@ -68,7 +68,7 @@ def predict_seeds(
         remedy="omit seeds",
     )
     task = as_task(task)
-    # One after the other: what a step costs is arithmetic, of which a batch of four has 1.1 times that of a loop over
+    # Sequentially: the cost of a step is arithmetic, of which a batch of four needs 1.1 times that of a loop over
     # them (ReLU, wine and diabetes), and all would take the steps of the one that needs the shortest.
     normalised = bool(options.get("normalised"))
     found = []
@@ -97,7 +97,7 @@ def predict_seeds(
 
 
 def _labels(found: list[xr.Dataset], jumps: int, *, named: bool) -> list[list[str]]:
-    """What each seed learns at each jump, in a few words that can be counted."""
+    """Describe what each seed learns at each jump in a few words that can be counted."""
     words = [[str(each) for each in record[names.LEARNED].to_numpy()] for record in found]
     labels = [list(each) for each in words]
     for jump in range(jumps):

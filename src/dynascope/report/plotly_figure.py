@@ -1,6 +1,6 @@
 """Translate the description of a figure to plotly, light enough for a page.
 
-Numbers are written in base64 with seven digits, which no screen can tell from more and which take half the room of
+Numbers are encoded in base64 with seven digits, enough for any screen, which takes half the space of
 decimals; lines of one label share one trace with gaps between them.
 """
 

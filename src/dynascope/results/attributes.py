@@ -21,7 +21,7 @@ _LARGEST = 1e300  # of a whole number, which may have any number of digits
 
 
 class _Kind(NamedTuple):
-    """What an attribute must be.
+    """The type of an attribute.
 
     Attributes:
         check: Whether a value is of this kind.
@@ -156,7 +156,7 @@ def check_attributes(attributes: Mapping[Any, Any]) -> None:
     """Raise `InputError` unless the attributes of a group are what their readers expect.
 
     Raises:
-        InputError: An attribute has another kind than its name says, or a part of a comparison is missing.
+        InputError: An attribute has the wrong type, or a part of a comparison is missing.
 
     Example:
         >>> check_attributes({"task": "trees", "scale": 1e-8})

@@ -33,8 +33,8 @@ class Chart:
         members: For each dimension named here, the labels to draw.
         places: Of each dimension named here only the members at these places, from 0 on or from −1 back, where labels
             are not known beforehand; the ends stand for what lies beyond them.
-        symbols: What a dimension is called beside its lines, in place of its name: {"exponent": "α"} says α = 0.3.
-            The members of one that is called "" are not told apart: thin lines of one colour, for many neurons.
+        symbols: Symbol of a dimension in line labels: {"exponent": "α"} gives α = 0.3. With an empty symbol, the
+            members share one colour and thin lines, for example for many neurons.
         interval: The variables that hold the low and the high end of an interval of the one variable that is drawn: a
             band, or error bars where points are drawn.
         error: The variable that holds half the length of such an interval, in place of `interval`.
@@ -49,7 +49,7 @@ class Chart:
         y_label: Label of the y-axis.
 
     Raises:
-        InputError: There is no variable; or what is drawn for one variable is asked for several.
+        InputError: There is no variable, or an option for one variable is used with several.
 
     Example:
         >>> Chart("loss", log="y").variables

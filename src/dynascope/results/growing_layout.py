@@ -111,7 +111,7 @@ def power_of_two(limit: float) -> int:
 
 
 def fill_value(dtype: np.dtype) -> Any:
-    """What a cell holds that was not written: NaN, 0, false or empty text."""
+    """The value of a cell that was not written: NaN, 0, false or empty text."""
     return np.nan if dtype.kind == "f" else dtype.type()
 
 

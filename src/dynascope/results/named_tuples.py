@@ -70,7 +70,7 @@ def short_repr(self: Any) -> str:
 
 
 def _joined(parts: Sequence[str]) -> str:
-    """The parts in a line, or each in a line of its own."""
+    """Join the parts in one line, or in one line each."""
     line = ", ".join(parts)
     if len(line) <= _WIDTH and "\n" not in line:
         return line

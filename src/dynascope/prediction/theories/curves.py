@@ -12,7 +12,7 @@ import numpy as np
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.prediction.case import Case
 from dynascope.prediction.measures import violation
-from dynascope.prediction.theories.loss_record import POINTS, Curve, followed
+from dynascope.prediction.theories.loss_record import POINTS, Curve, solve_until_settled
 from dynascope.prediction.theories.theory import Theory
 from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory import balanced, deep_modes, function_space, line_inputs, neuron
@@ -49,7 +49,7 @@ def _balanced(case: Case, times: np.ndarray) -> Curve:
     first, second = _two(case)
     power, task = case.white_power, case.task
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # how far the layers are from balance is told with the other assumptions
+        warnings.simplefilter("ignore")  # the imbalance is reported with the other assumptions
         found = balanced.gram(first, second, task.cross_moment.T / power, power * times, approximate=True)
     excess = np.sum((np.asarray(found.product) - task.cross_moment.T / power) ** 2, axis=(1, 2)) / 2
     return Curve(power * excess + _white_rest(case), {"coefficient": (("time", "feature", "target"), found.product)})
@@ -156,7 +156,7 @@ def _two(case: Case) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _imbalance(case: Case) -> float:
-    """δ of the start, zero where it is rounding or within what the layers are off balance."""
+    """Return the initial δ; zero if it is within rounding or the measured imbalance."""
     first, second = _two(case)
     charges, width = layer_charges(first, second), first.shape[1]
     size, delta = float(charges.size), float(charges.total) / width
@@ -176,7 +176,7 @@ def _kept_away(case: Case) -> str:
 
 
 def _closes(case: Case) -> bool:
-    """Whether the function of a balanced network tells its own motion."""
+    """Whether the dynamics of the function are closed for this network."""
     if case.samples is None or case.two_layers is None:
         return False
     delta, width = _imbalance(case), case.two_layers[0].shape[1]
@@ -203,7 +203,7 @@ def _products(case: Case) -> float:
 
 
 def _deep_products(case: Case) -> float:
-    """Those of the roots of all layers besides, by an equation that is followed in small steps."""
+    """Those of the roots of all layers besides, by an ODE that is integrated in small steps."""
     width = _largest(case)
     return POINTS * (2e6 + max(1.3e4 * width**2, 100 * width**3))
 
@@ -248,7 +248,7 @@ def _curve(name: str, function: Any, at: Callable[[Case, np.ndarray], Curve], **
         "memory": _maps,
         "gives": f"the loss and {function.domain.gives}",
     }
-    return Theory.of(name, function, solve=followed(name, at, _kept_away, least=least), **{**usual, **given})
+    return Theory.of(name, function, solve=solve_until_settled(name, at, _kept_away, least=least), **{**usual, **given})
 
 
 CURVES = (

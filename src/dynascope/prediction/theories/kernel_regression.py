@@ -34,7 +34,7 @@ def _solve(case: Case) -> xr.Dataset:
         case,
         times,
         Curve(modes.loss(times), {}),
-        told=[],
+        notes=[],
         tolerance=max(_LEAST, _ERROR * moved),
         reason=f"the weights of the linearised network move by {moved:.2g} of their norm; the error of the loss is at "
         f"most {_ERROR:g} of this fraction of the initial loss",

@@ -15,14 +15,14 @@ from dynascope.prediction.case import Case
 from dynascope.results import make_record
 from dynascope.results.staircase_names import INITIAL_LOSS
 
-__all__ = ["POINTS", "Curve", "curve_record", "followed", "settled_times"]
+__all__ = ["POINTS", "Curve", "curve_record", "settled_times", "solve_until_settled"]
 
-_SETTLED = 1e-3  # of the fall of the loss, that may be left at the end
+_SETTLED = 1e-3  # remaining fraction of the decrease of the loss at the end
 _LONGER, _EXTENSIONS = 4.0, 24
-_SEEN = 10  # times before the loss has come to rest, that are enough to say when
+_SEEN = 10  # sufficient number of times before convergence
 _EVEN, _BY_FACTORS, _EARLIEST = 200, 200, 1e-5
 POINTS = _EVEN + _BY_FACTORS
-_TOLERANCE = 1e-3  # of a loss curve that is exact, against a flow that is integrated
+_TOLERANCE = 1e-3  # relative error of an integrated flow against an exact loss curve
 
 
 class Curve(NamedTuple):
@@ -32,19 +32,19 @@ class Curve(NamedTuple):
     variables: Mapping[str, tuple[tuple[str, ...], Any]]
 
 
-def followed(
+def solve_until_settled(
     name: str,
     at: Callable[[Case, np.ndarray], Curve],
     why: Callable[[Case], str],
     least: Callable[[Case], float] | None = None,
 ) -> Callable[[Case], xr.Dataset]:
-    """The record of a curve that is exact, to the time at which the loss has come to rest.
+    """Return a solver that records an exact curve until the loss has converged.
 
     Args:
         name: Of the theory.
         at: The curve of a case at some times.
-        why: Why the loss of a case ends above that of the best map; nothing if that is not known.
-        least: What the curve of a case may fall to, if that is not the loss of the best map.
+        why: Explains why the loss of a case converges above the loss of the best map; empty if unknown.
+        least: The minimum of the curve of a case, if it is not the loss of the best map.
     """
 
     def solve(case: Case) -> xr.Dataset:
@@ -54,11 +54,11 @@ def followed(
             times = settled_times(lambda times: np.asarray(at(case, times).loss), floor=floor, first=first)
             found = at(case, times)
         start, end = float(found.loss[0]) - case.floor, float(found.loss[-1]) - case.floor
-        told = (
+        text = (
             f"The loss converges to {found.loss[-1]:.4g}, above the minimum {case.floor:.4g} for this network."
             + why(case)
         )
-        return curve_record(name, case, times, found, told=[told] if end > 10 * _SETTLED * max(start, 0) else [])
+        return curve_record(name, case, times, found, notes=[text] if end > 10 * _SETTLED * max(start, 0) else [])
 
     return solve
 
@@ -69,11 +69,11 @@ def curve_record(
     times: Float[np.ndarray, " time"],
     found: Curve,
     *,
-    told: Sequence[str],
+    notes: Sequence[str],
     tolerance: float = _TOLERANCE,
     reason: str = "the solution is exact, and the flow is integrated to this accuracy",
 ) -> xr.Dataset:
-    """The record of a loss over time, with how closely training must agree with it, and why."""
+    """Make the record of a loss over time, with tolerances and their reasons."""
     task = case.task
     coordinates: dict[str, Any] = {"time": times}
     names = {"feature": task.feature_names, "target": task.target_names}
@@ -90,7 +90,7 @@ def curve_record(
             "network": case.kind,
             "scale": case.scale,
             INITIAL_LOSS: float(found.loss[0]),
-            "warnings": list(told),
+            "warnings": list(notes),
             "loss_tolerance": tolerance,
             "loss_tolerance_reason": reason,
             "loss_maximum_tolerance": 10 * tolerance,
@@ -103,13 +103,13 @@ def curve_record(
 def settled_times(
     loss_at: Callable[[np.ndarray], np.ndarray], *, floor: float, first: float
 ) -> Float[np.ndarray, " time"]:
-    """0 and times to that at which a thousandth of the fall of the loss is left, evenly and by factors.
+    """Return times from 0 until a thousandth of the decrease of the loss remains, evenly and geometrically spaced.
 
-    Where the floor is never reached that is the fall which was seen until the equation could not be followed.
+    If the loss never reaches the floor, the decrease until the end of the integration counts.
 
     Args:
         loss_at: The loss at some times.
-        floor: What it may fall to.
+        floor: The minimum of the loss.
         first: A time to begin with.
     """
     end, times, loss = first, None, None
@@ -131,7 +131,7 @@ def settled_times(
         settled = float(times[place])
         if place > _SEEN or settled == 0:
             return _times(settled) if settled > 0 else times
-        # It was over before the first times that so long a run is looked at.
+        # The loss converged before the first sampled times of such a long run.
         loss, times = loss_at(_times(settled)), _times(settled)
 
 

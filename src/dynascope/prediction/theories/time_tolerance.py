@@ -19,7 +19,7 @@ __all__ = ["Solved", "Trust", "neurons_of", "time_error"]
 
 @dataclasses.dataclass(frozen=True)
 class Trust:
-    """How well the times of a staircase can be expected to hold.
+    """The expected accuracy of the times of a staircase.
 
     The observed time of a jump differs from the predicted one by an amount that stays bounded as the scale goes to
     zero, while the time itself grows as log(1/scale). So the relative error is of order 1/log(1/scale), and the slope
@@ -34,11 +34,11 @@ class Trust:
     slope_reason: str
 
     def time_error(self, scale: float) -> float:
-        """How far a time may be off at a scale below one, over itself."""
+        """Return the expected relative error of a time at a scale below one."""
         return float(max(self.time_offset / -np.log(scale), self.time_floor)) if scale < 1 else float("inf")
 
     def record(self, staircase: Staircase, case: Case) -> xr.Dataset:
-        """The staircase as a record that says how well it holds."""
+        """Make a record of the staircase with its tolerances."""
         return staircase_record(
             staircase,
             case.task,
@@ -54,7 +54,7 @@ class Solved:
     """The record of a case, of the staircase that a theory finds for it.
 
     Attributes:
-        trust: How well its times can be expected to hold.
+        trust: The expected accuracy of its times.
         solve: The staircase.
     """
 
@@ -62,18 +62,18 @@ class Solved:
     solve: Callable[[Case], Staircase]
 
     def __call__(self, case: Case) -> xr.Dataset:
-        """The record, which says how well it holds."""
+        """Return the record with its tolerances."""
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", f".*assumes a {SMALL_START.name}")  # which the record says
+            warnings.filterwarnings("ignore", f".*assumes a {SMALL_START.name}")  # the record states it
             staircase = self.solve(case)
         return self.trust.record(staircase, case)
 
 
 def neurons_of(case: Case) -> float:
-    """How many neurons the network has, for what following each of them costs."""
+    """Return the number of neurons, for cost estimates."""
     return float(np.size(case.network.neurons)) if isinstance(case.network, SumOfNeurons) else 1.0
 
 
 def time_error(error: float) -> str:
-    """How far times may be off, over themselves, in words; nothing if that tells nothing."""
+    """Describe the relative error of times in words; empty if it is not below one."""
     return f"error of the times up to {100 * error:.0f} % at this scale" if error < 1 else ""
