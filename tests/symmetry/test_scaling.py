@@ -72,6 +72,14 @@ def test_constants_that_are_zero_or_infinite_tie_nothing():
     assert found(lambda x, w, a: jnp.where(x[:, :1] > 0, x @ w, 1.0) @ a, (3, 1), (1, 2)) == []
 
 
+def test_a_weight_that_ones_repeat_is_as_large_as_it():
+    def apply(x, w, a):
+        repeated = jnp.ones((3, 1)) * w
+        return jax.nn.relu(x @ repeated.reshape(6).reshape(3, 2)) @ a
+
+    assert len(found(apply, (1, 2), (2, 1))) == 2
+
+
 def test_the_epsilon_of_a_norm_counts_unless_it_is_left_out():
     def apply(x, *params):
         return batch_normed_with_epsilon(dict(zip(("W1", "b1", "W2", "b2"), params, strict=True)), x)

@@ -86,7 +86,7 @@ class Rules:
         elif name in ("mul", "div"):
             for number, other in ((degrees[1], degrees[0]), *([degrees] if name == "mul" else [])):
                 if number.constant is not None and number.constant and math.isfinite(number.constant):
-                    return [dataclasses.replace(other, constant=None)]
+                    return [dataclasses.replace(other, shape=shapes[0], constant=None)]
             second = degrees[1] if name == "mul" else raised(solver, degrees[1], -1)
             return [multiplied(solver, degrees[0], second, shapes[0])]
         elif name in _POWERS:
