@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
-from dynascope.symmetry.views import shape_of
+from dynascope.symmetry.operation import shape_of
 
 __all__ = ["LONGEST", "bodies", "body_of", "folded", "scanned", "sliced"]
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from jax.extend.core import ClosedJaxpr, JaxprEqn
 
 from dynascope.symmetry.exponents import Exponents
 from dynascope.symmetry.homogeneity import Degree, Origin, agreeing, even_along, invariant, require_invariant, viewed
-from dynascope.symmetry.program_loops import LONGEST, body_of, folded, scanned
-from dynascope.symmetry.scaling_rules import Rules
-from dynascope.symmetry.views import shape_of, view_of
+from dynascope.symmetry.operation import Operation, shape_of
+from dynascope.symmetry.primitives import Primitive
+from dynascope.symmetry.program_loops import LONGEST, scanned
+from dynascope.symmetry.program_reader import RuleReader
+from dynascope.symmetry.scaling_rules import ScalingRules
+from dynascope.symmetry.views import rearranged
 
 __all__ = ["Rescaling", "exact_and_relaxed", "rescalings"]
 
@@ -80,26 +83,28 @@ def _read(program: ClosedJaxpr, parameters: int, *, exact: bool) -> _Reader:
 class _Parameter:
     """A parameter that the program has not met yet."""
 
+    constant = None
+
     def __init__(self, number: int, shape: tuple[int, ...]):
         self.number, self.shape = number, shape
 
 
-class _Reader:
-    def __init__(self, solver: Exponents, *, exact: bool, trial: Rules | None = None):
+class _Reader(RuleReader):
+    def __init__(self, solver: Exponents, *, exact: bool, trial: ScalingRules | None = None):
         self.solver = solver
-        self.rules = Rules(solver, exact=exact)
-        self.trial = trial or Rules(solver, exact=exact)
+        self.rules = ScalingRules(solver, exact=exact)
+        self.trial = trial or ScalingRules(solver, exact=exact)
         self.met: dict[int, Degree] = {}
 
     def read(self, program: ClosedJaxpr, parameters: int) -> None:
         inputs = list(map(shape_of, program.jaxpr.invars))
         entering = [_Parameter(i, s) if i < parameters else invariant(s) for i, s in enumerate(inputs)]
-        for degree in map(self._met, self._run(program.jaxpr, program.consts, entering)):
+        for degree in map(self._met, self.run(program.jaxpr, program.consts, entering)):
             require_invariant(self.solver, degree)
 
     def found(self) -> list[Rescaling]:
         """What is free, one rescaling for each unknown that is left."""
-        for number in self.rules.loose - {each for each, _ in self.rules.chosen}:
+        for number in self.rules.loose - {each for each, _ in self.rules.chosen_pieces}:
             # No sum has chosen how its exponents are divided among the terms.
             *terms, last = self.met[number].terms
             for term in terms:
@@ -112,81 +117,68 @@ class _Reader:
         order = tuple(self.met)
         return [Rescaling(by_unknown[unknown], order) for unknown in sorted(by_unknown)]
 
-    def _run(self, jaxpr: Jaxpr, consts: Sequence[Any], entering: Sequence[Any]) -> list[Any]:
-        known = dict(zip(jaxpr.invars, entering, strict=True))
-        known.update(zip(jaxpr.constvars, map(_known, consts), strict=True))
+    def constant(self, value: Any) -> Degree:
+        """The degree of a number or an array that stands in the program."""
+        if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+            return invariant(np.shape(value))
+        array = np.asarray(value)
+        if array.size == 1 and array.dtype.kind in "iufb":
+            return invariant(array.shape, constant=float(array.ravel()[0]))
+        degree = invariant(array.shape)
+        if array.dtype.kind != "f":
+            return degree
+        free = ~np.isfinite(array) | (array == 0)
+        return Degree(degree.shape, degree.terms, free if free.any() else degree.free)
 
-        def value(atom: Any) -> Any:
-            return _known(atom.val) if isinstance(atom, Literal) else known[atom]
+    def apply(self, primitive: Primitive, operation: Operation, values: list[Any]) -> list[Degree]:
+        degrees = list(map(self._met, values))
+        if primitive.pointwise:
+            degrees = [_lifted(each, len(operation.shapes[0])) for each in degrees]
+        return primitive.scaling(self.rules, operation, degrees)
 
-        for equation in jaxpr.eqns:
-            results = self._equation(equation, [value(each) for each in equation.invars])
-            known.update(zip(equation.outvars, results, strict=True))
-        return [value(each) for each in jaxpr.outvars]
-
-    def _equation(self, equation: JaxprEqn, values: list[Any]) -> list[Any]:
+    def loop(self, equation: JaxprEqn, values: list[Any]) -> list[Degree] | None:
         name, params = equation.primitive.name, equation.params
-        body = body_of(equation)
-        if body is not None:
-            return self._run(*body, values)
-        numbers = [each.constant if isinstance(each, Degree) else None for each in values]
-        if (number := folded(equation, numbers)) is not None:
-            return [invariant((), constant=number)]
         if name == "cond":
-            return self._branches(equation, values, numbers[0])
-        degrees = [self._met(each) for each in values]
+            return self._branches(equation, values)
         if name == "scan" and params["length"]:
-            return self._scan(params, degrees)
-        if name == "while":
-            return self._while(params, degrees)
-        return self.rules.apply(equation, degrees)
+            return self._scan(params, list(map(self._met, values)))
+        return self._while(params, list(map(self._met, values))) if name == "while" else None
 
-    def _branches(self, equation: JaxprEqn, values: list[Any], chosen: float | None) -> list[Degree]:
-        branches = equation.params["branches"]
-        if chosen is not None:
-            branches = [branches[min(max(int(chosen), 0), len(branches) - 1)]]
-        else:
-            require_invariant(self.solver, self._met(values[0]))
-        found = [self._run(each.jaxpr, each.consts, values[1:]) for each in branches]
+    def _branches(self, equation: JaxprEqn, values: list[Any]) -> list[Degree]:
+        require_invariant(self.solver, self._met(values[0]))
+        found = [self.run(each.jaxpr, each.consts, values[1:]) for each in equation.params["branches"]]
         shapes = list(map(shape_of, equation.outvars))
         return [agreeing(self.solver, list(map(self._met, r)), s) for *r, s in zip(*found, shapes, strict=True)]
 
     def _scan(self, params: Any, degrees: list[Degree]) -> list[Degree]:
         fixed, state, rows = scanned(params, degrees)
-        carried = len(state)
         body, length = params["jaxpr"], params["length"]
         if length > LONGEST:
             rows = [even_along(self.solver, each, [0]) for each in rows]
-        uneven = any(term.shape[0] > 1 for each in rows for term in (*each.terms, each.free))
+        uneven = any(array.shape[0] > 1 for each in rows for array in (*each.terms, each.free))
         for each in rows if uneven else ():
             self.rules.note_stack(each, 0)
 
-        def step(state: list[Degree], at: int) -> list[Degree]:
-            seen = [_row(each, at) for each in rows]
-            return list(map(self._met, self._run(body.jaxpr, body.consts, [*fixed, *state, *seen])))
-
-        def as_row(each: Degree) -> Degree:
-            return viewed(each, (1, *each.shape), lambda array: array[None])
+        def as_rows(wrote: list[Degree]) -> list[Degree]:
+            return [viewed(each, (1, *each.shape), lambda array: array[None]) for each in wrote]
 
         written: list[list[Degree]] = []
-        for number in range(min(length, LONGEST)):
-            found = step(state, length - 1 - number if params["reverse"] else number)
-            written.append(list(map(as_row, found[carried:])))
-            if not uneven and self._are_same(state, found[:carried]):
-                # So are all that come.
-                break
-            state = found[:carried]
-        else:
-            if length > LONGEST:
-                state, found = self._settled(state, lambda each: step(each, 0))
-                written = [list(map(as_row, found[carried:]))]
+        steps = self.steps(params, fixed, state, rows, uneven=uneven)
+        for after, wrote in itertools.islice(steps, LONGEST):
+            state = after
+            written.append(as_rows(wrote))
+        if len(written) == LONGEST < length:
+            seen = [self.row(each, 0) for each in rows]
+            state, found = self._settled(state, lambda each: self.run(body.jaxpr, body.consts, [*fixed, *each, *seen]))
+            written = [as_rows(found[len(state) :])]
         written += written[-1:] * (length - len(written))
         if params["reverse"]:
             written.reverse()
-        shapes = [(length, *each.shape[1:]) for each in written[0]] if written else []
-        joined = zip(zip(*written, strict=True), shapes, strict=True)
-        concatenated = "concatenate", {"dimension": 0}
-        return [*state, *(view_of(*concatenated, list(rows), shape, self.solver, 0) for rows, shape in joined)]
+        joined = zip(*written, strict=True)
+        shapes = [(length, *each.shape[1:]) for each in written[0]]
+        lines = [Operation("concatenate", {"dimension": 0}, [shape]) for shape in shapes]
+        stacks = [rearranged(line, list(rows), self.solver)[0] for line, rows in zip(lines, joined, strict=True)]
+        return [*state, *stacks]
 
     def _while(self, params: Any, degrees: list[Degree]) -> list[Degree]:
         asked, fixed = params["cond_nconsts"], params["body_nconsts"]
@@ -194,9 +186,9 @@ class _Reader:
         goes_on, body = params["cond_jaxpr"], params["body_jaxpr"]
 
         def step(state: list[Degree]) -> list[Degree]:
-            for each in self._run(goes_on.jaxpr, goes_on.consts, [*known, *state]):
-                require_invariant(self.solver, self._met(each))
-            return list(map(self._met, self._run(body.jaxpr, body.consts, [*fixed, *state])))
+            for each in self.run(goes_on.jaxpr, goes_on.consts, [*known, *state]):
+                require_invariant(self.solver, each)
+            return self.run(body.jaxpr, body.consts, [*fixed, *state])
 
         return self._settled(state, step)[0]
 
@@ -209,21 +201,29 @@ class _Reader:
             found = step(state)
             both = zip(state, found[: len(state)], strict=True)
             tied = [agreeing(self.solver, pair, pair[0].shape) for pair in both]
-            if self._are_same(state, tied):
+            if self.are_same([], state, tied):
                 return state, found
             state = tied
         for each in state:
             require_invariant(self.solver, each)
         return state, step(state)
 
-    def _are_same(self, some: list[Degree], others: list[Degree]) -> bool:
+    def row(self, value: Degree, at: int) -> Degree:
+        origin = value.origin
+        if origin is not None:
+            piece = () if value.shape[0] == 1 else ((origin.axes[0], at),)
+            origin = origin._replace(axes=origin.axes[1:], piece=origin.piece + piece)
+        row = viewed(value, value.shape[1:], lambda each: each[at if len(each) > 1 else 0], origin)
+        return row if value.shape[0] == 1 else dataclasses.replace(row, constant=None)
+
+    def are_same(self, fixed: list[Degree], before: list[Degree], after: list[Degree]) -> bool:
         def key(each: Degree) -> tuple:
             # As they are after all that was tied.
             terms = [self.solver.combined([(1, term)]) for term in (*each.terms,)]
             arrays = [*terms, each.free]
             return each.constant, [(array.shape, array.tobytes()) for array in arrays]
 
-        return all(key(one) == key(other) for one, other in zip(some, others, strict=True))
+        return all(key(one) == key(other) for one, other in zip(before, after, strict=True))
 
     def _met(self, value: Any) -> Degree:
         if not isinstance(value, _Parameter):
@@ -290,25 +290,8 @@ def _sparsest(terms: list[dict[int, Fraction]], shapes: list[tuple[int, ...]], s
     return places
 
 
-def _row(degree: Degree, at: int) -> Degree:
-    """One of what is stacked."""
-    origin = degree.origin
-    if origin is not None:
-        piece = () if degree.shape[0] == 1 else ((origin.axes[0], at),)
-        origin = origin._replace(axes=origin.axes[1:], piece=origin.piece + piece)
-    row = viewed(degree, degree.shape[1:], lambda each: each[at if len(each) > 1 else 0], origin)
-    return row if degree.shape[0] == 1 else dataclasses.replace(row, constant=None)
-
-
-def _known(value: Any) -> Degree:
-    """The degree of a number or an array that stands in the program."""
-    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
-        return invariant(np.shape(value))
-    array = np.asarray(value)
-    if array.size == 1 and array.dtype.kind in "iufb":
-        return invariant(array.shape, constant=float(array.ravel()[0]))
-    degree = invariant(array.shape)
-    if array.dtype.kind != "f":
+def _lifted(degree: Degree, axes: int) -> Degree:
+    """A single number as an array of so many axes, which it broadcasts to."""
+    if degree.shape or not axes:
         return degree
-    free = ~np.isfinite(array) | (array == 0)
-    return Degree(degree.shape, degree.terms, free if free.any() else degree.free)
+    return viewed(degree, (1,) * axes, lambda each: each.reshape((1,) * axes))

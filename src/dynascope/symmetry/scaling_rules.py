@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import JaxprEqn
 
 from dynascope.symmetry.exponents import Exponents
 from dynascope.symmetry.homogeneity import (
@@ -23,25 +22,17 @@ from dynascope.symmetry.homogeneity import (
     require_invariant,
     viewed,
 )
-from dynascope.symmetry.program_loops import sliced
-from dynascope.symmetry.views import VIEWS, shape_of, view_of
+from dynascope.symmetry.operation import Operation, free_axes, window_axes
+from dynascope.symmetry.views import rearranged
 
-__all__ = ["Rules"]
+__all__ = ["ScalingRules"]
 
 _SMALL = 1e-2  # a positive number added below it is taken for the ε of a norm
 _POWERS = {"square": 2, "sqrt": Fraction(1, 2), "rsqrt": Fraction(-1, 2), "cbrt": Fraction(1, 3)}
-_UNCHANGED = ("copy", "copy_p", "neg", "abs", "stop_gradient", "reduce_precision", "optimization_barrier")
-_UNCHANGED += ("real", "imag", "conj")
-_EVEN = {"reduce_sum": "axes", "reduce_max": "axes", "reduce_min": "axes", "cumsum": "axis", "cummax": "axis"}
-_EVEN |= {"cummin": "axis", "reduce_prod": "axes", "argmax": "axes", "argmin": "axes"}
-_AGREE = ("add", "sub", "max", "min", "add_any", "clamp", "nextafter", "rem", "complex")
-_COMPARE = ("gt", "ge", "lt", "le", "eq", "ne", "atan2")
-_ELEMENTWISE = {*_AGREE, *_COMPARE, "mul", "div", "pow", "select_n"}
-_WINDOWS = ("reduce_window_max", "reduce_window_min", "reduce_window_sum", "reduce_window")
 
 
-class Rules:
-    """One method a kind of operation; what none of them knows does not change, and neither may its operands.
+class ScalingRules:
+    """One method a kind of operation.
 
     Args:
         solver: What the exponents are tied in.
@@ -54,148 +45,153 @@ class Rules:
         self.split: dict[int, list[tuple[frozenset[int], ...]]] = {}
         self.stacked: dict[int, set[int]] = {}
         self.loose: set[int] = set()
-        self.chosen: set[tuple[int, Any]] = set()
+        self.chosen_pieces: set[tuple[int, Any]] = set()
         self.met_epsilon = False
 
-    def apply(self, equation: JaxprEqn, degrees: list[Degree]) -> list[Degree]:
-        """The degrees of the results."""
-        name, params = equation.primitive.name, equation.params
-        shapes = list(map(shape_of, equation.outvars))
-        solver = self.solver
-        if name in _ELEMENTWISE:
-            degrees = [_lifted(each, len(shapes[0])) for each in degrees]
-        if name == "slice":
-            self._note_pieces(degrees[0], shapes[0])
-        if name in VIEWS:
-            return [view_of(name, params, degrees, shape, solver, i) for i, shape in enumerate(shapes)]
-        if name == "convert_element_type":
-            if jnp.issubdtype(params["new_dtype"], jnp.floating):
-                return degrees
-        elif name in _UNCHANGED:
-            return [raised(solver, each, 1) for each in degrees]
-        elif name in _AGREE:
-            return [agreeing(solver, self._without_epsilon(degrees), shapes[0])]
-        elif name == "select_n":
-            require_invariant(solver, degrees[0])
-            return [agreeing(solver, degrees[1:], shapes[0])]
-        elif name in _COMPARE:
-            agreeing(solver, degrees, shapes[0])
-            return [invariant(shapes[0])]
-        elif name in ("sign", "is_finite"):
-            return [invariant(shapes[0])]
-        elif name in ("mul", "div"):
-            for number, other in ((degrees[1], degrees[0]), *([degrees] if name == "mul" else [])):
-                if number.constant is not None and number.constant and math.isfinite(number.constant):
-                    return [dataclasses.replace(other, shape=shapes[0], constant=None)]
-            second = degrees[1] if name == "mul" else raised(solver, degrees[1], -1)
-            return [multiplied(solver, degrees[0], second, shapes[0])]
-        elif name in _POWERS:
-            return [raised(solver, degrees[0], _POWERS[name])]
-        elif name == "integer_pow":
-            return [raised(solver, degrees[0], params["y"])]
-        elif name == "pow" and degrees[1].constant is not None and math.isfinite(degrees[1].constant):
-            return [raised(solver, degrees[0], Fraction(degrees[1].constant).limit_denominator(10**6))]
-        elif name in _EVEN:
-            return [self._reduced(name, params[_EVEN[name]], degrees[0], shapes[0])]
-        elif name in ("sort", "top_k"):
-            return self._sorted(name, params, degrees, shapes)
-        elif name in _WINDOWS:
-            wide = [axis for axis, length in enumerate(params["window_dimensions"]) if length > 1]
-            return [self._resized(even_along(solver, degrees[0], wide), shapes[0])]
-        elif name in ("dynamic_slice", "gather"):
-            return [self._picked(name, params, degrees, shapes[0])]
-        elif name in ("scatter", "scatter-add", "scatter-max", "scatter-min", "dynamic_update_slice"):
-            return [self._written(name, params, degrees, shapes[0])]
-        elif name == "dot_general":
-            return [self._product(params, degrees, shapes[0])]
-        elif name == "conv_general_dilated" and params["batch_group_count"] == 1:
-            return [self._convolution(params, degrees, shapes[0])]
+    def fixed(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of what is not homogeneous: it does not change, and neither may its operands."""
         for degree in degrees:
-            require_invariant(solver, degree)
-        return [invariant(shape) for shape in shapes]
+            require_invariant(self.solver, degree)
+        return self.scaleless(operation, degrees)
 
-    def _without_epsilon(self, degrees: list[Degree]) -> list[Degree]:
+    def scaleless(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of what does not see a positive scale, as signs do not."""
+        return [invariant(shape) for shape in operation.shapes]
+
+    def kept(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of what has the scale of its operand."""
+        return [raised(self.solver, each, 1) for each in degrees]
+
+    def converted(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of another type of number, in which whole numbers have no scale."""
+        is_floating = jnp.issubdtype(operation.params["new_dtype"], jnp.floating)
+        return degrees if is_floating else self.fixed(operation, degrees)
+
+    def agreeing(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of sums and of what chooses among its operands: all have one scale."""
         kept = [each for each in degrees if each.constant is None or not 0 < each.constant <= _SMALL]
         self.met_epsilon |= 0 < len(kept) < len(degrees)
-        return degrees if self.exact else kept or degrees
+        return [agreeing(self.solver, degrees if self.exact else kept or degrees, operation.shapes[0])]
 
-    def _reduced(self, name: str, axes: Any, degree: Degree, shape: tuple[int, ...]) -> Degree:
-        gone = (axes,) if isinstance(axes, int) else tuple(axes)
-        even = even_along(self.solver, degree, gone)
-        if name.startswith("cum"):
-            return self._resized(even, shape)
+    def chosen(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of operands of which the first says which is taken where."""
+        require_invariant(self.solver, degrees[0])
+        return [agreeing(self.solver, degrees[1:], operation.shapes[0])]
+
+    def compared(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of what sees the ratio of its operands only."""
+        agreeing(self.solver, degrees, operation.shapes[0])
+        return self.scaleless(operation, degrees)
+
+    def multiplied(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of products and quotients."""
+        shape = operation.shapes[0]
+        for number, other in ((degrees[1], degrees[0]), *([degrees] if operation.name == "mul" else [])):
+            if number.constant is not None and number.constant and math.isfinite(number.constant):
+                return [dataclasses.replace(other, shape=shape, constant=None)]
+        second = degrees[1] if operation.name == "mul" else raised(self.solver, degrees[1], -1)
+        return [multiplied(self.solver, degrees[0], second, shape)]
+
+    def power(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of powers, the exponent of which is known."""
+        if operation.name == "pow":
+            number = degrees[1].constant
+            if number is None or not math.isfinite(number):
+                return self.fixed(operation, degrees)
+            power = Fraction(number).limit_denominator(10**6)
+        else:
+            power = operation.params["y"] if operation.name == "integer_pow" else _POWERS[operation.name]
+        return [raised(self.solver, degrees[0], power)]
+
+    def rearranged(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of what moves, repeats, cuts or joins elements."""
+        if operation.name == "slice":
+            for axis, (size, length) in enumerate(zip(operation.shapes[0], degrees[0].shape, strict=True)):
+                if size == 1 < length:
+                    self.note_stack(degrees[0], axis)
+        return rearranged(operation, degrees, self.solver)
+
+    def reduced(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of sums, products and extrema along axes, and where these are."""
+        (degree,), name, shape = degrees, operation.name, operation.shapes[0]
+        axes = tuple(operation.params["axes"])
+        even = even_along(self.solver, degree, axes)
         if name == "reduce_prod":
-            even = raised(self.solver, even, math.prod(degree.shape[axis] for axis in gone))
+            even = raised(self.solver, even, math.prod(degree.shape[axis] for axis in axes))
         if name.startswith("arg"):
-            return invariant(shape)
-        return viewed(even, shape, lambda each: each.reshape([n for i, n in enumerate(each.shape) if i not in gone]))
+            return self.scaleless(operation, degrees)
+        left = [axis for axis in range(len(degree.shape)) if axis not in axes]
+        return [viewed(even, shape, lambda each: each.reshape([each.shape[axis] for axis in left]))]
 
-    def _sorted(self, name: str, params: Any, degrees: list[Degree], shapes: list[tuple[int, ...]]) -> list[Degree]:
-        if name == "top_k":
-            even = even_along(self.solver, degrees[0], [len(degrees[0].shape) - 1])
-            return [self._resized(even, shapes[0]), invariant(shapes[1])]
-        evens = [even_along(self.solver, each, [params["dimension"]]) for each in degrees]
-        return [self._resized(each, shape) for each, shape in zip(evens, shapes, strict=True)]
+    def accumulated(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of sums and extrema up to each place of an axis."""
+        return self._even(operation, degrees, [operation.params["axis"]])
 
-    def _picked(self, name: str, params: Any, degrees: list[Degree], shape: tuple[int, ...]) -> Degree:
+    def windowed(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of sums and extrema in windows."""
+        lengths = operation.params["window_dimensions"]
+        return self._even(operation, degrees[:1], [axis for axis, length in enumerate(lengths) if length > 1])
+
+    def sorted(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of operands that are sorted by the first of them."""
+        return self._even(operation, degrees, [operation.params["dimension"]])
+
+    def largest(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of the largest along the last axis, and where they are."""
+        return [*self._even(operation, degrees, [len(degrees[0].shape) - 1]), invariant(operation.shapes[1])]
+
+    def _even(self, operation: Operation, degrees: list[Degree], axes: Sequence[int]) -> list[Degree]:
+        """The same along axes, whatever their lengths are in the results."""
+        evens = [even_along(self.solver, each, axes) for each in degrees]
+        return [Degree(shape, each.terms, each.free) for each, shape in zip(evens, operation.shapes, strict=False)]
+
+    def sliced(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of a piece that starts at a place which is not known."""
+        return self._even(operation, [self._picked(operation, degrees)], [])
+
+    def gathered(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of pieces at places that are not known."""
+        picked, shape = self._picked(operation, degrees), operation.shapes[0]
+        places = window_axes(operation.params["dimension_numbers"], len(picked.shape))
+        even = even_along(self.solver, picked, [a for a, n in enumerate(picked.shape) if a not in places and n > 1])
+        return [viewed(even, shape, _placing(places, len(shape)))]
+
+    def _picked(self, operation: Operation, degrees: list[Degree]) -> Degree:
+        """Even along the axes of which not all is picked."""
         operand, *indices = degrees
-        if name == "dynamic_slice":
-            known = sliced(operand.shape, params["slice_sizes"], [each.constant for each in indices])
-            if known is not None:
-                self._note_pieces(operand, shape)
-                return view_of("slice", known, [operand], shape, self.solver, 0)
         for index in indices:
             require_invariant(self.solver, index)
-        partial = [a for a, (n, all) in enumerate(zip(params["slice_sizes"], operand.shape, strict=True)) if n < all]
-        even = even_along(self.solver, operand, partial)
-        if name == "dynamic_slice":
-            return self._resized(even, shape)
-        numbers = params["dimension_numbers"]
-        gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
-        even = even_along(self.solver, even, [axis for axis in gone if even.shape[axis] > 1])
-        kept = [axis for axis in range(len(operand.shape)) if axis not in gone]
+        sizes = enumerate(zip(operation.params["slice_sizes"], operand.shape, strict=True))
+        return even_along(self.solver, operand, [axis for axis, (size, length) in sizes if size < length])
 
-        def place(each: np.ndarray) -> np.ndarray:
-            lengths = [1] * len(shape)
-            for axis, offset in zip(kept, numbers.offset_dims, strict=True):
-                lengths[offset] = each.shape[axis]
-            return each.reshape(lengths)
+    def scattered(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of an array into which others are written or added at places that are not known."""
+        into, index, rows = degrees
+        numbers = operation.params["dimension_numbers"]
+        gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+        places = [axis for axis in range(len(into.shape)) if axis not in gone]
+        return self._written(into, rows, [index], dict(zip(places, numbers.update_window_dims, strict=True)))
 
-        return viewed(even, shape, place)
+    def updated(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of an array into which a piece is written that starts at a place which is not known."""
+        into, rows, *indices = degrees
+        return self._written(into, rows, indices, {axis: axis for axis in range(len(into.shape))})
 
-    def _written(self, name: str, params: Any, degrees: list[Degree], shape: tuple[int, ...]) -> Degree:
-        """Of an array into which others are written or added somewhere along some axes: the same for all of them."""
-        into, *others = degrees
-        if name == "dynamic_update_slice":
-            rows, *indices = others
-            window = list(range(len(shape)))
-            places = window
-        else:
-            index, rows = others
-            indices, numbers = [index], params["dimension_numbers"]
-            window = list(numbers.update_window_dims)
-            gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
-            places = [axis for axis in range(len(shape)) if axis not in gone]
+    def _written(self, into: Degree, rows: Degree, indices: list[Degree], window: dict[int, int]) -> list[Degree]:
+        """The same for both, along the axes of which not all is written."""
         for each in indices:
             require_invariant(self.solver, each)
-        whole = {p: w for p, w in zip(places, window, strict=True) if rows.shape[w] == shape[p]}
+        shape = into.shape
+        whole = {axis: own for axis, own in window.items() if rows.shape[own] == shape[axis]}
         into = even_along(self.solver, into, [axis for axis in range(len(shape)) if axis not in whole])
         rows = even_along(self.solver, rows, [axis for axis in range(len(rows.shape)) if axis not in whole.values()])
+        back = _placing({own: axis for axis, own in whole.items()}, len(shape))
+        return [agreeing(self.solver, [into, viewed(rows, shape, back)], shape)]
 
-        def place(each: np.ndarray) -> np.ndarray:
-            lengths = [1] * len(shape)
-            for axis, where in whole.items():
-                lengths[axis] = each.shape[where]
-            return each.reshape(lengths)
-
-        return agreeing(self.solver, [into, viewed(rows, shape, place)], shape)
-
-    def _product(self, params: Any, degrees: list[Degree], shape: tuple[int, ...]) -> Degree:
-        contracted, batched = params["dimension_numbers"]
-        free = [
-            [axis for axis in range(len(each.shape)) if axis not in (*contracted[side], *batched[side])]
-            for side, each in enumerate(degrees)
-        ]
+    def product(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of sums of products over axes."""
+        contracted, batched = operation.params["dimension_numbers"]
+        free = free_axes(operation.params, [each.shape for each in degrees])
         for side, each in enumerate(degrees):
             self._note(each, [(*contracted[side], *batched[side]), (*free[side], *batched[side])])
         # Indices in the order batch, left, right, contracted.
@@ -216,9 +212,14 @@ class Rules:
         whole = np.broadcast_shapes(*(each.shape for each in placed))
         product = multiplied(self.solver, placed[0], placed[1], whole)
         even = self._contracted(product, range(len(whole) - counts[3], len(whole)), range(counts[0]), degrees)
-        return viewed(even, shape, lambda each: each.reshape(each.shape[: len(shape)]))
+        shape = operation.shapes[0]
+        return [viewed(even, shape, lambda each: each.reshape(each.shape[: len(shape)]))]
 
-    def _convolution(self, params: Any, degrees: list[Degree], shape: tuple[int, ...]) -> Degree:
+    def convolved(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
+        """Of convolutions, with groups of features or not."""
+        params, shape = operation.params, operation.shapes[0]
+        if params["batch_group_count"] != 1:
+            return self.fixed(operation, degrees)
         numbers, groups = params["dimension_numbers"], params["feature_group_count"]
         inputs, kernel = degrees
         self._note(kernel, [numbers.rhs_spec[:2]] if groups > 1 else [numbers.rhs_spec[1:2], numbers.rhs_spec[:1]])
@@ -255,7 +256,7 @@ class Rules:
             flat = grouped.reshape(rows, -1)
             return (flat if numbers.out_spec[0] < numbers.out_spec[1] else flat.T).reshape(lengths)
 
-        return viewed(even, shape, back)
+        return [viewed(even, shape, back)]
 
     def _contracted(
         self, product: Degree, axes: Sequence[int], shared: Sequence[int], operands: list[Degree]
@@ -270,19 +271,14 @@ class Rules:
             if operand.origin is None or operand.origin.parameter not in self.loose:
                 continue
             piece = operand.origin.parameter, operand.origin.piece
-            if piece not in self.chosen:
+            if piece not in self.chosen_pieces:
                 uneven = any(term.shape[axis] > 1 for term in product.terms for axis in axes)
                 if product.free.all() or not uneven:
                     continue
-                self.chosen.add(piece)
+                self.chosen_pieces.add(piece)
                 whole = even.terms[-1]
                 self.solver.vanish(whole[tuple(slice(None if a in shared else 1) for a in range(whole.ndim))])
         return even
-
-    def _note_pieces(self, degree: Degree, shape: Sequence[int]) -> None:
-        for axis, (size, length) in enumerate(zip(shape, degree.shape, strict=True)):
-            if size == 1 < length:
-                self.note_stack(degree, axis)
 
     def note_stack(self, degree: Degree, axis: int) -> None:
         """Remember that a parameter is read piece by piece along an axis, so that each has its own exponents."""
@@ -297,13 +293,14 @@ class Rules:
         found = tuple(frozenset().union(*(axes[axis] for axis in each)) for each in sets)
         self.split.setdefault(degree.origin.parameter, []).append(found)
 
-    def _resized(self, degree: Degree, shape: tuple[int, ...]) -> Degree:
-        """The same along axes of another length, along which it is even."""
-        return Degree(shape, degree.terms, degree.free)
 
+def _placing(places: dict[int, int], axes: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Which takes axes of an array to those of another, which has one element along all others."""
 
-def _lifted(degree: Degree, axes: int) -> Degree:
-    """A single number as an array of so many axes, which it broadcasts to."""
-    if degree.shape or not axes:
-        return degree
-    return viewed(degree, (1,) * axes, lambda each: each.reshape((1,) * axes))
+    def place(each: np.ndarray) -> np.ndarray:
+        lengths = [1] * axes
+        for own, axis in places.items():
+            lengths[axis] = each.shape[own]
+        return each.reshape(lengths)
+
+    return place

@@ -10,18 +10,13 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import JaxprEqn
 
+from dynascope.symmetry.operation import Operation, free_axes, window_axes
 from dynascope.symmetry.shift_views import Entry, Evenness, Other, Region, evenness, moved, numbered
-from dynascope.symmetry.views import shape_of
 
 __all__ = ["KeptError", "ShiftRules", "Value", "entering"]
 
 _INFINITE = 1e9  # what is so large in a mask is as good as infinite, beside which a shift is nothing
-_LINEAR = ("neg", "copy", "copy_p", "stop_gradient", "reduce_precision", "convert_element_type", "real")
-_ELEMENTWISE = {"add", "sub", "add_any", "mul", "div", "max", "min", "select_n", "gt", "ge", "lt", "le", "eq", "ne"}
-_KEEP_EVEN = {*_ELEMENTWISE, *_LINEAR, "sqrt", "rsqrt", "exp", "log", "square", "integer_pow"}
-_COMPARE = ("gt", "ge", "lt", "le", "eq", "ne")
 
 
 class KeptError(Exception):
@@ -75,10 +70,6 @@ class ShiftRules:
             return found
         return dataclasses.replace(found, constant=float(np.asarray(value).ravel()[0]))
 
-    def is_even(self, value: Value, axis: int) -> bool:
-        """Whether its shift is constant along an axis."""
-        return all(entry.axes[axis] is None for entry in value.shift)
-
     def row(self, value: Value, at: int) -> Value:
         """One of what is stacked."""
         shift: dict[Entry, float] = {}
@@ -92,89 +83,89 @@ class ShiftRules:
             shift = _plus(shift, {found: factor})
         return dataclasses.replace(self.unshifted(value.shape[1:]), shift=shift)
 
-    def sliced(self, params: Any, value: Value, shape: tuple[int, ...]) -> list[Value]:
-        """A piece of a value."""
-        return [self._rearranged("slice", params, value, shape, 0)]
+    def lifted(self, value: Value, axes: int) -> Value:
+        """A single number as an array of so many axes; other values as they are."""
+        if value.shape or not axes:
+            return value
+        shift = {entry._replace(axes=(None,) * axes): factor for entry, factor in value.shift.items()}
+        return dataclasses.replace(value, shape=(1,) * axes, even=frozenset(range(axes)), shift=shift)
 
-    def apply(self, equation: JaxprEqn, values: list[Value]) -> list[Value]:
-        """What is known of the results."""
-        name, params = equation.primitive.name, equation.params
-        shapes = list(map(shape_of, equation.outvars))
-        if name in _ELEMENTWISE:
-            values = [_lifted(each, len(shapes[0])) for each in values]
-        if not any(each.shift for each in values):
-            return self._unshifted(name, params, values, shapes)
-        first, shape = values[0], shapes[0]
-        if name in _LINEAR:
-            if name == "convert_element_type" and not jnp.issubdtype(params["new_dtype"], jnp.floating):
-                raise KeptError
-            return [self._shifted(shape, _times(first.shift, -1.0 if name == "neg" else 1.0), first.even)]
-        if name in ("add", "sub", "add_any"):
-            sign = -1.0 if name == "sub" else 1.0
-            even = values[0].even & values[1].even
-            if any(_is_infinite(each) for each in values):
-                return [self.unshifted(shape, even)]
-            return [self._shifted(shape, _plus(first.shift, _times(values[1].shift, sign)), even)]
-        if name in ("mul", "div"):
-            return [self._multiplied(name, values, shape)]
-        if name == "is_finite":
-            return [dataclasses.replace(self.unshifted(shape), sure=True)]
-        if name in _COMPARE:
-            _require(any(map(_is_infinite, values)) or values[0].shift == values[1].shift)
-            return [self.unshifted(shape)]
-        if name in ("max", "min", "select_n"):
-            return [self._chosen(name, values, shape)]
-        if name in ("reduce_sum", "reduce_max", "reduce_min"):
-            return [self._reduced(name, params["axes"], first, shape)]
-        if name == "dot_general":
-            return [self._product(params, values, shape)]
-        if name == "gather" and not values[1].shift:
-            return [self._gathered(params, values, shape)]
-        if name == "conv_general_dilated":
-            return [self._convolved(params, values, shape)]
-        if name in ("transpose", "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "slice", "split"):
-            return [self._rearranged(name, params, first, each, place) for place, each in enumerate(shapes)]
-        raise KeptError
-
-    def _unshifted(self, name: str, params: Any, values: list[Value], shapes: list[tuple[int, ...]]) -> list[Value]:
+    def without(self, operation: Operation, values: list[Value], *, pointwise: bool) -> list[Value]:
+        """What is known of the results where no operand is shifted."""
+        name, shapes = operation.name, operation.shapes
         even: frozenset[int] = frozenset()
         if name == "broadcast_in_dim":
-            places = params["broadcast_dimensions"]
+            places = operation.params["broadcast_dimensions"]
             kept = {place for axis, place in enumerate(places) if axis not in values[0].even}
             even = frozenset(range(len(shapes[0]))) - kept
-        elif name in _KEEP_EVEN:
+        elif pointwise:
             even = frozenset.intersection(*(each.even for each in values))
         found = [self.unshifted(shape, even) for shape in shapes]
         if name in ("broadcast_in_dim", "convert_element_type", "reshape") and values[0].constant is not None:
             found[0] = dataclasses.replace(found[0], constant=values[0].constant)
-        if name == "is_finite":
-            found[0] = dataclasses.replace(found[0], sure=True)
-        return found
+        return self.finite(operation, values) if name == "is_finite" else found
 
-    def _multiplied(self, name: str, values: list[Value], shape: tuple[int, ...]) -> Value:
+    def unseen(self, operation: Operation, values: list[Value]) -> list[Value]:
+        """Of what is not linear: it may see no shift."""
+        raise KeptError
+
+    def linear(self, operation: Operation, values: list[Value]) -> list[Value]:
+        """Of what has the shift of its operand, or minus it."""
+        sign = -1.0 if operation.name == "neg" else 1.0
+        return [self._shifted(operation.shapes[0], _times(values[0].shift, sign), values[0].even)]
+
+    def converted(self, operation: Operation, values: list[Value]) -> list[Value]:
+        """Of another type of number, which is linear unless it rounds."""
+        _require(jnp.issubdtype(operation.params["new_dtype"], jnp.floating))
+        return self.linear(operation, values)
+
+    def added(self, operation: Operation, values: list[Value]) -> list[Value]:
+        """Of sums and differences."""
+        one, other = values
+        shape, even = operation.shapes[0], one.even & other.even
+        if any(map(_is_infinite, values)):
+            return [self.unshifted(shape, even)]
+        sign = -1.0 if operation.name == "sub" else 1.0
+        return [self._shifted(shape, _plus(one.shift, _times(other.shift, sign)), even)]
+
+    def finite(self, operation: Operation, values: list[Value]) -> list[Value]:
+        """Whether something is finite, which is taken for true."""
+        return [dataclasses.replace(self.unshifted(operation.shapes[0]), sure=True)]
+
+    def compared(self, operation: Operation, values: list[Value]) -> list[Value]:
+        """Of what sees the difference of its operands only."""
+        _require(any(map(_is_infinite, values)) or values[0].shift == values[1].shift)
+        return [self.unshifted(operation.shapes[0])]
+
+    def multiplied(self, operation: Operation, values: list[Value]) -> list[Value]:
+        """Of products and quotients."""
+        name, shape = operation.name, operation.shapes[0]
         one, other = values if values[0].shift else values[::-1]
         _require(not other.shift and (name == "mul" or one is values[0]))
         even = one.even & other.even
         if other.constant is not None and other.constant and math.isfinite(other.constant):
             factor = 1 / other.constant if name == "div" else other.constant
-            return self._shifted(shape, _times(one.shift, factor), even)
+            return [self._shifted(shape, _times(one.shift, factor), even)]
 
         def evenly(entry: Entry) -> list[Evenness]:
             return [axis in other.even and evenness(entry.axes[axis]) for axis in range(len(shape))]
 
-        return self._shifted(shape, self._renamed(one, (name, other.name), evenly, keep_region=True), even)
+        return [self._shifted(shape, self._renamed(one, (name, other.name), evenly, keep_region=True), even)]
 
-    def _chosen(self, name: str, values: list[Value], shape: tuple[int, ...]) -> Value:
-        if name == "select_n":
+    def chosen(self, operation: Operation, values: list[Value]) -> list[Value]:
+        """Of what takes one of its operands at each place."""
+        if operation.name == "select_n":
             chooses, *values = values
             _require(not chooses.shift)
             if chooses.sure and len(values) == 2:
-                return values[1]
+                return [values[1]]
         known = [each for each in values if not _is_infinite(each)]
         _require(bool(known) and all(each.shift == known[0].shift for each in known))
-        return self._shifted(shape, known[0].shift, frozenset())
+        return [self._shifted(operation.shapes[0], known[0].shift, frozenset())]
 
-    def _reduced(self, name: str, axes: Sequence[int], value: Value, shape: tuple[int, ...]) -> Value:
+    def reduced(self, operation: Operation, values: list[Value]) -> list[Value]:
+        """Of sums and extrema along axes."""
+        (value,), name, axes = values, operation.name, operation.params["axes"]
         length = math.prod(value.shape[axis] for axis in axes)
         shift: dict[Entry, float] = {}
         for entry, factor in value.shift.items():
@@ -185,16 +176,15 @@ class ShiftRules:
                 _require(name == "reduce_sum")
                 named = self._name(("sum", entry.name, entry.axes, tuple(axes)))
                 shift = _plus(shift, {Entry(named, numbered([evenness(each) for each in left])): factor})
-        return self._shifted(shape, shift, frozenset())
+        return [self._shifted(operation.shapes[0], shift, frozenset())]
 
-    def _product(self, params: Any, values: list[Value], shape: tuple[int, ...]) -> Value:
+    def product(self, operation: Operation, values: list[Value]) -> list[Value]:
+        """Of sums of products over axes."""
         side = 0 if values[0].shift else 1
         one, other = values[side], values[1 - side]
         _require(not other.shift)
-        contracted, batched = params["dimension_numbers"]
-        free = [
-            [a for a in range(len(v.shape)) if a not in (*contracted[s], *batched[s])] for s, v in enumerate(values)
-        ]
+        numbers = operation.params["dimension_numbers"]
+        batched, free = numbers[1], free_axes(operation.params, [each.shape for each in values])
 
         def even(entry: Entry) -> list[Evenness]:
             own = {axis: evenness(entry.axes[axis]) for axis in (*free[side], *batched[side])}
@@ -205,16 +195,17 @@ class ShiftRules:
 
         start = len(batched[0]) + (0 if side == 0 else len(free[0]))
         places = {axis: start + place for place, axis in enumerate(free[side])}
-        shift = self._renamed(one, ("dot", str(params["dimension_numbers"]), side, other.name), even, places=places)
-        return self._shifted(shape, shift, frozenset())
+        shift = self._renamed(one, ("dot", str(numbers), side, other.name), even, places=places)
+        return [self._shifted(operation.shapes[0], shift, frozenset())]
 
-    def _gathered(self, params: Any, values: list[Value], shape: tuple[int, ...]) -> Value:
-        numbers, value = params["dimension_numbers"], values[0]
-        gone = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
-        kept = [axis for axis in range(len(value.shape)) if axis not in gone]
+    def gathered(self, operation: Operation, values: list[Value]) -> list[Value]:
+        """Of pieces at places that see no shift."""
+        (value, places), shape = values, operation.shapes[0]
+        _require(not places.shift)
+        numbers = operation.params["dimension_numbers"]
         over: list[int | None] = [None] * len(shape)
-        for offset, axis in zip(numbers.offset_dims, kept, strict=True):
-            _require(params["slice_sizes"][axis] == value.shape[axis])
+        for axis, offset in window_axes(numbers, len(value.shape)).items():
+            _require(operation.params["slice_sizes"][axis] == value.shape[axis])
             over[offset] = axis
         rest = [axis for axis in range(len(shape)) if axis not in numbers.offset_dims]
         for axis, place in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
@@ -226,11 +217,13 @@ class ShiftRules:
                 shift = _plus(shift, {Entry(entry.name, axes): factor})
                 continue
             even = [axis is not None and evenness(entry.axes[axis]) for axis in over]
-            named = self._name(("gather", values[1].name, str(numbers), entry.name, entry.axes))
+            named = self._name(("gather", places.name, str(numbers), entry.name, entry.axes))
             shift = _plus(shift, {Entry(named, numbered(even)): factor})
-        return self._shifted(shape, shift, frozenset())
+        return [self._shifted(shape, shift, frozenset())]
 
-    def _convolved(self, params: Any, values: list[Value], shape: tuple[int, ...]) -> Value:
+    def convolved(self, operation: Operation, values: list[Value]) -> list[Value]:
+        """Of convolutions whose kernel is shifted."""
+        params, shape = operation.params, operation.shapes[0]
         _require(not values[0].shift and params["batch_group_count"] == params["feature_group_count"] == 1)
         numbers = params["dimension_numbers"]
 
@@ -238,9 +231,14 @@ class ShiftRules:
             along = evenness(entry.axes[numbers.rhs_spec[0]])
             return [axis == numbers.out_spec[1] and along for axis in range(len(shape))]
 
-        return self._shifted(shape, self._renamed(values[1], ("conv", values[0].name), even), frozenset())
+        return [self._shifted(shape, self._renamed(values[1], ("conv", values[0].name), even), frozenset())]
 
-    def _rearranged(self, name: str, params: Any, value: Value, shape: tuple[int, ...], place: int) -> Value:
+    def rearranged(self, operation: Operation, values: list[Value]) -> list[Value]:
+        """Of what moves, repeats or cuts elements."""
+        return [self._moved(operation, values[0], shape, place) for place, shape in enumerate(operation.shapes)]
+
+    def _moved(self, operation: Operation, value: Value, shape: tuple[int, ...], place: int) -> Value:
+        name, params = operation.name, operation.params
         shift: dict[Entry, float] = {}
         for entry, factor in value.shift.items():
             found = moved(name, params, entry, value.shape, shape, place)
@@ -276,14 +274,6 @@ class ShiftRules:
 
     def _shifted(self, shape: tuple[int, ...], shift: dict[Entry, float], even: frozenset[int]) -> Value:
         return dataclasses.replace(self.unshifted(shape, even), shift=shift)
-
-
-def _lifted(value: Value, axes: int) -> Value:
-    """A single number as an array of so many axes."""
-    if value.shape or not axes:
-        return value
-    shift = {entry._replace(axes=(None,) * axes): factor for entry, factor in value.shift.items()}
-    return dataclasses.replace(value, shape=(1,) * axes, even=frozenset(range(axes)), shift=shift)
 
 
 def _plus(one: dict[Entry, float], other: dict[Entry, float]) -> dict[Entry, float]:

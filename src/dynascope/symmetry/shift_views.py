@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from dynascope.symmetry.views import reshape_groups
+from dynascope.symmetry.operation import cuts_of, reshape_groups
 
 __all__ = ["Axis", "Entry", "Evenness", "Other", "Pieces", "Region", "evenness", "moved", "numbered"]
 
@@ -54,7 +54,7 @@ class Other(NamedTuple):
 
     even: list[Evenness]
     region: Region | None
-    cut: tuple[tuple[Axis, tuple[int, int], int], ...] = ()
+    cut: tuple[tuple[Axis, tuple[int, int, int]], ...] = ()
 
 
 def moved(
@@ -126,28 +126,22 @@ def _regrouped(
 
 
 def _cut(name: str, params: Any, entry: Entry, old: tuple[int, ...], place: int) -> Entry | Other | None:
-    if name == "slice":
-        bounds = list(zip(params["start_indices"], params["limit_indices"], strict=True))
-        steps = params["strides"] or (1,) * len(old)
-    else:
-        sizes = [int(each) for each in params["sizes"]]
-        bounds, steps = [(0, length) for length in old], (1,) * len(old)
-        bounds[params["axis"]] = (sum(sizes[:place]), sum(sizes[: place + 1]))
-    cut = [bound != (0, length) or step != 1 for bound, length, step in zip(bounds, old, steps, strict=True)]
+    cuts = cuts_of(name, params, old, place)
+    cut = [each != (0, length, 1) for each, length in zip(cuts, old, strict=True)]
     region = entry.region
     if region is not None:
         axis, start, limit = region
-        first, last = bounds[axis]
+        first, last, step = cuts[axis]
         if limit <= first or start >= last:
             return None
         inside = max(start, first) - first, min(limit, last) - first
-        region = None if steps[axis] != 1 or inside == (0, last - first) else (axis, *inside)
+        region = None if step != 1 or inside == (0, last - first) else (axis, *inside)
     if not any(entry.axes[axis] is not None for axis in range(len(old)) if cut[axis]):
         return entry._replace(region=region)
     # Of an axis that is not cut, the pieces stay.
     even = [evenness(each) if not cut[axis] else each is None for axis, each in enumerate(entry.axes)]
-    parts = [each for each in zip(entry.axes, bounds, steps, strict=True) if each[0] is not None]
-    whole = all(isinstance(axis, int) for axis, *_ in parts)
+    parts = [(axis, each) for axis, each in zip(entry.axes, cuts, strict=True) if axis is not None]
+    whole = all(isinstance(axis, int) for axis, _ in parts)
     return Other(even, region, tuple(parts) if whole else ())
 
 

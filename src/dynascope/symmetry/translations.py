@@ -8,13 +8,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
 from dynascope.symmetry.charge import Charge, Part
-from dynascope.symmetry.program_loops import LONGEST, bodies, body_of, folded, scanned, sliced
+from dynascope.symmetry.operation import Operation, cuts_of, reshape_groups, shape_of
+from dynascope.symmetry.primitives import Primitive
+from dynascope.symmetry.program_loops import LONGEST, bodies, scanned
+from dynascope.symmetry.program_reader import ProgramReader, RuleReader
 from dynascope.symmetry.shift_rules import KeptError, ShiftRules, Value, entering
 from dynascope.symmetry.shift_views import Evenness, Pieces
-from dynascope.symmetry.views import reshape_groups, shape_of
 
 __all__ = ["is_used", "translations"]
 
@@ -201,22 +203,18 @@ def _charge(path: str, shape: tuple[int, ...], shift: _Shift) -> Charge:
 
 def is_used(program: ClosedJaxpr, number: int) -> bool:
     """Whether an output may depend on an argument."""
+    entering = [place == number for place in range(len(program.jaxpr.invars))]
+    return any(_Reached().run(program.jaxpr, program.consts, entering))
 
-    def reach(jaxpr: Jaxpr, known: set[int]) -> set[int]:
-        for equation in jaxpr.eqns:
-            if any(id(atom) in known for atom in equation.invars):
-                body = body_of(equation)
-                if body is None:
-                    known.update(map(id, equation.outvars))
-                    continue
-                inner = {id(b) for a, b in zip(equation.invars, body[0].invars, strict=True) if id(a) in known}
-                reached = reach(body[0], inner)
-                known.update(id(a) for a, b in zip(equation.outvars, body[0].outvars, strict=True) if id(b) in reached)
-        return known
 
-    jaxpr = program.jaxpr
-    reached = reach(jaxpr, {id(jaxpr.invars[number])})
-    return any(id(atom) in reached for atom in jaxpr.outvars)
+class _Reached(ProgramReader):
+    """Whether values may depend on an argument."""
+
+    def constant(self, value: Any) -> bool:
+        return False
+
+    def operation(self, equation: JaxprEqn, values: list[bool]) -> list[bool]:
+        return [any(values)] * len(equation.outvars)
 
 
 def _cuts(jaxpr: Jaxpr) -> _Cuts:
@@ -227,14 +225,11 @@ def _cuts(jaxpr: Jaxpr) -> _Cuts:
             inner = _cuts(body)
             found.parts.update(inner.parts)
             found.pieces.update(inner.pieces)
-        if name == "split":
-            sizes = [int(each) for each in params["sizes"]]
-            limits = np.cumsum(sizes)
-            length = int(limits[-1])
-            found.parts.update((length, int(b) - size, int(b)) for size, b in zip(sizes, limits, strict=True))
-        elif name == "slice":
+        if name in ("slice", "split"):
             shape = shape_of(equation.invars[0])
-            found.parts.update(zip(shape, params["start_indices"], params["limit_indices"], strict=True))
+            axes = range(len(shape)) if name == "slice" else [params["axis"]]
+            cuts = [cuts_of(name, params, shape, number) for number in range(len(equation.outvars))]
+            found.parts.update((shape[axis], *each[axis][:2]) for each in cuts for axis in axes)
         elif name == "reshape":
             old, new = shape_of(equation.invars[0]), shape_of(equation.outvars[0])
             for olds, news in reshape_groups(old, new):
@@ -255,83 +250,57 @@ def _joint(cuts: _Cuts) -> _Cuts:
     return cuts._replace(parts=cuts.parts | parts)
 
 
-class _Walk:
+class _Walk(RuleReader):
     """A program along which shifts are followed; what it computes without them is known from the first time on."""
 
     def __init__(self, program: ClosedJaxpr) -> None:
         self.rules, self.program = ShiftRules(), program
         self.entering = [self.rules.unshifted(shape_of(each)) for each in program.jaxpr.invars]
-        self._constants: dict[int, Value] = {}
+        self._constants: dict[int, tuple[Any, Value]] = {}
         self._unshifted: dict[tuple[int, ...], list[Value]] = {}
         self._begins = True
         self.run(program.jaxpr, program.consts, self.entering)
         self._begins = False
 
-    def run(self, jaxpr: Jaxpr, consts: Sequence[Any], values: Sequence[Value]) -> list[Value]:
-        known = dict(zip(jaxpr.invars, values, strict=True))
-        known.update(zip(jaxpr.constvars, map(self._constant, consts), strict=True))
+    def constant(self, value: Any) -> Value:
+        # Kept beside what is known of it, so that no other one gets its place in memory.
+        return self._constants.setdefault(id(value), (value, self.rules.constant(value)))[1]
 
-        def value(atom: Any) -> Value:
-            return self._constant(atom.val) if isinstance(atom, Literal) else known[atom]
-
-        for equation in jaxpr.eqns:
-            operands = [value(each) for each in equation.invars]
-            known.update(zip(equation.outvars, self._results(equation, operands), strict=True))
-        return [value(each) for each in jaxpr.outvars]
-
-    def _constant(self, value: Any) -> Value:
-        if id(value) not in self._constants:
-            self._constants[id(value)] = self.rules.constant(value)
-        return self._constants[id(value)]
-
-    def _results(self, equation: JaxprEqn, values: list[Value]) -> list[Value]:
+    def line(self, equation: JaxprEqn, values: list[Value]) -> list[Value]:
         if any(each.shift for each in values):
-            return self._equation(equation, values)
+            return super().line(equation, values)
         key = id(equation), *(each.name for each in values)
         results = self._unshifted.get(key)
         if results is None:
-            results = self._equation(equation, values)
+            results = super().line(equation, values)
             if self._begins:
                 self._unshifted[key] = results
         return results
 
-    def _equation(self, equation: JaxprEqn, values: list[Value]) -> list[Value]:
-        if (body := body_of(equation)) is not None:
-            return self.run(*body, values)
-        if (number := folded(equation, [each.constant for each in values])) is not None:
-            return [dataclasses.replace(self.rules.unshifted(()), constant=number)]
-        name, params = equation.primitive.name, equation.params
-        if name == "scan" and any(each.shift for each in values):
-            return self._scan(equation, values)
-        if name == "cond" and (which := values[0].constant) is not None:
-            branch = params["branches"][min(max(int(which), 0), len(params["branches"]) - 1)]
-            return self.run(branch.jaxpr, branch.consts, values[1:])
-        if name == "dynamic_slice" and values[0].shift:
-            starts = [each.constant for each in values[1:]]
-            if (known := sliced(values[0].shape, params["slice_sizes"], starts)) is not None:
-                return self.rules.sliced(known, values[0], shape_of(equation.outvars[0]))
-        return self.rules.apply(equation, values)
+    def apply(self, primitive: Primitive, operation: Operation, values: list[Value]) -> list[Value]:
+        if primitive.pointwise:
+            values = [self.rules.lifted(each, len(operation.shapes[0])) for each in values]
+        if any(each.shift for each in values):
+            return primitive.shift(self.rules, operation, values)
+        return self.rules.without(operation, values, pointwise=primitive.pointwise)
 
-    def _scan(self, equation: JaxprEqn, values: list[Value]) -> list[Value]:
-        params = equation.params
-        fixed, state, rows = scanned(params, values)
+    def row(self, value: Value, at: int) -> Value:
+        return self.rules.row(value, at)
+
+    def are_same(self, fixed: list[Value], before: list[Value], after: list[Value]) -> bool:
+        return _pattern(fixed, before) == _pattern(fixed, after)
+
+    def loop(self, equation: JaxprEqn, values: list[Value]) -> list[Value] | None:
+        if equation.primitive.name != "scan" or not any(each.shift for each in values):
+            return None
+        fixed, state, rows = scanned(equation.params, values)
         carried = len(state)
-        body, length = params["jaxpr"], params["length"]
-        uneven = any(not self.rules.is_even(each, 0) for each in rows)
-        for step in range(length):
-            if step == LONGEST:
+        uneven = any(entry.axes[0] is not None for each in rows for entry in each.shift)
+        for number, (after, wrote) in enumerate(self.steps(equation.params, fixed, state, rows, uneven=uneven)):
+            if number == LONGEST or any(each.shift for each in wrote):
                 raise KeptError
-            at = length - 1 - step if params["reverse"] else step
-            seen = [self.rules.row(each, at) for each in rows]
-            found = self.run(body.jaxpr, body.consts, [*fixed, *state, *seen])
-            if any(each.shift for each in found[carried:]):
-                raise KeptError
-            before, state = state, found[:carried]
-            if not uneven and _pattern(fixed, before) == _pattern(fixed, state):
-                # So are all that come.
-                break
-        written = [self.rules.unshifted(shape_of(each)) for each in equation.outvars[carried:]]
-        return [*state, *written]
+            state = after
+        return [*state, *(self.rules.unshifted(shape_of(each)) for each in equation.outvars[carried:])]
 
 
 def _pattern(fixed: list[Value], state: list[Value]) -> list[tuple]:

@@ -9,33 +9,20 @@ import numpy as np
 
 from dynascope.symmetry.exponents import Exponents
 from dynascope.symmetry.homogeneity import Degree, agreeing, invariant, require_invariant, viewed
+from dynascope.symmetry.operation import Operation, cuts_of, reshape_groups
 
-__all__ = ["VIEWS", "reshape_groups", "reshaped", "shape_of", "view_of"]
-
-VIEWS = (
-    "reshape",
-    "transpose",
-    "broadcast_in_dim",
-    "slice",
-    "squeeze",
-    "expand_dims",
-    "rev",
-    "split",
-    "concatenate",
-    "stack",
-    "pad",
-)
+__all__ = ["rearranged", "reshaped"]
 
 
-def shape_of(atom: Any) -> tuple[int, ...]:
-    """The shape of a value in a program."""
-    return tuple(getattr(atom.aval, "shape", ()))
+def rearranged(operation: Operation, degrees: list[Degree], solver: Exponents) -> list[Degree]:
+    """The degrees of a rearrangement; of `split` those of its parts."""
+    return [_view(operation, degrees, shape, solver, number) for number, shape in enumerate(operation.shapes)]
 
 
-def view_of(
-    name: str, params: Any, degrees: list[Degree], shape: tuple[int, ...], solver: Exponents, number: int
+def _view(
+    operation: Operation, degrees: list[Degree], shape: tuple[int, ...], solver: Exponents, number: int
 ) -> Degree:
-    """The degree of a rearrangement; of `split` that of the part of this number."""
+    name, params = operation.name, operation.params
     degree = degrees[0]
     axes = degree.origin.axes if degree.origin else ()
     if name in ("reshape", "squeeze", "expand_dims"):
@@ -66,29 +53,18 @@ def view_of(
     if name == "rev":
         return viewed(degree, shape, lambda each: np.flip(each, params["dimensions"]), degree.origin)
     if name in ("slice", "split"):
-        return viewed(degree, shape, _slicing(name, params, len(shape), number), _piece(name, params, degree, shape))
+        places = [slice(*each) for each in cuts_of(name, params, degree.shape, number)]
+
+        def cut(each: np.ndarray) -> np.ndarray:
+            return each[tuple(p if n > 1 else slice(None) for p, n in zip(places, each.shape, strict=True))]
+
+        return viewed(degree, shape, cut, _piece(name, params, degree, shape))
     if name == "stack":
         axis = params["axis"]
         lengths = (*shape[:axis], 1, *shape[axis + 1 :])
         rows = [viewed(each, lengths, lambda array: np.expand_dims(array, axis)) for each in degrees]
         return _joined("concatenate", {"dimension": axis}, rows, shape, solver)
     return _joined(name, params, degrees, shape, solver)
-
-
-def reshape_groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """Which axes become which: the finest groups of neighbours of equal products."""
-    groups, i, j = [], 0, 0
-    while i < len(old) or j < len(new):
-        olds, news, left, right = [], [], 1, 1
-        while (not olds and not news) or left != right:
-            if left <= right and i < len(old) and (left < right or not olds):
-                olds, left, i = [*olds, i], left * old[i], i + 1
-            elif j < len(new):
-                news, right, j = [*news, j], right * new[j], j + 1
-            else:
-                olds, left, i = [*olds, i], left * old[i], i + 1
-        groups.append((olds, news))
-    return groups
 
 
 def reshaped(each: np.ndarray, old: Sequence[int], new: Sequence[int]) -> np.ndarray:
@@ -115,23 +91,6 @@ def _piece(name: str, params: Any, degree: Degree, shape: Sequence[int]) -> Any:
     single = [axis for axis, (n, old) in enumerate(zip(shape, degree.shape, strict=True)) if n == 1 < old]
     more = tuple((degree.origin.axes[axis], int(params["start_indices"][axis])) for axis in single)
     return degree.origin._replace(piece=degree.origin.piece + more)
-
-
-def _slicing(name: str, params: Any, axes: int, number: int) -> Any:
-    if name == "slice":
-        steps = params["strides"] or (1,) * axes
-        starts, limits = params["start_indices"], params["limit_indices"]
-        places = [slice(*each) for each in zip(starts, limits, steps, strict=True)]
-    else:
-        sizes = [int(each) for each in params["sizes"]]
-        start = sum(sizes[:number])
-        places = [slice(None)] * axes
-        places[params["axis"]] = slice(start, start + sizes[number])
-
-    def cut(each: np.ndarray) -> np.ndarray:
-        return each[tuple(p if n > 1 else slice(None) for p, n in zip(places, each.shape, strict=True))]
-
-    return cut
 
 
 def _joined(name: str, params: Any, degrees: list[Degree], shape: tuple[int, ...], solver: Exponents) -> Degree:
