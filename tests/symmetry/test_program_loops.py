@@ -30,3 +30,12 @@ def test_layers_that_are_taken_out_of_a_stack_have_units_of_their_own_however_th
     program = jax.make_jaxpr(apply)(np.ones((3, 4)), np.ones((5, 4)))
     # Of each of four units the three weights may be rescaled against each other.
     assert len(rescalings(program, 1)) == 2 * 4
+
+
+@pytest.mark.parametrize("repeated", [lambda z: jnp.tile(z, (1, 2)), lambda z: jnp.concatenate([z, z], 1)])
+def test_units_that_are_repeated_are_the_same_units_however_that_is_written(repeated):
+    def apply(params, x):
+        return repeated(jax.nn.relu(x @ params[0])) @ params[1]
+
+    program = jax.make_jaxpr(apply)([np.ones((3, 4)), np.ones((8, 1))], np.ones((5, 3)))
+    assert len(rescalings(program, 2)) == 4

@@ -86,12 +86,16 @@ def scanned(
 def body_of(equation: JaxprEqn) -> tuple[Jaxpr, Sequence[Any]] | None:
     """The program that an equation calls with its operands, if it is a plain call.
 
-    What takes an array apart along an axis counts as a call of the slices that it takes: JAX writes either of the two.
+    What takes an array apart along an axis, or repeats it, counts as a call of the slices that it takes, or of a
+    broadcast and a reshape: JAX writes either of the two.
     """
-    if equation.primitive.name == "unstack":
+    if equation.primitive.name in ("unstack", "tile"):
         (array,) = equation.invars
-        taken = _slices(array.aval, equation.params["axis"])
-        return taken.jaxpr, taken.consts
+        if equation.primitive.name == "unstack":
+            written = _slices(array.aval, equation.params["axis"])
+        else:
+            written = _repeated(array.aval, tuple(equation.params["reps"]))
+        return written.jaxpr, written.consts
     if equation.primitive.name in ("scan", "while", "cond"):
         return None
     for name in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
@@ -105,7 +109,7 @@ def body_of(equation: JaxprEqn) -> tuple[Jaxpr, Sequence[Any]] | None:
 def bodies(equation: JaxprEqn) -> list[Jaxpr]:
     """The programs that an equation runs, once or many times."""
     found = []
-    if equation.primitive.name == "unstack" and (body := body_of(equation)) is not None:
+    if equation.primitive.name in ("unstack", "tile") and (body := body_of(equation)) is not None:
         found.append(body[0])
     for value in equation.params.values():
         for each in value if isinstance(value, tuple | list) else (value,):
@@ -125,3 +129,17 @@ def _slices(kind: Any, axis: int) -> ClosedJaxpr:
     # Where JAX has 32 bits, it would warn of numbers of 64.
     with jax.enable_x64(True):
         return jax.make_jaxpr(taken)(kind)
+
+
+@functools.cache
+def _repeated(kind: Any, counts: tuple[int, ...]) -> ClosedJaxpr:
+    """The program that repeats an array of some shape and type so often along each axis."""
+
+    def repeated(array: jax.Array) -> jax.Array:
+        single = jnp.expand_dims(array, tuple(range(0, 2 * array.ndim, 2)))
+        doubled = [each for pair in zip(counts, array.shape, strict=True) for each in pair]
+        return jnp.broadcast_to(single, doubled).reshape(np.multiply(counts, array.shape))
+
+    # As above.
+    with jax.enable_x64(True):
+        return jax.make_jaxpr(repeated)(kind)
