@@ -22,10 +22,6 @@ def _squeeze(x: Any, axes: int | Sequence[int] | None = None) -> Any:
     return jax.lax.squeeze(x, [axis % x.ndim for axis in axes if x.shape[axis] == 1])
 
 
-def _select(x: Any, axis: int, place: int) -> Any:
-    return jax.lax.index_in_dim(x, place, axis, keepdims=False)
-
-
 def _bounds(x: Any, axis: int, start: int | None, end: int | None) -> tuple[int, int]:
     first, last, _ = slice(start, end).indices(x.shape[axis])
     return first, max(first, last)
@@ -33,17 +29,6 @@ def _bounds(x: Any, axis: int, start: int | None, end: int | None) -> tuple[int,
 
 def _slice(x: Any, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
     return jax.lax.slice_in_dim(x, *_bounds(x, axis, start, end), step, axis)
-
-
-def _split(x: Any, sizes: Sequence[int], axis: int = 0) -> Any:
-    return jnp.split(x, np.cumsum(sizes)[:-1].tolist(), axis)
-
-
-def _repeat(x: Any, counts: Sequence[int]) -> Any:
-    x = x.reshape((1,) * (len(counts) - x.ndim) + x.shape)
-    doubled = [each for count, length in zip(counts, x.shape, strict=True) for each in (count, length)]
-    spread = jnp.broadcast_to(x.reshape([each for length in x.shape for each in (1, length)]), doubled)
-    return spread.reshape([count * length for count, length in zip(counts, x.shape, strict=True)])
 
 
 def _pad(x: Any, widths: Sequence[int], value: Any = 0.0) -> Any:
@@ -67,15 +52,13 @@ def _index_put(x: Any, places: Sequence[Any], values: Any, accumulate: bool = Fa
 
 
 def _scatter(x: Any, axis: int, places: Any, values: Any) -> Any:
+    """Values are one number, or an array of which as much counts as there are places."""
+    values = values[tuple(map(slice, places.shape))] if jnp.ndim(values) else values
     return jnp.asarray(x).at[_along(x, axis, places)].set(values)
 
 
 def _scatter_add(x: Any, axis: int, places: Any, values: Any) -> Any:
     return jnp.asarray(x).at[_along(x, axis, places)].add(values[tuple(map(slice, places.shape))])
-
-
-def _scatter_of(x: Any, axis: int, places: Any, values: Any) -> Any:
-    return _scatter(x, axis, places, values[tuple(map(slice, places.shape))])
 
 
 def _along(x: Any, axis: int, places: Any) -> tuple[Any, ...]:
@@ -130,11 +113,11 @@ ARRANGEMENTS: dict[str, Callable[..., Any]] = {
     "expand": _expand,
     "squeeze": _squeeze,
     "unsqueeze": jnp.expand_dims,
-    "select": _select,
+    "select": lambda x, axis, place: jax.lax.index_in_dim(x, place, axis, keepdims=False),
     "slice": _slice,
-    "split_with_sizes": _split,
+    "split_with_sizes": lambda x, sizes, axis=0: jax.lax.split(x, sizes, axis % x.ndim),
     "cat": lambda parts, axis=0: jnp.concatenate([each for each in parts if each.shape != (0,)], axis),
-    "repeat": _repeat,
+    "repeat": jnp.tile,
     "flip": jnp.flip,
     "diagonal": jnp.diagonal,
     "constant_pad_nd": _pad,
@@ -146,7 +129,7 @@ ARRANGEMENTS: dict[str, Callable[..., Any]] = {
     "embedding": _embedding,
     "gather": _gather,
     "scatter.value": _scatter,
-    "scatter.src": _scatter_of,
+    "scatter.src": _scatter,
     "scatter_add": _scatter_add,
     "slice_scatter": _slice_scatter,
     "sort": _sort,

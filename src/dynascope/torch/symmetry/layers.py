@@ -168,14 +168,6 @@ def _batch_norm(
     return _affine(found, _by_channel(x, gain), _by_channel(x, shift)), None, None, None, None
 
 
-def _batch_norm_still(x: Any, gain: Any, shift: Any, mean: Any, variance: Any, *rest: float) -> Any:
-    return _batch_norm(x, gain, shift, mean, variance, False, *rest)
-
-
-def _batch_norm_without(x: Any, gain: Any, shift: Any, training: bool, *rest: float) -> Any:
-    return _batch_norm(x, gain, shift, None, None, True, *rest)
-
-
 def _layer_norm(x: Any, shape: Sequence[int], gain: Any, shift: Any, epsilon: float) -> Any:
     return _affine(_normed(x, range(x.ndim - len(shape), x.ndim), epsilon), gain, shift), None, None
 
@@ -263,9 +255,9 @@ LAYERS: dict[str, Callable[..., Any]] = {
     **{f"upsample_nearest{axes}d": _enlarged(axes) for axes in (1, 2, 3)},
     **{f"upsample_{kind}linear{axes}d": _interpolated(axes) for axes, kind in ((1, ""), (2, "bi"), (3, "tri"))},
     "_native_batch_norm_legit_functional": _batch_norm,
-    "_native_batch_norm_legit_no_training": _batch_norm_still,
+    "_native_batch_norm_legit_no_training": lambda x, a, b, m, v, *rest: _batch_norm(x, a, b, m, v, False, *rest),
     "_native_batch_norm_legit": _batch_norm,
-    "_native_batch_norm_legit.no_stats": _batch_norm_without,
+    "_native_batch_norm_legit.no_stats": lambda x, a, b, _, *rest: _batch_norm(x, a, b, None, None, True, *rest),
     "native_batch_norm": _batch_norm,
     "native_layer_norm": _layer_norm,
     "native_group_norm": _group_norm,

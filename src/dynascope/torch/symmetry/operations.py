@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,18 +46,10 @@ def _converted(x: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
     return jnp.asarray(x, {torch.bool: bool}.get(dtype, int))
 
 
-def _full_like(x: Any, value: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
-    return _converted(jnp.full(jnp.shape(x), value, jnp.result_type(x)), dtype=dtype)
-
-
 def _total(
     operation: Callable[..., Any], x: Any, axes: _Axes = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
     return operation(_converted(x, dtype=dtype), axis=_axes(axes), keepdims=keepdim)
-
-
-def _one(operation: Callable[..., Any], x: Any, axis: int | None = None, keepdim: bool = False) -> Any:
-    return operation(x, axis=axis, keepdims=keepdim)
 
 
 def _with_place(operation: Callable[..., Any], place: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,24 +68,8 @@ def _variance_and_mean(x: Any, axes: _Axes = None, *, correction: float | None =
     return _variance(x, axes, correction=correction, keepdim=keepdim), mean
 
 
-def _norm(x: Any, order: float = 2, axes: _Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    total = functools.partial(jnp.sum, axis=_axes(axes), keepdims=keepdim)
-    if order == 2:
-        return jnp.sqrt(total(x**2))
-    if math.isinf(order):
-        return (jnp.max if order > 0 else jnp.min)(jnp.abs(x), axis=_axes(axes), keepdims=keepdim)
-    if order == 0:
-        return total((x != 0).astype(x.dtype))
-    return total(jnp.abs(x)) if order == 1 else _power(total(_power(jnp.abs(x), order)), 1 / order)
-
-
-def _clipped(x: Any, least: Any = None, most: Any = None) -> Any:
-    x = x if least is None else jnp.maximum(x, least)
-    return x if most is None else jnp.minimum(x, most)
-
-
-def _gelu(x: Any, *, approximate: str = "none") -> Any:
-    return jax.nn.gelu(x, approximate=approximate == "tanh")
+def _norm(x: Any, order: Any = 2, axes: _Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    return jnp.linalg.vector_norm(_converted(x, dtype=dtype), axis=_axes(axes), keepdims=keepdim, ord=order)
 
 
 def _elu(x: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
@@ -141,9 +116,9 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "relu": jax.nn.relu,
     "leaky_relu": lambda x, slope=0.01: jnp.where(x > 0, x, slope * x),
     "elu": _elu,
-    "gelu": _gelu,
-    "hardtanh": lambda x, least=-1.0, most=1.0: _clipped(x, least, most),
-    "clamp": _clipped,
+    "gelu": lambda x, *, approximate="none": jax.nn.gelu(x, approximate=approximate == "tanh"),
+    "hardtanh": lambda x, least=-1.0, most=1.0: jnp.clip(x, least, most),
+    "clamp": jnp.clip,
     "add": _scaled(jnp.add),
     "sub": _scaled(jnp.subtract),
     "div": _divided,
@@ -154,8 +129,8 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "view_as_real": lambda x: jnp.stack([x.real, x.imag], -1),
     "_to_copy": _converted,
     "copy": lambda x, y: _converted(jnp.broadcast_to(y, x.shape)).astype(x.dtype),
-    "full_like": _full_like,
-    "fill": _full_like,
+    "full_like": lambda x, value, *, dtype=None, **_: _converted(jnp.full_like(x, value), dtype=dtype),
+    "fill": jnp.full_like,
     "addmm": _product_and_sum,
     "_trilinear": _trilinear,
     "_cdist_forward": lambda x, y, order, _: _norm(x[..., :, None, :] - y[..., None, :, :], order, -1),
@@ -165,8 +140,8 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "amin": functools.partial(_total, jnp.min),
     "any": functools.partial(_total, jnp.any),
     "prod": functools.partial(_total, jnp.prod),
-    "argmax": functools.partial(_one, jnp.argmax),
-    "argmin": functools.partial(_one, jnp.argmin),
+    "argmax": functools.partial(_total, jnp.argmax),
+    "argmin": functools.partial(_total, jnp.argmin),
     "max.default": jnp.max,
     "min.default": jnp.min,
     "max": _with_place(jnp.max, jnp.argmax),
