@@ -1,4 +1,4 @@
-"""Displacement of networks under SGD, and the spectrum of curvature and noise that predicts it."""
+"""Measured displacement of networks under SGD, and the curvature and noise spectra that predict it."""
 
 from __future__ import annotations
 
@@ -32,17 +32,19 @@ from dynascope.training.step import Step
 
 __all__ = ["SquaredDisplacement", "noise_modes", "seconds_of_step", "squared_displacements", "warmed_up"]
 
-_SETTLE = 10  # steps in units of 1/(1 − β), after which momentum has forgotten its initial value
+_SETTLE = 10  # steps, in units of 1/(1 − β), that momentum takes to forget its initial value
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["period", "settle"], meta_fields=["dimensions"])
 @dataclasses.dataclass(frozen=True, eq=False)
 class SquaredDisplacement(StepStatistic):
-    """‖θ_k − θ_j‖² from the latest origin j < k; the first origin is `settle`, and origins are one period apart.
+    """Squared distance ‖θ_k − θ_j‖² from the most recent origin j < k.
+
+    Origins are placed at step `settle` and every `period` steps after it.
 
     Attributes:
-        period: Steps from one origin to the next, as an array, so that all periods share one compiled program.
-        settle: First origin, as an array; before it nothing is measured.
+        period: Number of steps between origins, an array so that all periods share one compiled program.
+        settle: Step of the first origin, an array; earlier steps are not measured.
         dimensions: Empty, because the statistic is a scalar.
     """
 
@@ -51,12 +53,12 @@ class SquaredDisplacement(StepStatistic):
     dimensions: Sequence[str] = ()
 
     def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
-        """The origin, and the squared distance from it."""
+        """The origin and the squared distance from it."""
         origin = jax.tree.map(jnp.asarray, weights)
         return origin, jnp.zeros((), jnp.result_type(*jax.tree.leaves(origin)))
 
     def advance(self, state: Any, step: Step) -> Any:
-        """Update the origin, if the weights before the step are one, and the squared distance after the step."""
+        """Move the origin if it is due at this step, and update the squared distance."""
         since = step.index - self.settle
         begins = (since <= 0) | (since % self.period == 0)
         origin = jax.tree.map(lambda old, now: jnp.where(begins, now, old), state[0], step.weights)
@@ -71,7 +73,7 @@ class SquaredDisplacement(StepStatistic):
 def warmed_up(
     task: Task | Labelled, networks: Sequence[Network], steps: int, **training: Any
 ) -> tuple[list[Any], Float[np.ndarray, "networks 2"]]:
-    """Train each network on different minibatches; return it with its losses after half of the steps and all steps.
+    """Train each network on different minibatches; also return its losses halfway and at the end.
 
     Args:
         networks: Two or more networks of equal sizes.
@@ -97,15 +99,15 @@ def squared_displacements(
     momentum: float = 0.0,
     **training: Any,
 ) -> Float[np.ndarray, "networks recorded"]:
-    """‖θ_{j+k} − θ_j‖² of each network under SGD from its current weights, averaged over consecutive origins j.
+    """‖θ_{j+k} − θ_j‖² of each network under SGD, averaged over consecutive origins j.
 
-    Momentum starts from zero; the first origin therefore comes after 10/(1 − β) steps.
+    SGD continues from the given weights with zero momentum, so the first origin comes after 10/(1 − β) steps.
 
     Args:
         networks: Two or more networks of equal sizes.
         task: The training samples.
-        recorded: The steps k, increasing from one or more.
-        legs: Number of origins, each at the last recorded step of the previous origin.
+        recorded: The steps k ≥ 1, increasing.
+        legs: Number of origins; each is the last recorded step of the previous one.
         momentum: β (heavy ball).
         **training: `learning_rate`, `weight_decay`, `batch_size`, `loss` and `seed`.
 
@@ -132,17 +134,18 @@ def squared_displacements(
 def noise_modes(
     task: Labelled, networks: Sequence[Network], *, batch_size: int, batches: int, products: int, seed: int
 ) -> list[NoiseSpectrum]:
-    """Curvatures of the cross-entropy of classifiers, each with the gradient variance over samples along its direction.
+    """Curvatures of the cross-entropy of classifiers, with the gradient noise along each direction.
 
-    Minibatches are drawn with replacement and normalised separately, as in training. The noise is the noise of their
-    gradients. The curvature is that of the Gauss-Newton matrix of their mean, which has no negative eigenvalue.
+    Minibatches are drawn with replacement and normalised separately, as in training. The noise is the variance of
+    their gradients. The curvature is that of the Gauss-Newton matrix of their mean loss, which is positive
+    semidefinite.
 
     Args:
-        networks: Networks of one architecture, at the weights of interest.
+        networks: Networks of one architecture, at the weights to analyse.
         task: The training samples.
         batch_size: S.
-        batches: Number of minibatches, the same for all networks.
-        products: Number of products with the matrix per minibatch.
+        batches: Number of minibatches; all networks use the same ones.
+        products: Number of matrix-vector products per minibatch.
         seed: Seed of the minibatches.
 
     Example:
@@ -165,29 +168,29 @@ def noise_modes(
 
 @filter_jit
 def _spectrum(weights: Any, rest: Any, samples: Any, products: int) -> tuple[Any, Any]:
-    """Curvature and noise of a network with these weights and the other leaves of `rest`."""
+    """Curvature and noise of a network with the given weights and the other leaves of `rest`."""
     point, unravel = ravel_pytree(weights)
     x, y = map(jnp.asarray, samples)
     batches, batch_size = x.shape[:2]
     in_training = _in_training(rest)
 
-    def outputs(own: Any, inputs: Any) -> Any:
-        return in_training(unravel(own), inputs)
+    def outputs(theta: Any, inputs: Any) -> Any:
+        return in_training(unravel(theta), inputs)
 
-    slope = jax.grad(lambda own, inputs, targets: _entropy(outputs(own, inputs), targets))
+    slope = jax.grad(lambda theta, inputs, targets: _entropy(outputs(theta, inputs), targets))
     gradients = jax.lax.map(lambda each: slope(point, *each), (x, y))
     noise = (gradients - gradients.mean(axis=0)) * math.sqrt(batch_size * batches / (batches - 1))
 
     def product(v: Any) -> Any:
         every = jax.vmap(outputs, in_axes=(None, 0))
-        return gauss_newton_product(lambda z: _entropy(z, y), lambda own: every(own, x), point, v)
+        return gauss_newton_product(lambda z: _entropy(z, y), lambda theta: every(theta, x), point, v)
 
     curvature, variance = quadrature_nodes(product, noise, products)
     return curvature, variance / batches
 
 
 def seconds_of_step(task: Labelled, network: Network, batch_size: int) -> float:
-    """Seconds of one training step on the cross-entropy on this machine, compiled and in a loop as in training.
+    """Measure the seconds of one compiled training step on the cross-entropy on this machine.
 
     Args:
         network: The network.
@@ -195,11 +198,11 @@ def seconds_of_step(task: Labelled, network: Network, batch_size: int) -> float:
         batch_size: S.
     """
     x, y, outputs = task.inputs[:batch_size], task.one_hot()[:batch_size], _in_training(network)
-    slope = jax.grad(lambda own: _entropy(outputs(own, x), y))
+    slope = jax.grad(lambda theta: _entropy(outputs(theta, x), y))
 
     @jit
     def trained(weights: Any, steps: Any) -> Any:
-        return jax.lax.fori_loop(0, steps, lambda _, own: jax.tree.map(jnp.subtract, own, slope(own)), weights)
+        return jax.lax.fori_loop(0, steps, lambda _, theta: jax.tree.map(jnp.subtract, theta, slope(theta)), weights)
 
     weights = trained_weights(network)
     jax.block_until_ready(trained(weights, np.int32(0)))
@@ -209,10 +212,10 @@ def seconds_of_step(task: Labelled, network: Network, batch_size: int) -> float:
 
 
 def _in_training(network: Network) -> Callable[[Any, Any], Any]:
-    """The outputs for given weights, with batch normalisation by the statistics of the batch."""
+    """The outputs as a function of the weights, with batch normalisation by batch statistics."""
 
-    def outputs(own: Any, inputs: Any) -> Any:
-        whole = eqx.combine(own, network)
+    def outputs(theta: Any, inputs: Any) -> Any:
+        whole = eqx.combine(theta, network)
         return whole.train_step_outputs(inputs)[0] if hasattr(whole, "train_step_outputs") else whole(inputs)
 
     return outputs

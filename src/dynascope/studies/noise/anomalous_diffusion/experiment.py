@@ -1,4 +1,4 @@
-"""Simulated regressions and trained networks whose displacements the study measures, and their predicted exponents."""
+"""Displacements of simulated regressions and of trained networks, with their predicted exponents."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Experiment"]
 
-_MODE_RATE = 0.01  # learning rate of the modes that are summed exactly
-_MODE_ERROR = 0.02  # of the exponent within the window of these modes
+_MODE_RATE = 0.01  # learning rate in the exact sum over modes
+_MODE_ERROR = 0.02  # largest error of the exponent within the window of this sum
 
 
 class Experiment:
-    """Simulates the regressions of a study, and trains its networks.
+    """Simulates the regressions of a study and trains its networks.
 
     Args:
-        study: The study whose fields define the spectra, the networks and the data.
+        study: The study that defines the spectra, the networks and the data.
     """
 
     def __init__(self, study: AnomalousDiffusion):
@@ -38,7 +38,7 @@ class Experiment:
         """Require enough modes for every power.
 
         Raises:
-            InputError: A spectrum has no window in which the exponent is close to min(1, 1/p).
+            InputError: The exponent of a spectrum is close to min(1, 1/p) in no window of steps.
         """
         for power, task in zip(self.study.powers, self.regressions, strict=True):
             try:
@@ -48,7 +48,7 @@ class Experiment:
                 raise InputError(problem, argument="powers", value=power, remedy=remedy) from error
 
     def trained(self) -> Values:
-        """Simulate the regressions; train the networks, forecast their displacement, and continue training."""
+        """Simulate the regressions, train the networks, forecast their displacement, and continue training."""
         study = self.study
         height, width, _ = image_shape(self.networks.images)
         problem = f"the images have {height} × {width} pixels, but the small network requires square images"
@@ -70,7 +70,7 @@ class Experiment:
         return {"mode_exponent": ("spectrum", anomalous_exponent(self.study.powers))}
 
     def predicted_regressions(self) -> dict[str, Any]:
-        """The exponents and displacements of the regressions, which the study draws and judges by claims."""
+        """The exponents and displacements of the regressions, drawn in figures and judged by claims."""
         tasks = self.regressions
         return {
             "sgd_exponent": ("spectrum", [each.exponent for each in tasks]),
@@ -79,7 +79,7 @@ class Experiment:
 
     @functools.cached_property
     def networks(self) -> RestingNetworks:
-        """The networks that learn images."""
+        """The networks trained on images."""
         return self.study.part(RestingNetworks)
 
     @functools.cached_property
@@ -88,7 +88,7 @@ class Experiment:
         return [PowerLawRegression(power, self.study.inputs, self.study.seed) for power in self.study.powers]
 
     def _mode_exponent(self, power: float) -> float:
-        """The exponent of many modes, summed exactly, within the window of the theory."""
+        """The exponent of the exact sum over many modes, within the window of the theory."""
         window, curvature = self._mode_window(power), np.arange(1.0, self.study.modes + 1) ** -power
         ends = {"first": window.first, "last": window.last}
         return displacement_exponent(curvature, curvature, SGD(_MODE_RATE), **ends)

@@ -1,4 +1,4 @@
-"""Trained networks on images, the forecast of their displacement, and the measured displacement."""
+"""Networks trained on images: forecast and measured displacement under continued SGD."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ __all__ = ["NETWORK_CLAIMS", "RestingNetworks"]
 
 NETWORK_CLAIMS = ("network: forecast", "network: slow")
 _RECORDS, _CHANNELS = 30, (4, 8)
-_BEYOND = 4  # last recorded step, relative to the end of the window, to show where the forecast ends
+_BEYOND = 4  # last recorded step over the last step of the window, to show where the forecast fails
 _LOSS_FALL = 0.2  # largest relative fall of the loss in the second half of the warm-up
-_HOURS = 7200  # seconds from which on a time is stated in hours
-_ROUNDING = 1e-6  # of a step
+_HOURS = 7200  # seconds; longer times are stated in hours
+_ROUNDING = 1e-6  # rounding of a step number
 
 
 @dataclasses.dataclass(frozen=True)
 class RestingNetworks:
-    """Classifiers of images, some with random labels, trained by SGD until the loss is stationary, and further.
+    """Image classifiers trained by SGD until the loss is stationary, then trained further to measure displacement.
 
     Attributes:
         data: "digits", or the path of labelled images.
@@ -56,8 +56,8 @@ class RestingNetworks:
         warm_up: Number of steps before the displacement is measured.
         legs: Number of consecutive initial points over which displacements are averaged.
         batches: Number of minibatches on which noise and curvature are measured.
-        products: Number of products with the curvature matrix per minibatch.
-        seed: Seed of the first network, of its data and of all minibatches.
+        products: Number of matrix-vector products with the curvature per minibatch.
+        seed: Seed of the first network, its data and all minibatches.
     """
 
     data: str
@@ -78,7 +78,7 @@ class RestingNetworks:
 
     @property
     def window(self) -> tuple[int, int]:
-        """The first and the last step of the window in which the exponent is measured."""
+        """The first and last step of the window in which the exponent is measured."""
         forgotten = (1 - self.momentum) / (2 * self.learning_rate * self.weight_decay)
         return math.ceil(1 / (1 - self.momentum) - _ROUNDING), math.floor(forgotten + _ROUNDING)
 
@@ -88,18 +88,22 @@ class RestingNetworks:
         return np.unique(np.geomspace(1, _BEYOND * self.window[1], _RECORDS).round().astype(int))
 
     def measured(self) -> dict[str, Any]:
-        """Train, forecast the displacement, and only then continue training: axes and values by name."""
+        """Train, forecast the displacement, and only then continue training.
+
+        Returns:
+            For each quantity its axes and values.
+        """
         sgd = {name: getattr(self, name) for name in ("learning_rate", "momentum", "weight_decay", "batch_size")}
         training: Any = sgd | {"loss": "cross_entropy", "seed": self.seed}
         networks = [self.initial(number) for number in range(self.starts)]
         if self.network == "resnet18":
             announce(self.time_estimate(seconds_of_step(self.images, networks[0], self.batch_size)))
         resting, losses = warmed_up(self.images, networks, self.warm_up, **training)
-        asked = {name: getattr(self, name) for name in ("batch_size", "batches", "products")}
+        options = {name: getattr(self, name) for name in ("batch_size", "batches", "products")}
         forecast = np.stack(
             [
                 stationary_displacement(np.maximum(each.curvature, 0), each.noise, self.steps, SGD(**sgd))
-                for each in noise_modes(self.images, resting, **asked, seed=self.seed + 1)
+                for each in noise_modes(self.images, resting, **options, seed=self.seed + 1)
             ]
         )
         further = training | {"seed": self.seed + 1}
@@ -128,16 +132,16 @@ class RestingNetworks:
         }
 
     def time_estimate(self, seconds: float) -> str:
-        """A sentence with the expected run time, if a step of one network takes this many seconds."""
-        # A product with the curvature of a minibatch costs four thirds of a step, with two forward passes.
+        """A sentence that states the expected run time, given the seconds per step of one network."""
+        # A curvature-vector product on a minibatch needs two forward passes and costs four thirds of a step.
         forecast = 4 / 3 * self.batches**2 * self.products
         steps = self.starts * (self.warm_up + self.legs * int(self.steps[-1]) + forecast)
         total = seconds * steps
         duration = f"{total / 60:.3g} minutes" if total < _HOURS else f"{total / 3600:.3g} hours"
-        return f"The run takes about {duration} here: {steps:.3g} steps of {seconds:.2g} seconds, measured on one step."
+        return f"The run will take about {duration} on this machine: {steps:.3g} steps of {seconds:.2g} seconds each."
 
     def claims(self, values: Mapping[str, Any], most: float) -> list[Claim]:
-        """The exponent is within `most` of the forecast, and below the exponent of ordinary diffusion."""
+        """The claims that the exponent is within `most` of the forecast and below that of ordinary diffusion."""
         difference, exponent = (
             [float(values[name]) for name in names]
             for names in (("exponent_off", "off_low", "off_high"), ("network_exponent", "network_low", "network_high"))
@@ -147,21 +151,21 @@ class RestingNetworks:
         claims = [
             Claim(
                 forecast,
-                f"The diffusion exponent of networks is within {most:g} of the forecast.",
+                f"The diffusion exponent of the networks is within {most:g} of the forecast.",
                 *difference,
                 least=-most,
                 most=most,
             ),
             Claim(
                 slow,
-                "The diffusion exponent of networks is below 1, the exponent of ordinary diffusion.",
+                "The diffusion exponent of the networks is below 1, the exponent of ordinary diffusion.",
                 *exponent,
                 most=1.0,
             ),
         ]
-        still = f"the loss still fell by more than {100 * _LOSS_FALL:.0f} % in the second half of the warm-up"
-        # A displacement that grows faster than by free diffusion means that the network still approaches a minimum.
-        faster = "the networks still move faster than by free diffusion, so they are not stationary"
+        still = f"the loss fell by more than {100 * _LOSS_FALL:.0f} % in the second half of the warm-up"
+        # A displacement that grows faster than free diffusion shows that the network is still approaching a minimum.
+        faster = "the networks move faster than under free diffusion, so they are not stationary"
         return [each.if_known(not falls, still).if_known(not drifts, faster) for each in claims]
 
     @functools.cached_property

@@ -16,7 +16,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: AnomalousDiffusion, result: Comparison) -> list[Chart]:
-    """The displacements and exponents of the regressions, and the displacements of the networks."""
+    """The figures: displacements and exponents of the regressions, and displacements of the networks."""
     forecast, measured = (result.observed[name] for name in ("forecast_exponent", "network_exponent"))
     return [
         Chart(
@@ -26,9 +26,9 @@ def figures(study: AnomalousDiffusion, result: Comparison) -> list[Chart]:
             symbols={"spectrum": "p"},
             y_label="E‖θ_k − θ_0‖²",
             title="Displacement of regressions with a power-law spectrum",
-            caption="Mean squared displacement of SGD from stationary weights. The theory (dashed) predicts that "
-            "directions of large curvature are confined first, so that the displacement grows more slowly the steeper "
-            "the spectrum. The theory neglects the increase of the noise with the distance from the minimum, which can "
+            caption="Mean squared displacement of SGD over steps, from the stationary distribution. Directions "
+            "of large curvature are confined first, so the displacement grows more slowly for larger p. Dashed lines "
+            "show the prediction. Theory neglects the increase of gradient noise away from the minimum, which can "
             "raise the measured curves by a few percent.",
         ),
         Chart(
@@ -38,8 +38,8 @@ def figures(study: AnomalousDiffusion, result: Comparison) -> list[Chart]:
             x_label="p of the spectrum l⁻ᵖ",
             y_label="exponent",
             title="Diffusion exponents of the regressions",
-            caption="Diffusion exponent over a decade of steps, with its confidence interval over runs. The theory "
-            "predicts about min(1, 1/p).",
+            caption="Diffusion exponent fitted over a decade of steps, with a confidence interval over runs, for each "
+            "exponent p of the spectrum. Theory predicts about min(1, 1/p).",
             points=True,
         ),
         Chart(
@@ -49,29 +49,28 @@ def figures(study: AnomalousDiffusion, result: Comparison) -> list[Chart]:
             symbols={"start": ""},
             y_label="‖θ_k − θ_0‖²",
             title="Displacement of trained networks",
-            caption="Squared displacement of each network. The dashed lines show the forecast from curvature and noise "
-            f"at the initial point. The forecast exponent is {rounded(forecast)} and the measured exponent is "
-            f"{rounded(measured)}, both up to a quarter of the steps shown. The forecast assumes a quadratic loss; at "
-            "later steps, the weights can move further than in a quadratic loss.",
+            caption="Squared displacement of each network over steps. Dashed lines show the forecast from curvature "
+            "and gradient noise measured beforehand. Over the first quarter of the steps, the forecast exponent is "
+            f"{rounded(forecast)} and the measured exponent {rounded(measured)}. At later steps the weights can move "
+            "further than the quadratic loss of the forecast allows.",
         ),
     ]
 
 
 def meaning(study: AnomalousDiffusion, result: Comparison) -> str:
-    """Why the displacement is a power of the number of steps, with the measured and predicted exponents."""
+    """Explain the power law of the displacement, with measured and predicted exponents."""
     found = result.observed
     seen, theory = found["sgd_exponent"], result.predicted["sgd_exponent"]
     return (
-        "Training does not stop when the loss stops falling: minibatch noise keeps the weights moving. Under free "
-        "diffusion, the squared displacement is proportional to the number of steps, with exponent 1. The curvature of "
-        "the loss confines each direction after some time, steep directions first, so that the exponent depends on the "
-        f"spectrum of the curvature. On the simulated spectra l⁻ᵖ, SGD has an exponent of {_range(seen)}, and the "
-        f"theory predicts {_range(theory)}. For networks trained on images, the study measured curvature and noise and "
-        f"forecast an exponent of {rounded(found['forecast_exponent'])} before further training; the measured exponent "
-        f"is {rounded(found['network_exponent'])}. The squared displacement is {rounded(found['forecast_ratio'])} "
-        "times the forecast, which has no fitted parameters. Beyond the window of the forecast, the exponent is "
-        f"{rounded(found['late_exponent'])}. The forecast assumes stationary networks, constant noise and a quadratic "
-        "loss, so that it can fail there."
+        "Minibatch noise keeps the weights moving after the loss has converged. Under free diffusion the squared "
+        "displacement grows in proportion to the number of steps; the curvature confines steep directions first and "
+        "lowers the exponent below 1. For regressions with curvature spectra l⁻ᵖ, the exponent of SGD is "
+        f"{_range(seen)}, and theory predicts {_range(theory)}. For networks trained on images, a forecast from "
+        "curvature and gradient noise, without fitted parameters, gives an exponent of "
+        f"{rounded(found['forecast_exponent'])}; the measured exponent is {rounded(found['network_exponent'])}, and "
+        f"the squared displacement is {rounded(found['forecast_ratio'])} times the forecast. The forecast assumes "
+        "stationary weights, constant noise and a quadratic loss, and it can fail beyond its window of steps, where "
+        f"the measured exponent is {rounded(found['late_exponent'])}."
     )
 
 

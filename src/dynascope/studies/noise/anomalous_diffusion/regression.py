@@ -1,4 +1,4 @@
-"""Stationary SGD on regressions with a power-law spectrum: measured and predicted displacements."""
+"""Measured and predicted displacement of stationary SGD on regressions with a power-law spectrum."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ __all__ = ["DECADE", "PowerLawRegression"]
 
 DECADE = np.geomspace(1, 10, 9)  # recorded steps, relative to the first step of the window
 _RATE, _BATCH = 0.05, 8
-_SAMPLES = 4  # per input
-_ERROR = 0.1  # of the exponent of a few hundred modes, compared with infinitely many
+_SAMPLES = 4  # samples per input
+_ERROR = 0.1  # largest deviation of the exponent of a few hundred modes from that of infinitely many
 
 
 @dataclasses.dataclass(frozen=True)
 class PowerLawRegression:
-    """Gaussian inputs with variances l⁻ᵖ and pure-noise targets, learned by SGD with minibatches of eight.
+    """Linear regression of noise on Gaussian inputs with variances l⁻ᵖ, trained by SGD with minibatches of eight.
 
     Attributes:
         power: p.
         inputs: Number of inputs, which is the number of modes.
-        seed: Seed of the samples, of the initial weights and of the minibatches.
+        seed: Seed of the samples, the initial weights and the minibatches.
 
     Example:
         >>> task = PowerLawRegression(2.0, 100)
@@ -53,7 +53,7 @@ class PowerLawRegression:
 
     @functools.cached_property
     def window(self) -> tuple[int, int]:
-        """First and last step of the window in which the exponent is within 0.1 of min(1, 1/p), at most a decade.
+        """First and last step of the window, at most a decade, in which the exponent is within 0.1 of min(1, 1/p).
 
         Raises:
             InputError: There are too few modes for a window.
@@ -68,7 +68,7 @@ class PowerLawRegression:
 
     @functools.cached_property
     def exponent(self) -> float:
-        """The exponent of the modes within the window, exact for noise that does not depend on the weights."""
+        """The predicted exponent within the window, exact if the noise does not depend on the weights."""
         first, last = self.window
         return displacement_exponent(self._loss.curvature, self._loss.mode_noise, self._sgd, first=first, last=last)
 

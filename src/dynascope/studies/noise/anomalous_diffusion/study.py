@@ -1,4 +1,4 @@
-"""Exponents of anomalous diffusion at the end of training, predicted from the spectrum of the curvature."""
+"""Anomalous diffusion of SGD at the end of training, with exponents predicted from the curvature spectrum."""
 
 from __future__ import annotations
 
@@ -21,39 +21,38 @@ from dynascope.theory import papers
 from dynascope.validation.bounded import Fraction, PositiveFloat, PositiveInt, Seed
 
 _DIGITS = 1797
-_CLOSE = 0.1  # allowed error of an exponent: less than the difference 1/6 from p = 1.5 to 2, and from 2 to 3
+_CLOSE = 0.1  # tolerance of an exponent, below the difference 1/6 between p = 1.5 and 2 and between p = 2 and 3
 
 
 class AnomalousDiffusion(ClaimsStudy):
-    """Displacements E‖θ_k − θ_0‖² ∝ kᶜ of stationary SGD, and the exponent c for given spectra and for networks.
+    """The exponent c of the displacement E‖θ_k − θ_0‖² ∝ kᶜ under stationary SGD, for given spectra and for networks.
 
-    Each mode of the curvature diffuses freely until its restoring force confines it. If curvatures fall as l⁻ᵖ and the
-    noise is proportional to them, the number of confined modes grows as k^{1/p}, and c = min(1, 1/p). As a check
-    (`mode_exponent`), the study compares this formula with the exponent of `modes` modes, summed exactly within the
-    window 1 ≪ τ ≪ dᵖ of `diffusion_window`. It then simulates SGD on regressions of `inputs` inputs with this
-    covariance, from weights drawn from the stationary distribution. One claim for each spectrum is that the exponent,
-    over a decade of steps, is within 0.1 of the exponent of its modes.
+    Each mode of the curvature diffuses freely until its restoring force confines it. If curvatures decay as l⁻ᵖ and the
+    noise is proportional to them, the number of confined modes grows as k^{1/p}, so c = min(1, 1/p). As a check
+    (`mode_exponent`), the study compares this formula with an exact sum over `modes` modes within the window
+    1 ≪ τ ≪ dᵖ of `diffusion_window`. It then simulates SGD on regressions of `inputs` inputs with this covariance, from
+    weights drawn from the stationary distribution. For each spectrum, one claim states that the exponent over a decade
+    of steps is within 0.1 of the exponent predicted for its modes.
 
-    The study also trains networks on images until the loss is stationary, and measures curvature and noise on a few
-    minibatches. From these alone, the theory forecasts the displacement in further training, without fitted parameters.
-    Two claims are that the measured exponent is within 0.1 of the forecast, and that it is below 1, the exponent of
-    ordinary diffusion. The exponent is measured between 1/(1 − β) steps, the memory of momentum, and half of
-    (1 − β)/(ηλ) steps, the memory of weight decay. The theory assumes constant noise and a quadratic loss, so that it
-    applies to stationary networks. The claims are undecided if the loss fell by more than a fifth in the second half of
-    the warm-up (`loss_change`), or if the displacement grows faster than by free diffusion beyond the window
-    (`late_exponent` above 1). Beyond the window, real minima are less steep than their curvature, and the displacement
-    exceeds the forecast.
+    The study also trains networks on images until the loss is stationary and measures curvature and gradient noise on a
+    few minibatches. From these alone, theory forecasts the displacement in further training, without fitted parameters.
+    Two claims state that the measured exponent is within 0.1 of the forecast and below 1, the exponent of ordinary
+    diffusion. The exponent is measured between 1/(1 − β) steps, the memory of momentum, and half of (1 − β)/(ηλ) steps,
+    the memory of weight decay. Theory assumes stationary weights, constant noise and a quadratic loss. The claims are
+    undecided if the loss fell by more than a fifth in the second half of the warm-up (`loss_change`), or if the
+    displacement grows faster than free diffusion beyond the window (`late_exponent` above 1). Beyond the window, the
+    loss of a network grows more slowly than its curvature suggests, and the displacement exceeds the forecast.
 
-    With `data` as the path of images in IDX, CIFAR or folder format and `network` as "resnet18", the study repeats the
-    experiment of the source and requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 takes 7 · 10¹⁰
-    operations in single precision, one to two seconds on a CPU core, and the forecast of a network takes as long as
-    `batches`² · `products` · 4/3 steps. The study estimates the run time from one step and announces it first.
+    To repeat the experiment of the paper, set `data` to the path of images in IDX, CIFAR or folder format and `network`
+    to "resnet18". This requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 takes 7 · 10¹⁰
+    single-precision operations, one to two seconds on a CPU core. The forecast for a network costs as much as
+    `batches`² · `products` · 4/3 steps. The study times one step and prints an estimate of the run time first.
     """
 
     powers: list[Annotated[float, Interval(ge=0.3, le=4)]] = parameter(
         [0.5, 1.5, 2.0, 3.0], "Exponents p of the spectra l⁻ᵖ."
     )
-    modes: Annotated[int, Ge(10_000)] = parameter(100_000, "Number d of modes whose displacements are summed exactly.")
+    modes: Annotated[int, Ge(10_000)] = parameter(100_000, "Number d of modes in the exact sum.")
     inputs: Annotated[int, Interval(ge=100, le=2000)] = parameter(400, "Number of inputs of the simulated regressions.")
     runs: Annotated[int, Ge(10)] = parameter(200, "Number of simulated runs per spectrum.")
     data: str = parameter("digits", '"digits", or the path of labelled images.')
@@ -65,25 +64,25 @@ class AnomalousDiffusion(ClaimsStudy):
     momentum: Annotated[float, Interval(ge=0, le=0.99)] = parameter(0.9, "Momentum β (heavy ball).")
     weight_decay: PositiveFloat = parameter(0.02, "Weight decay λ of ½ λ‖θ‖².")
     batch_size: Annotated[int, Ge(5)] = parameter(20, "Images S per minibatch, drawn with replacement.", most="samples")
-    starts: Annotated[int, Ge(3)] = parameter(8, "Number of networks.")
+    starts: Annotated[int, Ge(3)] = parameter(8, "Number of networks, with different initial weights.")
     warm_up: Annotated[int, Ge(100)] = parameter(4000, "Number of steps before the displacement is measured.")
     legs: PositiveInt = parameter(8, "Number of consecutive initial points over which displacements are averaged.")
     batches: Annotated[int, Ge(4)] = parameter(12, "Number of minibatches on which noise and curvature are measured.")
     products: Annotated[int, Interval(ge=4, le=200)] = parameter(
-        16, "Number of products with the curvature matrix per minibatch."
+        16, "Number of matrix-vector products with the curvature per minibatch."
     )
-    seed: Seed = parameter(0, "Seed of the first network, of its data and of all minibatches.")
+    seed: Seed = parameter(0, "Seed of the first network, its data and all minibatches.")
 
     reference = Reference.of(
         papers.LIMITING_DYNAMICS,
-        "Long after the loss has converged, the weights keep moving. Their squared displacement is a power of the "
-        "number of steps, and the spectrum of the curvature determines the exponent.",
+        "Long after the loss has converged, the weights keep moving. Their squared displacement grows as a power of "
+        "the number of steps, and the curvature spectrum determines the exponent.",
     )
     title = "Anomalous diffusion"
     question = "How far do the weights move after the loss has converged?"
     figures, meaning = page.figures, page.meaning
     minutes = 1.1
-    theory = "diffusion over a spectrum of curvatures"
+    theory = "diffusion in a quadratic loss with a spectrum of curvatures"
     task = "regression, and labelled images"
     notes = (
         "Regressions of {inputs} Gaussian inputs with variances l⁻ᵖ, for p of {powers}, with noisy targets.",
@@ -108,8 +107,8 @@ class AnomalousDiffusion(ClaimsStudy):
         "network_high": ("upper end of the confidence interval of the exponent of networks", "1"),
         "forecast_exponent": ("forecast diffusion exponent of networks", "1"),
         "exponent_off": ("measured minus forecast exponent of networks", "1"),
-        "off_low": ("lower end of the confidence interval of this difference", "1"),
-        "off_high": ("upper end of the confidence interval of this difference", "1"),
+        "off_low": ("lower end of the confidence interval of the difference from the forecast", "1"),
+        "off_high": ("upper end of the confidence interval of the difference from the forecast", "1"),
         "late_exponent": ("diffusion exponent of networks beyond the window", "1"),
         "forecast_ratio": ("measured squared displacement relative to the forecast", "1"),
         "loss_change": ("relative change of the loss in the second half of the warm-up", "1"),
@@ -118,7 +117,7 @@ class AnomalousDiffusion(ClaimsStudy):
     }
     labelled = {"spectrum": "powers", "window_step": DECADE, "step": "experiment.networks.steps"}
     tolerance = curve_tolerance(
-        mode_exponent=(0.02, "half of it covers the finite window, and half covers the finite number of steps")
+        mode_exponent=(0.02, "the finite window and the finite number of steps each contribute up to half")
     )
     checks = tuple(tolerance)
     tiny = {
@@ -127,9 +126,9 @@ class AnomalousDiffusion(ClaimsStudy):
     }
 
     def check(self) -> None:
-        """Require a window between the memories of momentum and weight decay, and enough modes for every power."""
+        """Require a window between the memories of momentum and weight decay, and enough modes for each power."""
         begin, end = self.experiment.networks.window
-        memory = f"warm_up is {self.warm_up}, and weight decay takes {2 * end} steps to forget the initial weights"
+        memory = f"warm_up is {self.warm_up}, but weight decay takes {2 * end} steps to forget the initial weights"
         self.require(self.warm_up >= 8 * end, "warm_up", f"choose at least {8 * end}", problem=memory)
         problem = f"(1 − β)/(2ηλ) is {end} steps and 1/(1 − β) is {begin} steps, which leaves no window between them"
         remedy = "choose a smaller weight decay, or less momentum"
@@ -148,7 +147,7 @@ class AnomalousDiffusion(ClaimsStudy):
         return Experiment(self)
 
     def trained(self) -> Values:
-        """Simulate the regressions; train the networks, forecast their displacement, and continue training."""
+        """Simulate the regressions, train the networks, forecast their displacement, and continue training."""
         return self.experiment.trained()
 
     def exact(self) -> Values:
@@ -156,13 +155,13 @@ class AnomalousDiffusion(ClaimsStudy):
         return self.experiment.exact()
 
     def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
-        """The difference of the exponents from theory, for each spectrum and for the networks."""
+        """Evaluate the claims about the exponents, for each spectrum and for the networks."""
         value = {name: each[1] for name, each in found.items()}
         expected = [each.exponent for each in self.experiment.regressions]
         claims = [
             Claim(
                 f"p = {power:g}",
-                f"On the spectrum l⁻ᵖ with p = {power:g}, the exponent of SGD is within {_CLOSE:g} of the theory.",
+                f"For the spectrum l⁻ᵖ with p = {power:g}, the exponent of SGD is within {_CLOSE:g} of theory.",
                 *(float(value[name][place] - expected[place]) for name in ("sgd_exponent", "sgd_low", "sgd_high")),
                 least=-_CLOSE,
                 most=_CLOSE,
@@ -172,7 +171,7 @@ class AnomalousDiffusion(ClaimsStudy):
         return [*claims, *self.experiment.networks.claims(value, _CLOSE)]
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare, and draw the predictions for regressions and networks, which are judged by claims."""
+        """Compare, and add the predictions that are judged by claims to the figures."""
         result = super().compared(observed, predicted)
         predicted = predicted.merge(self.record(self.experiment.predicted_regressions()).drop_attrs())
         predicted = predicted.assign(network_displacement=observed["forecast_displacement"].drop_attrs())

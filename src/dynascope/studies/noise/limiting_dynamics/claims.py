@@ -1,4 +1,4 @@
-"""Claims on SGD on a linear regression: its moments, its stationary law and its currents."""
+"""Claims about SGD on linear regression: its moments, its stationary distribution and its currents."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ LIMITING_CLAIMS = (
     "SGD: modified loss",
     "SGD: currents",
 )
-_SMALL = 0.05  # largest difference of the exact stationary variances from the law of small steps for decided claims
-# Allowed errors of this law. Variances: twice the difference above. Distributions: 0.02 from such a variance, and 0.025
-# from the chance of 4000 runs. Currents are differences of neighbouring steps, and noisier.
+# Claims that rely on the small-step law are undecided if the exact stationary variances differ from it by more.
+_SMALL = 0.05
+# Tolerances of the small-step law. Variances: twice `_SMALL`. Distributions: `_SMALL` in the variance contributes 0.02,
+# and the sampling error of 4000 runs 0.025. Currents are differences between consecutive steps and therefore noisier.
 _VARIANCES, _EQUIPARTITION, _LAW, _CURRENTS = 0.1, 0.1, 0.05, 0.2
 
 
@@ -37,19 +38,21 @@ def limiting_claims(
     late: PhaseSpace,
     modified_loss: np.ndarray,
 ) -> list[Claim]:
-    """The claims on SGD and on Langevin runs; claims from the law of small steps are undecided for large steps.
+    """Evaluate the claims about SGD and the Langevin runs.
+
+    Claims that rely on the small-step law are undecided if the learning rate is too large for it.
 
     Args:
-        worst: Largest deviation of the moments of SGD, and of the Langevin runs, in standard errors.
-        allowed: Largest deviation by chance for both.
+        worst: Largest deviation of a moment from theory in standard errors, for SGD and for the Langevin runs.
+        allowed: Largest deviation expected by chance, for SGD and for the Langevin runs.
         laws: The predicted laws.
-        late: Stationary SGD at consecutive steps.
+        late: SGD in the stationary state, at consecutive steps.
         modified_loss: κΦ of each run and mode at the last step, shape (runs, modes).
     """
     moments = [
         Claim(
             name,
-            f"All means and covariances of {runs} agree with theory (largest deviation, in standard errors).",
+            f"All means and covariances of {runs} agree with theory (largest deviation in standard errors).",
             float(deviation),
             most=float(limit),
         )
@@ -57,16 +60,18 @@ def limiting_claims(
             LIMITING_CLAIMS[:2], ("SGD", "Langevin runs"), worst, allowed, strict=True
         )
     ]
-    # The steps of one run are correlated, so that each run counts by its mean; the runs are independent.
+    # Steps within a run are correlated, so each run contributes its mean; the runs are independent.
     a, b = np.mean(late.position**2, axis=0).T, np.mean(late.velocity**2, axis=0).T
     ratio = laws.equipartition[:, None]
     squares, balance = a / laws.limit.position_variance[:, None], (b - ratio * a) / b.mean(axis=1, keepdims=True)
     distances = np.array([scipy.stats.kstest(each, "expon").statistic for each in modified_loss.T])
     stationary, equal, modified, currents = LIMITING_CLAIMS[2:]
-    of_law = "Along every mode, Var a agrees with Langevin dynamics (largest relative difference)."
-    of_ratio = "Along every mode, Var b is 2h/(η(1 + β)) Var a (largest difference, relative to Var b)."
-    of_loss = "Along every mode, κΦ has an exponential distribution (Kolmogorov-Smirnov distance)."
-    of_currents = "Oscillating modes circulate at −s/(S(1 − β)) (largest relative difference)."
+    of_law = (
+        "Along every mode, the position variance Var a agrees with Langevin dynamics (largest relative difference)."
+    )
+    of_ratio = "Along every mode, the velocity variance Var b equals 2h/(η(1 + β)) Var a (largest relative difference)."
+    of_loss = "Along every mode, κΦ is exponentially distributed (largest Kolmogorov-Smirnov distance)."
+    of_currents = "Oscillating modes circulate at the predicted rate −s/(S(1 − β)) (largest relative difference)."
     law = [
         close_to(stationary, of_law, Means.of(squares), np.ones(len(a)), most=_VARIANCES),
         close_to(equal, of_ratio, Means.of(balance), np.zeros(len(a)), most=_EQUIPARTITION),
@@ -80,5 +85,5 @@ def limiting_claims(
             Claim(currents, of_currents, 0.0, most=_CURRENTS).if_known(False, "no mode oscillates at this momentum")
         )
     off = float(np.abs(laws.off).max())
-    large = f"the steps are too large: exact variances differ from the law of small steps by {percent(off, 2)}"
+    large = f"the learning rate is too large: the exact variances differ from the small-step law by {percent(off, 2)}"
     return [*moments, *(each.if_known(off < _SMALL, large) for each in law)]

@@ -1,4 +1,4 @@
-"""SGD and Langevin dynamics on one linear regression, measured along the modes, beside their exact laws."""
+"""SGD and Langevin dynamics on one linear regression, measured along the modes of its loss, with their exact laws."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 
 __all__ = ["LONGEST", "MODIFIED_LOSS", "WINDOW", "Experiment"]
 
-WINDOW = 200  # last steps, in which the distribution is stationary
-LONGEST = 5000  # steps of a run
+WINDOW = 200  # final steps of a run, over which the distribution is stationary
+LONGEST = 5000  # largest number of steps in a run
 MODIFIED_LOSS = np.linspace(0.0, 8.0, 81)  # values of κΦ at which its distribution is recorded
 _TIMES = 60  # number of recorded steps
-_FORGOTTEN = 1e-4  # share of the initial value that is left in the slowest mode
+_FORGOTTEN = 1e-4  # remaining fraction of the initial value in the slowest mode
 _ARCS = ("along", "contour", "angle", "mode")
 
 
 class Experiment:
-    """Runs SGD and Langevin dynamics on the regression of a study, and evaluates their laws.
+    """Runs SGD and Langevin dynamics on the regression task of a study and evaluates their laws.
 
     Args:
-        study: The study whose fields define the regression and the optimiser.
+        study: The study that defines the regression and the optimiser.
     """
 
     def __init__(self, study: LimitingDynamics):
         self.study = study
 
     def trained(self) -> Values:
-        """Run SGD and Langevin dynamics, and measure both along the modes."""
+        """Run SGD and Langevin dynamics and measure both along the modes."""
         laws, sgd, late, rate = self.laws, self.sgd, self.late, self.study.learning_rate
         options: Any = {"runs": self.study.runs, "seed": self.study.seed, "position": laws.start} | laws.modes
         for name in ("learning_rate", "momentum", "weight_decay", "batch_size"):
             options[name] = getattr(laws.sgd, name)
         langevin = PhaseSpace(*ornstein_uhlenbeck(times=self.recorded_steps * rate, **options)[1:])
-        # The positions of the recorded steps among all steps of the runs.
+        # Indices of the recorded steps among all saved steps.
         early = np.append(np.arange(len(self.recorded_steps) - 1), -1)
         recorded = PhaseSpace(*(part[early] for part in self._phase))
         deviations = (
@@ -111,14 +111,14 @@ class Experiment:
 
     @functools.cached_property
     def laws(self) -> RegressionLaws:
-        """The laws of SGD and of Langevin dynamics on these data."""
+        """The laws of SGD and Langevin dynamics on these data."""
         study, draw = self.study, np.random.default_rng([self.study.seed, 0])
         data = regression_data(draw, study.samples, np.array(study.curvatures), study.residual, study.distance)
         return RegressionLaws(*data, self._settings)
 
     @functools.cached_property
     def sgd(self) -> RegressionRuns:
-        """All runs of SGD, at the recorded steps and at all steps of the final window."""
+        """All SGD runs, at the recorded steps and at every step of the final window."""
         steps = np.concatenate([self.recorded_steps[:-1], self.last_step + 1 - np.arange(WINDOW, 0, -1)])
         laws, initial = self.laws, np.zeros(len(self.study.curvatures))
         options: Any = {"runs": self.study.runs, "seed": self.study.seed}
@@ -136,7 +136,7 @@ class Experiment:
 
     @property
     def late(self) -> PhaseSpace:
-        """The runs of SGD in the final window."""
+        """The SGD runs in the final window."""
         return PhaseSpace(*(part[-WINDOW:] for part in self._phase))
 
     @functools.cached_property
@@ -146,7 +146,7 @@ class Experiment:
 
     @property
     def last_step(self) -> int:
-        """The last step: the slowest mode has forgotten its initial value before the final window."""
+        """The last step, chosen so that the slowest mode forgets its initial value before the final window."""
         slowest = oscillation(np.array(self.study.curvatures), self._settings.without_batches).decay.max()
         return WINDOW + math.ceil(math.log(_FORGOTTEN) / math.log(slowest)) if slowest < 1 else LONGEST + 1
 

@@ -23,8 +23,8 @@ def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
             symbols={"mode": "mode"},
             y_label="variance along a mode",
             title="Variance from initialisation to the stationary state",
-            caption="Variance over the runs of SGD, and its exact value from the data (dashed). Flat modes take longer "
-            "than steep modes to become stationary.",
+            caption="Variance across SGD runs (solid) and its exact value computed from the data (dashed). Flat modes "
+            "become stationary later than steep modes.",
         ),
         Chart(
             ("position_variance", "langevin_position_variance"),
@@ -33,9 +33,9 @@ def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
             places={"mode": (0,)},
             words=("SGD", "Langevin runs"),
             y_label="variance along the steepest mode",
-            title="Variance of SGD and of Langevin dynamics",
-            caption="Langevin dynamics uses the gradient noise at the minimum. The noise of SGD also depends on the "
-            "distance from the minimum, because the residuals do. The dashed lines show the theory of both.",
+            title="Variance under SGD and Langevin dynamics",
+            caption="Langevin dynamics uses the gradient noise at the minimum. The gradient noise of SGD also depends "
+            "on the distance from the minimum through the residuals. Dashed lines show the theory for each.",
         ),
         Chart(
             "velocity_mean",
@@ -51,10 +51,10 @@ def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
             "share_below",
             over="modified_loss",
             symbols={"mode": "mode"},
-            y_label="share of runs below",
+            y_label="fraction of runs below",
             title="Distribution of the modified loss",
-            caption="Cumulative distribution of κΦ along each mode at the last step. The theory predicts 1 − exp(−x) "
-            "(dashed) for every mode.",
+            caption="Cumulative distribution of κΦ along each mode at the last step. Theory predicts 1 − exp(−x) for "
+            "every mode (dashed).",
         ),
         Chart(
             "contour_velocity",
@@ -65,10 +65,10 @@ def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
             x_label="distance from the centre along the steepest mode / standard deviation",
             y_label="velocity / standard deviation",
             title="Currents along contours of the modified loss",
-            caption="The dashed lines are contours of the modified loss in the phase plane of the steepest mode; the "
-            "theory predicts 20, 50 and 80 percent of the runs inside them. The arrows show the mean motion of the "
-            "runs near each contour in the stationary state, over half of the time that the theory predicts for the "
-            "distance to the next arrow. In the stationary state of the theory, this current follows the contours.",
+            caption="Dashed lines are contours of the modified loss in the phase plane of the steepest mode. Theory "
+            "predicts that they enclose 20, 50 and 80 percent of the runs, and that the stationary current flows along "
+            "them. Arrows show the mean motion of the runs near each contour in the stationary state, over half the "
+            "predicted time to the next arrow.",
         ),
         Chart(
             "current_velocity",
@@ -77,26 +77,26 @@ def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
             x_label="distance from the centre / standard deviation",
             y_label="velocity / standard deviation",
             title="Circulation of selected runs",
-            caption=f"Mean path, over the next {int(result.observed['lag'][-1])} steps, of the runs that are on the "
-            "right of the phase plane at the same time, and the theory (dashed). The distribution of all runs is "
-            "stationary, although single runs circulate. In oscillating modes, the predicted path is a spiral.",
+            caption="Runs are selected when they are on the right-hand side of the phase plane. The figure shows their "
+            f"mean path over the next {int(result.observed['lag'][-1])} steps (solid) and the prediction (dashed), "
+            "which is a spiral in oscillating modes. Individual runs circulate although the distribution over all runs "
+            "is stationary.",
         ),
     ]
 
 
 def meaning(study: LimitingDynamics, result: Comparison) -> str:
-    """How well the exact moments describe SGD, and the variances and currents of the stationary state."""
+    """Summarise how well theory describes the moments, the stationary variances and the currents."""
     found = result.observed
     worst, allowed = (found[name].sel(run="SGD") for name in ("worst_deviation", "allowed_deviation"))
     variances = found["variance_ratio"]
     return (
-        "Minibatch noise keeps the weights moving, and momentum gives them a velocity. The study compares the means "
-        "and covariances of position and velocity, from initialisation to the stationary state, with their exact "
-        f"values. The largest deviation of SGD is {rounded(worst)} standard errors; by chance it exceeds "
-        f"{rounded(allowed)} in at most one of a hundred experiments. In the stationary state, the theory predicts "
-        "that the weights do not sample the loss itself: the steepest directions are also the noisiest, so that the "
-        "variances of all directions are similar. Relative to the prediction of Langevin dynamics, the measured "
-        f"variances along the modes are {rounded(variances.min())} to {rounded(variances.max())}. The weights never "
-        "come to rest: position and velocity circulate in the phase plane, on average over the modes at "
-        f"{rounded(found['circulation'].mean())} times the predicted rate."
+        "Minibatch noise keeps the weights moving after the loss has converged. From initialisation to the stationary "
+        "state, the largest deviation of the moments of SGD from their exact values is "
+        f"{rounded(worst)} standard errors; chance alone exceeds {rounded(allowed)} in one of a hundred experiments. "
+        "In the stationary state, theory predicts that the weights sample a modified loss: steep directions are also "
+        "noisy, so the variances of all directions are similar. The measured variances are "
+        f"{rounded(variances.min())} to {rounded(variances.max())} times the Langevin prediction. Position and "
+        f"velocity circulate in the phase plane at {rounded(found['circulation'].mean())} times the predicted rate, "
+        "averaged over the modes."
     )

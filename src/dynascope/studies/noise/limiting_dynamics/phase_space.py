@@ -1,4 +1,4 @@
-"""Statistics of runs in the phase planes of position and velocity, and their predictions."""
+"""Measured and predicted statistics of runs in the phase plane of position and velocity."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ __all__ = [
 ]
 
 MOMENTS = ("position_mean", "velocity_mean", "position_variance", "velocity_variance", "covariance")
-SECTOR = math.pi / 8  # half the angle of the sector of runs whose mean path is drawn
-SHARES = np.array([0.2, 0.5, 0.8])  # of the runs inside each contour of the modified loss
+SECTOR = math.pi / 8  # half-angle of the sector that selects the runs whose mean path is drawn
+SHARES = np.array([0.2, 0.5, 0.8])  # fraction of the runs inside each contour of the modified loss
 ALONG = np.linspace(0, 1, 9)  # positions along an arc of a contour, and along an arrow
-DIRECTIONS = np.arange(0, 360, 36)  # degrees at which the arcs begin
-_APART = 0.15  # share of the runs on either side of a contour whose current is averaged
+DIRECTIONS = np.arange(0, 360, 36)  # start angles of the arcs in degrees
+_APART = 0.15  # fraction of the runs on either side of a contour whose current is averaged
 _CHANCE = 0.01  # probability that any moment exceeds the allowed deviation if the theory is right
 
 
 class PhaseSpace(NamedTuple):
-    """Runs along modes.
+    """Positions and velocities of runs along the modes.
 
     Attributes:
         position: a, the distance from the centre, shape (times, runs, modes).
-        velocity: b, of the same shape.
+        velocity: b, same shape.
     """
 
     position: Float[np.ndarray, "times runs modes"]
@@ -66,7 +66,7 @@ class PhaseSpace(NamedTuple):
 
 
 def allowed_deviation(comparisons: int) -> float:
-    """The bound that the largest of these deviations exceeds in at most one of a hundred experiments."""
+    """The bound that the largest of this many deviations exceeds by chance in one of a hundred experiments."""
     return float(scipy.stats.norm.isf(_CHANCE / (2 * comparisons)))
 
 
@@ -79,7 +79,7 @@ def moments_of(phase: PhaseSpace) -> dict[str, np.ndarray]:
 
 
 def current_of_sector(phase: PhaseSpace, scales: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean scaled position and velocity of the runs that are initially on the right of the phase plane."""
+    """Mean scaled position and velocity of the runs that begin on the right-hand side of the phase plane."""
     a, b = phase.position / scales[0], phase.velocity / scales[1]
     right = np.abs(np.arctan2(b[0], a[0])) < SECTOR
     weights = right / np.maximum(right.sum(axis=0), 1)
@@ -89,16 +89,16 @@ def current_of_sector(phase: PhaseSpace, scales: tuple[np.ndarray, np.ndarray]) 
 def expected_current(
     times: int, scales: tuple[np.ndarray, np.ndarray], sgd: SGD, modes: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The predicted mean path: the mean of a sector of the Gaussian law, advanced by the steps."""
+    """The predicted mean path: the mean over a sector of the stationary Gaussian, propagated by the given steps."""
     first = math.sqrt(math.pi / 2) * math.sin(SECTOR) / SECTOR * scales[0]
     moved = discrete_moments(np.arange(times), sgd, **modes, position=first)
     return moved.position / scales[0], moved.velocity / scales[1]
 
 
 def contour_arcs(modes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Contours κΦ = −ln(1 − share) of the modified loss, each divided into arcs that begin at `DIRECTIONS`.
+    """Contours of the modified loss that enclose a given fraction of the runs, each split into arcs at `DIRECTIONS`.
 
-    In units of the standard deviations of position and velocity they are circles, along which the current flows.
+    The contour κΦ = −ln(1 − fraction) is a circle in units of the standard deviations of position and velocity.
 
     Returns:
         Scaled position and velocity, each of shape (along, shares, directions, modes).
@@ -117,10 +117,10 @@ def contour_arcs(modes: int) -> tuple[np.ndarray, np.ndarray]:
 def current_arrows(
     phase: PhaseSpace, scales: tuple[np.ndarray, np.ndarray], learning_rate: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Arrows of the stationary current at each arc of a contour, over half of the predicted time for the arc.
+    """Arrows along the stationary current, each over half the predicted travel time of its contour arc.
 
-    The current at a point is the mean of half of the displacement from the previous to the next step. Noise and
-    restoring force, which cancel in the stationary state, do not contribute to it.
+    The current at a point is half the mean displacement from the previous to the next step, to which noise and
+    restoring force do not contribute because they cancel in the stationary state.
 
     Args:
         phase: Stationary runs at consecutive steps.
@@ -128,11 +128,11 @@ def current_arrows(
         learning_rate: η.
 
     Returns:
-        Scaled position and velocity, each of shape (along, shares, directions, modes); NaN where there are no runs.
+        Scaled position and velocity, each of shape (along, shares, directions, modes); NaN for arcs without runs.
     """
     points = np.stack([phase.position / scales[0], phase.velocity / scales[1]])
     moves, points = (points[:, 2:] - points[:, :-2]) / 2, points[:, 1:-1]
-    # In theory, every run turns by ω η in a step, and ω is the ratio of the scales.
+    # Theory predicts a rotation by ω η in each step, where ω is the ratio of the scales.
     steps = np.pi / len(DIRECTIONS) / (learning_rate * scales[1] / scales[0])
     inside = -np.expm1(-np.sum(points**2, axis=0) / 2)
     part = np.rint(np.rad2deg(np.arctan2(points[1], points[0])) / 360 * len(DIRECTIONS)).astype(int) % len(DIRECTIONS)
@@ -152,7 +152,7 @@ def current_arrows(
 def regression_data(
     random: np.random.Generator, samples: int, curvatures: np.ndarray, residual: float, distance: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs with these eigenvalues of XᵀX/N, and labels whose minimum has this distance from zero along each mode."""
+    """Inputs with given eigenvalues of XᵀX/N, and labels that place the minimum at a given distance along each mode."""
     modes = len(curvatures)
     left = np.linalg.qr(random.normal(size=(samples, modes)))[0]
     turn = np.linalg.qr(random.normal(size=(modes, modes)))[0]

@@ -1,4 +1,4 @@
-"""Laws of SGD with momentum on one linear regression, along the modes of its loss."""
+"""Theory of SGD with momentum on one linear regression, along the modes of its loss."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["RegressionLaws"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RegressionLaws:
-    """The exact moments of SGD, and the Langevin law for small steps; `off` is the difference between the two.
+    """The exact moments of SGD, and the Langevin law for small learning rates.
 
     Attributes:
         inputs: X, shape (N, d).
@@ -84,13 +84,13 @@ class RegressionLaws:
 
     @functools.cached_property
     def off(self) -> np.ndarray:
-        """Relative difference of the exact stationary variances from Langevin dynamics."""
+        """Relative deviation of the exact stationary variances from Langevin dynamics."""
         found = finite_data_stationary_moments(self.inputs, self.targets, self.sgd)
         return self._along(found.position_covariance) / self.limit.position_variance - 1
 
     @property
     def equipartition(self) -> np.ndarray:
-        """The stationary ratio of Var b to Var a."""
+        """The stationary ratio Var b/Var a."""
         return _quietly(equipartition_ratio, self.sgd.without_batches, curvature=self.loss.curvature)
 
     @property

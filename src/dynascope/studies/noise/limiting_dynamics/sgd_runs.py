@@ -1,4 +1,4 @@
-"""Ensembles of minibatch SGD on one linear regression: weights and velocities at the recorded steps."""
+"""Ensembles of minibatch SGD runs on one linear regression."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynascope.training.optimizers import decayed
 
 __all__ = ["RegressionRuns", "regression_runs"]
 
-_ENSEMBLE = 4000  # largest number of runs that are trained as one ensemble
+_ENSEMBLE = 4000  # largest number of runs per ensemble
 
 
 class RegressionRuns(NamedTuple):
@@ -27,7 +27,7 @@ class RegressionRuns(NamedTuple):
 
     Attributes:
         position: θ of each run, shape (steps, runs, d).
-        velocity: The last displacement divided by the learning rate, zero before the first step, same shape.
+        velocity: The last displacement divided by the learning rate, same shape; zero before the first step.
         loss: ½ E(xᵀθ − y)² over all data, shape (steps, runs).
     """
 
@@ -53,12 +53,12 @@ def regression_runs(
     runs: int,
     seed: int = 0,
 ) -> RegressionRuns:
-    """Runs of v ← β v − (g + λθ), θ ← θ + η v on independent minibatches, drawn with replacement.
+    """Run v ← β v − (g + λθ), θ ← θ + η v on independent minibatches, drawn with replacement.
 
     Args:
         inputs: X, shape (N, d).
         targets: y, shape (N,).
-        recorded: Recorded steps k ≥ 0, increasing.
+        recorded: Steps k ≥ 0 to record, increasing.
         sgd: η, β, λ and S.
         start: Initial weights θ_0 of all runs.
         runs: Number of runs.

@@ -1,4 +1,4 @@
-"""SGD with momentum on linear regression: exact moments, the modified loss it samples, and stationary currents."""
+"""SGD with momentum on linear regression samples a modified loss and keeps circulating in phase space."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from dynascope.validation.bounded import Fraction, PositiveFloat, PositiveInt, S
 
 
 class LimitingDynamics(ClaimsStudy):
-    """Many runs of SGD with momentum on one linear regression, with independent minibatches, and Langevin dynamics.
+    """Ensembles of SGD with momentum and of Langevin dynamics on one linear regression, compared with theory.
 
-    The means and covariances of position a and velocity b along the eigenvectors of the Hessian are known exactly at
-    every step, from the data alone (`theory.noise.finite_data_moments`): the gradient noise depends on the residuals at
-    the current weights. Near the minimum and for small steps, they equal those of an underdamped Langevin equation with
-    stationary density exp(−κΦ). The weights then sample a modified loss Φ, in which each direction is as steep as it is
-    noisy, and circulate in the phase plane of position and velocity. The Langevin runs use Gaussian noise of the
-    magnitude that the data give; they are a model of SGD.
+    Let a and b be the position and velocity along an eigenvector of the Hessian. Their means and covariances are known
+    exactly at every step from the data alone, including the dependence of the gradient noise on the current residuals
+    (`theory.noise.finite_data_moments`). Near the minimum and for a small learning rate, they equal those of an
+    underdamped Langevin equation with stationary density exp(−κΦ). The weights then sample a modified loss Φ, in which
+    each direction is as steep as it is noisy, and circulate in the phase plane of a and b. The Langevin runs are a
+    model of SGD: their noise is Gaussian with the covariance that the data give at the minimum.
 
-    Two claims compare the means and covariances in phase space, at all times and modes together, with the exact values,
-    for SGD and for the Langevin runs with their own law: the largest deviation is no larger than chance produces in 99
-    of 100 experiments. Four claims concern SGD in the stationary state. Var a agrees with the Langevin law to
-    10 percent. The ratio of Var b to Var a is 2h/(η(1 + β)) to 10 percent. The distribution of κΦ in each mode is
-    1 − exp(−x) to 5 percent. Oscillating modes circulate as fast as predicted to 20 percent: E(a b' − b a')/η =
-    −s/(S(1 − β)), with a' and b' at the next step. These four claims are undecided if the exact variances differ from
-    the Langevin law by more than 5 percent, as for large steps or where the weights change the residuals. A check is
-    that the loss is a quadratic form of the positions (`quadratic_share`).
+    Two claims test the means and covariances at all times and along all modes, for SGD against the exact values and
+    for the Langevin runs against the Langevin law. The largest deviation must stay below the bound that chance exceeds
+    in one of 100 experiments. Four claims concern SGD in the stationary state: Var a agrees with the Langevin law
+    within 10 percent; Var b/Var a equals 2h/(η(1 + β)) within 10 percent; κΦ has the distribution function 1 − exp(−x)
+    along each mode within 0.05; and oscillating modes circulate at the predicted rate E(a b' − b a')/η = −s/(S(1 − β))
+    within 20 percent, where a' and b' are the values at the next step. These four claims are undecided if the exact
+    variances differ from the Langevin law by more than 5 percent, for example at a large learning rate. As a check,
+    the loss must equal a quadratic form of the positions (`quadratic_share`).
     """
 
     curvatures: list[Annotated[float, Interval(ge=0.02, le=4)]] = parameter(
@@ -91,17 +91,17 @@ class LimitingDynamics(ClaimsStudy):
         "langevin_velocity_variance": ("velocity variance of Langevin runs", "1"),
         "variance_ratio": ("stationary variance relative to Langevin dynamics", "1"),
         "exact_variance_ratio": ("exact stationary variance relative to Langevin dynamics", "1"),
-        "worst_deviation": ("largest deviation of a moment, in standard errors", "1"),
-        "allowed_deviation": ("largest deviation by chance, in standard errors", "1"),
+        "worst_deviation": ("largest deviation of a moment in standard errors", "1"),
+        "allowed_deviation": ("largest deviation expected by chance in standard errors", "1"),
         "circulation": ("circulation E(a b' − b a')/η", "1"),
-        "share_below": ("share of runs below", "1"),
+        "share_below": ("fraction of runs below", "1"),
         "contour_position": ("position on contours of the modified loss and along currents", "1"),
         "contour_velocity": ("velocity on contours of the modified loss and along currents", "1"),
         "current_position": ("mean position of the selected runs", "1"),
         "current_velocity": ("mean velocity of the selected runs", "1"),
         "quadratic_share": ("loss relative to the quadratic form of the positions", "1"),
         "modified_loss": ("modified loss κΦ", "1"),
-        "contour": ("contour, by the predicted share of runs inside", "1"),
+        "contour": ("predicted fraction of runs inside the contour", "1"),
         "along": ("position along a path, from 0 to 1", "1"),
     }
     judged_claims = LIMITING_CLAIMS
@@ -110,7 +110,7 @@ class LimitingDynamics(ClaimsStudy):
     tiny = {"runs": 3000, "curvatures": [1.0, 0.3], "samples": 100}
 
     def check(self) -> None:
-        """Require stable steps that reach the stationary state in reasonable time."""
+        """Require a stable learning rate at which the runs reach the stationary state within `LONGEST` steps."""
         steepest = self.learning_rate * (max(self.curvatures) + self.weight_decay)
         remedy = "choose a smaller learning rate"
         self.require(steepest < 1 + self.momentum, "learning_rate", remedy, beside="curvatures")
@@ -120,11 +120,11 @@ class LimitingDynamics(ClaimsStudy):
 
     @functools.cached_property
     def experiment(self) -> Experiment:
-        """The runs and their laws."""
+        """The runs and their predicted laws."""
         return Experiment(self)
 
     def trained(self) -> Values:
-        """Run SGD and Langevin dynamics, and measure both along the modes."""
+        """Run SGD and Langevin dynamics and measure both along the modes."""
         return self.experiment.trained()
 
     def exact(self) -> Values:
@@ -132,7 +132,7 @@ class LimitingDynamics(ClaimsStudy):
         return self.experiment.exact()
 
     def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
-        """The claims on SGD and on the Langevin runs."""
+        """Evaluate the claims about SGD and the Langevin runs."""
         return limiting_claims(
             worst=found["worst_deviation"][1],
             allowed=found["allowed_deviation"][1],

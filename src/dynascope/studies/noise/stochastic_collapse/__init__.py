@@ -1,1 +1,1 @@
-"""Stochastic collapse: gradient noise that drives weights to zero, or keeps them away from zero."""
+"""Stochastic collapse: gradient noise drives weights to zero or keeps them away from zero."""

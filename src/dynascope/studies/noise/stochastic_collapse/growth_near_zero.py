@@ -1,4 +1,4 @@
-"""Growth of a neuron with nearly zero weights during training, measured and predicted from Hessians."""
+"""Growth of a neuron with nearly zero weights, measured during training and predicted from Hessians."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dynascope.studies.noise.stochastic_collapse.network_runs import NoisyDigits
 
 __all__ = ["NearZero", "growth_near_zero"]
 
-_SIZE = np.float32(1e-12)  # relative initial size of the neuron, so that it does not affect other neurons for long
-_SEEN = 16  # recorded networks in the first window
+_SIZE = np.float32(1e-12)  # relative initial size of the neuron, too small to affect other neurons for a long time
+_SEEN = 16  # number of networks recorded in the first window
 _STATISTICS = {
     "first_weights": (lambda network: network.weights[0], ("feature", "neuron")),
     "second_weights": (lambda network: network.weights[1], ("neuron", "target")),
@@ -27,32 +27,33 @@ _STATISTICS = {
 
 
 class NearZero(NamedTuple):
-    """Growth rate of log ‖n‖, with n all weights of the first neuron.
+    """Growth rate of log ‖n‖, where n holds all weights of the first neuron.
 
     Attributes:
-        grown: In the second window.
-        foretold: −n̂ᵀHn̂ − λ at its beginning, with H averaged over all samples and over the first window.
-        by_batch: The same with H of one minibatch at its beginning.
+        measured: Growth rate in the second window.
+        predicted: −n̂ᵀHn̂ − λ at the beginning of the second window, with H averaged over all samples and over the first
+            window.
+        by_batch: The same prediction with H of a single minibatch at the beginning of the second window.
     """
 
-    grown: Float[np.ndarray, " starts"]
-    foretold: Float[np.ndarray, " starts"]
+    measured: Float[np.ndarray, " starts"]
+    predicted: Float[np.ndarray, " starts"]
     by_batch: Float[np.ndarray, " starts"]
 
 
 def growth_near_zero(
     trainings: NoisyDigits, learning_rate: float, label_noise: float, *, time: float, window: float
 ) -> NearZero:
-    """Train MLPs whose first neuron starts at 10⁻¹² of its size, and predict its growth from Hessians.
+    """Train MLPs whose first neuron starts at 10⁻¹² of its usual size, and predict its growth from Hessians.
 
     Args:
-        trainings: Networks and training; the networks are MLPs.
+        trainings: The MLPs and their training.
         learning_rate: η.
-        label_noise: Share of the labels that is random in every step.
-        time: Training time before the windows, as sum of learning rates.
+        label_noise: Fraction of the labels redrawn at random in every step.
+        time: Training time before the windows (sum of learning rates).
         window: Training time of each of the two windows.
     """
-    before, each = (max(round(share / learning_rate), _SEEN) for share in (time, window))
+    before, each = (max(round(duration / learning_rate), _SEEN) for duration in (time, window))
     seen = before + (np.arange(1, _SEEN + 1) * each) // _SEEN
     made = [_nearly_vanished(network) for network in trainings.first]
     recorded = np.array([0, *seen, before + 2 * each])
@@ -64,7 +65,7 @@ def growth_near_zero(
     weights = first[:, :-1], second[:, :-1], first_bias[:, :-1], second_bias[:, :-1]
     task = trainings.task(label_noise)
     inputs, targets = np.asarray(task.inputs), np.asarray(task.targets)
-    # For a neuron near zero, the squared loss depends on the labels of a digit only through their mean.
+    # For a neuron near zero, the squared loss depends on the noisy labels of a digit only through their mean.
     means = targets.reshape(-1, trainings.samples, targets.shape[1]).mean(axis=0)
     batch = np.random.default_rng([trainings.seed, 5]).integers(len(inputs), size=trainings.batch_size)
     found = []
@@ -85,11 +86,11 @@ def _nearly_vanished(network: MLP) -> MLP:
 
 
 def _hessians(weights: Any, inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """∂²L/∂n² of networks (starts, networks, …) on the same samples."""
+    """∂²L/∂n² of networks with leading axes (starts, networks) on the same samples."""
     starts, networks = weights[0].shape[:2]
     flat = [part.reshape(-1, *part.shape[2:]) for part in weights]
-    own = {"in": flat[0][0, :, :1], "bias": flat[2][0, :1], "out": flat[1][0, :1]}
-    count, zero = starts * networks, {name: np.zeros_like(each) for name, each in own.items()}
+    neuron = {"in": flat[0][0, :, :1], "bias": flat[2][0, :1], "out": flat[1][0, :1]}
+    count, zero = starts * networks, {name: np.zeros_like(each) for name, each in neuron.items()}
     data = [np.broadcast_to(each, (count, *each.shape)) for each in (inputs, targets)]
     group = UnitGroup(1, [("in", 1), ("bias", 0)], [("out", 0)])
     found = normal_hessians(_loss, zero, (*data, *flat), group, [0])[0]
@@ -97,7 +98,7 @@ def _hessians(weights: Any, inputs: np.ndarray, targets: np.ndarray) -> np.ndarr
 
 
 def _loss(change: Any, x: Any, y: Any, first: Any, second: Any, first_bias: Any, second_bias: Any) -> Any:
-    # Only the weights of the first neuron of each network change, so that all networks share one program.
+    # Only the weights of the first neuron of each network vary, so that all networks share one program.
     hidden = jax.nn.relu(x @ (first[:, :1] + change["in"]) + first_bias[:1] + change["bias"])
     others = jax.nn.relu(x @ first[:, 1:] + first_bias[1:]) @ second[1:] + second_bias
     return jnp.mean(jnp.sum((hidden @ (second[:1] + change["out"]) + others - y) ** 2, axis=1)) / 2

@@ -1,6 +1,7 @@
-"""Three models that noise drives to zero or repels from zero, each simulated many times in one compiled loop.
+"""Simulations of three models in which noise drives weights to zero or repels them from zero.
 
-The models are a weight in a double well, a student of noisy labels, and a neuron under matrix noise.
+The models are a weight in a double well, a student trained on noisy labels, and a neuron under matrix noise. Each
+ensemble is simulated in one compiled loop.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from dynascope.flows.counted_noise import noise_key, normal_noise
 
 __all__ = ["NoisyStudents", "double_well", "matrix_noise", "noisy_students"]
 
-_EARLY = 3.0  # e-foldings of the imbalance of layers in which its law is recorded, far above rounding
+_EARLY = 3.0  # e-foldings of the imbalance u² − v² after which it is recorded, while it is far above rounding
 _IMBALANCE = 0.3  # initial imbalance of students, relative to s
 
 
 class NoisyStudents(NamedTuple):
-    """Strengths that students uv learned from noisy labels.
+    """Strengths uv that students learned from noisy labels.
 
     Attributes:
-        learned: Mean of uv over the last half of the steps, minus the mean of the noise ε. Its expectation is zero, and
-            subtracting it reduces the variance, because students follow the noise of their labels.
+        learned: Mean of uv over the last half of the steps, minus the mean of the noise ε. The subtracted term is a
+            control variate of expectation zero, because students follow the noise of their labels.
         log_product: log |uv| after the first half of the steps and at the end, along the first axis.
-        imbalance_ratio: u² − v² early in training, relative to its prediction from the errors of the steps.
+        imbalance_ratio: u² − v² early in training over its prediction from the errors at every step.
     """
 
     learned: Float[np.ndarray, "rates strengths runs"]
@@ -43,12 +44,12 @@ def double_well(
 ) -> Float[np.ndarray, "2 noises runs"]:
     """Log |θ| of dθ = (θ − θ³) dt + ζθ dW from θ = 1, after the first half of the steps and at the end.
 
-    Each step is split into half of the cubic motion, the noise with the linear growth, and the other half of the cubic
-    motion. Each part is exact, so that no path crosses zero.
+    Strang splitting integrates half a step of the cubic drift, a step of noise and linear growth, and another half step
+    of the cubic drift. Each part is solved exactly, so no path crosses zero.
 
     Args:
         noises: ζ.
-        durations: Duration for each noise.
+        durations: Duration for each noise level.
         runs: Number of paths for each noise.
         steps: Number of steps.
         seed: Seed of the noise.
@@ -96,17 +97,17 @@ def noisy_students(
 def matrix_noise(
     sizes: Sequence[tuple[int, int]], *, strength: float, runs: int, steps: int, seed: int
 ) -> Float[np.ndarray, "sizes runs"]:
-    """Growth of log ‖(u, v)‖ by u ← u + ηZv, v ← v + ηZᵀu, in units of time in which ης² is one, over the last half.
+    """Growth rate of log ‖(u, v)‖ under u ← u + ηZv, v ← v + ηZᵀu over the last half of the steps, in units of ης².
 
-    Neurons start balanced, ‖u‖ = ‖v‖, and are brought back to norm one after every step. Of the growth 2η uᵀZv of a
-    step is left out, whose expectation is zero, so that the mean is much better known.
+    Neurons are initially balanced, ‖u‖ = ‖v‖, and are renormalised to norm one after every step. The term 2η uᵀZv of
+    expectation zero is subtracted from the growth of each step as a control variate.
 
     Args:
-        sizes: For each neuron the numbers of inputs n and of outputs m, v of (n,) and u of (m,).
-        strength: η²ς² (n + m), by which noise moves the squares of the weights in a step.
-        runs: Neurons of each size.
+        sizes: Numbers of inputs n and outputs m of each neuron; v has shape (n,) and u has shape (m,).
+        strength: η²ς² (n + m), the relative change of the squared norm due to noise in a step.
+        runs: Number of neurons of each size.
         steps: Number of steps.
-        seed: Seed of the noise, and of the weights at the start.
+        seed: Seed of the noise and of the initial weights.
 
     Example:
         >>> found = matrix_noise([(1, 1), (6, 6)], strength=0.05, runs=50, steps=2000, seed=0)
@@ -123,13 +124,13 @@ def matrix_noise(
 
 
 def _halves(steps: Any, move: Any, state: Any) -> tuple[Any, Any]:
-    """The state after the first half of the steps, and at the end."""
+    """The state after the first half of the steps and at the end."""
     halfway = jax.lax.fori_loop(0, steps // 2, move, state)
     return halfway, jax.lax.fori_loop(steps // 2, steps, move, halfway)
 
 
 def _normal(key: Any, step: Any, *shape: int) -> Any:
-    """Standard normal numbers of a step, in single precision."""
+    """Standard normal numbers for one step, in single precision."""
     count = math.prod(shape)
     lanes = jnp.arange(-(-count // 2), dtype=np.uint32)
     return jnp.concatenate(normal_noise((key[0], key[1]), step, lanes))[:count].reshape(shape)
@@ -137,7 +138,7 @@ def _normal(key: Any, step: Any, *shape: int) -> Any:
 
 @filter_jit
 def _wells(zeta: Any, time_step: Any, runs: int, steps: Any, key: Any) -> Any:
-    """θ², which falls in half a step of θ' = −θ³ to θ²/(1 + θ²Δt)."""
+    """θ² of each path; half a step of θ' = −θ³ maps it to θ²/(1 + θ²Δt)."""
     rate, spread = ((2 * each).astype(np.float32) for each in ((1 - zeta**2 / 2) * time_step, zeta * time_step**0.5))
 
     def move(k: Any, square: Any) -> Any:

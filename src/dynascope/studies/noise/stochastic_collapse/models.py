@@ -1,4 +1,4 @@
-"""Measurements, predictions and claims for the three models that noise drives to zero or repels from zero."""
+"""Measurements, predictions and claims for three models in which noise drives weights to zero or repels them."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ THEORY = (
     "matrix noise, repels",
 )
 SQUARES = np.geomspace(0.003, 3.0, 40)  # values of θ² at which its distribution is recorded
-STRONG = 1.8  # strength, relative to the threshold, of teachers whose students become stationary fast
+STRONG = 1.8  # strength, relative to the threshold, above which students become stationary fast
 _WELL_STEPS = 1000
-_STATIONARY, _COLLAPSED = 16.0, 40.0  # durations, in relaxation times below the threshold and of the noise above it
+_STATIONARY, _COLLAPSED = 16.0, 40.0  # durations below the threshold, in relaxation times, and above it, in noise times
 _RELAXATIONS = 30.0  # duration in relaxation times of the slowest student; the first half is discarded
-_ROUNDING = 1e-12  # of a growth rate / ης²; neurons of 1 × 2 and 2 × 2 have the rate zero
+_ROUNDING = 1e-12  # rounding of a growth rate / ης²; neurons of 1 × 2 and 2 × 2 have growth rate zero
 _NEURON_NOISE = 0.03  # η²ς²(n + m), small enough for the continuous-time law
-# Allowed errors. Distributions: about twice the resolution of the default number of paths. Rates: a twentieth of the
-# rate of the noise, far below the growth rates of neurons. Threshold: 2 percent.
+# Tolerances. Distributions: about twice the resolution at the default number of paths. Rates: a twentieth of the noise
+# rate ης², far below the growth rates of neurons. Threshold: 2 percent.
 _LAW, _EXPONENT, _THRESHOLD = 0.03, 0.05, 0.02
 
 
 @dataclasses.dataclass(frozen=True)
 class CollapseModels:
-    """Double wells, students of noisy labels, and neurons under matrix noise.
+    """Double wells, students trained on noisy labels, and neurons under matrix noise.
 
     Attributes:
         settling: Noise levels ζ²/2 of double wells in which the weight stays away from zero.
-        collapsing: Noise levels ζ²/2 of double wells in which the weight falls to zero.
+        collapsing: Noise levels ζ²/2 of double wells in which the weight decays to zero.
         well_runs: Number of paths per double well.
         student_rates: Learning rates η of the students.
         label_variance: Label variance ς² of the students.
@@ -72,51 +72,51 @@ class CollapseModels:
     seed: int
 
     def measured(self) -> dict[str, Any]:
-        """Simulate all three models: axes and values by name, with means over runs and their standard errors."""
+        """Simulate all three models and return axes and values by name, as means over runs with standard errors."""
         return {**self.of_wells(), **self._of_students(), **self._of_neurons()}
 
     def claims(self, values: Mapping[str, np.ndarray]) -> list[Claim]:
-        """The claims on all three models."""
+        """Evaluate the claims about all three models."""
         settled, repelling = len(self.settling), self._exponents > _ROUNDING
         gone = Means(values["well_growth"][settled:], values["well_error"][settled:], self.well_runs)
         neurons = values["neuron_exponent"], values["neuron_error"]
         students = Means(values["threshold"], values["threshold_error"], self.student_runs)
-        # If the theory predicts growth for no neuron, the last claim is undecided.
+        # The last claim is undecided unless theory predicts growth for at least one neuron.
         chosen = repelling if repelling.any() else slice(None)
         return [
             law_of_samples(
                 THEORY[0],
-                "θ² in double wells follows the Gamma law (largest Kolmogorov-Smirnov distance).",
+                "Below the threshold, θ² in double wells has a Gamma distribution (Kolmogorov-Smirnov distance).",
                 values["law_distance"][:settled],
                 self.well_runs,
                 most=_LAW,
             ),
             close_to(
                 THEORY[1],
-                "Above the threshold, log |θ| falls at the rate 1 − ζ²/2 (largest difference).",
+                "In double wells above the threshold, log |θ| changes at the rate 1 − ζ²/2 < 0 (largest difference).",
                 gone,
                 self._well_growth[settled:],
                 most=_EXPONENT,
             ),
             close_to(
                 THEORY[2],
-                "Students learn from teachers stronger than ης²/2 (largest relative difference of the threshold).",
+                "The weakest teacher from which students learn has the strength ης²/2 (largest relative difference).",
                 students,
                 np.ones(len(self.student_rates)),
                 most=_THRESHOLD,
             ),
             close_to(
                 THEORY[3],
-                "Isotropic noise makes neurons grow or shrink at the predicted rates (largest difference / ης²).",
+                "Under isotropic noise, neurons grow or shrink at the predicted rates (largest difference / ης²).",
                 Means(*neurons, self.neuron_runs),
                 self._exponents,
                 most=_EXPONENT,
             ),
             repelled(
                 THEORY[4],
-                "Isotropic noise makes neurons grow where the theory predicts growth (smallest rate / ης²).",
+                "Under isotropic noise, neurons grow if theory predicts growth (smallest rate / ης²).",
                 Means(neurons[0][chosen], neurons[1][chosen], self.neuron_runs),
-            ).if_known(bool(repelling.any()), "the theory predicts growth for no neuron of these sizes"),
+            ).if_known(bool(repelling.any()), "theory predicts growth for none of these neuron sizes"),
         ]
 
     def exact(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class CollapseModels:
         }
 
     def of_wells(self) -> dict[str, Any]:
-        """The distribution of weights in double wells, and their growth rates."""
+        """The distributions and growth rates of weights in double wells."""
         half = self._noises**2 / 2
         durations = np.where(half < 1, _STATIONARY * (half + 0.3) / (1 - half) ** 2, _COLLAPSED / half)
         middle, end = double_well(self._noises, durations, runs=self.well_runs, steps=_WELL_STEPS, seed=self.seed)
@@ -162,7 +162,7 @@ class CollapseModels:
             seed=self.seed,
         )
         learned = found.learned / self._half_noise[:, None, None]
-        # The straight line through the strengths learned from strong teachers is zero at the threshold.
+        # A straight line through the strengths learned from strong teachers crosses zero at the threshold.
         x, y = np.asarray(self.teachers)[strong], learned[:, strong]
         slope = np.tensordot(y, x - x.mean(), (1, 0)) / np.sum((x - x.mean()) ** 2)
         thresholds = Means.of(x.mean() - y.mean(axis=1) / slope)
@@ -196,7 +196,7 @@ class CollapseModels:
 
     @property
     def _well_growth(self) -> np.ndarray:
-        """The predicted growth rates; stationary weights do not grow."""
+        """The predicted growth rates; stationary weights have growth rate zero."""
         found = [quartic_collapse_exponent(growth=1.0, noise=each) for each in self._noises.tolist()]
         return np.minimum(found, 0.0)
 

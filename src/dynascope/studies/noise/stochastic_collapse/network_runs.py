@@ -1,4 +1,4 @@
-"""Networks trained on digits with label noise in every step: independent units, and accuracy on held-out digits."""
+"""Networks trained on digits whose labels are partly redrawn in every step: independent units and test accuracy."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from dynascope.training.optimizers import decayed
 __all__ = ["NETWORKS", "NoisyDigits", "training_shares", "unit_statistics"]
 
 NETWORKS = ("mlp", "convolutional")
-_COPIES = 20  # copies of each digit, so that networks cannot learn the noise of its label
+_COPIES = 20  # copies of each digit with independent label noise, so that networks cannot memorise the noise
 _CHANNELS, _FEATURES = 4, 16  # channels of the first convolution, and inputs of the last layer
 _RECORDS = 12
-_SCALE = 2**0.5  # of the initial weights, at which ReLU layers preserve the norm of their inputs
+_SCALE = 2**0.5  # scale of the initial weights at which ReLU layers preserve the norm of their inputs
 
 
 @dataclasses.dataclass(frozen=True)
 class NoisyDigits:
-    """A ReLU network with ten outputs, trained by SGD with weight decay on digits, with squared loss.
+    """ReLU networks with ten outputs, trained on digits by SGD with squared loss and weight decay.
 
     Attributes:
         network: "mlp", whose units are the neurons of its hidden layer, or "convolutional", whose units are the
@@ -42,7 +42,7 @@ class NoisyDigits:
         samples: Number of training digits; all others are held out.
         units: Number of units.
         batch_size: Samples per minibatch, drawn with replacement.
-        weight_decay: λ, added to gradients.
+        weight_decay: λ; λθ is added to the gradients.
         starts: Number of networks, each trained on different minibatches.
         seed: Seed of the data and of the first network; further networks use the following seeds.
     """
@@ -58,19 +58,19 @@ class NoisyDigits:
     def collapse(
         self, learning_rate: float, label_noise: float, *, time: float, later_rate: float, later_time: float
     ) -> dict[str, Any]:
-        """Train at one learning rate on noisy labels, then at another learning rate on true labels.
+        """Train on noisy labels at one learning rate, then on true labels at another.
 
         Args:
             learning_rate: η.
-            label_noise: Share of the labels that is random in every step.
-            time: Training time, the sum of the learning rates of all steps.
-            later_rate: Learning rate of the further training.
-            later_time: Time of the further training.
+            label_noise: Fraction of the labels redrawn at random in every step.
+            time: Training time (sum of learning rates).
+            later_rate: Learning rate of the further training on true labels.
+            later_time: Training time of the further training.
 
         Returns:
             For each network `independent_fraction`, `vanishing_fraction`, `dead_fraction` and `loss` at the recorded
-            shares of the time, shape (starts, records); and `late_accuracy`, the accuracy on held-out digits after the
-            further training, shape (starts,).
+            fractions of the training time, shape (starts, records); and `late_accuracy`, the accuracy on held-out
+            digits after the further training, shape (starts,).
         """
         run, trained = self.trained(self.first, label_noise, learning_rate, _recorded(time / learning_rate))
         after, _ = self.trained(_apart(trained, self.starts), 0.0, later_rate, _recorded(later_time / later_rate))
@@ -92,17 +92,17 @@ class NoisyDigits:
         recorded: Sequence[int] | np.ndarray,
         statistics: Mapping[str, Any] | None = None,
     ) -> tuple[xr.Dataset, Any]:
-        """The record of training, and the networks at its end.
+        """Train networks, and return the record and the final networks.
 
         Args:
-            networks: Initial networks, `starts` of them.
-            label_noise: Share of the labels that are drawn at random in every step.
+            networks: The `starts` initial networks.
+            label_noise: Fraction of the labels redrawn at random in every step.
             learning_rate: η.
             recorded: Recorded steps; the last recorded step is the last step of training.
-            statistics: Recorded statistics; by default the weights of the units, dead units and accuracy.
+            statistics: Recorded statistics; by default weights and activity of the units, and accuracy.
         """
-        # All digits are an argument of the compiled program, so that other seeds and noises reuse it.
-        own = unit_statistics(self.network, self.units, self.samples)
+        # All digits are passed as an argument, so that other seeds and noise levels reuse the compiled program.
+        usual = unit_statistics(self.network, self.units, self.samples)
         # Networks train twice as fast in single precision.
         with jax.enable_x64(False):
             return descend(
@@ -114,7 +114,7 @@ class NoisyDigits:
                     steps=int(recorded[-1]),
                     batches=Batches(self.batch_size, independent=True, replacement=True),
                     save=recorded,
-                    statistics=own if statistics is None else statistics,
+                    statistics=usual if statistics is None else statistics,
                     reference=Labelled(*self.data) if statistics is None else None,
                 ),
                 seed=self.seed,
@@ -140,7 +140,7 @@ class NoisyDigits:
         return whole.inputs[rows].astype(np.float32), whole.targets[rows].argmax(axis=1)
 
     def task(self, noise: float) -> Task:
-        """Copies of the digits, of which the share `noise` has random labels."""
+        """Copies of the digits, a fraction `noise` of which have random labels."""
         inputs, labels = (each[: self.samples] for each in self.data)
         random = np.random.default_rng([self.seed, 4]).integers(10, size=(_COPIES, self.samples))
         chosen = np.where(np.arange(_COPIES)[:, None] < round(noise * _COPIES), random, labels)
@@ -148,23 +148,23 @@ class NoisyDigits:
 
 
 def training_shares() -> Float[np.ndarray, " records"]:
-    """Shares of the training time at which networks are measured, from 0 to 1."""
+    """Fractions of the training time at which networks are measured, from 0 to 1."""
     return np.linspace(0, 1, _RECORDS)
 
 
 def _recorded(steps: float) -> np.ndarray:
-    """Steps at these shares, at least one step per share."""
+    """Steps at these fractions of the training time, at least one step apart."""
     return (training_shares() * max(round(steps), _RECORDS)).round().astype(int)
 
 
 @functools.cache
 def unit_statistics(kind: str, units: int, samples: int) -> dict[str, Any]:
-    """Weights of the units, number of training digits on which each is active, and accuracy on held-out digits.
+    """Statistics: weights of the units, number of training digits that activate each unit, and test accuracy.
 
     Args:
         kind: The architecture.
         units: Number of units.
-        samples: Number of training digits, which come first among all digits.
+        samples: Number of training digits, which precede the held-out digits.
     """
     if kind == "mlp":
         group = UnitGroup(units, [("weights.0", 1), ("biases.0", 0)], [("weights.1", 0)])
@@ -192,7 +192,7 @@ def _into_neurons(network: Any, inputs: Any) -> Any:
 
 
 def _into_channels(network: Any, inputs: Any) -> Any:
-    """The pre-activations of the second convolution, maximum over the positions of the image."""
+    """The pre-activations of the second convolution, maximised over image positions."""
     images = jnp.asarray(inputs).reshape(-1, 8, 8, 1)
     images = jax.nn.relu(convolved(images, network.kernels[0]) + network.kernel_biases[0])
     return (convolved(mean_pooled(images, 2), network.kernels[1]) + network.kernel_biases[1]).max(axis=(1, 2))

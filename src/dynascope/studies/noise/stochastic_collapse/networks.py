@@ -1,4 +1,4 @@
-"""Networks on digits at several learning rates, with true and with noisy labels, and the claims on them."""
+"""Networks trained on digits at several learning rates with true and noisy labels, and the claims about them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dynascope.studies.noise.stochastic_collapse.network_runs import NoisyDigits
 
 __all__ = ["CollapseNetworks"]
 
-_SHORTER = 30  # factor by which the training time of the convolutional network is shorter
-_BEFORE = 4  # windows before the growth of a neuron near zero is predicted
-_FEWER = 0.01  # smallest decrease of the share of independent units that is claimed
-_BETTER = 0.5  # largest error of the prediction from all data, relative to the prediction from one minibatch
+_SHORTER = 30  # training time of the MLP over that of the convolutional network
+_BEFORE = 4  # training time, in windows, before the growth of a neuron near zero is predicted
+_FEWER = 0.01  # smallest decrease in the fraction of independent units that supports the claim
+_BETTER = 0.5  # largest error of the prediction from all data over that of the prediction from one minibatch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +29,7 @@ class CollapseNetworks:
         samples: Number of training digits.
         units: Hidden neurons of the MLP; the convolutional network has a quarter as many channels.
         rates: Learning rates of the MLP; the convolutional network uses half of each.
-        label_noise: Share of the labels that is random in every step.
+        label_noise: Fraction of the labels redrawn at random in every step.
         batch_size: Digits per minibatch.
         weight_decay: Weight decay λ.
         time: Training time of the MLP (sum of learning rates); a thirtieth for the convolutional network.
@@ -53,7 +53,7 @@ class CollapseNetworks:
     seed: int
 
     def measured(self) -> dict[str, Any]:
-        """Train all networks: axes and values by name."""
+        """Train all networks and return axes and values by name."""
         axes = ("architecture", "run", "learning_rate", "start", "time")
         named = _named([self._of_kind(kind) for kind in self.networks])
         found = {name: (axes[: values.ndim], values) for name, values in named.items()}
@@ -61,10 +61,10 @@ class CollapseNetworks:
         return found | (self._near_zero() if "mlp" in self.networks else {})
 
     def claims(self, values: Mapping[str, np.ndarray]) -> list[Claim]:
-        """The claims on each architecture, with confidence intervals over initial weights."""
+        """The claims about each architecture, with confidence intervals over initial weights."""
         claims = []
         for kind, left, right in zip(self.networks, values["final_fraction"], values["late_accuracy"], strict=True):
-            said: list[tuple[str, str, Any, dict[str, float]]] = [
+            statements: list[tuple[str, str, Any, dict[str, float]]] = [
                 (
                     "larger rates",
                     "With noisy labels, fewer units are independent at the largest learning rate than at the smallest",
@@ -84,22 +84,22 @@ class CollapseNetworks:
                     {"least": 0.0},
                 ),
             ]
-            for name, text, runs, bounds in said:
+            for name, text, runs, bounds in statements:
                 claims.append(claim_on_mean(f"{kind}: {name}", f"{text} ({kind}).", runs, **bounds))
         if "mlp" in self.networks:
-            grown, foretold, by_batch = (values[f"near_{name}"] for name in ("growth", "foretold", "by_batch"))
-            errors = [np.sqrt(np.mean((each - grown) ** 2, axis=(0, 1))) for each in (foretold, by_batch)]
+            measured, predicted, by_batch = (values[f"near_{name}"] for name in ("growth", "foretold", "by_batch"))
+            errors = [np.sqrt(np.mean((each - measured) ** 2, axis=(0, 1))) for each in (predicted, by_batch)]
             claims += [
                 claim_on_mean(
                     "mlp: living neurons",
-                    "With noisy labels, neurons near zero grow, on average over the learning rates (mlp).",
-                    grown[-1].mean(axis=0),
+                    "With noisy labels, neurons near zero grow on average over the learning rates (mlp).",
+                    measured[-1].mean(axis=0),
                     least=0.0,
                 ),
                 claim_on_mean(
                     "mlp: foretold",
-                    "Hessians of all data predict this growth with at most half the error of Hessians of one "
-                    "minibatch (logarithm of the ratio of errors, mlp).",
+                    "Hessians averaged over all data predict this growth with at most half the error of Hessians of "
+                    "one minibatch (log of the error ratio, mlp).",
                     np.log(errors[0] / errors[1]),
                     most=float(np.log(_BETTER)),
                 ),
@@ -119,7 +119,7 @@ class CollapseNetworks:
         )
 
     def _near_zero(self) -> dict[str, Any]:
-        """The growth of neurons near zero, measured and predicted."""
+        """The measured and predicted growth of neurons near zero."""
         trainings = self._trainings("mlp", self.units)
         times = {"time": _BEFORE * self.window, "window": self.window}
         found = np.array(

@@ -18,7 +18,7 @@ _NETWORKS = {"mlp": "MLP", "convolutional": "convolutional network"}
 
 
 def figures(study: StochasticCollapse, result: Comparison) -> list[Chart]:
-    """The three models, then the networks on digits."""
+    """The figures of the three models, then those of the networks on digits."""
     return [*_models(result), *_networks(study, result)]
 
 
@@ -30,21 +30,22 @@ def _models(result: Comparison) -> list[Chart]:
             over="square",
             log="x",
             symbols={"noise_level": "ζ²/2"},
-            y_label="share of paths below",
+            y_label="fraction of paths below",
             title="Distribution of a weight in a double well",
-            caption="Cumulative distribution of θ² for several noise levels, measured and predicted (dashed). Above "
-            "ζ²/2 = 1, the theory predicts that weights fall to zero, a maximum of the loss; close to this threshold, "
-            "some weights do not reach zero during the run. Below it, the largest distance between measured and "
-            f"predicted distribution is {percent(difference.sel(hypothesis='double well, stationary law'))}.",
+            caption="Cumulative distribution of θ² for several noise levels ζ²/2, measured and predicted (dashed). "
+            "Below the threshold ζ²/2 = 1, the largest distance between the two is "
+            f"{percent(difference.sel(hypothesis='double well, stationary law'))}. Above it, theory predicts that "
+            "weights decay to zero, a maximum of the loss; just above it, some weights do not reach zero within the "
+            "run.",
         ),
         Chart(
             "well_growth",
             over="noise_level",
             y_label="growth rate of log |θ|",
             title="Growth rate of a weight in a double well",
-            caption="Above the threshold ζ²/2 = 1, the theory predicts the rate 1 − ζ²/2, and the largest difference "
-            f"is {rounded(difference.sel(hypothesis='double well, collapse'))}. Below the threshold, it predicts that "
-            "weights become stationary.",
+            caption="Growth rate of log |θ| over the noise level. Theory predicts 1 − ζ²/2 above the threshold "
+            "ζ²/2 = 1 and zero below it, where weights are stationary. The largest difference above the threshold is "
+            f"{rounded(difference.sel(hypothesis='double well, collapse'))}.",
             points=True,
         ),
         Chart(
@@ -53,10 +54,11 @@ def _models(result: Comparison) -> list[Chart]:
             symbols={"student": "η"},
             x_label="strength of the teacher / (ης²/2)",
             y_label="learned strength / (ης²/2)",
-            title="Strength that students learn from noisy labels",
-            caption="The theory predicts that noise reduces the learned strength by ης²/2, and that students learn "
-            "nothing from teachers weaker than this threshold. Straight lines through the points of strong teachers "
-            f"cross zero within {percent(difference.sel(hypothesis='student, threshold'))} of the threshold.",
+            title="Strength learned from noisy labels",
+            caption="Learned strength over the strength of the teacher. Theory predicts that noise reduces the learned "
+            "strength by ης²/2 and that students learn nothing from weaker teachers (dashed). Straight lines through "
+            "the points of strong teachers cross zero within "
+            f"{percent(difference.sel(hypothesis='student, threshold'))} of this threshold.",
             points=True,
         ),
         Chart(
@@ -64,9 +66,9 @@ def _models(result: Comparison) -> list[Chart]:
             over="neuron",
             y_label="growth rate / ης²",
             title="Growth of neurons under isotropic noise",
-            caption="Below zero, noise drives a neuron to zero; above zero, it keeps the neuron away from zero. The "
-            "theory predicts the former for one input and one output, and the latter for equal numbers of inputs and "
-            "outputs from three on.",
+            caption="Growth rate of neurons of several sizes. At a negative rate noise drives the neuron to zero; at a "
+            "positive rate it repels the neuron from zero. Theory predicts collapse for one input and one output, and "
+            "growth for neurons with three or more inputs and as many outputs.",
             points=True,
         ),
     ]
@@ -80,10 +82,10 @@ def _networks(study: StochasticCollapse, result: Comparison) -> list[Chart]:
             over="learning_rate",
             log="x",
             symbols={"start": ""},
-            y_label="share of independent units",
+            y_label="fraction of independent units",
             title="Independent units after training",
-            caption="Share of the units of networks on digits that have neither vanished nor become equal to other "
-            "units, with true and with noisy labels. Each point is one network.",
+            caption="Fraction of units that have neither vanished nor become identical to other units, after training "
+            "on digits with true or noisy labels. Each point is one network.",
             points=True,
         ),
         Chart(
@@ -93,9 +95,10 @@ def _networks(study: StochasticCollapse, result: Comparison) -> list[Chart]:
             places={"learning_rate": (-1,)},
             symbols={"start": "", "architecture": ""},
             words=("independent", "dead"),
-            y_label="share of the units",
+            y_label="fraction of the units",
             title="Units during training at the largest learning rate with noisy labels",
-            caption="A dead unit is active on no training digit, so that only weight decay changes it.",
+            caption="Fractions of independent, vanished and dead units over training. A dead unit is inactive on every "
+            "training digit, so only weight decay changes it.",
         ),
         Chart(
             "late_accuracy",
@@ -105,10 +108,10 @@ def _networks(study: StochasticCollapse, result: Comparison) -> list[Chart]:
             x_label="initial learning rate",
             y_label="accuracy on held-out digits",
             title="Accuracy after a reduction of the learning rate",
-            caption="All networks continued training at the smallest learning rate with true labels. After noisy "
-            f"labels, the {name} reached a mean accuracy of {percent(accuracy.isel(learning_rate=0).mean())} if the "
-            "learning rate had been the smallest from the beginning, and of "
-            f"{percent(accuracy.isel(learning_rate=-1).mean())} if it had been the largest. Each point is one network.",
+            caption="Accuracy after further training of all networks at the smallest learning rate with true labels. "
+            f"After training on noisy labels, the {name} reached a mean accuracy of "
+            f"{percent(accuracy.isel(learning_rate=0).mean())} if its initial learning rate was the smallest and "
+            f"{percent(accuracy.isel(learning_rate=-1).mean())} if it was the largest. Each point is one network.",
             points=True,
         ),
     ]
@@ -122,36 +125,33 @@ def _networks(study: StochasticCollapse, result: Comparison) -> list[Chart]:
         x_label="predicted growth rate",
         y_label="measured growth rate",
         title="Growth of neurons near zero",
-        caption="Growth rate of a neuron that starts at 10⁻¹² of its size, against the prediction from Hessians along "
-        f"the preceding time, averaged over all data. With noisy labels, the mean growth rate is {rounded(growth)}; "
-        "where the rate is positive, noise does not drive such neurons to zero. Each point is one network.",
+        caption="Measured growth rate of a neuron that starts at 10⁻¹² of its usual size, against the prediction from "
+        "the Hessian averaged over all data and the preceding training. With noisy labels the mean growth rate is "
+        f"{rounded(growth)}; a positive rate means that noise does not drive the neuron to zero. Each point is one "
+        "network.",
         points=True,
     )
     return [*charts[:2], near, charts[2]]
 
 
 def meaning(study: StochasticCollapse, result: Comparison) -> str:
-    """When noise drives weights to zero in the models, and how many units of the networks remain."""
+    """Summarise when noise drives weights to zero in the models, and how many units of the networks remain."""
     threshold = result.observed["change"].sel(hypothesis="student, threshold")
     growth, name = result.observed["neuron_exponent"], _NETWORKS[study.networks[0]]
     independent = _first(result, "final_fraction").mean("start")
     true, noisy = (independent.sel(run=labels) for labels in ("true labels", "noisy labels"))
     dead = _first(result, "dead_fraction").sel(run="noisy labels").isel(learning_rate=-1, time=-1).mean()
     return (
-        "Noise proportional to a weight can drive the weight to zero although the loss pushes it away. In a double "
-        "well, the theory predicts this for noise levels ζ²/2 above 1. A network of two weights, trained on noisy "
-        "labels, is such a double well. The theory predicts that it learns nothing from teachers weaker than half of "
-        "learning rate times label variance, and that this threshold reduces the strength learned from stronger "
-        f"teachers. The measured threshold differs from the prediction by at most {percent(threshold)} at every "
-        "learning rate. In more dimensions, the same noise can have the opposite effect: depending on their numbers of "
-        f"inputs and outputs, simulated neurons grew at rates from {rounded(growth.min())} to {rounded(growth.max())}, "
-        "in units of ης². The presence of noise alone therefore does not determine whether the units of a network "
-        f"vanish. In the {name} on digits, {percent(true.isel(learning_rate=-1))} of the units were independent after "
-        f"training at the largest learning rate with true labels, {percent(noisy.isel(learning_rate=-1))} at the same "
-        f"rate with noisy labels, and {percent(noisy.isel(learning_rate=0))} at the smallest rate with noisy labels. "
-        f"At the largest rate with noisy labels, {percent(dead)} of the units were dead: they are active on no digit, "
-        "and weight decay alone drives them to zero, whereas the theory describes active neurons. The claims on "
-        "networks have confidence intervals over initial weights; the verdict rests on the three models only."
+        "Noise proportional to a weight can drive the weight to zero even though the loss pushes it away. A student "
+        "with two weights, trained on noisy labels, is predicted to learn nothing from teachers weaker than half the "
+        "learning rate times the label variance; the measured threshold differs from this by at most "
+        f"{percent(threshold)}. Neurons with more inputs and outputs can instead be repelled from zero: their growth "
+        f"rates range from {rounded(growth.min())} to {rounded(growth.max())}, in units of ης². In the {name} trained "
+        f"on digits, {percent(true.isel(learning_rate=-1))} of the units were independent at the largest learning rate "
+        f"with true labels, {percent(noisy.isel(learning_rate=-1))} at the same rate with noisy labels, and "
+        f"{percent(noisy.isel(learning_rate=0))} at the smallest rate with noisy labels. At the largest rate with "
+        f"noisy labels, {percent(dead)} of the units were dead, so weight decay alone, rather than noise, drives them "
+        "to zero. The verdict rests on the three models only."
     )
 
 

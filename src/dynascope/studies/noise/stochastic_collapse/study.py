@@ -1,4 +1,4 @@
-"""Stochastic collapse: noise drives weights to zero, even at a maximum of the loss, or keeps them away from zero."""
+"""Stochastic collapse: gradient noise drives weights to zero, even at a maximum of the loss, or repels them from it."""
 
 from __future__ import annotations
 
@@ -20,38 +20,44 @@ from dynascope.validation.bounded import PositiveFloat, Seed
 
 
 class StochasticCollapse(ClaimsStudy):
-    """Gradient noise that vanishes with the weights, and either drives them to zero or keeps them away from zero.
+    """Gradient noise that vanishes with the weights and either drives them to zero or repels them from zero.
 
-    Some sets of weights are invariant under training, such as the networks in which all weights of a unit are zero.
-    Near an invariant set, noise multiplies the distance from it by random factors, and the mean logarithm of the
+    Some sets of weights are invariant under training, for example the networks in which all weights of a unit are zero.
+    Near an invariant set, noise multiplies the distance from it by random factors, and the mean logarithm of these
     factors determines whether the distance shrinks. The study simulates three models. In the double well dθ =
-    (θ − θ³) dt + ζθ dW, θ² has a Gamma distribution for ζ² < 2; otherwise θ falls to the maximum at zero, at the rate
-    1 − ζ²/2. A student uv with noisy labels is such a double well: from a teacher of strength s it learns
-    max(s − ης²/2, 0). A neuron with n inputs and m outputs under isotropic label noise shrinks to zero for n = m = 1
-    and grows for n = m ≥ 3, at the rate (n − 2)/2 ης² (`theory.noise.matrix_noise_exponent` for other sizes).
+    (θ − θ³) dt + ζθ dW, θ² has a Gamma distribution for ζ² < 2; otherwise θ decays to the maximum at zero at the rate
+    1 − ζ²/2. A student uv trained on noisy labels is such a double well: it learns max(s − ης²/2, 0) from a teacher of
+    strength s. A neuron with n inputs and m outputs under isotropic label noise shrinks to zero for n = m = 1 and grows
+    for n = m ≥ 3 at the rate (n − 2)/2 ης² (`theory.noise.matrix_noise_exponent` covers other sizes).
 
-    The verdict rests on five claims, each for all noise levels or sizes together. The distribution of θ² agrees with
-    the Gamma law to a Kolmogorov-Smirnov distance of 3 percent. Weights fall at the predicted rate to 0.05. The
-    threshold ης²/2, where a line through the strengths learned from strong teachers crosses zero, agrees to 2 percent.
-    Neurons grow at the predicted rates to 0.05. Noise repels the neurons for which the theory predicts it. For students
-    and neurons, the study subtracts the part that is linear in the noise, whose expectation is zero. A check is the
-    exact law for the balance of layers, (u² − v²)ₙ = (u² − v²)₀ Π(1 − η²z²) with errors z (`imbalance_ratio`).
+    The verdict rests on five claims, each judged for all noise levels or sizes together:
 
-    The study also reports claims on trained networks, with confidence intervals over initial weights, which do not
+    - The distribution of θ² agrees with the Gamma law within a Kolmogorov-Smirnov distance of 3 percent.
+    - Above the threshold, weights decay at the predicted rate within 0.05.
+    - The threshold ης²/2 of students, where a line through the strengths learned from strong teachers crosses zero,
+      agrees within 2 percent.
+    - Neurons grow at the predicted rates within 0.05.
+    - Noise repels the neurons that theory predicts to be repelled.
+
+    For students and neurons, the term linear in the noise, of expectation zero, is subtracted to reduce the variance.
+    As a check, the imbalance of the layers must follow its exact law (u² − v²)ₙ = (u² − v²)₀ Π(1 − η²z²) with errors z
+    (`imbalance_ratio`).
+
+    The study also reports claims about trained networks, with confidence intervals over initial weights; they do not
     affect the verdict. A ReLU network with one hidden layer and a convolutional network learn digits with squared loss,
-    plain SGD and weight decay. They train at several learning rates for equal times, from true labels and from labels a
-    share of which is random in every step. All networks then continue at the smallest rate with true labels. A unit has
-    vanished below 10⁻³ of the largest unit, and two units count as one if all their weights agree within 10⁻²
-    (`probes.redundancy`); a dead unit is active on no digit. In further runs of the MLP, one neuron starts at 10⁻¹² of
-    its size. The study compares its growth with −n̂ᵀHn̂ − λ, where n̂ is the direction of its weights and H the Hessian
-    along them, averaged over all data and the preceding time, or of a single minibatch.
+    plain SGD and weight decay. They are trained for equal times at several learning rates, on true labels and on labels
+    a fraction of which is redrawn at random in every step, and then continue at the smallest rate with true labels. A
+    unit has vanished if it is smaller than 10⁻³ of the largest unit, and two units count as one if all their weights
+    agree within 10⁻² (`probes.redundancy`). A dead unit is inactive on every digit. In further runs of the MLP, one
+    neuron starts at 10⁻¹² of its usual size. Its growth rate is compared with −n̂ᵀHn̂ − λ, where n̂ is the direction of
+    its weights and H is the Hessian, either averaged over all data and the preceding training or of one minibatch.
     """
 
     settling: list[Annotated[float, Interval(ge=0.05, le=0.7)]] = parameter(
         [0.2, 0.4, 0.65], "Noise levels ζ²/2 of double wells in which the weight stays away from zero.", increasing=True
     )
     collapsing: list[Annotated[float, Interval(ge=1.3, le=6)]] = parameter(
-        [1.6, 3.0], "Noise levels ζ²/2 of double wells in which the weight falls to zero.", increasing=True
+        [1.6, 3.0], "Noise levels ζ²/2 of double wells in which the weight decays to zero.", increasing=True
     )
     well_runs: Annotated[int, Ge(100)] = parameter(8000, "Number of paths per double well.")
     student_rates: list[PositiveFloat] = parameter(
@@ -74,7 +80,7 @@ class StochasticCollapse(ClaimsStudy):
         [1, 2, 3, 4, 3], "Numbers of outputs m of the same neurons.", fewest=2, repeats=True
     )
     neuron_runs: Annotated[int, Ge(8)] = parameter(64, "Number of neurons per size.")
-    neuron_steps: Annotated[int, Ge(1500)] = parameter(6000, "Number of steps of these neurons.")
+    neuron_steps: Annotated[int, Ge(1500)] = parameter(6000, "Number of steps for each neuron.")
     networks: list[str] = parameter(
         NETWORKS, 'Networks trained on digits, "mlp" and "convolutional".', options=NETWORKS
     )
@@ -89,7 +95,7 @@ class StochasticCollapse(ClaimsStudy):
         increasing=True,
     )
     label_noise: Annotated[float, Interval(gt=0, le=1)] = parameter(
-        0.5, "Share of the digit labels that are random in every step."
+        0.5, "Fraction of the digit labels redrawn at random in every step."
     )
     batch_size: Annotated[int, Ge(4)] = parameter(4, "Digits per minibatch.", most="samples")
     weight_decay: Annotated[float, Interval(gt=0, le=0.02)] = parameter(0.004, "Weight decay λ.")
@@ -105,17 +111,17 @@ class StochasticCollapse(ClaimsStudy):
 
     reference = Reference.of(
         papers.STOCHASTIC_COLLAPSE,
-        "The noise of SGD drives weights into invariant sets, even at a maximum of the loss, so that networks end with "
-        "fewer independent units, in particular at larger learning rates.",
+        "SGD noise drives weights into invariant sets, even at a maximum of the loss, so that networks end up with "
+        "fewer independent units, especially at larger learning rates.",
     )
     title = "Stochastic collapse"
-    question = "When does gradient noise drive weights to zero, and when does it keep them away from zero?"
+    question = "When does gradient noise drive weights to zero, and when does it repel them from zero?"
     figures, meaning = page.figures, page.meaning
     minutes = 1.5
-    theory = "noise that vanishes on invariant sets"
+    theory = "multiplicative noise near invariant sets"
     task = "digits with noisy labels"
     notes = (
-        "{samples} digits of 8 × 8 pixels; a share {label_noise:g} of the labels is random in every step.",
+        "{samples} digits of 8 × 8 pixels; a fraction {label_noise:g} of the labels is redrawn in every step.",
         "Squared loss.",
     )
     trains = "double wells, students, neurons; MLP and convolutional network, ReLU"
@@ -130,13 +136,13 @@ class StochasticCollapse(ClaimsStudy):
         "noise_level": ("noise level ζ²/2", "1"),
         "square": ("θ²", "1"),
         "teacher": ("strength of the teacher relative to the threshold", "1"),
-        "time": ("share of the training time", "1"),
+        "time": ("fraction of the training time", "1"),
         "neuron": ("inputs × outputs of the neuron", "1"),
         "student": ("learning rate of the student", "1"),
     }
     judged_claims = THEORY
     tolerance = curve_tolerance(
-        imbalance_ratio=(1e-9, "the law is exact, and the imbalance is recorded while it is far above rounding")
+        imbalance_ratio=(1e-9, "the law is exact, and the imbalance is recorded while it is far above rounding error")
     )
     checks = tuple(tolerance)
     tiny = {
@@ -147,7 +153,7 @@ class StochasticCollapse(ClaimsStudy):
     }
 
     def check(self) -> None:
-        """Require label noise, teachers and sizes that fit together."""
+        """Require a suitable label variance, enough strong teachers, and equally many inputs and outputs."""
         steps = [rate**2 * self.label_variance for rate in self.student_rates]
         inside = min(steps) >= 0.001 and max(steps) <= 0.01
         self.require(inside, "label_variance", "choose η²ς² between 0.001 and 0.01", beside="student_rates")
@@ -158,11 +164,11 @@ class StochasticCollapse(ClaimsStudy):
         )
 
     def trained(self) -> Values:
-        """Simulate the three models, and train the networks."""
+        """Simulate the three models and train the networks."""
         return {**self._models.measured(), **self._trainings.measured()}
 
     def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
-        """The claims on the three models, and on the networks."""
+        """Evaluate the claims about the three models and about the networks."""
         values = {name: np.asarray(each[1]) for name, each in found.items()}
         return [*self._models.claims(values), *self._trainings.claims(values)]
 
