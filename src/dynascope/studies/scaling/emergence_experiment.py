@@ -1,4 +1,4 @@
-"""Training of networks on multitask sparse parity, shared by the experiments on emergence."""
+"""Training on multitask sparse parity, shared by the studies of emergence."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["EmergenceExperiment"]
 
 
 class EmergenceExperiment:
-    """Networks that learn the multitask sparse parity of a study, or one of its skills alone.
+    """Trains networks on multitask sparse parity, or on one of its skills alone.
 
     Attributes:
-        study: The study whose fields define the task and the training.
+        study: The study that defines the task and the training.
     """
 
     study: Any
@@ -45,7 +45,7 @@ class EmergenceExperiment:
 
         Args:
             networks: Networks of equal shape.
-            task: A parity or a training set. Without batches, the networks descend on the exact loss of a parity.
+            task: A parity or a training set. For a parity without batches, the exact population loss is used.
             steps: The recorded steps; training ends at the last one.
             *names: Quantities of `SkillReading`, or "loss".
             seed: Seed of the batches.

@@ -1,4 +1,4 @@
-"""The task and the published setting, shared by the studies of emergence."""
+"""Base class of the studies of emergence: the task and the setting of the paper."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _PUBLISHED = {"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "tar
 
 
 class EmergenceStudy(Study):
-    """Two-layer ReLU networks learn multitask sparse parity; a forecast is calibrated on one skill learned alone.
+    """Two-layer ReLU networks trained on multitask sparse parity, with a forecast calibrated on a single skill.
 
-    A subclass names the class of its experiment (`experiment_type`), the fields of the paper's setting apart from the
-    task (`published`), and the variables of the forecast that are drawn and not judged (`shown`). Networks are trained
-    in single precision.
+    A subclass sets `experiment_type`, the class of its experiment; `published`, the fields of the paper's setting other
+    than those of the task; and `shown`, the variables of the forecast that are drawn but not judged. Networks are
+    trained in single precision.
     """
 
     skills: PositiveInt = parameter(3, "Number of skills n_s.")
     bits: PositiveInt = parameter(9, "Number of bits n_b.")
-    relevant_bits: PositiveInt = parameter(3, "m, the number of bits in the parity of each skill.", most="bits")
-    exponent: PositiveFloat = parameter(0.6, "α of the skill frequencies P(k) ∝ k^−(α+1).")
-    target_scale: PositiveFloat = parameter(5.0, "S, the size of the targets ±S.")
-    paper: bool = parameter(False, "Whether to train in the setting of the paper instead, on a GPU.")
+    relevant_bits: PositiveInt = parameter(3, "Number of bits m in the parity of each skill.", most="bits")
+    exponent: PositiveFloat = parameter(0.6, "Exponent α of the skill frequencies P(k) ∝ k^−(α+1).")
+    target_scale: PositiveFloat = parameter(5.0, "Size S of the targets ±S.")
+    paper: bool = parameter(False, "Whether to use the setting of the paper instead, which requires a GPU.")
 
     experiment_type: ClassVar[type]
     published: ClassVar[Mapping[str, Any]]
@@ -42,21 +42,21 @@ class EmergenceStudy(Study):
     trains = "two-layer ReLU"
     names = {
         "skill": ("skill, in order of decreasing frequency", "1"),
-        "loss_equivalent": ("strength of the skill, from its loss", "1"),
-        "basis_loss": ("loss of the skill in the theory's model", "1"),
+        "loss_equivalent": ("strength of the skill computed from its loss", "1"),
+        "basis_loss": ("loss of the skill in the solvable model", "1"),
         "strength": ("strength of the skill", "1"),
         "strength_error": ("standard error of the strength of the skill", "1"),
-        "basis_strength": ("strength of the skill in the theory's model", "1"),
+        "basis_strength": ("strength of the skill in the solvable model", "1"),
     }
 
     @functools.cached_property
     def setting(self) -> Any:
-        """This study, or a study with the fields of the paper if `paper` is set."""
+        """This study, or the study with the paper's fields if `paper` is set."""
         return dataclasses.replace(self, **_PUBLISHED, **self.published, paper=False) if self.paper else self
 
     @functools.cached_property
     def experiment(self) -> Any:
-        """Training, measurements and forecast with the fields of this study."""
+        """The training, the measurements and the forecast."""
         return self.experiment_type(self)
 
     @property
@@ -68,7 +68,7 @@ class EmergenceStudy(Study):
         return self.experiment.trained()
 
     def exact(self) -> Values:
-        """Calibrate on one skill learned alone and forecast all skills."""
+        """Calibrate on a single skill learned alone and forecast all skills."""
         return self.experiment.exact()
 
     def prediction_attributes(self) -> Values:
@@ -87,16 +87,16 @@ class EmergenceStudy(Study):
         )
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare the judged variables; the other variables of the forecast are only drawn."""
+        """Compare the judged variables, and add the other variables of the forecast to the figures."""
         result = super().compared(observed, predicted.drop_vars(self.shown))
         return dataclasses.replace(result, predicted=predicted)
 
     def parameters(self) -> dict[str, Any]:
-        """The fields; the paper's own values where `paper` is set."""
+        """The fields, with the paper's values if `paper` is set."""
         return dataclasses.asdict(self.setting) | {"paper": self.paper}
 
     def check(self) -> None:
-        """There are enough bits for the skills."""
+        """Require enough bits for the skills."""
         needed = self.skills * self.relevant_bits
         problem = (
             f"{self.skills} skills with {self.relevant_bits} bits each need {needed} bits, but bits is {self.bits}"

@@ -21,11 +21,11 @@ def train_extended(
     """Train f = Σ_k a_k Σ_l B_kl e_kl by gradient descent from small initial weights.
 
     Args:
-        inputs: The features e of each sample, those of one skill after the other, shape (n, skills · features).
+        inputs: The features e of each sample, grouped by skill, shape (n, skills · features).
         targets: Shape (n,).
         weights: Initial B before scaling, of order one, shape (skills, features).
         target_scale: S, which sets the learning rate.
-        steps: Steps of descent.
+        steps: Number of gradient-descent steps.
 
     Returns:
         The final a_k B_kl, shape (skills, features).
@@ -49,16 +49,16 @@ def train_with_features(
     target_scale: float,
     steps: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Train the model with the first N features of all skills on all inputs.
+    """Train the model on all inputs, using the first N features over all skills.
 
     Args:
         features: Values of the features of each skill, shape (skills, n, N_c).
-        sign: The skill itself, ±1 on the n inputs.
+        sign: The skill, ±1 on the n inputs.
         count: N.
         frequencies: P(k).
         weights: Initial B before scaling, shape (skills, N_c).
         target_scale: S.
-        steps: Steps of descent.
+        steps: Number of gradient-descent steps.
 
     Returns:
         Strength of each skill over S, and its loss over ½ S².
@@ -68,7 +68,7 @@ def train_with_features(
     inputs, shares = features * present[:, None], np.sqrt(skills * frequencies)
     blocks = np.zeros((skills, rows, skills, each))
     blocks[np.arange(skills), :, np.arange(skills)] = shares[:, None, None] * inputs
-    # Every skill has the same number of rows, each multiplied by the square root of its weight in the loss.
+    # Every skill has the same number of rows, each scaled by the square root of its weight in the loss.
     samples, targets = blocks.reshape(-1, skills * each), target_scale * np.outer(shares, sign).ravel()
     coefficients = train_extended(samples, targets, weights, target_scale=target_scale, steps=steps)
     values = np.einsum("knl,kl->kn", inputs, coefficients) / target_scale

@@ -1,4 +1,4 @@
-"""Two-layer ReLU networks in single precision with Gaussian initial weights of one standard deviation."""
+"""Two-layer ReLU networks in single precision with Gaussian initial weights."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["gaussian_mlp"]
 
 
 def gaussian_mlp(widths: tuple[int, int, int], deviation: float, seed: int, *, present: int | None = None) -> MLP:
-    """A two-layer ReLU network in float32 with Gaussian weights and hidden biases and output bias zero.
+    """A float32 two-layer ReLU network with Gaussian weights and hidden biases, and zero output bias.
 
     Args:
         widths: (d, hidden neurons, c).
         deviation: Standard deviation of the weights.
-        seed: Seed of the draw.
-        present: Number of neurons with nonzero weights, by default all. The others receive no gradient, so that
-            networks of all widths have one shape.
+        seed: Seed of the weights.
+        present: Number of neurons with nonzero weights, by default all. The other neurons receive no gradient; they pad
+            networks of different widths to one shape.
     """
     draw = np.random.default_rng([seed, 3])
     inputs, hidden, outputs = widths

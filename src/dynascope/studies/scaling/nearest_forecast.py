@@ -1,4 +1,4 @@
-"""The claim that each of several curves reaches one half closer to its own forecast than to any other."""
+"""The claim that each of several curves reaches one half nearest to its own forecast."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ def nearest_claim(
     forecast: np.ndarray,
     around: Sequence[np.ndarray] = (),
 ) -> Claim:
-    """The claim that each curve reaches one half closer to its own forecast than to any other, judged for all together.
+    """The joint claim that each curve reaches one half nearer to its own forecast than to the forecast of any other.
 
-    Halfway between two forecasts, the first curve must then be above one half and the second below. The value of the
-    claim is the smallest of these margins. It is unknown if no midpoint lies within the measured range.
+    The claim is equivalent to conditions at the midpoint between neighbouring forecasts: the earlier curve must be
+    above one half there, and the later curve below. The value of the claim is the smallest of these margins. The claim
+    is undecided if no midpoint lies within the measured range.
 
     Args:
         name: Name of the claim.
         statement: The claim as a sentence.
         runs: Strengths that rise from zero to one, shape (places, runs, curves).
-        places: Measured places, increasing.
-        forecast: Forecast place of one half for each curve, increasing.
-        around: The forecasts one standard error of the calibration below and above, if it has an error.
+        places: Positions at which the curves were measured, increasing.
+        forecast: Forecast position of one half for each curve, increasing.
+        around: The forecasts one standard error of the calibration below and above, if the calibration has an error.
     """
     edges = _edges(forecast)
     count = len(forecast)
@@ -48,9 +49,9 @@ def nearest_claim(
         means, variances = at_forecast.mean(axis=1), at_forecast.var(axis=1, ddof=1)
         number = at_forecast.shape[1]
         moved = [np.abs(over(_edges(each)).mean(axis=1) - means) for each in around]
-        # Other networks calibrate the forecast, so the squares of both errors add.
+        # The forecast is calibrated on independent networks, so the variances add.
         variances = variances + number * np.max([np.zeros(len(means)), *moved], axis=0) ** 2
-        # The low end is the least low end of any margin; the high end needs a bound on all margins together.
+        # The lower end is the smallest lower end of any margin; the upper end needs a simultaneous bound.
         below, above = (
             np.array([student_half(float(each), number, confidence) for each in variances])
             for confidence in (0.95, 1 - 0.05 / len(inside))
@@ -61,11 +62,11 @@ def nearest_claim(
 
 
 def _edges(forecast: np.ndarray) -> np.ndarray:
-    """Midpoints between forecasts, and their mirror images beyond the first and the last forecast."""
+    """Midpoints between forecasts, and their mirror images beyond the first and last forecasts."""
     middles = (forecast[1:] + forecast[:-1]) / 2
     return np.concatenate([2 * forecast[:1] - middles[:1], middles, 2 * forecast[-1:] - middles[-1:]])
 
 
 def strength_at(runs: np.ndarray, places: np.ndarray, place: float) -> np.ndarray:
-    """The linear interpolation at some place of each run, given runs of shape (places, runs)."""
+    """Each run of shape (places, runs), linearly interpolated at one position."""
     return np.array([np.interp(place, places, run) for run in runs.T])

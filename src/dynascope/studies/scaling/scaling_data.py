@@ -1,4 +1,4 @@
-"""The loss of the multilinear model after long training, over the number of samples."""
+"""The scaling law of data: the multilinear model's loss after long training is a power law in the number of samples."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from dynascope.theory.scaling_laws.resources import data_spread
 from dynascope.validation.bounded import PositiveInt, Seed
 
 _LOSS = (0.03, "five standard errors of the mean over training sets; the integral over skills is accurate to 1e-4")
-_EXPONENT = (0.03, "five standard errors of a fit to these means over one decade; a wider range has smaller errors")
-_PREFACTOR = (0.015, "five standard errors of the mean over three sizes or more")
-_ERRORS = 5.0  # tolerated standard errors
+_EXPONENT = (0.03, "five standard errors of a fit to the mean losses over one decade; a wider range reduces them")
+_PREFACTOR = (0.015, "five standard errors of a mean over at least three training-set sizes")
+_ERRORS = 5.0  # tolerance in standard errors
 
 
 class ScalingData(SkillScaling):
     """The loss of the multilinear model after long training on D samples falls as D^−α/(α+1).
 
-    The study compares the mean loss over training sets, this loss relative to the power law, the exponent of a fit, and
-    the prefactor. The prefactor is taken at the predicted exponent, because the fit extrapolates its own prefactor to a
-    single sample.
+    The study compares with theory the mean loss over training sets, its ratio to the power law, the fitted exponent and
+    the prefactor. The prefactor is estimated at the predicted exponent, because the prefactor of a free fit is an
+    extrapolation to a single sample.
     """
 
     exponents: list[Annotated[float, Ge(0.2)]] = parameter(
         [0.3, 0.6, 0.9],
-        "α of the skill frequencies P(k) ∝ k^−(α+1); below 0.2, the ranks of drawn skills get too large.",
+        "Exponents α of the skill frequencies P(k) ∝ k^−(α+1); below 0.2, the ranks of drawn skills become too large.",
     )
-    fewest_samples: PositiveInt = parameter(300, "Smallest training set.")
-    most_samples: PositiveInt = parameter(30_000, "Largest training set.")
+    fewest_samples: PositiveInt = parameter(300, "Size of the smallest training set.")
+    most_samples: PositiveInt = parameter(30_000, "Size of the largest training set.")
     sizes: Annotated[int, Ge(3)] = parameter(
         9, "Number of training-set sizes, spaced geometrically; a power-law fit needs at least three."
     )
@@ -53,8 +53,8 @@ class ScalingData(SkillScaling):
 
     reference = Reference.of(
         papers.SKILLS,
-        "After long training the loss of the multilinear model falls as the power −α/(α + 1) of the number of "
-        "samples, with a known prefactor.",
+        "After long training, the loss of the multilinear model decays as D^(−α/(α + 1)) with the number of samples D, "
+        "with a known prefactor.",
     )
     law = "samples"
     notes = (
@@ -65,7 +65,7 @@ class ScalingData(SkillScaling):
     axes = ("exponent", "samples")
     along = ("samples", "exponent")
     title = "The scaling law of data"
-    question = "How fast does the loss fall with more data when most skills are rare?"
+    question = "How fast does the loss decrease with more data if most skills are rare?"
     minutes = 0.6
     names = {
         **SkillScaling.names,
@@ -81,8 +81,8 @@ class ScalingData(SkillScaling):
             f"Loss after long training over the number of samples, averaged over {self.training_sets} training sets."
         )
         ratio = (
-            "The same loss relative to its power law, with standard errors of the mean over training sets. The dashed "
-            "curve is the exact mean over all training sets."
+            "The same loss divided by its power law, with standard errors over training sets. The dashed curve is the "
+            "exact expectation."
         )
         return [
             law_chart("samples", caption, result, points=True),
@@ -91,13 +91,14 @@ class ScalingData(SkillScaling):
         ]
 
     def meaning(self, result: Comparison) -> str:
-        """How the rare skills set the value of more data, with the fitted exponents."""
+        """Explain how rare skills determine the value of more data, with the fitted exponents."""
         return (
-            f"The model is trained to convergence on {self.fewest_samples} to {self.most_samples} samples. Each sample "
-            "requires one of infinitely many skills; the frequency of skill k is proportional to 1/k¹⁺ᵅ. The model "
-            "learns the skills in its training set, so its loss is proportional to the total frequency of the absent "
-            f"ones. Theory predicts loss ∝ D^(−α/(α + 1)). The fitted exponent is {fitted_exponents(result)}. In this "
-            "model one sample is enough to learn a skill; a neural network needs more (see the study emergence-data)."
+            f"The model is trained to convergence on {self.fewest_samples} to {self.most_samples} samples, each of "
+            "which requires one of infinitely many skills with frequencies proportional to 1/k¹⁺ᵅ. It learns the "
+            "skills in its training set, so its loss is proportional to the total frequency of the missing skills. "
+            "Theory predicts loss ∝ D^(−α/(α + 1)) for D samples; the fitted exponent is "
+            f"{fitted_exponents(result)}. In this model a single sample suffices to learn a skill; neural networks "
+            "need more, as the study emergence-data shows."
         )
 
     def trained(self) -> Values:
@@ -117,19 +118,19 @@ class ScalingData(SkillScaling):
         }
 
     def exact(self) -> Values:
-        """The mean loss over all training sets, and its power law."""
+        """The expected loss over training sets and its power law."""
         losses = [data_law(self._amounts, alpha, **self._model) for alpha in self._exponents]
         return self._expected(losses, self._amounts)
 
     def check(self) -> None:
-        """The number of training sets is large enough for the tolerances."""
+        """Require enough training sets for the tolerances."""
         super().check()
         self._check_span("samples")
         alpha = self._exponents
         spread = np.array([data_spread(self.fewest_samples, each) for each in alpha])
-        # Relative spread of the exponent of a fit over one decade, given that of a loss.
+        # Relative standard deviation of the exponent fitted over one decade, given that of a loss.
         slope = spread * (alpha + 1) / (3 * alpha)
         needed = math.ceil((_ERRORS * max(spread.max() / _LOSS[0], slope.max() / _EXPONENT[0])) ** 2)
         sets, remedy = self.training_sets, f"choose {needed} or more, or larger fewest_samples"
-        problem = f"training_sets is {sets}, and the loss varies by {spread.max():.1%} between the smallest sets"
+        problem = f"training_sets is {sets}, but the loss varies by {spread.max():.1%} between the smallest sets"
         self.require(sets >= needed, "training_sets", remedy, problem=problem)

@@ -1,4 +1,4 @@
-"""The loss of the multilinear model after long training, over its number of neurons."""
+"""The scaling law of model size: the multilinear model's loss after long training is a power law in its neurons."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from dynascope.theory import papers
 from dynascope.theory.scaling_laws import fit, missing_loss, parameter_law
 from dynascope.validation.bounded import PositiveInt
 
-_LOSS = (1e-12, "the law is an exact sum, and training continues to convergence at machine precision")
+_LOSS = (1e-12, "the law is an exact sum, and training converges to machine precision")
 _EXPONENT = (
     2e-3,
-    "the power law in N + ½ has a correction of order 1/N², at most 1.3e-3 from 5 max(1, α) neurons on",
+    "the power law in N + ½ has a correction of order 1/N², at most 1.3e-3 for 5 max(1, α) neurons or more",
 )
-_PREFACTOR = (5e-3, "the error of the exponent, extrapolated to a single neuron")
+_PREFACTOR = (5e-3, "the error of the fitted exponent, extrapolated to a single neuron")
 
 
 class ScalingParameters(SkillScaling):
     """The loss of the multilinear model after long training with N neurons falls as N^−α.
 
-    The study compares the loss, the loss relative to the power law A_N (N + ½)^−α, and the exponent and prefactor of a
-    fit. Before fitting, it adds the loss of the skills that an infinite task would have beyond the last one.
+    The study compares with theory the loss, its ratio to the power law A_N (N + ½)^−α, and the exponent and prefactor
+    of a fit. The fit corrects for the finite number of skills by adding the loss that an infinite task would have on
+    the skills beyond the last one.
     """
 
     skills: PositiveInt = parameter(50_000, "Number of skills.")
@@ -46,7 +47,7 @@ class ScalingParameters(SkillScaling):
 
     reference = Reference.of(
         papers.SKILLS,
-        "After long training the loss of the multilinear model falls as the power −α of its number of neurons, with a "
+        "After long training, the loss of the multilinear model decays as N^(−α) with the number of neurons N, with a "
         "known prefactor.",
     )
     law = "parameters"
@@ -59,7 +60,7 @@ class ScalingParameters(SkillScaling):
     axes = ("exponent", "neurons")
     along = ("neurons", "exponent")
     title = "The scaling law of model size"
-    question = "How fast does the loss fall with model size when most skills are rare?"
+    question = "How fast does the loss decrease with model size if most skills are rare?"
     minutes = 0.2
     tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)
     tiny = {"exponents": [0.4, 0.8], "skills": 5000, "most_neurons": 300, "sizes": 9}
@@ -67,12 +68,12 @@ class ScalingParameters(SkillScaling):
     def figures(self, result: Comparison) -> list[Chart]:
         """The loss, the loss relative to its power law, and the fitted exponents."""
         caption = (
-            "Loss after long training over the number of neurons. The straight dashed lines are the power laws for "
-            f"infinitely many skills. The dashed curves are the exact law for {self.skills} skills."
+            "Loss after long training over the number of neurons. Straight dashed lines show the power laws for "
+            f"infinitely many skills, dashed curves the exact law for {self.skills} skills."
         )
         ratio = (
-            f"The same loss relative to the power law for infinitely many skills. A task of {self.skills} skills "
-            "leaves less to learn, so the ratio falls below one; the effect is larger for small α."
+            f"The same loss divided by the power law for infinitely many skills. With only {self.skills} skills less "
+            "remains to be learned, so the ratio falls below one, most for small α."
         )
         return [
             law_chart("neurons", caption, result, points=True),
@@ -81,19 +82,19 @@ class ScalingParameters(SkillScaling):
         ]
 
     def meaning(self, result: Comparison) -> str:
-        """How the missing skills set the loss of a small model, with the fitted exponents."""
+        """Explain how missing skills determine the loss of a small model, with the fitted exponents."""
         return (
             f"Models of {self.fewest_neurons} to {self.most_neurons} neurons are trained to convergence on "
-            f"{self.skills} skills; the frequency of skill k is proportional to 1/k¹⁺ᵅ. A model learns one skill per "
-            "neuron, the most frequent first, and its loss comes from the skills without a neuron. For infinitely many "
-            "skills theory predicts loss ∝ N^(−α), a faster decay than with time or data (exponent α/(α + 1)). The "
-            f"fitted exponent, corrected for the finite number of skills, is {fitted_exponents(result)}. In this model "
-            "one neuron is one skill. A neural network needs several neurons for a skill and does not always learn the "
-            "most frequent skill first (see the study emergence-parameters)."
+            f"{self.skills} skills with frequencies proportional to 1/k¹⁺ᵅ. Each neuron learns one skill, the most "
+            "frequent first, so the loss comes from the skills without a neuron. For infinitely many skills, theory "
+            "predicts loss ∝ N^(−α), a faster decay than with time or data, whose exponent is α/(α + 1). The fitted "
+            f"exponent, corrected for the finite number of skills, is {fitted_exponents(result)}. Neural networks need "
+            "several neurons for a skill and do not always learn the most frequent skill first, as the study "
+            "emergence-parameters shows."
         )
 
     def trained(self) -> Values:
-        """Train models of all sizes on fresh samples by gradient flow and fit power laws."""
+        """Train models of all sizes on fresh samples by gradient flow, and fit power laws."""
         losses, at = losses_of_sizes(self._exponents, self.skills, self._amounts, **self._model), self._amounts + 0.5
         window, scale = (self.fewest_neurons, self.most_neurons + 1), self.target_scale
         missing = [missing_loss(alpha, self.skills + 0.5, target_scale=scale) for alpha in self._exponents]
@@ -103,16 +104,16 @@ class ScalingParameters(SkillScaling):
         return self._fitted(losses, at, fits)
 
     def exact(self) -> Values:
-        """The loss of the skills without a neuron, and its power law."""
+        """The loss of the skills without a neuron and its power law."""
         size = {"target_scale": self.target_scale, "skills": self.skills}
         losses = [parameter_law(self._amounts, alpha, **size) for alpha in self._exponents]
         return self._expected(losses, self._amounts + 0.5)
 
     def check(self) -> None:
-        """The smallest model follows the power law, and the largest one lacks some skills."""
+        """Require that the smallest model follows the power law and that the largest model lacks some skills."""
         super().check()
         self._check_span("neurons")
-        more = "choose at least 5, and at least five times the largest exponent"
+        more = "choose at least 5 and at least five times the largest exponent"
         self.require(self.fewest_neurons >= 5 * max(1, *self.exponents), "fewest_neurons", more, beside="exponents")
         fewer = "choose fewer than skills, so that the largest model lacks some skills"
         self.require(self.most_neurons < self.skills, "most_neurons", fewer, beside="skills")

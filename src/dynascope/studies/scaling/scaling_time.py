@@ -1,4 +1,4 @@
-"""The loss of the multilinear model over training time: a power law, and the time at which it ends."""
+"""The scaling law of training time: the multilinear model's loss is a power law until all skills are learned."""
 
 from __future__ import annotations
 
@@ -27,36 +27,37 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 _LOSS = (
     2e-4,
-    "the law replaces the sum over skills by an integral, an error of 1e-4 when only one skill is being learned",
+    "the law replaces the sum over skills by an integral, with an error of 1e-4 while only one skill is being learned",
 )
 _EXPONENT = (
     1e-3,
-    "the first and last skills bend the law within its window, by up to 7e-4 where α and the window are small",
+    "the first and last skills bend the power law within its window, by up to 7e-4 for a small α and a short window",
 )
-_PREFACTOR = (2e-3, "the error of the exponent, extrapolated from the window to a single step")
-_SMALL = 0.05  # R/S up to which the growth of the last skills is negligible
+_PREFACTOR = (2e-3, "the error of the fitted exponent, extrapolated from the window to a single step")
+_SMALL = 0.05  # R/S below which the growth of the last skills is negligible
 
 
 class ScalingTime(SkillScaling):
     """The loss of the multilinear model on fresh samples falls as T^−α/(α+1) until all skills are learned.
 
-    The study compares the loss, and the loss relative to the power law, with the law for finitely many skills, from the
-    time at which several skills are learned at once. It also compares the exponent and the prefactor of a fit. Before
-    fitting, it adds the loss of the skills that an infinite task would have beyond the last one. The exponent without
-    this correction (`uncorrected_exponent`) is shown and not judged: with few skills or a small α it is too large.
+    The study compares the loss, and its ratio to the power law, with the exact law for finitely many skills, from the
+    time at which several skills are being learned at once. It also compares the exponent and prefactor of a fit. The
+    fit corrects for the finite number of skills by adding the loss that an infinite task would have on the skills
+    beyond the last one. The exponent without this correction (`uncorrected_exponent`) is shown but not judged, because
+    it is too large for few skills or a small α.
     """
 
     learning_rate: PositiveFloat = parameter(
-        1.0, "η, the gradient-flow time of one step; the power law counts small steps."
+        1.0, "Learning rate η, the gradient-flow time of one step; the power law assumes small steps."
     )
-    skills: PositiveInt = parameter(50_000, "Number of skills, and of neurons.")
+    skills: PositiveInt = parameter(50_000, "Number of skills, which equals the number of neurons.")
     times: Annotated[int, Ge(40)] = parameter(
         120, "Number of recorded times; the fit needs enough of them in its window."
     )
 
     reference = Reference.of(
         papers.SKILLS,
-        "The loss of the multilinear model falls as the power −α/(α + 1) of training time, with a known prefactor, "
+        "The loss of the multilinear model decays as T^(−α/(α + 1)) with training time T, with a known prefactor, "
         "until all skills are learned.",
     )
     law = "time"
@@ -64,11 +65,11 @@ class ScalingTime(SkillScaling):
     axes = ("exponent", "time")
     along = ("time", "exponent")
     title = "The scaling law of training time"
-    question = "How does the loss fall with training time when there are many skills, and most of them are rare?"
+    question = "How fast does the loss decrease with training time if most skills are rare?"
     minutes = 0.2
     names = {
         **SkillScaling.names,
-        "uncorrected_exponent": ("decay exponent of the loss, uncorrected for missing skills", "1"),
+        "uncorrected_exponent": ("decay exponent of the loss without correction for missing skills", "1"),
     }
     tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)
     tiny = {"exponents": [0.4, 0.8], "skills": 5000}
@@ -76,13 +77,12 @@ class ScalingTime(SkillScaling):
     def figures(self, result: Comparison) -> list[Chart]:
         """The loss, the loss relative to its power law, and the fitted exponents."""
         caption = (
-            "Loss over training time for each α; a larger α makes the skill frequencies decay faster. The straight "
-            "dashed lines are the power laws. The dashed curves are the exact law for finitely many skills, which "
-            "leaves the power law once most skills are learned."
+            "Loss over training time for each α. Straight dashed lines show the power laws, dashed curves the exact "
+            "law for finitely many skills, which departs from the power law once most skills are learned."
         )
         ratio = (
-            "Loss relative to its power law. A value of one means that the power law holds: from the time at which "
-            "several skills are learned at once to the time at which the last ones are learned."
+            "Loss divided by its power law. The ratio is one while the power law holds, from the time at which several "
+            "skills are being learned at once until the last skills are learned."
         )
         return [
             law_chart("time", caption, result, decades=5),
@@ -91,26 +91,25 @@ class ScalingTime(SkillScaling):
         ]
 
     def meaning(self, result: Comparison) -> str:
-        """How sudden steps add up to a power law, with the fitted exponents."""
+        """Explain how abrupt steps add up to a power law, with the fitted exponents."""
         return (
-            f"The model learns {self.skills} skills, each with weights of its own. The frequency of skill k is "
-            "proportional to 1/k¹⁺ᵅ, so a few skills are common and most are rare. Each skill is learned abruptly, the "
-            "rarer ones later. Theory predicts that these steps add up to a smooth power law, loss ∝ T^(−α/(α + 1)). "
-            f"The fitted exponent, corrected for the finite number of skills, is {fitted_exponents(result)}. The "
-            "skills of this model are built in and do not interfere with each other; the skills of a neural network "
-            "can."
+            f"The model learns {self.skills} skills, each with separate weights. Skill frequencies are proportional to "
+            "1/k¹⁺ᵅ, so a few skills are common and most are rare. Each skill is learned abruptly, rare skills later; "
+            "theory predicts that these steps add up to a smooth power law, loss ∝ T^(−α/(α + 1)). The fitted "
+            f"exponent, corrected for the finite number of skills, is {fitted_exponents(result)}. The skills of this "
+            "model are built in and do not interfere, whereas the skills of a neural network can."
         )
 
     def trained(self) -> xr.Dataset:
-        """Train on fresh samples by gradient flow and fit power laws."""
+        """Train on fresh samples by gradient flow, and fit power laws."""
         losses = losses_in_time(self._exponents, self.skills, self._amounts, **self._model)
-        # Skills beyond the last one would still be at their initial strength.
+        # In an infinite task, the skills beyond the last one would still be at their initial strength.
         never = self.target_scale - self.initial_strength
         missing = [missing_loss(alpha, self.skills, target_scale=never) for alpha in self._exponents]
         cases = list(zip(losses, self._windows, missing, strict=True))
         fits = [fit(loss, self._steps, window=window, floor=0.0, missing=known) for loss, window, known in cases]
         with warnings.catch_warnings():
-            # Without the missing skills the loss is no power law; the study shows this.
+            # Without the correction for missing skills, the loss is not a power law.
             warnings.simplefilter("ignore", MisfitWarning)
             raw = [fit(loss, self._steps, window=window, floor=0.0).exponent for loss, window, _ in cases]
         values = {**self._fitted(losses, self._steps, fits), "uncorrected_exponent": ("exponent", raw)}
@@ -123,31 +122,30 @@ class ScalingTime(SkillScaling):
         return {**self._expected(losses, steps), "time": ("time", self.learning_rate * steps)}
 
     def check(self) -> None:
-        """Every α has a window of time in which the loss follows its power law."""
+        """Require, for every α, a window of time in which the loss follows its power law."""
         super().check()
         for alpha, (low, high) in zip(self._exponents, self._windows, strict=True):
-            problem = (
-                f"for {self.skills} skills and α = {alpha:g} the power law holds only from step {low:.3g} to {high:.3g}"
-            )
+            span = f"from step {low:.3g} to {high:.3g}"
+            problem = f"for {self.skills} skills and α = {alpha:g}, the power law holds only {span}"
             remedy = "choose more skills, a larger exponent or another initial_strength"
             self.require(high >= 20 * low, "skills", remedy, problem=problem)
 
     @functools.cached_property
     def _spans(self) -> list[tuple[float, float]]:
-        """For each α, the steps at which the first skills have been learned and at which the last ones begin to be."""
+        """For each α, the step at which the first skills are learned and the step at which the last ones begin."""
         return [time_window(alpha, **self._theory) for alpha in self._exponents]
 
     @functools.cached_property
     def _windows(self) -> list[tuple[float, float]]:
-        """For each α, the steps between which the loss follows its power law smoothly."""
-        # The fit assumes that the last skills are at their initial strength; they have grown in proportion to it.
+        """For each α, the first and last steps between which the loss follows its power law smoothly."""
+        # The fit assumes that the last skills are at their initial strength, so their growth must remain small.
         grown = min(1.0, _SMALL * self.target_scale / self.initial_strength)
         starts = [smooth_steps(alpha, **self._theory) for alpha in self._exponents]
         return [(start, high * grown) for start, (_, high) in zip(starts, self._spans, strict=True)]
 
     @functools.cached_property
     def _steps(self) -> np.ndarray:
-        """From before the first skill is learned until the last window ends."""
+        """Recorded steps, from before the first skill is learned to the end of the last window."""
         low, high = zip(*self._spans, strict=True)
         return np.geomspace(0.02 * min(low), max(high), self.times)
 

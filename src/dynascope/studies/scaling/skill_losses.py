@@ -1,4 +1,4 @@
-"""The loss of the trained multilinear model on skills of frequency k^−(α+1), over each of its resources."""
+"""The loss of the trained multilinear model over training time, model size and training-set size."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dynascope.tasks.parity.skills import skill_frequencies
 
 __all__ = ["losses_in_time", "losses_of_models", "losses_of_sizes", "losses_of_training_sets"]
 
-_AFTER = 35.0  # e-folds between half-learning of the last skill and the end of training
+_AFTER = 35.0  # e-foldings from half-learning of the last skill to the end of training
 
 
 def losses_in_time(exponents: np.ndarray, skills: int, times: np.ndarray, **model: float) -> np.ndarray:
-    """The loss on fresh samples at gradient-flow times.
+    """The loss over gradient-flow time when training on fresh samples.
 
     Args:
         exponents: α of each task.
         skills: n_s.
         times: Positive and increasing.
-        **model: S and R₀, as `train_skills` takes them.
+        **model: S and R₀, as in `train_skills`.
 
     Returns:
         Shape (exponents, times).
@@ -44,10 +44,10 @@ def losses_of_sizes(exponents: np.ndarray, skills: int, neurons: np.ndarray, **m
 
 
 def losses_of_models(exponents: np.ndarray, neurons: np.ndarray, times: np.ndarray, **model: float) -> np.ndarray:
-    """The loss of models with neurons for some of infinitely many skills, each trained for different times.
+    """The loss of models of several sizes on infinitely many skills, each trained for several times.
 
-    No skill enters the gradient of another. The first N skills of the largest model therefore learn like those of a
-    model with N neurons, and only the largest model is trained.
+    The gradients of different skills are independent. The first N skills of the largest model therefore learn like
+    those of a model with N neurons, and only the largest model is trained.
 
     Args:
         exponents: α of each task.
@@ -70,10 +70,10 @@ def losses_of_models(exponents: np.ndarray, neurons: np.ndarray, times: np.ndarr
 def losses_of_training_sets(
     exponents: np.ndarray, samples: np.ndarray, sets: int, seed: int, **model: float
 ) -> np.ndarray:
-    """The test loss after long training on sets of samples of infinitely many skills.
+    """The test loss after long training on random training sets from infinitely many skills.
 
-    Skills with equal numbers of samples follow the same trajectory, so one of them is trained for all. A share d/D over
-    the time D t has the same effect as a share d over the time t, so this also covers training sets of all sizes.
+    Skills with equal numbers of samples follow the same trajectory, so only one of them is trained. Training on d of D
+    samples for a time D t is equivalent to a frequency d for a time t, so one trajectory serves all training-set sizes.
 
     Args:
         exponents: α of each task.
@@ -95,14 +95,14 @@ def losses_of_training_sets(
 
 
 def _drawn(draw: np.random.Generator, alpha: float, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """The sample counts in a random training set, and the total frequency of the skills with each count."""
+    """The sample counts that occur in a random training set, and the total frequency of the skills with each count."""
     ranks, counts = np.unique(draw.zipf(alpha + 1, samples), return_counts=True)
     found, place = np.unique(counts, return_inverse=True)
     return found, np.bincount(place, ranks.astype(np.float64) ** -(alpha + 1)) / zeta(alpha + 1)
 
 
 def _end(share: float, *, target_scale: float, initial_strength: float) -> np.ndarray:
-    """The time at which a skill required by this share of the samples is learned to machine precision."""
+    """The time at which a skill required by this fraction of the samples is learned to machine precision."""
     return np.array([(math.log(target_scale / initial_strength - 1) + _AFTER) / (2 * target_scale * share)])
 
 

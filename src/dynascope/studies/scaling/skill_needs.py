@@ -1,4 +1,4 @@
-"""The amount of a resource that each skill needs, forecast from the need of one skill learned alone."""
+"""Forecast of the amount of a resource that each skill requires, calibrated on one skill learned alone."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ __all__ = ["QUARTER", "SkillNeeds"]
 
 _DEFINITIONS: Mapping[str, Definition] = {"strength": "correlation", "loss_equivalent": "loss_equivalent"}
 
-_NO_LOSS = 1e-12  # smallest loss that single precision resolves
-_MOST_OFF = 0.9  # largest relative error of a forecast, so that its lower end stays above zero
+_NO_LOSS = 1e-12  # smallest loss resolved in single precision
+_MOST_OFF = 0.9  # largest relative error of a forecast, so that its lower end stays positive
 QUARTER = 0.25  # a strength within this distance of one half is closer to one half than to zero or one
 
 
 class SkillNeeds(EmergenceExperiment):
-    """Networks trained with several amounts of a resource, samples or neurons, and the forecast for every skill.
+    """Networks trained with several amounts of a resource, and the forecast of the amount that each skill requires.
 
-    The claim `forecast` decides the verdict: networks learn half of every skill at an amount closer to the forecast for
-    this skill than to that for any other. Halfway between two forecasts they must then have more than half of one skill
-    and less than half of the other.
+    The resource is the number of samples or neurons. The verdict rests on the claim `forecast`: the amount at which
+    networks learn half of a skill is nearer to the forecast for this skill than to the forecast for any other skill.
+    Equivalently, at the midpoint between two forecasts the networks have learned more than half of one skill and less
+    than half of the other.
 
-    A subclass names the study's field of amounts (`resource`), the function under which distances between amounts are
-    measured (`along_axis`), the theory that calibrates the need of one skill (`calibrate`), and the calibration data
-    (`calibrated_on`). It implements `alone`, `law`, `half_forecast` and `differences`.
+    A subclass sets `resource`, the study's field of amounts; `along_axis`, the scale on which distances between amounts
+    are measured; `calibrate`, the theory that estimates the need of one skill; and `calibrated_on`, a description of
+    the calibration data. It implements `alone`, `law`, `half_forecast` and `differences`.
     """
 
     resource: ClassVar[str]
@@ -45,15 +46,15 @@ class SkillNeeds(EmergenceExperiment):
     if TYPE_CHECKING:
 
         def alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
-            """Amounts, and R/S and loss over ½ S² of networks that learn one skill, shape (amounts, runs)."""
+            """Amounts, and R/S and loss over ½ S² of networks trained on one skill, shape (amounts, runs)."""
             ...
 
         def law(self, needed: float, definition: Definition) -> np.ndarray:
-            """The strength of every skill at every amount, if one skill needs this much."""
+            """The strength of every skill at every amount, given the amount that one skill needs."""
             ...
 
         def differences(self, runs: np.ndarray) -> list[Claim]:
-            """Further claims on strengths of shape (amounts, runs, skills)."""
+            """Further claims about strengths of shape (amounts, runs, skills)."""
             ...
 
         @property
@@ -67,7 +68,7 @@ class SkillNeeds(EmergenceExperiment):
         return getattr(self.study, self.resource)
 
     def measured(self, runs: np.ndarray, losses: np.ndarray) -> dict[str, Any]:
-        """Statistics of networks that learn all skills.
+        """Statistics of networks trained on all skills.
 
         Args:
             runs: R/S of independent runs, shape (amounts, runs, skills).
@@ -85,15 +86,15 @@ class SkillNeeds(EmergenceExperiment):
         }
 
     def claims(self, runs: np.ndarray, *, undecided: str = "") -> dict[str, Any]:
-        """Report on the claims, all of them undecided if a reason is given."""
+        """Evaluate the claims; all of them are undecided if a reason is given."""
         claims = [self.nearest(runs), *self.differences(runs)]
         return report_claims([each.if_known(not undecided, undecided) for each in claims])
 
     def nearest(self, runs: np.ndarray) -> Claim:
-        """The claim `forecast`, with an interval that covers both training runs and calibration."""
+        """The claim `forecast`, with an interval that includes the errors of training and calibration."""
         statement = (
-            "Networks learn half of every skill at an amount closer to the forecast for this skill than to that for "
-            "any other."
+            "The amount at which networks learn half of a skill is nearer to the forecast for this skill than to the "
+            "forecast for any other skill."
         )
         places, need = type(self).along_axis(np.array(self.amounts)), self.needs["correlation"]
         off = min(need.error / need.needed, _MOST_OFF)
@@ -101,32 +102,32 @@ class SkillNeeds(EmergenceExperiment):
         return nearest_claim("forecast", statement, runs, places, forecast, around)
 
     def strength_at(self, runs: np.ndarray, skill: int, amount: float) -> np.ndarray:
-        """The interpolated strength of a skill, counted from zero, in each run at some amount."""
+        """The interpolated strength of a skill (numbered from zero) at some amount, in each run."""
         places, place = (type(self).along_axis(np.array(each)) for each in (self.amounts, amount))
         return strength_at(runs[..., skill], places, float(place))
 
     def inside(self, amounts: np.ndarray) -> list[int]:
-        """The skills whose entry of `amounts` lies within the range of trained amounts."""
+        """The skills whose entry in `amounts` lies within the range of trained amounts."""
         return np.flatnonzero((amounts >= self.amounts[0]) & (amounts <= self.amounts[-1])).tolist()
 
     def forecast(self) -> dict[str, Any]:
-        """The forecast strengths by either definition, and the amounts at which half of each skill is learned."""
+        """The forecast strengths by both definitions, and the amounts at which half of each skill is learned."""
         laws = {name: self.law(self.needs[of].needed, of) for name, of in _DEFINITIONS.items()}
         return {**laws, f"half_{self.resource}": ("skill", self.half_forecast)}
 
     def prediction_attributes(self) -> Values:
         """The calibrated needs of one skill and their errors."""
-        said: dict[str, Any] = {"calibration": self.calibrated_on}
+        attributes: dict[str, Any] = {"calibration": self.calibrated_on}
         for name, need in self.needs.items():
-            said |= {f"needed_{name}": need.needed, f"needed_{name}_error": need.error}
-        return said
+            attributes |= {f"needed_{name}": need.needed, f"needed_{name}_error": need.error}
+        return attributes
 
     @functools.cached_property
     def needs(self) -> Mapping[Definition, Need]:
-        """The need of one skill by either definition of strength."""
+        """The need of one skill by both definitions of strength."""
         amounts, strength, loss = self.alone()
         root = np.sqrt(np.maximum(loss.mean(axis=1, keepdims=True), _NO_LOSS))
-        # The root of the mean loss, and the first-order contribution of each run to it.
+        # The square root of the mean loss, and the first-order contribution of each run to it.
         curves: dict[Definition, np.ndarray] = {
             "correlation": strength,
             "loss_equivalent": 1 - root - (loss - root**2) / (2 * root),
@@ -135,17 +136,17 @@ class SkillNeeds(EmergenceExperiment):
             return {name: self.need(amounts, runs, name) for name, runs in curves.items()}
         except InputError as error:
             raise InputError(
-                f"networks that learn one skill with {amounts[0]} to {amounts[-1]} {self.resource} do not pass half "
+                f"networks trained on one skill with {amounts[0]} to {amounts[-1]} {self.resource} do not cross half "
                 "strength",
                 argument=self.resource,
                 value=self.amounts,
-                remedy="choose a wider range, or more steps",
+                remedy="choose a wider range or more steps",
             ) from error
 
     def need(self, amounts: list[int], runs: np.ndarray, definition: Definition) -> Need:
-        """The need of one skill from strengths of shape (amounts, runs).
+        """Estimate the need of one skill from strengths of shape (amounts, runs).
 
-        Its error combines the spacing of the amounts with the standard error of the mean strength at half strength.
+        The error combines the spacing of the amounts with the standard error of the mean strength at half strength.
         """
         mean = runs.mean(axis=1)
         need = type(self).calibrate(amounts, mean, definition=definition)
@@ -155,7 +156,7 @@ class SkillNeeds(EmergenceExperiment):
         return need._replace(error=float(np.hypot(need.error, scatter * need.needed / need.half)))
 
     def half(self, strength: np.ndarray) -> float:
-        """The amount with half strength: the first amount if all have more, infinite if all have less."""
+        """The interpolated amount at half strength: the first amount if all exceed half, infinite if none does."""
         if strength[0] >= 0.5:
             return float(self.amounts[0])
         return type(self).calibrate(self.amounts, strength).half if strength.max() >= 0.5 else float("inf")

@@ -13,43 +13,43 @@ __all__ = ["claim_chart", "half_amounts", "half_chart", "strength_chart"]
 
 
 def strength_chart(resource: str, caption: str, **options: Any) -> Chart:
-    """The strength of every skill over a resource, and its forecast."""
+    """A chart of the strength of every skill over a resource, with its forecast."""
     named = {"title": f"Strength of the skills over {resource}", "error": "strength_error"}
     return Chart("strength", resource, caption, points=True, **named, **options)
 
 
 def half_chart(resource: str, result: Comparison, **options: Any) -> Chart:
-    """The amount of a resource at which half of each skill is learned, and its forecast."""
+    """A chart of the amount of a resource at which half of each skill is learned, with its forecast."""
     ratio = result.observed[f"half_{resource}_ratio"]
     ends = " to ".join(dict.fromkeys((rounded(ratio.min()), rounded(ratio.max()))))
     needed = f"{ends} times the forecast number of {resource}"
     found = f"Networks needed {needed}." if np.isfinite(ratio).all() else "Networks did not learn half of every skill."
-    caption = f"Number of {resource} with which networks learn half of a skill, and the forecast (dashed). {found}"
+    caption = f"Number of {resource} at which networks learn half of each skill, and the forecast (dashed). {found}"
     return Chart(f"half_{resource}", "skill", caption, points=True, title=f"Required {resource}", **options)
 
 
 def claim_chart() -> Chart:
-    """The reported claims with their intervals."""
+    """A chart of the claims with their confidence intervals."""
     return Chart(
         "change",
         "hypothesis",
-        "Measured values of the claims, with 95 % confidence intervals over independent runs. The claim “forecast” "
-        "decides the verdict. Halfway between the forecasts for two skills, its value is the excess over one half of "
-        "the strength of the first skill, or the shortfall of the second below one half, whichever is smallest over "
-        "all skills. The claim holds if it is positive. The other values are measured minus forecast strengths.",
+        "Values of the claims with 95 % confidence intervals over independent runs. The verdict rests on the claim "
+        "“forecast”. At the midpoint between the forecasts for two skills, the earlier skill must be above half "
+        "strength and the later skill below. The value of the claim is the smallest such margin, and the claim holds "
+        "if this margin is positive. The other values are measured minus forecast strengths.",
         interval=("low", "high"),
-        title="Networks compared with the forecast",
+        title="Claims about the forecast",
         y_label="difference of strengths",
         points=True,
     )
 
 
 def half_amounts(result: Comparison, resource: str, trained: list[int]) -> str:
-    """The measured and forecast amounts for the first and the last skill, as part of a sentence.
+    """Describe the measured and forecast amounts for the first and last skills, as part of a sentence.
 
     Args:
-        result: The result.
-        resource: The resource.
+        result: The comparison.
+        resource: Name of the resource.
         trained: The trained amounts, increasing.
     """
     measured, forecast = (side[f"half_{resource}"] for side in (result.observed, result.predicted))

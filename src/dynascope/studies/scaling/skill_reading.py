@@ -14,12 +14,12 @@ __all__ = ["SkillReading"]
 
 @dataclasses.dataclass(frozen=True)
 class SkillReading:
-    """A quantity of every skill in a network; equal readings share a compiled program.
+    """A function of a network that measures a quantity of every skill; equal readings share a compiled program.
 
     Attributes:
         parity: The task.
         quantity: "strength" for R/S, or "skill_loss" for the loss over ½ S².
-        samples: Samples of each skill for an estimate, if there are too many inputs for an exact value.
+        samples: Number of samples per skill for an estimate, if there are too many inputs for an exact value.
     """
 
     parity: SparseParity
@@ -27,7 +27,7 @@ class SkillReading:
     samples: int = 20_000
 
     def __call__(self, network: Any) -> Any:
-        """The quantity of every skill, shape (skills,)."""
+        """Measure the quantity of every skill, shape (skills,)."""
         key = None if self.parity.has_expectation else jax.random.key(0)
         found, scale = self.parity.skill_strength(network, key=key, samples=self.samples), self.parity.target_scale
         return found.strength / scale if self.quantity == "strength" else 2 * found.skill_loss / scale**2

@@ -1,4 +1,4 @@
-"""The multilinear model of skills and power laws of its loss, shared by the studies of scaling laws."""
+"""Base class of the studies of scaling laws: the multilinear model of skills and the power laws of its loss."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["SkillScaling", "exponent_chart", "fitted_exponents", "law_chart", "ratio_chart"]
 
-_LONGEST = 150.0  # largest ln c; training stops updating a skill that is within e^−200 of its limit
+_LONGEST = 150.0  # largest ln c, because training stops updating a skill within e^−200 of its limit
 
 
 class SkillScaling(Study):
-    """Loss of the multilinear model on skills of frequency P(k) ∝ k^−(α+1), over a resource, the second of `axes`.
+    """Loss of the multilinear model on skills of frequency P(k) ∝ k^−(α+1), over a resource.
 
-    A subclass names the resource's field of `theory.scaling_laws.ScalingLaws` in `law`.
+    A subclass sets `law`, the field of `theory.scaling_laws.ScalingLaws` for its resource, and names the resource in
+    the second of its `axes`.
     """
 
-    exponents: list[PositiveFloat] = parameter([0.3, 0.6, 0.9], "α of the skill frequencies P(k) ∝ k^−(α+1).")
-    target_scale: PositiveFloat = parameter(1.0, "S, the strength of a learned skill.")
+    exponents: list[PositiveFloat] = parameter([0.3, 0.6, 0.9], "Exponents α of the skill frequencies P(k) ∝ k^−(α+1).")
+    target_scale: PositiveFloat = parameter(1.0, "Strength S of a learned skill.")
     initial_strength: PositiveFloat = parameter(
-        0.01, "R₀, the initial strength of every skill that has a neuron, below half of S."
+        0.01, "Initial strength R₀ of every skill with a neuron, less than half of S."
     )
 
     names = {
         "exponent": ("exponent α of the skill frequencies", "1"),
-        "loss_over_law": ("loss relative to its power law", "1"),
+        "loss_over_law": ("loss divided by its power law", "1"),
         "power_law": ("power law of the loss", "1"),
         "prefactor": ("prefactor of the power law", "1"),
         "decay_exponent": ("decay exponent of the loss", "1"),
@@ -42,8 +43,8 @@ class SkillScaling(Study):
     theory = "scaling laws"
     task = "skills of frequency k^−(α+1)"
     notes = (
-        "Each sample requires one skill; skill k has a frequency proportional to 1/k¹⁺ᵅ.",
-        "The strength of a skill in the model grows from {initial_strength:g} to {target_scale:g} as it is learned.",
+        "Each sample requires one skill; the frequency of skill k is proportional to 1/k¹⁺ᵅ.",
+        "As the model learns a skill, its strength grows from {initial_strength:g} to {target_scale:g}.",
     )
     trains = "multilinear, two weights per skill"
     flow = "gradient flow"
@@ -55,11 +56,11 @@ class SkillScaling(Study):
 
     @functools.cached_property
     def _amounts(self) -> np.ndarray:
-        """Amounts of the resource, whole numbers by default."""
+        """Amounts of the resource; integers by default."""
         return self._spaced(self.axes[1])
 
     def check(self) -> None:
-        """Every skill emerges at a finite time and is learned completely."""
+        """Require that every skill emerges at a finite time and is learned completely."""
         early = "choose less than half of target_scale, so that every skill has an emergence time"
         self.require(self.initial_strength < self.target_scale / 2, "initial_strength", early, beside="target_scale")
         late = f"choose more than e^−{_LONGEST:g} of target_scale"
@@ -94,20 +95,20 @@ class SkillScaling(Study):
         return [getattr(power_laws(alpha, **self._theory), self.law) for alpha in self._exponents]
 
     def _check_span(self, resource: str) -> None:
-        """The amounts of a resource span a range in which a power law can be fitted."""
+        """Require a range of amounts wide enough to fit a power law."""
         (fewest, most), name = self._ends(resource), f"fewest_{resource}"
         remedy = f"choose at most a twentieth of most_{resource}"
         self.require(20 * fewest <= most, name, remedy, beside=f"most_{resource}")
 
     def _spaced(self, resource: str) -> np.ndarray:
-        """Whole numbers from the fewest to the most of a resource, spaced about geometrically."""
+        """Integers from the smallest to the largest amount of a resource, spaced about geometrically."""
         return np.unique(np.round(np.geomspace(*self._ends(resource), self.sizes)).astype(np.int64))
 
     def _ends(self, resource: str) -> tuple[int, int]:
         return getattr(self, f"fewest_{resource}"), getattr(self, f"most_{resource}")
 
     def _fitted(self, losses: np.ndarray, at: np.ndarray, fits: Sequence[PowerLawFit]) -> dict[str, Any]:
-        """Measured losses over `axes`, and power laws fitted to them over the amounts `at`."""
+        """Measured losses over `axes`, and power laws fitted to them at the amounts `at`."""
         low, high = np.array([each.exponent_interval for each in fits]).T
         ends = {"decay_exponent_low": ("exponent", low), "decay_exponent_high": ("exponent", high)}
         return {**self._of_laws(losses, at, fits), **ends}
@@ -129,7 +130,7 @@ class SkillScaling(Study):
 
 
 def fitted_exponents(result: Comparison) -> str:
-    """The fitted and predicted decay exponents for the first and the last α, as part of a sentence."""
+    """Describe the fitted and predicted decay exponents for the first and last α, as part of a sentence."""
     fitted, predicted = (side["decay_exponent"] for side in (result.observed, result.predicted))
     ends = dict.fromkeys((0, fitted.size - 1))
     return " and ".join(
@@ -139,7 +140,7 @@ def fitted_exponents(result: Comparison) -> str:
 
 
 def law_chart(over: str, caption: str, result: Comparison, **options: Any) -> Chart:
-    """The loss over a resource and the power law, straight between logarithmic axes."""
+    """A log-log chart of the loss over a resource, with its power law."""
     return Chart(
         ("loss", "power_law"),
         over,
@@ -153,17 +154,17 @@ def law_chart(over: str, caption: str, result: Comparison, **options: Any) -> Ch
 
 
 def ratio_chart(over: str, caption: str, **options: Any) -> Chart:
-    """The loss relative to its power law, level where the power law holds."""
-    return Chart("loss_over_law", over, caption, log="x", title="Loss relative to its power law", **options)
+    """A chart of the loss divided by its power law, flat where the power law holds."""
+    return Chart("loss_over_law", over, caption, log="x", title="Loss divided by its power law", **options)
 
 
 def exponent_chart(formula: str) -> Chart:
-    """Fitted exponents over α, with their intervals."""
+    """A chart of fitted exponents over α, with their confidence intervals."""
     return Chart(
         "decay_exponent",
         "exponent",
-        "Decay exponent of a power law fitted to the measured loss, for each α, with 95 % confidence intervals (often "
-        f"smaller than the points). The dashed line is the predicted exponent {formula}.",
+        "Decay exponent of a power law fitted to the measured loss, over α, with 95 % confidence intervals that are "
+        f"often smaller than the points. The dashed line shows the predicted exponent {formula}.",
         interval=("decay_exponent_low", "decay_exponent_high"),
         title="Decay exponent",
         points=True,

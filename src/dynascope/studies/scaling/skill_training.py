@@ -1,4 +1,4 @@
-"""Training of the multilinear model, in which every skill has its own weights."""
+"""Training of the multilinear model, in which every skill has separate weights."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dynascope.training.optimizers import runge_kutta
 
 __all__ = ["train_skills"]
 
-_STEP = 0.01  # length of a step relative to the elapsed time
+_STEP = 0.01  # step size relative to the elapsed time
 _STABLE = 2.0  # the fourth-order Runge–Kutta method is stable up to 2.78
-_AXES = ("run", "neurons", "skill")  # names of the axes of the measurement in the record
+_AXES = ("run", "neurons", "skill")  # dimensions of the measurement in the record
 
 
 def train_skills(
@@ -34,16 +34,16 @@ def train_skills(
 ) -> np.ndarray:
     """Train f = Σ_k a_k b_k g_k by gradient flow and measure the missing strengths S − a_k b_k.
 
-    ȧ_k = p_k b_k (S − a_k b_k) and ḃ_k = p_k a_k (S − a_k b_k), from a_k = b_k = √R₀, are the gradient flow of the loss
-    on a training set in which the share p_k of the samples requires skill k. Skills do not overlap, so their equations
-    are independent. The classical fourth-order Runge–Kutta method integrates all weights at once, with steps of a
-    hundredth of the elapsed time. A skill for which this step is unstable is no longer updated; at that time only
-    e^−200 (S/R₀ − 1) of it is missing.
+    The flow ȧ_k = p_k b_k (S − a_k b_k), ḃ_k = p_k a_k (S − a_k b_k) from a_k = b_k = √R₀ is the gradient flow of the
+    loss on a training set in which a fraction p_k of the samples requires skill k. Skills do not overlap, so their
+    equations are independent. The classical fourth-order Runge–Kutta method integrates all weights at once, with steps
+    of one percent of the elapsed time. A skill is no longer updated once this step is unstable for it; by then only a
+    fraction e^−200 (S/R₀ − 1) of its strength is missing.
 
     Args:
         shares: p_k ≥ 0, shape (..., skills).
         times: Gradient-flow times at which to measure, positive and increasing, shape (times,).
-        measure: A function of S − a_k b_k, shape (..., skills), and of `arrays`; compiled programs are cached by it.
+        measure: A function of S − a_k b_k, shape (..., skills), and of `arrays`; part of the compilation-cache key.
         arrays: Further arguments of `measure`.
         target_scale: S.
         initial_strength: R₀.
@@ -52,16 +52,16 @@ def train_skills(
         The measurements, one row for each time.
     """
     rate = 2 * target_scale * shares.max()
-    # The first step, from zero to the first start, is as short for the fastest skill as any later step.
+    # The first step, from zero to the first start, is short enough for the fastest skill.
     starts = np.concatenate([[min(_STEP / rate, times[0] / 2)], times[:-1]])
     counts = np.maximum(np.ceil(np.log(times / starts) / _STEP), 1)
     start = np.full(shares.shape, math.sqrt(initial_strength))
-    asked, scale = np.asarray(shares, np.float64), np.array(target_scale, np.float64)
+    frequencies, scale = np.asarray(shares, np.float64), np.array(target_scale, np.float64)
     recorded = 1 + np.cumsum(counts.astype(np.int32))
     measured = jax.eval_shape(measure, start, *arrays)
     run = descend(
         Expectation(_loss, "skills"),
-        _Skills(start, start, asked, scale, arrays),
+        _Skills(start, start, frequencies, scale, arrays),
         Descent(
             _runge_kutta_where_stable,
             learning_rate=_Lengths(starts, recorded, (times / starts) ** (1 / counts)),
@@ -74,7 +74,7 @@ def train_skills(
 
 
 class _Skills(eqx.Module):
-    """The model f = Σ_k a_k b_k g_k; all constants of a run are arrays, so that all runs share one program.
+    """The model f = Σ_k a_k b_k g_k, with all constants as arrays so that all runs share one compiled program.
 
     Attributes:
         first: a_k.
@@ -100,12 +100,12 @@ class _Skills(eqx.Module):
 
 
 class _Lengths(eqx.Module):
-    """Step lengths: one step to the first start, then times at equal ratios within each interval.
+    """A schedule of step sizes: one step to the first start, then geometrically spaced times in each interval.
 
     Attributes:
         starts: Start times of the intervals, shape (intervals,).
-        ends: Number of steps at the end of each interval.
-        ratios: Ratio of the times after and before a step in each interval.
+        ends: Cumulative number of steps at the end of each interval.
+        ratios: Ratio of consecutive times in each interval.
     """
 
     starts: Any
@@ -121,21 +121,21 @@ class _Lengths(eqx.Module):
 
 
 def _runge_kutta_where_stable(lengths: Any) -> optax.GradientTransformationExtraArgs:
-    """The classical Runge–Kutta method, without updates of skills for which the step is unstable."""
+    """The classical Runge–Kutta method, which stops updating skills for which the step is unstable."""
     method = runge_kutta(lengths)
 
     def update(updates: Any, state: Any, params: Any = None, **given: Any) -> tuple[Any, Any]:
         stable = 2 * params.target_scale * params.shares * lengths(state.count) < _STABLE
         changes: Any
         changes, after = method.update(updates, state, params, **given)
-        own = [jnp.where(stable, each, 0) for each in (changes.first, changes.second)]
-        return eqx.tree_at(lambda each: (each.first, each.second), changes, own), after
+        masked = [jnp.where(stable, each, 0) for each in (changes.first, changes.second)]
+        return eqx.tree_at(lambda each: (each.first, each.second), changes, masked), after
 
     return optax.GradientTransformationExtraArgs(method.init, update)
 
 
 def _loss(network: Any) -> Any:
-    """Half the mean over samples of (S − a_k b_k)² for the required skill k."""
+    """The loss: half the mean over samples of (S − a_k b_k)² for the required skill k."""
     return jnp.sum(jax.lax.stop_gradient(network.shares) * network.missing**2) / 2
 
 

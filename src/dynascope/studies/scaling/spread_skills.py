@@ -1,4 +1,4 @@
-"""Skills that are sums of generic features: as random samples, and as functions of bits."""
+"""Skills that are sums of generic features, as random samples and as functions of bits."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["spread_parities", "spread_samples"]
 
 
 def spread_samples(counts: np.ndarray, features: int, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Samples of skills; each skill is the first of its features, and its other features are Gaussian.
+    """Draw samples of skills; the first feature of each skill is the skill itself, the others are Gaussian.
 
-    Training is invariant under rotations of the features.
+    This represents any sum of features, because training is invariant under rotations of the features.
 
     Args:
         counts: Number of samples of each skill.
@@ -18,7 +18,7 @@ def spread_samples(counts: np.ndarray, features: int, draw: np.random.Generator)
         draw: Random generator of the samples.
 
     Returns:
-        The features of each sample, those of one skill after the other, shape (n, skills · D_c), and signs ±1.
+        The features of each sample, grouped by skill, shape (n, skills · D_c), and signs ±1.
     """
     skill = np.repeat(np.arange(len(counts)), counts)
     rows, inputs = np.arange(len(skill)), np.zeros((len(skill), len(counts), features))
@@ -31,11 +31,11 @@ def spread_samples(counts: np.ndarray, features: int, draw: np.random.Generator)
 def spread_parities(
     skills: int, relevant_bits: int, features: int, draw: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each skill, N_c orthonormal functions e_l of some bits with the sum Σ_l e_l/√N_c = parity; and the parity.
+    """For each skill, N_c orthonormal functions e_l of some bits with Σ_l e_l/√N_c = parity, and the parity.
 
     Args:
         skills: Number of skills.
-        relevant_bits: Number of bits in each parity; further bits are added for enough functions.
+        relevant_bits: Number of bits in each parity; further bits are added until there are enough functions.
         features: N_c.
         draw: Random generator of the functions.
 

@@ -1,4 +1,4 @@
-"""The model of the theory, networks that learn one skill alone, and networks that learn all skills, over samples."""
+"""The solvable model, the calibration networks, and networks trained on all skills, over the number of samples."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ __all__ = ["Experiment"]
 
 _DEVIATION = 0.01  # standard deviation of the initial weights
 _NETWORKS = 2  # networks per training set, with different initial weights
-_TRAINED = 12  # training sets on which the extended model is trained
-_LEARNED = 0.9  # strength of one skill at which calibration ends, far beyond one half
+_TRAINED = 12  # number of training sets on which the extended model is trained
+_LEARNED = 0.9  # strength of one skill at which calibration ends, far above one half
 _LEFT = 0.1  # training loss over ½ S² above which training was too short
-_ABRUPT = "Networks learn a skill more abruptly than in proportion to its number of samples."
+_ABRUPT = "The strength of a skill rises more abruptly than in proportion to its number of samples."
 _DIFFERENCES = {
     0.25: (_ABRUPT, {"most": 0.0}),
     0.5: (
-        "Where the forecast is half of a skill, networks have learned about half.",
+        "At the amount forecast for half of a skill, networks have learned about half.",
         {"least": -QUARTER, "most": QUARTER},
     ),
     0.75: (_ABRUPT, {"least": 0.0}),
 }
-_UNFINISHED = f"the training loss of the networks is still above {100 * _LEFT:.0f} % of ½ S², so training was too short"
+_UNFINISHED = f"the final training loss is above {100 * _LEFT:.0f} % of ½ S², so training was too short"
 
 
 class Experiment(SkillNeeds):
-    """Networks trained on sets of D samples, a forecast from networks that learn one skill, and the theory's model."""
+    """Networks trained on D samples, a forecast calibrated on one skill, and the solvable model."""
 
     study: EmergenceData
 
     resource = "samples"
-    along_axis = staticmethod(np.log)  # the forecasts of skills differ by factors, as their frequencies do
+    along_axis = staticmethod(np.log)  # forecasts differ by factors, like the frequencies of the skills
     calibrate = staticmethod(calibrate_data)
-    calibrated_on = "networks that learn the most frequent skill alone"
+    calibrated_on = "networks trained on the most frequent skill alone"
 
     def trained(self) -> Values:
-        """Solve and train the model of the theory, train the networks, and report on the claims."""
+        """Solve and train the solvable model, train the networks, and evaluate the claims."""
         study, frequencies = self.study, self.task.frequencies
         draw = np.random.default_rng([study.seed, 0])
         counts = (draw.multinomial(size, frequencies, size=study.draws) for size in study.samples)
@@ -71,7 +71,7 @@ class Experiment(SkillNeeds):
         }
 
     def exact(self) -> Values:
-        """The laws of the model, and the forecast calibrated on networks that learn one skill."""
+        """The laws of the solvable model, and the forecast calibrated on networks trained on one skill."""
         study = self.study
         law = data_emergence(study.samples, self.task.frequencies, study.features, finite_size=True)
         interpolants = [least_norm_strength(*each, study.skills) for each in self.small_sets]
@@ -84,7 +84,7 @@ class Experiment(SkillNeeds):
 
     @functools.cached_property
     def small_sets(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Training sets with features and targets that teach a quarter of the most frequent skill."""
+        """Training sets that suffice for a quarter of the most frequent skill, as features and targets."""
         study, frequencies = self.study, self.task.frequencies
         draw = np.random.default_rng([study.seed, 1])
         counts = np.round(study.features / 4 * frequencies / frequencies[0]).astype(int)
@@ -95,13 +95,13 @@ class Experiment(SkillNeeds):
         """The strength of each skill in the extended model after training on these samples."""
         study = self.study
         weights = np.random.default_rng([study.seed, 2]).normal(size=(study.skills, study.features))
-        # Many times the escape time of a skill with one sample, whose rate is about 4 P(1) S/√D_c.
+        # Many times the escape time of a skill with a single sample, which grows at a rate of about 4 P(1) S/√D_c.
         steps = int(250 * np.sqrt(study.features) / self.task.frequencies[0])
         coefficients = train_extended(inputs, targets, weights, target_scale=study.target_scale, steps=steps)
         return coefficients[:, 0] / study.target_scale
 
     def train(self, size: int, skill: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Train networks on sets of `size` samples, of one skill if `skill` is given.
+        """Train networks on sets of `size` samples, all of one skill if `skill` is given.
 
         Returns:
             R/S and the loss of every skill, and the training loss; losses are over ½ S².
@@ -110,7 +110,7 @@ class Experiment(SkillNeeds):
         most, widths = study.samples[-1], (self.task.input_dimension, study.width, 1)
         for run in range(study.runs):
             key = int(np.random.default_rng([study.seed, size, run, 0 if skill is None else 1]).integers(2**31))
-            # Every set is drawn and tiled to the largest size, so that all sizes share compiled programs.
+            # Every training set is tiled to the largest size, so that all sizes share compiled programs.
             drawn = self.task.sample(jax.random.key(key), most, skill=skill)
             inputs, targets = (np.tile(np.asarray(each)[:size], (most // size, 1)) for each in drawn[:2])
             networks = [gaussian_mlp(widths, _DEVIATION, key + start) for start in range(_NETWORKS)]
@@ -122,12 +122,12 @@ class Experiment(SkillNeeds):
 
     @functools.cached_property
     def learning_rate(self) -> Any:
-        """The learning rate, or its schedule if it is halved."""
+        """The learning rate, or its schedule if it is halved during training."""
         rate, steps = self.study.learning_rate, self.study.halving_steps
         return optax.exponential_decay(rate, steps, 0.5, staircase=True) if steps else rate
 
     def alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
-        """Networks that learn the most frequent skill alone, up to the size at which they have learned it."""
+        """Train networks on the most frequent skill alone, on training sets large enough to learn it."""
         samples, found = self.study.samples, []
         for size in samples:
             found.append([by_training_set(each)[:, 0] for each in self.train(size, skill=0)[:2]])
@@ -137,16 +137,16 @@ class Experiment(SkillNeeds):
         return samples[: len(found)], strength, loss
 
     def law(self, needed: float, definition: Definition = "correlation") -> np.ndarray:
-        """The strength of every skill in proportion to its samples."""
+        """The strength of every skill, proportional to its number of samples."""
         return data_emergence(self.study.samples, self.task.frequencies, needed, definition=definition)
 
     @property
     def half_forecast(self) -> np.ndarray:
-        """The forecast number of samples for half of each skill."""
+        """The forecast number of samples at which half of each skill is learned."""
         return self.needs["correlation"].half / self.task.frequencies
 
     def differences(self, runs: np.ndarray) -> list[Claim]:
-        """Measured minus forecast strength where a quarter, a half and three quarters are forecast."""
+        """Claims about the measured minus forecast strength at forecast strengths of ¼, ½ and ¾."""
         claims = []
         for share, (statement, bounds) in _DIFFERENCES.items():
             at = 2 * share * self.half_forecast
@@ -157,5 +157,5 @@ class Experiment(SkillNeeds):
 
 
 def by_training_set(networks: np.ndarray) -> np.ndarray:
-    """Average over the networks of each training set, because only training sets are independent."""
+    """Average over the networks of each training set, because only the training sets are independent."""
     return networks.reshape(-1, _NETWORKS, networks.shape[-1]).mean(axis=1)

@@ -1,4 +1,4 @@
-"""Minimum-norm interpolants of training sets of skills that are sums of many features."""
+"""Minimum-norm interpolants of skills that are sums of many features."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["least_norm_strength", "mean_interpolants"]
 
 
 def mean_interpolants(counts: np.ndarray, features: int, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Mean strength and mean loss over ½ S² of the minimum-norm interpolants of d samples of each skill.
+    """Mean strength, and mean loss over ½ S², of minimum-norm interpolants of d samples of each skill.
 
     Args:
         counts: d of each skill in each training set, shape (sets, skills).
@@ -30,5 +30,5 @@ def mean_interpolants(counts: np.ndarray, features: int, draw: np.random.Generat
 
 
 def least_norm_strength(inputs: np.ndarray, targets: np.ndarray, skills: int) -> np.ndarray:
-    """The strength of each skill in the minimum-norm interpolant, relative to the scale of the targets."""
+    """The strength of each skill in the minimum-norm interpolant, relative to the size of the targets."""
     return (np.linalg.pinv(inputs) @ targets).reshape(skills, -1)[:, 0] / abs(targets[0])

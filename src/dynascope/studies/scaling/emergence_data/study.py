@@ -1,4 +1,4 @@
-"""The number of samples from which a network learns each skill, forecast from networks that learn one skill alone."""
+"""The number of samples a network needs to learn each skill, forecast from networks trained on one skill."""
 
 from __future__ import annotations
 
@@ -13,50 +13,52 @@ from dynascope.studies.scaling.emergence_study import EmergenceStudy
 from dynascope.theory import papers
 from dynascope.validation.bounded import NonNegativeInt, PositiveFloat, PositiveInt, Seed
 
-_MEAN = (0.02, "the standard error of a mean over at least 4000 training sets is below half a percent")
-_INTERPOLANT = (1e-3, "directions without samples keep their initial weights, a ten-thousandth of the final ones")
+_MEAN = (0.02, "the standard error of a mean over at least 4000 training sets is below 0.5 percent")
+_INTERPOLANT = (1e-3, "directions without samples keep their initial weights, which are 10⁻⁴ of the final ones")
 
 
 class EmergenceData(EmergenceStudy):
     """The strength R_k/S of each skill of multitask sparse parity after training on D samples.
 
-    Two-layer ReLU networks are trained to convergence on D fixed samples. The number of samples D_c is calibrated on
-    networks that learn one skill alone. It forecasts the strength of every skill, in correlation (`strength`) and in
-    loss (`loss_equivalent`, negative where a network is worse than the zero function), and the number of samples at
-    which the strength is half (`half_samples`; relative to the forecast, `half_samples_ratio`).
+    Two-layer ReLU networks are trained to convergence on D fixed samples. The number of samples D_c that one skill
+    needs is calibrated on networks trained on that skill alone. It gives a forecast for the strength of every skill,
+    measured by correlation (`strength`) and by loss (`loss_equivalent`, negative for a network worse than the zero
+    function), and for the number of samples at half strength (`half_samples`; `half_samples_ratio` relative to the
+    forecast).
 
-    The claim `forecast` is judged: networks learn half of every skill at a number of samples closer to the forecast for
-    this skill than to that for any other. Three further claims state how far the strength is from a quarter, a half and
-    three quarters where these are forecast. Intervals are over training sets; the interval of the judged claim includes
-    the standard error of the calibration. Samples of other skills interfere: with the default fields networks need 1.1
-    to 1.2 times the forecast number of samples, while the forecasts for the second and the third skill differ by a
-    factor of 1.9. The claim is undecided if there are few training sets, if the sizes around half of the single skill
-    are far apart, or if the training loss of the networks (`training_loss`, over ½ S²) is a tenth or more.
+    The verdict rests on the claim `forecast`: the number of samples at which networks learn half of a skill is nearer
+    to the forecast for this skill than to the forecast for any other skill. Three further claims compare the measured
+    strength with forecast strengths of ¼, ½ and ¾. Confidence intervals are over training sets; the interval of the
+    judged claim includes the standard error of the calibration. Because the samples of other skills interfere, networks
+    at the default fields need 1.1 to 1.2 times the forecast number of samples; the forecasts for the second and third
+    skills differ by a factor of 1.9. The claim is undecided if there are too few training sets, if the training-set
+    sizes around half strength of the single skill are far apart, or if the training loss of the networks
+    (`training_loss`, over ½ S²) is 0.1 or more.
 
-    Checks concern the model of the theory, in which a skill g_k = Σ_l e_l/√D_c is a sum of D_c generic features. The
+    The checks concern the solvable model, in which a skill g_k = Σ_l e_l/√D_c is a sum of D_c generic features. The
     minimum-norm interpolants of many training sets are compared with the mean strength E[d/(d + χ²)] of a skill with d
-    samples, and with the remaining loss (`basis_strength`, `basis_loss`, over ½ S²). Gradient descent on
+    samples and with the remaining loss over ½ S² (`basis_strength`, `basis_loss`). Gradient descent on
     f = Σ_k a_k Σ_l B_kl e_kl from small initial weights must converge to these interpolants (`trained_strength`, on
     twelve training sets).
     """
 
     samples: list[PositiveInt] = parameter(
         [16, 30, 45, 56, 60, 72, 105, 144, 210, 252, 360, 504, 720, 1260, 5040],
-        "Numbers of samples D, increasing. Each divides the last, so that all share one compiled program.",
+        "Numbers of samples D, increasing; each must divide the last one.",
         fewest=2,
         increasing=True,
     )
     width: PositiveInt = parameter(100, "Number of hidden neurons.")
     learning_rate: PositiveFloat = parameter(0.1, "Learning rate of gradient descent.")
     halving_steps: NonNegativeInt = parameter(
-        0, "Number of steps after which the learning rate halves repeatedly; zero for never.", zero="never"
+        0, "Number of steps after which the learning rate is halved, repeatedly; zero for never.", zero="never"
     )
     steps: PositiveInt = parameter(10_000, "Number of training steps.")
     batch_size: PositiveInt = parameter(128, "Batch size, at most the size of the largest training set.")
     runs: Annotated[int, Ge(2)] = parameter(24, "Training sets of each size; two networks are trained on each.")
-    features: Annotated[int, Ge(6)] = parameter(64, "D_c of the model of the theory.")
-    draws: Annotated[int, Ge(4000)] = parameter(5000, "Number of training sets drawn for the model of the theory.")
-    seed: Seed = parameter(0, "Seed of samples, training sets and initial weights.")
+    features: Annotated[int, Ge(6)] = parameter(64, "Number of features D_c of each skill in the solvable model.")
+    draws: Annotated[int, Ge(4000)] = parameter(5000, "Number of training sets drawn for the solvable model.")
+    seed: Seed = parameter(0, "Seed of the samples, training sets and initial weights.")
 
     axes = ("samples", "skill")
     labelled = {"samples": "samples"}
@@ -64,16 +66,16 @@ class EmergenceData(EmergenceStudy):
     judged_claims = ("forecast",)
     shown = ("strength", "loss_equivalent", "half_samples")
     theory = "minimum-norm interpolants on the features of each skill"
-    flow = "gradient descent of rate {learning_rate:g}, batch size {batch_size}"
+    flow = "gradient descent with learning rate {learning_rate:g} and batch size {batch_size}"
     notes = (
         "Networks of {width} neurons, two for each of {runs} training sets of every size.",
-        "The model of the theory has {features} features for each skill.",
+        "The solvable model has {features} features for each skill.",
     )
     reference = Reference.of(
         papers.SKILLS,
-        "A skill that is a sum of generic features is learned in proportion to its number of samples, up to as many "
-        "samples as features; calibrated on one skill, this law forecasts from how many samples a network learns the "
-        "others.",
+        "A skill that is a sum of generic features is learned in proportion to its number of samples, until there are "
+        "as many samples as features. Calibrated on one skill, this law forecasts how many samples a network needs to "
+        "learn the others.",
     )
     title = "How many samples a skill needs"
     question = "How many samples does a network need to learn a skill, and can theory forecast the number?"
@@ -81,9 +83,9 @@ class EmergenceData(EmergenceStudy):
     minutes = 7.3
     names = {
         **EmergenceStudy.names,
-        "trained_strength": ("strength of the skill in the theory's model, trained", "1"),
-        "half_samples": ("samples for half of the skill", "samples"),
-        "half_samples_ratio": ("samples for half of the skill, relative to the forecast", "1"),
+        "trained_strength": ("strength of the skill in the trained solvable model", "1"),
+        "half_samples": ("samples needed for half of the skill", "samples"),
+        "half_samples_ratio": ("samples needed for half of the skill, relative to the forecast", "1"),
     }
     tolerance = curve_tolerance(basis_strength=_MEAN, basis_loss=_MEAN, trained_strength=_INTERPOLANT)
     checks = tuple(tolerance)
@@ -98,13 +100,13 @@ class EmergenceData(EmergenceStudy):
     }
 
     def check(self) -> None:
-        """Every size divides the largest, and the smallest training set does not teach every skill."""
+        """Require sizes that divide the largest, and a smallest training set too small for every skill."""
         super().check()
         least, most = self.samples[0], self.samples[-1]
         self.require(not any(most % size for size in self.samples), "samples", "give numbers that divide the last one")
         taught = least * self.experiment.task.frequencies[-1]
         problem = (
-            f"the smallest training set, {least} samples, teaches even the rarest skill of {self.features} features"
+            f"the smallest training set, {least} samples, suffices to learn even the rarest of {self.skills} skills"
         )
         remedy = "choose a smaller first number, or more features"
         self.require(taught < self.features, "samples", remedy, problem=problem)

@@ -1,1 +1,1 @@
-"""The number of neurons with which a network learns each skill, forecast from networks that learn one skill alone."""
+"""The number of neurons a network needs to learn each skill, forecast from networks trained on one skill."""

@@ -1,4 +1,4 @@
-"""The model of the theory, networks that learn one skill alone, and networks that learn all skills, over neurons."""
+"""The solvable model, the calibration networks, and networks trained on all skills, over the number of neurons."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 __all__ = ["Experiment"]
 
 _DEVIATION = 0.01  # standard deviation of the initial weights
-_ALONE = 0.5  # networks learn one skill alone at widths up to this share of the largest
-_SWAPPED = 0.2  # difference of strengths from which a rarer skill counts as stronger
+_ALONE = 0.5  # largest width for training on one skill, as a fraction of the largest width
+_SWAPPED = 0.2  # difference of strengths above which a rarer skill counts as stronger
 
 
 class Experiment(SkillNeeds):
-    """Networks of N neurons, a forecast from networks that learn one skill, and the theory's model."""
+    """Networks of N neurons, a forecast calibrated on one skill, and the solvable model."""
 
     study: EmergenceParameters
 
     resource = "neurons"
-    along_axis = staticmethod(np.float64)  # the forecasts of skills differ by equal numbers of neurons
+    along_axis = staticmethod(np.float64)  # forecasts are equally spaced in the number of neurons
     calibrate = staticmethod(calibrate_parameters)
-    calibrated_on = "networks that learn one skill alone"
+    calibrated_on = "networks trained on one skill alone"
 
     def trained(self) -> Values:
-        """Train the model of the theory and the networks, and report on the claims."""
+        """Train the solvable model and the networks, and evaluate the claims."""
         study = self.study
         strength, loss = np.moveaxis(np.array([self.descend(count) for count in study.neurons]), 1, 0)
         runs, losses = self.train(self.task, study.neurons, study.runs)
@@ -55,12 +55,12 @@ class Experiment(SkillNeeds):
         }
 
     def exact(self) -> Values:
-        """The law of the model, and the forecast calibrated on networks that learn one skill."""
+        """The law of the solvable model, and the forecast calibrated on networks trained on one skill."""
         law = self.law(self.study.features)
         return {"basis_strength": law, "basis_loss": 1 - law, **self.forecast()}
 
     def descend(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Strength of each skill in the trained model with N features, and its loss over that of the zero function."""
+        """Strength of each skill in the trained model with N features, and its loss relative to the zero function."""
         study, frequencies = self.study, self.task.frequencies
         weights = np.abs(np.random.default_rng([study.seed, 2]).normal(size=(study.skills, study.features)))
         steps = int(400 * np.sqrt(study.features) / frequencies[-1])
@@ -93,31 +93,31 @@ class Experiment(SkillNeeds):
 
     @property
     def narrow(self) -> list[int]:
-        """The widths at which networks learn one skill alone."""
+        """The widths of the networks trained on one skill alone."""
         neurons = self.study.neurons
         return [count for count in neurons if count <= _ALONE * neurons[-1]]
 
     def alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
-        """Networks that learn one skill alone."""
+        """Train networks on one skill alone."""
         strength, loss = self.train(self.one_skill, self.narrow, self.study.alone)
         return self.narrow, strength[..., 0], loss[..., 0]
 
     def law(self, needed: float, definition: Definition = "correlation") -> np.ndarray:
-        """The strength of every skill, if neurons go to the most frequent skill first."""
+        """The strength of every skill if neurons are assigned to the most frequent skill first."""
         return parameter_emergence(self.study.neurons, self.study.skills, needed, definition=definition)
 
     @property
     def half_forecast(self) -> np.ndarray:
-        """The forecast number of neurons for half of each skill."""
+        """The forecast number of neurons at which half of each skill is learned."""
         return self.needs["correlation"].needed * (np.arange(self.study.skills) + 0.5)
 
     def differences(self, runs: np.ndarray) -> list[Claim]:
-        """Measured strength minus one half where half of a skill is forecast, within the trained widths."""
+        """Claims about the strength at the width forecast for half of each skill, within the trained widths."""
         half = self.half_forecast
         return [
             claim_on_mean(
                 f"skill {k + 1}",
-                f"Where the forecast is half of skill {k + 1}, networks have learned about half.",
+                f"At the width forecast for half of skill {k + 1}, networks have learned about half.",
                 self.strength_at(runs, k, half[k]) - 0.5,
                 least=-QUARTER,
                 most=QUARTER,

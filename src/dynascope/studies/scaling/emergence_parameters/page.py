@@ -15,12 +15,12 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: EmergenceParameters, result: Comparison) -> list[Chart]:
-    """The strengths, the required neurons, the claims and the model of the theory."""
+    """The figures: strengths, required numbers of neurons, claims, and the solvable model."""
     setting = study.setting
     strengths = (
         f"Strength of each skill in networks of N neurons after training, with standard errors over {setting.runs} "
-        "networks. The dashed curve is the forecast. It uses the number of neurons that networks need to learn one "
-        "skill alone and assigns neurons to the most frequent skill first."
+        "networks. The dashed curve is the forecast, which assigns neurons to the most frequent skill first, as many "
+        "as networks need to learn a single skill."
     )
     return [
         strength_chart("neurons", strengths),
@@ -29,25 +29,23 @@ def figures(study: EmergenceParameters, result: Comparison) -> list[Chart]:
         Chart(
             "basis_strength",
             "neurons",
-            f"The model of the theory, in which a skill is a sum of {setting.features} features and a neuron "
-            "represents one feature: trained (points) and exact law (dashed).",
-            title="Strength of the skills in the theory's model",
+            f"Strengths in the solvable model, in which a skill is a sum of {setting.features} features and each "
+            "neuron represents one feature: trained (points) and exact law (dashed).",
+            title="Strength of the skills in the solvable model",
             points=True,
         ),
     ]
 
 
 def meaning(study: EmergenceParameters, result: Comparison) -> str:
-    """How many neurons each skill needs, measured and forecast."""
+    """Summarise the measured and forecast numbers of neurons that skills need."""
     setting, swapped = study.setting, result.observed["out_of_order"].max()
     return (
-        "Two-layer networks of few neurons are trained on multitask sparse parity. The number of skills is "
-        f"{setting.skills}, and each is less frequent than the one before. A skill is the parity of "
-        f"{setting.relevant_bits} input bits. Theory predicts that neurons go to the most frequent skill until it is "
-        "learned and then to the next one. It calibrates the number of neurons per skill on networks that learn one "
-        f"skill alone. On average, networks need {half_amounts(result, 'neurons', setting.neurons)}. Single networks "
-        "can deviate from this order: the share of networks in which a rarer skill is clearly stronger than a more "
-        f"frequent one is at most {percent(swapped)} at any width. The verdict states whether networks on average "
-        "learn half of every skill at a number of neurons closer to the forecast for this skill than to that for any "
-        "other."
+        f"Small two-layer networks are trained on {setting.skills} skills of decreasing frequency, each the parity of "
+        f"{setting.relevant_bits} input bits. Theory predicts that neurons are assigned to the most frequent skill "
+        "until it is learned and then to the next one; the number of neurons per skill is calibrated on networks "
+        "trained on a single skill. On average, networks need "
+        f"{half_amounts(result, 'neurons', setting.neurons)}. Individual networks can deviate from this order: the "
+        "fraction of networks in which a rarer skill is clearly stronger than a more frequent one reaches "
+        f"{percent(swapped)}."
     )

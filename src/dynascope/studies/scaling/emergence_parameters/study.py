@@ -1,4 +1,4 @@
-"""The number of neurons with which a network learns each skill, forecast from networks that learn one skill alone."""
+"""The number of neurons a network needs to learn each skill, forecast from networks trained on one skill."""
 
 from __future__ import annotations
 
@@ -13,52 +13,52 @@ from dynascope.studies.scaling.emergence_study import EmergenceStudy
 from dynascope.theory import papers
 from dynascope.validation.bounded import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Seed
 
-_EXACT = (1e-6, "the limit of training is known exactly, and training continues to convergence up to rounding")
+_EXACT = (1e-6, "the limit of training is known exactly, and training converges up to rounding")
 
 
 class EmergenceParameters(EmergenceStudy):
     """The strength R_k/S of each skill of multitask sparse parity in networks of N neurons, trained to convergence.
 
-    Two-layer ReLU networks of N neurons are trained by Adam with L2 decay on all inputs. The number of neurons N_c is
-    calibrated on networks that learn one skill alone. It forecasts the mean strength of every skill, in correlation
-    (`strength`) and in loss (`loss_equivalent`), and the number of neurons at which the strength is half
-    (`half_neurons`; relative to the forecast, `half_neurons_ratio`). Networks scatter widely: `out_of_order` is the
-    share of networks in which a rarer skill is clearly stronger than a more frequent one.
+    Two-layer ReLU networks of N neurons are trained by Adam with weight decay on all inputs. The number of neurons N_c
+    that one skill needs is calibrated on networks trained on one skill alone. It gives a forecast for the mean strength
+    of every skill, measured by correlation (`strength`) and by loss (`loss_equivalent`), and for the number of neurons
+    at half strength (`half_neurons`; `half_neurons_ratio` relative to the forecast). Individual networks vary widely:
+    `out_of_order` is the fraction of networks in which a rarer skill is clearly stronger than a more frequent one.
 
-    The claim `forecast` is judged: networks learn half of every skill at a number of neurons closer to the forecast for
-    this skill than to that for any other. A further claim for each skill states whether networks have learned about
-    half of it where half is forecast. Intervals are over networks; the interval of the judged claim includes the
-    standard error of the calibration.
+    The verdict rests on the claim `forecast`: the number of neurons at which networks learn half of a skill is nearer
+    to the forecast for this skill than to the forecast for any other skill. A further claim for each skill states that
+    networks at the width forecast for half of the skill have learned about half of it. Confidence intervals are over
+    networks; the interval of the judged claim includes the standard error of the calibration.
 
-    The defaults are two skills of three bits. Enough networks then learn both skills in a short time to decide the
-    claim, and more steps change little. The claim holds although the forecast is rough: the first skill needs 1.3 times
-    the forecast number of neurons and the second 0.8 times, because networks begin the second skill before they have
-    learned the first. The claim would fail if one skill alone needed a fifth more neurons, or a third fewer. Three
-    skills (`skills=3`, `bits=9`) take more than ten times as long; sixteen networks of each width, trained half as long
-    at half the rate, did not decide the claim.
+    By default there are two skills of three bits, which enough networks learn in a short time to decide the claim. The
+    claim holds although the forecast is rough: the first skill needs 1.3 times the forecast number of neurons and the
+    second 0.8 times, because networks begin to learn the second skill before they have learned the first. The claim
+    would fail if one skill alone needed a fifth more neurons or a third fewer. Three skills (`skills=3`, `bits=9`) take
+    more than ten times as long; sixteen networks of each width, trained half as long at half the learning rate, did not
+    decide the claim.
 
-    Checks concern the model of the theory, f = Σ_k a_k Σ_l B_kl e_kl with N of the features e_kl: N_c for each skill
-    g_k = Σ_l e_kl/√N_c, the most frequent skill first. Trained on all inputs, skill k must converge to the share
-    φ = min(max(N/N_c − (k − 1), 0), 1) of its strength (`basis_strength`) and keep 1 − φ of its loss (`basis_loss`).
+    The checks concern the solvable model f = Σ_k a_k Σ_l B_kl e_kl, which has N of the features e_kl: N_c for each
+    skill g_k = Σ_l e_kl/√N_c, the most frequent skill first. Trained on all inputs, skill k must converge to a fraction
+    φ = min(max(N/N_c − (k − 1), 0), 1) of its strength (`basis_strength`) and retain 1 − φ of its loss (`basis_loss`).
     """
 
     skills: PositiveInt = parameter(2, "Number of skills n_s.")
     bits: PositiveInt = parameter(6, "Number of bits n_b.")
     neurons: list[PositiveInt] = parameter(
         [*range(1, 13)],
-        "Numbers of neurons N, increasing. Networks of up to half the last number also learn one skill alone.",
+        "Numbers of neurons N, increasing; widths up to half the largest are also trained on one skill alone.",
         increasing=True,
     )
     learning_rate: PositiveFloat = parameter(0.02, "Learning rate of Adam.")
-    weight_decay: NonNegativeFloat = parameter(5e-5, "Coefficient λ of ½ λ‖θ‖².")
+    weight_decay: NonNegativeFloat = parameter(5e-5, "Weight decay λ of ½ λ‖θ‖².")
     steps: PositiveInt = parameter(16_000, "Number of training steps.")
     batch_size: NonNegativeInt = parameter(
-        0, "Fresh samples in a step; zero for all inputs in every step.", zero="all samples in every step"
+        0, "Number of fresh samples per step; zero for all inputs in every step.", zero="all inputs in every step"
     )
-    runs: Annotated[int, Ge(2)] = parameter(96, "Networks of each width that learn all skills.")
-    alone: Annotated[int, Ge(2)] = parameter(384, "Networks of each width that learn one skill alone.")
-    features: PositiveInt = parameter(4, "N_c of the model of the theory.")
-    seed: Seed = parameter(0, "Seed of networks and samples.")
+    runs: Annotated[int, Ge(2)] = parameter(96, "Number of networks of each width trained on all skills.")
+    alone: Annotated[int, Ge(2)] = parameter(384, "Number of networks of each width trained on one skill.")
+    features: PositiveInt = parameter(4, "Number of features N_c of each skill in the solvable model.")
+    seed: Seed = parameter(0, "Seed of the networks and samples.")
 
     axes = ("neurons", "skill")
     labelled = {"neurons": "neurons"}
@@ -66,15 +66,15 @@ class EmergenceParameters(EmergenceStudy):
     judged_claims = ("forecast",)
     shown = ("strength", "loss_equivalent", "half_neurons")
     theory = "features assigned to the most frequent skill first"
-    flow = "Adam of rate {learning_rate:g}, with weight decay"
+    flow = "Adam with learning rate {learning_rate:g} and weight decay"
     notes = (
-        "{runs} networks of each width learn all skills and {alone} learn one skill alone, in {steps} steps of Adam.",
-        "The model of the theory needs {features} features for a skill.",
+        "{runs} networks of each width are trained on all skills and {alone} on one skill, for {steps} steps of Adam.",
+        "The solvable model needs {features} features for a skill.",
     )
     reference = Reference.of(
         papers.SKILLS,
-        "A network assigns neurons to its skills in order of frequency, as many to each as it needs; calibrated on "
-        "one skill, this law forecasts with how many neurons a network learns the others.",
+        "A network assigns neurons to skills in order of frequency, as many to each as it needs. Calibrated on one "
+        "skill, this law forecasts how many neurons a network needs to learn the others.",
     )
     title = "How many neurons a skill needs"
     question = "How large must a network be to learn a skill, and can theory forecast the size?"
@@ -83,9 +83,9 @@ class EmergenceParameters(EmergenceStudy):
     names = {
         **EmergenceStudy.names,
         "strength_spread": ("standard deviation of the strength of the skill over networks", "1"),
-        "half_neurons": ("neurons for half of the skill", "neurons"),
-        "half_neurons_ratio": ("neurons for half of the skill, relative to the forecast", "1"),
-        "out_of_order": ("share of networks in which a rarer skill is clearly stronger", "1"),
+        "half_neurons": ("neurons needed for half of the skill", "neurons"),
+        "half_neurons_ratio": ("neurons needed for half of the skill, relative to the forecast", "1"),
+        "out_of_order": ("fraction of networks in which a rarer skill is clearly stronger", "1"),
     }
     tolerance = curve_tolerance(basis_strength=_EXACT, basis_loss=_EXACT)
     checks = tuple(tolerance)
@@ -100,13 +100,13 @@ class EmergenceParameters(EmergenceStudy):
     }
 
     def check(self) -> None:
-        """Enough widths calibrate one skill, the smallest network lacks a skill, and an exact gradient is available."""
+        """Require enough widths for calibration, a smallest network that lacks a skill, and a computable gradient."""
         super().check()
-        self.require(len(self.experiment.narrow) >= 2, "neurons", "give at least two numbers up to half the last")
+        self.require(len(self.experiment.narrow) >= 2, "neurons", "give at least two numbers up to half of the last")
         most, remedy = self.skills * self.features, "choose more, or a smaller first number of neurons"
         problem = (
             f"the smallest network, {self.neurons[0]} neurons, has all {self.features} features of {self.skills} skills"
         )
         self.require(self.neurons[0] < most, "features", remedy, problem=problem)
-        remedy = "choose a number of fresh samples in a step, or at most 16 bits"
+        remedy = "choose a number of fresh samples per step, or at most 16 bits"
         self.require(self.batch_size > 0 or self.experiment.task.has_expectation, "batch_size", remedy, beside="bits")

@@ -1,1 +1,1 @@
-"""The training step at which a network learns each skill, forecast from networks that learn one skill alone."""
+"""The training step at which a network learns each skill, forecast from networks trained on one skill."""

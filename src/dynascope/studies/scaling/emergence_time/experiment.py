@@ -1,4 +1,4 @@
-"""Calibration on networks that learn one skill alone, the forecast, and networks that learn all skills."""
+"""Calibration on networks trained on one skill, the forecast, and training on all skills."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Experiment"]
 
-_BEYOND = 1.5  # length of training over the last forecast step
-_RISE = 0.25  # largest allowed rise of the loss between two records, over the initial loss, mean over networks
+_BEYOND = 1.5  # number of training steps over the last forecast step
+_RISE = 0.25  # largest allowed rise of the mean loss between records, relative to its initial value
 
 
 class Experiment(EmergenceExperiment):
-    """Networks that learn one skill alone, a forecast for every skill, and networks that learn all skills."""
+    """Networks trained on one skill, a forecast for every skill, and networks trained on all skills."""
 
     study: EmergenceTime
 
     def trained(self) -> Values:
-        """Train on all skills and find the step at which each skill has half strength."""
+        """Train on all skills and find the step at which each skill reaches half strength."""
         strength, loss = self.train(self.task, self.recorded_steps, range(self.study.seeds))
         halves = np.array([[first_half(self.recorded_steps, curve) for curve in run.T] for run in strength])
         mean = halves.mean(axis=0)
@@ -45,7 +45,7 @@ class Experiment(EmergenceExperiment):
         }
 
     def exact(self) -> Values:
-        """The forecast for every skill, and the calibrated curve beside the networks that learn one skill."""
+        """The forecast for every skill, and the calibration curve with the networks trained on one skill."""
         frequencies = self.task.frequencies
         return {
             "strength": (("step", "skill"), time_emergence(self.recorded_steps, frequencies, **self.law)),
@@ -63,13 +63,13 @@ class Experiment(EmergenceExperiment):
 
     @functools.cached_property
     def single_skill(self) -> np.ndarray:
-        """R/S of networks that learn one skill alone, shape (seeds, steps)."""
+        """R/S of networks trained on one skill alone, shape (seeds, steps)."""
         study = self.study
         seeds = range(study.seeds, study.seeds + study.calibration_seeds)
         strength, loss = self.train(self.one_skill, self.calibration_steps, seeds)
         rise = float(np.mean(np.diff(loss).max(axis=1) / loss[:, 0]))
         problem = (
-            f"at learning_rate {study.learning_rate} the loss of networks that learn one skill rises by {rise:.0%} of "
+            f"at learning_rate {study.learning_rate}, the loss of networks trained on one skill rises by {rise:.0%} of "
             "its initial value, so training does not follow gradient flow"
         )
         remedy = "choose a smaller learning_rate and more calibration_steps"
@@ -85,7 +85,7 @@ class Experiment(EmergenceExperiment):
             return calibrate(steps, strength, learning_rate=study.learning_rate, target_scale=study.target_scale)
         except InputError as error:
             raise InputError(
-                f"networks that learn one skill for {study.calibration_steps} steps do not calibrate the law",
+                f"{study.calibration_steps} steps of training on one skill do not suffice to calibrate the law",
                 argument="calibration_steps",
                 value=study.calibration_steps,
                 remedy="train longer, until the skill is learned",
@@ -99,24 +99,24 @@ class Experiment(EmergenceExperiment):
 
     @functools.cached_property
     def half_steps(self) -> np.ndarray:
-        """The forecast step at which each skill has half strength."""
+        """The forecast step at which each skill reaches half strength."""
         return half_strength_steps(self.task.frequencies, **self.law)
 
     @functools.cached_property
     def recorded_steps(self) -> np.ndarray:
-        """Recorded steps of networks that learn all skills."""
+        """Recorded steps of networks trained on all skills."""
         return self._evenly(self.study.steps or math.ceil(_BEYOND * self.half_steps[-1]))
 
     @property
     def calibration_steps(self) -> np.ndarray:
-        """Recorded steps of networks that learn one skill."""
+        """Recorded steps of networks trained on one skill."""
         return self._evenly(self.study.calibration_steps)
 
     def _evenly(self, steps: int) -> np.ndarray:
         return np.unique(np.linspace(0, steps, self.study.times).round().astype(np.int64))
 
     def train(self, parity: SparseParity, steps: np.ndarray, seeds: range) -> list[np.ndarray]:
-        """R_k/S at the steps, shape (seeds, steps, skills), and the losses."""
+        """Train networks; return R_k/S at the steps, shape (seeds, steps, skills), and the losses."""
         study = self.study
         widths = (parity.input_dimension, study.width, 1)
         first = (study.seeds + study.calibration_seeds) * study.seed

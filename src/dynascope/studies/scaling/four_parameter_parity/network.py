@@ -1,4 +1,4 @@
-"""A ReLU network of three neurons with tied weights: four parameters that learn a parity of three bits."""
+"""A ReLU network of three neurons with tied weights and four parameters for the parity of three bits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["TiedParity"]
 
 
 class TiedParity(eqx.Module):
-    """f(x) = w·σ(W x + b) + c with W, b and w built from α, β and γ.
+    """f(x) = w·σ(W x + b) + c, where α, β and γ determine W, b and w.
 
     The rows of W are α(−1, 1, −1), β(−1, 1, −1) and γ(1, −1, 1), b = (0, β, −γ) and w = (−2α, β, γ).
 

@@ -14,14 +14,14 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: FourParameterParity, result: Comparison) -> list[Chart]:
-    """The strength of the skill and of its parts, the half-saturation times and the loss."""
+    """The figures: strength of the skill and of its parts, half-saturation times, and loss."""
     return [
         Chart(
             ("mode_strength", "strength", "multilinear_strength"),
             "time",
-            f"Strength of the parity over time, from the initialisation of scale {rounded(study.scales[-1])}: the "
-            "parts of the three neurons (modes 1, 2 and 3) and their sum. The dashed curve labelled “single mode” is "
-            "the logistic curve of the multilinear model; it is shown and not judged.",
+            f"Strength of the parity over time for initial weights of scale {rounded(study.scales[-1])}: the "
+            "contributions of the three neurons (modes 1, 2 and 3) and their sum. The dashed curve labelled “single "
+            "mode” is the logistic curve of the multilinear model; it is shown but not judged.",
             words=("", "sum", "single mode"),
             places={"scale": (-1,)},
             title="Strength of the skill and of its three parts",
@@ -31,7 +31,7 @@ def figures(study: FourParameterParity, result: Comparison) -> list[Chart]:
             "half_saturation_time",
             "scale",
             "Time at which each neuron first reaches half of its final strength, over the scale of the initial "
-            "weights. For small scales the time grows linearly with the logarithm of the scale.",
+            "weights. At small scales the time is linear in the logarithm of the scale.",
             log="x",
             title="Half-saturation times of the neurons",
             points=True,
@@ -40,7 +40,7 @@ def figures(study: FourParameterParity, result: Comparison) -> list[Chart]:
             "loss",
             "time",
             "Loss over time, one curve for each scale of the initial weights. Theory predicts an exponential decay "
-            "after the last neuron has learned its part.",
+            "once the last neuron has learned its part.",
             decades=4,
             log="y",
             title="Loss",
@@ -49,17 +49,15 @@ def figures(study: FourParameterParity, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: FourParameterParity, result: Comparison) -> str:
-    """Why the skill saturates more slowly than a single mode, with the half-saturation times."""
+    """Explain why the skill saturates more slowly than a single mode, with the half-saturation times."""
     observed, predicted = (
         ", ".join(rounded(side["half_saturation_time"].isel(scale=-1).sel(mode=mode)) for mode in (1, 2, 3))
         for side in (result.observed, result.predicted)
     )
     return (
-        "A network of three neurons with tied weights has four parameters. It is trained on all inputs of three bits "
-        "to output their parity: whether the number of ones is even or odd. From the initialisation of scale "
-        f"{rounded(study.scales[-1])}, its three neurons reach half of their final strength at the times {observed}. "
-        f"The equations of the four parameters predict {predicted}. Where these times differ, the skill as a whole "
-        "saturates more slowly than a single mode. A forecast from a single-mode curve can then match the rise of a "
-        "skill but not its saturation. This example is small enough to solve; in larger networks a skill has many "
-        "parts, and they are not known beforehand."
+        "A network of three neurons with four parameters learns the parity of three bits. From initial weights of "
+        f"scale {rounded(study.scales[-1])}, the three neurons reach half of their final strength at times {observed}; "
+        f"the equations of the four parameters predict {predicted}. If these times differ, the skill as a whole "
+        "saturates more slowly than a single mode. A forecast from a single-mode curve can therefore match the rise of "
+        "a skill but not its saturation. In larger networks a skill has many parts, which are not known beforehand."
     )

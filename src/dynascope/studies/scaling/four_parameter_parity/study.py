@@ -1,4 +1,4 @@
-"""A network of four parameters learns a parity neuron by neuron, at the times that its equations predict."""
+"""A network of four parameters learns a parity neuron by neuron, at predicted times."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dynascope.theory.skills.parity_relu import INPUTS, TiedWeights
 from dynascope.validation.bounded import FiniteFloat, PositiveFloat
 
 _MODES = 3
-_SETTLED = 12.0  # training continues for this many of the slowest time constants
-_FIGURE = 1 / 3  # ℬ² of the multilinear model in the figure of the paper
-_END = (1e-4, "the network is trained for at least twelve times the slowest time constant of the fixed point")
+_SETTLED = 12.0  # duration of training after the last half-saturation, in slowest time constants of the fixed point
+_FIGURE = 1 / 3  # ℬ² of the multilinear model in the paper's figure
+_END = (1e-4, "training lasts at least twelve times the slowest time constant of the fixed point")
 _EXACT = (1e-6, "the equations are exact, and both solvers keep the error of each step within 1e-10")
 
 
@@ -31,28 +31,30 @@ class FourParameterParity(Study):
     """A ReLU network w·σ(W x + b) + c with tied weights learns the parity of three bits from all eight inputs.
 
     The rows of W are α(−1, 1, −1), β(−1, 1, −1) and γ(1, −1, 1), b = (0, β, −γ) and w = (−2α, β, γ). Gradient flow
-    trains (α, β, γ, c) through the network. The study compares training with the equations for α², β², γ² and c: all
-    parameters, the loss and the strength of each neuron over time, the time at which each neuron first has half of its
-    final strength, and the end point α² = β² = γ² = 2S, c = −S. The strength of the skill is the sum over neurons; it
-    rises over a longer time than the logistic curve of the multilinear model (`multilinear_strength`), which is shown
-    and not judged.
+    trains (α, β, γ, c) through the network. The study compares training with the closed equations for α², β², γ² and c:
+    the parameters, the loss and the strength of each neuron over time, the time at which each neuron first reaches half
+    of its final strength, and the fixed point α² = β² = γ² = 2S, c = −S. The strength of the skill is the sum over
+    neurons. It rises over a longer time than the logistic curve of the multilinear model (`multilinear_strength`),
+    which is shown but not judged.
     """
 
-    target_scale: PositiveFloat = parameter(5.0, "S, the size of the targets ±S.")
-    scales: list[PositiveFloat] = parameter([0.1, 0.01, 0.001], "Factors on the initial weights, one network each.")
+    target_scale: PositiveFloat = parameter(5.0, "Size S of the targets ±S.")
+    scales: list[PositiveFloat] = parameter(
+        [0.1, 0.01, 0.001], "Scales of the initial weights; one network is trained per scale."
+    )
     neurons: list[PositiveFloat] = parameter(
         [1.0, 1.0, 1.0], "Initial α, β and γ at scale one.", fewest=_MODES, repeats=True
     )
     bias: FiniteFloat = parameter(0.0, "Initial c at scale one.")
     learning_rate: PositiveFloat = parameter(1.0, "Learning rate η.")
     times: Annotated[int, Ge(200)] = parameter(
-        400, "Number of recorded times, enough to interpolate half-saturation times."
+        400, "Number of recorded times, enough to interpolate the half-saturation times."
     )
 
     reference = Reference.of(
         papers.SKILLS,
-        "In a network of four parameters each neuron learns its part of a parity at a different time, so the skill "
-        "saturates more slowly than a single mode would.",
+        "In a network of four parameters, the neurons learn their parts of a parity at different times, so the skill "
+        "saturates more slowly than a single mode.",
         also="; appendix C.4 of Nam, DPhil thesis (2024), corrected",
     )
     theory = "four-parameter parity"
@@ -70,7 +72,7 @@ class FourParameterParity(Study):
     names = {
         "multilinear_strength": ("strength in the multilinear model", "1"),
         "strength": ("strength of the skill", "1"),
-        "half_saturation_time": ("time at which a neuron has half of its final strength", "gradient-flow time"),
+        "half_saturation_time": ("time at which a neuron reaches half of its final strength", "gradient-flow time"),
         "parameters": ("parameter of the network", "1"),
     }
     tolerance = curve_tolerance(
@@ -81,7 +83,7 @@ class FourParameterParity(Study):
     tiny = {"scales": [0.3, 0.1], "target_scale": 2.0, "times": 200}
 
     def trained(self) -> Values:
-        """Train the network by gradient flow from every initial scale."""
+        """Train the network by gradient flow from initial weights of every scale."""
         parity = self.target_scale * (-1.0) ** INPUTS.sum(axis=1, keepdims=True)
         run, end = gradient_flow(
             Task(INPUTS, parity, name="parity of three bits"),
@@ -105,7 +107,7 @@ class FourParameterParity(Study):
         return {"loss": run["loss"], **self._compared(parameters, strength, halves, ends)}
 
     def exact(self) -> Values:
-        """The integrated equations and their fixed point."""
+        """The solution of the equations and their fixed point."""
         scale = self.target_scale
         model = {"target_scale": scale, "learning_rate": self.learning_rate}
         paths = [parity_relu.integrated_path(self._times, start, **model) for start in self._starts]
@@ -123,9 +125,9 @@ class FourParameterParity(Study):
         }
 
     def check(self) -> None:
-        """No neuron starts above half of its final strength."""
+        """Require that every neuron starts below half of its final strength."""
         self.require(len(self.neurons) == _MODES, "neurons", "give three numbers")
-        problem = f"scales is {self.scales}, and a neuron starts above half of its final strength"
+        problem = f"scales is {self.scales}, but a neuron starts above half of its final strength"
         remedy = "give smaller numbers, so that (scale·neuron)² is below target_scale"
         largest = (max(self.scales) * max(self.neurons)) ** 2
         self.require(largest < self.target_scale, "scales", remedy, problem=problem)
@@ -152,11 +154,11 @@ class FourParameterParity(Study):
 
     @property
     def _times(self) -> np.ndarray:
-        """Up to twice the last half-saturation time."""
+        """Recorded times, up to twice the last half-saturation time."""
         return np.linspace(0.0, 2 * self._half_times.max(), self.times)
 
 
-# Compiled programs are cached by this object.
+# A module-level object, so that compiled programs are reused.
 _STATISTICS = {
     "parameters": (lambda network: network.squares, ("weight",)),
     "neuron_outputs": (lambda network: network.outputs(INPUTS).T, ("mode", "sample")),

@@ -1,1 +1,1 @@
-"""The lowest loss of the multilinear model for given compute, the product of training time and number of neurons."""
+"""The scaling law of compute: the multilinear model's lowest loss for a budget of training time × neurons."""

@@ -17,7 +17,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: ScalingCompute, result: Comparison) -> list[Chart]:
-    """The least loss, the losses of all models, the best size and the fitted exponents."""
+    """The figures: lowest loss, losses of all models, best size, and fitted exponents."""
     return [
         law_chart(
             "compute",
@@ -28,9 +28,9 @@ def figures(study: ScalingCompute, result: Comparison) -> list[Chart]:
         Chart(
             "model_loss",
             "neurons",
-            "Loss of models of all sizes, each trained for as long as the budget C allows; one curve per budget, for "
-            f"α = {rounded(study.exponents[0])}. Small models lack neurons for the rarer skills, and large ones lack "
-            "time. The best size lies between.",
+            "Loss over model size at fixed compute, one curve per budget C, for "
+            f"α = {rounded(study.exponents[0])}. Small models lack neurons for rare skills and large models lack "
+            "training time, so an intermediate size is best.",
             log="xy",
             places={"exponent": (0,), "compute": (0, 1, 2, 3, 4, 5, -1)},
             symbols={"compute": "C"},
@@ -39,8 +39,8 @@ def figures(study: ScalingCompute, result: Comparison) -> list[Chart]:
         Chart(
             "optimal_neurons",
             "compute",
-            "Number of neurons of the best model for each budget. Theory predicts growth as C^(1/(α + 2)), so that a "
-            f"larger budget goes mostly into longer training. The fitted exponent is {_growth(result)}.",
+            "Number of neurons of the best model for each budget. Theory predicts growth as C^(1/(α + 2)), so most of "
+            f"a larger budget should go into longer training. The fitted exponent is {_growth(result)}.",
             log="xy",
             title="Best model size",
             points=True,
@@ -50,19 +50,19 @@ def figures(study: ScalingCompute, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: ScalingCompute, result: Comparison) -> str:
-    """How the least loss and the best size depend on compute."""
+    """Explain how the lowest loss and the best model size depend on compute."""
     return (
-        f"Models of {study.fewest_neurons} to {study.most_neurons} neurons learn infinitely many skills; the frequency "
-        "of skill k is proportional to 1/k¹⁺ᵅ. A budget C of neurons times steps sets how long each model trains. "
-        "Theory predicts that the lowest loss for a budget falls as C^(−α/(α + 2)). The fitted exponent is "
+        f"Models of {study.fewest_neurons} to {study.most_neurons} neurons are trained on infinitely many skills with "
+        "frequencies proportional to 1/k¹⁺ᵅ, each for as many steps as a budget C of neurons × steps allows. Theory "
+        "predicts that the lowest loss for a budget decays as C^(−α/(α + 2)); the fitted exponent is "
         f"{fitted_exponents(result)}. The best number of neurons is predicted to grow as C^(1/(α + 2)), more slowly "
-        f"than the best training time. The fitted exponent of this growth is {_growth(result)}. In these models every "
-        "skill has a neuron of its own, and the skills do not interfere with each other."
+        f"than the best training time; the fitted exponent is {_growth(result)}. In this model every skill has a "
+        "separate neuron, and skills do not interfere."
     )
 
 
 def _growth(result: Comparison) -> str:
-    """The fitted and predicted exponents of the best size, as part of a sentence."""
+    """Describe the fitted and predicted exponents of the best size, as part of a sentence."""
     fitted, predicted = (side["neurons_exponent"] for side in (result.observed, result.predicted))
     return " and ".join(_with_theory(fitted[end], predicted[end]) for end in dict.fromkeys((0, fitted.size - 1)))
 

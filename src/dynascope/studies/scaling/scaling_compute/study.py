@@ -1,4 +1,4 @@
-"""The lowest loss of the multilinear model for given compute, the product of training time and number of neurons."""
+"""The scaling law of compute: the multilinear model's lowest loss for a budget of training time × neurons."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 _MODELS = (
     2e-4,
-    "the law replaces the sum over skills by an integral, an error of 1e-4 when only one skill is being learned",
+    "the law replaces the sum over skills by an integral, with an error of 1e-4 while only one skill is being learned",
 )
-_LOSS = (2e-4, "the error of the models, between which the best one is interpolated")
+_LOSS = (2e-4, "the lowest loss is interpolated between models whose losses have this error")
 _OPTIMUM = (2e-3, "the loss is flat around its minimum, so small errors of the loss shift its position")
-_FEWEST = 50  # neurons of the smallest best model; half a neuron is then negligible
+_FEWEST = 50  # fewest neurons of a best model, for which the correction of half a neuron is negligible
 
 
 class ScalingCompute(SkillScaling):
-    """Models of many sizes N train for the time T = C/N; their lowest loss falls with compute as C^−α/(α+2).
+    """The lowest loss of models of N neurons trained for a time T = C/N decays with compute C as C^−α/(α+2).
 
-    The study compares the loss of every model at every budget. For each budget it compares the lowest loss, this loss
-    relative to the power law, and the best time and number of neurons with the optimum of the law for finite time and
-    size. Exponents and prefactors of fits are compared with the power laws for large compute.
+    The study compares the loss of every model at every budget with the law for finite time and size. For each budget it
+    compares the lowest loss, its ratio to the power law, and the best training time and number of neurons with the
+    optimum of this law. Fitted exponents and prefactors are compared with the power laws for large compute.
     """
 
     learning_rate: PositiveFloat = parameter(
-        1.0, "η, the gradient-flow time of one step; compute is the number of steps times neurons."
+        1.0, "Learning rate η, the gradient-flow time of one step; compute is the number of steps times neurons."
     )
     least_compute: PositiveFloat = parameter(3e6, "Smallest budget C.")
     most_compute: PositiveFloat = parameter(1e9, "Largest budget, at least twenty times least_compute.")
     budgets: Annotated[int, Ge(3)] = parameter(
         7, "Number of budgets, spaced geometrically; a power-law fit needs at least three."
     )
-    fewest_neurons: PositiveInt = parameter(10, "Neurons of the smallest model.")
-    most_neurons: PositiveInt = parameter(10_000, "Neurons of the largest model.")
+    fewest_neurons: PositiveInt = parameter(10, "Number of neurons of the smallest model.")
+    most_neurons: PositiveInt = parameter(10_000, "Number of neurons of the largest model.")
     sizes: Annotated[int, Ge(3)] = parameter(101, "Number of models, spaced about geometrically.")
 
     reference = Reference.of(
         papers.SKILLS,
-        "The lowest loss of the multilinear model for given compute, time multiplied by neurons, falls as the power "
-        "−α/(α + 2) of compute, at a known training time and number of neurons.",
+        "The lowest loss of the multilinear model for a compute budget C, training time × neurons, decays as "
+        "C^(−α/(α + 2)), at a known training time and number of neurons.",
     )
     law = "compute"
     notes = (
         *SkillScaling.notes,
-        "Infinitely many skills; each model has one neuron for each of the most frequent ones. Samples are fresh.",
+        "Infinitely many skills; each model has one neuron for each of the most frequent skills. Samples are fresh.",
     )
     axes = ("exponent", "compute")
     labelled = {"neurons": "_neurons"}
@@ -70,7 +70,7 @@ class ScalingCompute(SkillScaling):
         **SkillScaling.names,
         "model_loss": ("loss of the multilinear model", "1"),
         "neurons_exponent": ("growth exponent of the best number of neurons", "1"),
-        "limiting_neurons": ("best number of neurons, law for large compute", "neurons"),
+        "limiting_neurons": ("best number of neurons by the law for large compute", "neurons"),
         "optimal_neurons": ("best number of neurons", "neurons"),
         "optimal_time": ("best training time", "gradient-flow time"),
         "compute": ("compute, training time × neurons", "time × neurons"),
@@ -81,9 +81,9 @@ class ScalingCompute(SkillScaling):
         model_loss=_MODELS,
         optimal_neurons=_OPTIMUM,
         optimal_time=_OPTIMUM,
-        decay_exponent=(5e-4, "the second-order effect of half a neuron, from fifty neurons on"),
+        decay_exponent=(5e-4, "the second-order effect of half a neuron for fifty neurons or more"),
         prefactor=(2e-3, "the error of the exponent, extrapolated from the budgets to one unit of compute"),
-        neurons_exponent=(5e-3, "the first-order effect of half a neuron, from fifty neurons on"),
+        neurons_exponent=(5e-3, "the first-order effect of half a neuron for fifty neurons or more"),
     )
     tiny = {
         **{"exponents": [0.4, 0.8], "least_compute": 5e5, "most_compute": 5e7, "budgets": 6},
@@ -91,11 +91,11 @@ class ScalingCompute(SkillScaling):
     }
 
     def trained(self) -> Values:
-        """Train all models by gradient flow and take the best one for each budget."""
+        """Train all models by gradient flow and select the best one for each budget."""
         compute, times = self._amounts, self.learning_rate * (self._amounts[:, None] / self._neurons)
         losses = losses_of_models(self._exponents, self._neurons, times, **self._model)
         neurons, least = best_sizes(self._neurons, losses)
-        # A model of N neurons has the loss of N + ½ in a law that integrates over skills.
+        # In a law that integrates over skills, a model of N neurons corresponds to N + ½.
         fits = [fit(loss, compute * (1 + 0.5 / best), floor=0.0) for loss, best in zip(least, neurons, strict=True)]
         growth = [fit(1 / best, compute, window=(compute[0], compute[-1]), floor=0.0).exponent for best in neurons]
         return {**self._fitted(least, compute, fits), **self._optimum(losses, neurons, growth)}
@@ -118,10 +118,10 @@ class ScalingCompute(SkillScaling):
         }
 
     def check(self) -> None:
-        """The best size for each budget lies within the trained sizes, and its loss follows the power law."""
+        """Require that the best size for each budget lies within the trained sizes and follows the power law."""
         super().check()
         self._check_span("neurons")
-        # Above the best size the loss rises within a factor of the size with this logarithm.
+        # Logarithm of the factor in size over which the loss rises above the best size.
         width = 1 / ((max(self.exponents) + 2) * learning_folds(self._contrast))
         needed = 1 + math.ceil(math.log(self.most_neurons / self.fewest_neurons) / width)
         remedy = f"choose {needed} or more, so that the models resolve the best size"
@@ -130,16 +130,16 @@ class ScalingCompute(SkillScaling):
         remedy = "choose twenty times least_compute or more"
         self.require(20 * least <= most, "most_compute", remedy, beside="least_compute")
         needed = self._neurons[-1] * max(smooth_steps(alpha, **self._theory) for alpha in self._exponents)
-        problem = f"with least_compute {least:g} the largest model learns hardly any skill"
+        problem = f"with least_compute {least:g}, the largest model learns hardly any skill"
         remedy = f"choose {needed:.3g} or more, or smaller models"
         self.require(least >= needed, "least_compute", remedy, problem=problem)
         smallest = min(each.neurons[0] for each in self._limits)
         problem = f"the best model for least_compute {least:g} has only {smallest:.0f} neurons"
-        remedy = f"choose more, so that it has {_FEWEST} neurons and twice those of the smallest model"
+        remedy = f"choose more, so that it has at least {_FEWEST} neurons and twice as many as the smallest model"
         self.require(smallest >= max(_FEWEST, 2 * self.fewest_neurons), "least_compute", remedy, problem=problem)
         largest = max(each.neurons[-1] for each in self._limits)
         problem = f"the best model for most_compute {most:g} has {largest:.0f} neurons"
-        remedy = "choose less, so that it has at most half the neurons of the largest model"
+        remedy = "choose less, so that it has at most half as many neurons as the largest model"
         self.require(largest <= self.most_neurons / 2, "most_compute", remedy, problem=problem)
 
     def _optimum(self, losses: np.ndarray, neurons: np.ndarray, growth: Any) -> dict[str, Any]:
