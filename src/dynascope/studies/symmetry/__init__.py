@@ -1,1 +1,1 @@
-"""Studies of symmetries and of what they conserve."""
+"""Studies of symmetries and the quantities they conserve."""

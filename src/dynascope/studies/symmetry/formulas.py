@@ -1,4 +1,4 @@
-"""Small networks, each a function of its weights and of a batch of inputs."""
+"""Small networks as functions of their weights and a batch of inputs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Formula(eqx.Module):
     Attributes:
         weights: θ, arrays by name.
         apply: f.
-        constants: Further arguments of f, which are not trained; other values reuse the compiled program.
+        constants: Further arguments of f, not trained; changing their values reuses the compiled program.
     """
 
     weights: dict[str, Any]
@@ -47,11 +47,11 @@ class Formula(eqx.Module):
 
     @property
     def flat(self) -> np.ndarray:
-        """θ as one vector, in the order of tree leaves, as in `discover`."""
+        """θ as one vector in tree-leaf order, as in `discover`."""
         return np.concatenate([np.ravel(each) for each in jax.tree.leaves(self.weights)])
 
     def symmetries(self, inputs: Any) -> SymmetryStructure:
-        """The symmetries of the network without constants, read off its program."""
+        """The symmetries of the network without constants, found by analysing its program."""
         return find_symmetries(self.apply, self.weights, inputs)
 
     def orbit(self, inputs: Any, draw: np.random.Generator) -> Orbit:
@@ -89,7 +89,7 @@ def drawn(network: Shapes, draw: np.random.Generator, scale: float = 1.0) -> For
 
 
 def along_orbit(orbit: Orbit, theta: Any, place: float) -> Any:
-    """The weights at another point of their orbit, after applying all symmetries in order."""
+    """The weights at another point of their orbit, reached by applying all symmetries in order."""
     for charge, direction in orbit:
         along = place * direction
         if charge.kind == "matrix":
@@ -200,7 +200,7 @@ _PAIR = two_layer_linear_laws(2, 2, 2)
 
 
 def _as_many(laws: int) -> LawCount:
-    """For commuting symmetries, the bound from gradients at one point equals the number of laws."""
+    """The law count for commuting symmetries, whose bound from one point equals the number of laws."""
     return LawCount(laws, laws)
 
 

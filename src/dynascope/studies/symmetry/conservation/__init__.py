@@ -1,1 +1,1 @@
-"""Conserved quantities of gradient flow, and their change where ε breaks a symmetry."""
+"""Conserved quantities of gradient flow, and their drift if ε breaks a symmetry."""

@@ -1,4 +1,4 @@
-"""Charges of networks of several architectures along gradient flow, and their change where ε breaks the symmetry."""
+"""Charges of several architectures along gradient flow, and their drift if ε breaks the symmetry."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 __all__ = ["EPSILON", "Experiment", "network_symmetries"]
 
 EPSILON = "epsilon"  # the network whose normalisation has ε > 0
-_SCALE = 0.5  # of weights
-# Relative tolerance of the solver: larger at kinks, where solvers creep, and smaller where ε moves charges slowly.
+_SCALE = 0.5  # scale of the initial weights
+# Relative tolerances of the solver: looser for kinks, which force small steps, and tighter for the slow drift due to ε.
 _ACCURACY = {"ReLU": 1e-7, EPSILON: 1e-12}
 _USUAL_ACCURACY = 1e-10
 
 
 class _Run(NamedTuple):
-    """The record of one network at all times.
+    """Measurements of one network at the recorded times.
 
     Attributes:
         loss: The loss, shape (time,).
         charges: The charges, shape (time, charge).
         moved: The distance from the initial weights, relative to their norm, shape (time,).
-        defect: The rate at which ε moves each charge, shape (time, charge); zero for all other networks.
+        defect: The drift rate of each charge due to ε, shape (time, charge); zero for all other networks.
     """
 
     loss: np.ndarray
@@ -50,14 +50,14 @@ class Experiment:
     """Trains the networks of a study by gradient flow and records their charges.
 
     Args:
-        study: The study whose fields define the networks and the data.
+        study: The study that defines the networks and the data.
     """
 
     def __init__(self, study: Conservation):
         self.study = study
 
     def trained(self) -> Values:
-        """Train all networks, and record their charges."""
+        """Train all networks and record their charges."""
         runs = {name: self._run(name) for name in self.study.networks}
         norms = {name: float(np.sum(self._network(name).flat ** 2)) for name in self.study.networks}
         changes = {name: np.abs(run.charges - run.charges[0]).max(axis=1) for name, run in runs.items()}
@@ -75,7 +75,7 @@ class Experiment:
         return values
 
     def exact(self) -> Values:
-        """Charges that keep their initial values."""
+        """The initial values of the charges at all times."""
         initial = [
             np.asarray(charges(self._network(name).weights, network_symmetries(name))) for name in self.study.networks
         ]
@@ -83,22 +83,22 @@ class Experiment:
 
     @property
     def smooth_networks(self) -> list[str]:
-        """Networks without kinks and without ε, whose charges are conserved to the usual accuracy."""
+        """Networks without kinks or ε, whose charges are conserved to the usual solver tolerance."""
         return [name for name in self.study.networks if name not in _ACCURACY]
 
     @property
     def epsilon_solver_error(self) -> float:
-        """The change of a charge due to the solver, in the network with ε: its tolerance over a thousand steps."""
+        """The solver error of a charge in the network with ε: its tolerance accumulated over a thousand steps."""
         return float(1e3 * _ACCURACY[EPSILON] * np.sum(self._network(EPSILON).flat ** 2))
 
     @property
     def times(self) -> np.ndarray:
-        """The recorded times, denser at the beginning, where training is fast."""
+        """The recorded times, denser early in training, when the weights change fast."""
         return self.study.duration * np.linspace(0.0, 1.0, self.study.times) ** 2
 
     @property
     def charge_names(self) -> list[str]:
-        """The network and the number of each charge."""
+        """The name of each charge: its network and a number."""
         sizes = {name: sum(each.size for each in network_symmetries(name)) for name in self.study.networks}
         return [f"{name} {k}" for name, size in sizes.items() for k in range(1, size + 1)]
 
@@ -125,7 +125,7 @@ class Experiment:
         return _Run(**{"defect": np.zeros_like(found["charges"]), **found})
 
     def _integral(self, run: _Run) -> np.ndarray:
-        """The predicted change of the charges due to ε, shape (time, charge)."""
+        """The predicted drift of the charges due to ε, shape (time, charge)."""
         return CubicSpline(self.times, run.defect).antiderivative()(self.times)
 
     def _network(self, name: str) -> Formula:
@@ -143,7 +143,7 @@ class Experiment:
 # Both functions are cached so that compiled programs are reused.
 @functools.cache
 def network_symmetries(name: str) -> tuple[Charge, ...]:
-    """The symmetries of a network at ε = 0, read off its program."""
+    """The symmetries of a network at ε = 0, found by analysing its program."""
     draw = np.random.default_rng(0)
     network = drawn(ZOO[name], draw)
     return network.symmetries(draw.normal(size=(8, ZOO[name].entering))).symmetries

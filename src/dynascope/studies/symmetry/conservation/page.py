@@ -16,14 +16,14 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: Conservation, result: Comparison) -> list[Chart]:
-    """The change of weights and charges, the effect of ε where a network has it, and the loss."""
+    """The figures: change of weights and charges, drift due to ε if a network has it, and loss."""
     charts = [
         Chart(
             ("moved", "drift"),
             "time",
-            "Distance from the initial weights, relative to their norm, and largest change of a charge, relative to "
-            "the squared norm of the weights. The solver causes the change of the charges, and its tolerance is larger "
-            'at the kinks of ReLU. In the network "epsilon", the ε > 0 of the normalisation causes the change.',
+            "Distance of the weights from initialisation, relative to their norm, and largest change of a charge, "
+            "relative to the squared norm of the weights. The charges change only by solver errors, which are larger "
+            'for the kinks of ReLU, except in the network "epsilon", where ε > 0 breaks the symmetry.',
             words=("weights", "charges"),
             log="y",
             title="Change of weights and charges",
@@ -34,31 +34,31 @@ def figures(study: Conservation, result: Comparison) -> list[Chart]:
     effect = Chart(
         "epsilon_change",
         "time",
-        f"Change of the squared norms of the channels before a normalisation with ε = {rounded(study.epsilon)}. The "
-        "theory predicts it (dashed) as the integral of 4 ε ∂L/∂ε along the run.",
+        f"Change of the squared norm of each channel before a normalisation with ε = {rounded(study.epsilon)} over "
+        "time. Theory predicts the integral of 4 ε ∂L/∂ε along the run (dashed).",
         symbols={"neuron": "channel"},
-        title="Charges moved by ε",
+        title="Drift of charges due to ε",
         y_label="change of the squared norm",
     )
     return [charts[0], effect, charts[1]] if "epsilon_change" in result.observed else charts
 
 
 def meaning(study: Conservation, result: Comparison) -> str:
-    """How far weights moved, how closely charges kept their values, and what ε does."""
+    """Summarise how far the weights moved, how well charges were conserved, and the effect of ε."""
     moved = result.observed["moved"].isel(time=-1)
     corrected = ""
     if "epsilon_change" in result.observed:
         corrected = (
-            " The small number ε that implementations add to the variance in a normalisation breaks the symmetry and "
-            "moves its charges slowly. This error is computed after subtracting the predicted effect of ε."
+            " The small constant ε in a normalisation breaks the symmetry, so its charges drift slowly; this error is "
+            "computed after subtracting the predicted drift."
         )
     return (
-        "Gradient flow conserves a charge for each linear symmetry of a network with a symmetric generator, for any "
-        "data. For example, the outputs do not change if the incoming weights of a ReLU neuron are scaled up and its "
-        "outgoing weights down, and the difference of their squared norms is conserved. Training moved the weights by "
-        f"{_range(moved)} of their initial norm, while the charges kept their initial "
-        f"values with a relative error of {rounded(result.quantities['charges'].error)}.{corrected} These conservation "
-        "laws hold for gradient flow; steps of finite size also move the charges."
+        "Gradient flow conserves a charge for each linear symmetry with a symmetric generator, whatever the data. For "
+        "example, scaling the incoming weights of a ReLU neuron up and its outgoing weights down leaves the outputs "
+        "unchanged, so the difference of their squared norms is conserved. Training moved the weights by "
+        f"{_range(moved)} of their initial norm, while the charges kept their initial values with a relative error of "
+        f"{rounded(result.quantities['charges'].error)}.{corrected} These laws hold for gradient flow; the finite "
+        "steps of gradient descent change the charges."
     )
 
 

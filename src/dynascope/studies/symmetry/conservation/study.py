@@ -1,4 +1,4 @@
-"""Gradient flow conserves a charge of every symmetry, and the ε of a normalisation moves it by a known amount."""
+"""Gradient flow conserves a charge for every symmetry; the ε of a normalisation makes it drift at a known rate."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ from dynascope.validation.bounded import Seed
 
 _CONSERVED = (
     1e-5,
-    "with kinks the solver keeps each of about a hundred steps within 1e-7; without kinks the error is far smaller",
+    "the solver error is 1e-7 per step over about a hundred steps for networks with kinks, and far smaller otherwise",
 )
-_ROUNDING = 1e-8  # a hundred steps of the usual accuracy
-_LARGEST_DIFFERENCE = 0.01  # from the predicted effect of ε, which is an integral over recorded times
-_MOVED = 0.1  # of their norm, by which weights must move for conserved charges to be informative
+_ROUNDING = 1e-8  # a hundred steps at the usual solver tolerance
+_LARGEST_DIFFERENCE = 0.01  # tolerance of the drift due to ε, predicted by quadrature over the recorded times
+_MOVED = 0.1  # smallest relative change of the weights for which conserved charges are informative
 
 
 class Conservation(ClaimsStudy):
-    """Charges of several networks, read off their programs, along gradient flow on the data of a teacher.
+    """Charges of several networks along gradient flow on data from a teacher network.
 
-    The networks are three linear layers; two hidden ReLU layers with biases; a convolution with batch normalisation of
-    its channels, with ε = 0 and with ε > 0; and a transformer block with two heads, squared ReLU and RMS norms.
+    The networks are three linear layers; two hidden ReLU layers with biases; a convolution with batch normalisation,
+    with ε = 0 and with ε > 0; and a transformer block with two heads, squared ReLU and RMS norms. Their symmetries are
+    found by analysing their programs.
 
-    The study predicts that every charge θᵀGθ keeps its initial value: AᵀA − WWᵀ of linear layers, ‖out‖² − ‖in‖² of
-    units, ‖w‖² of channels before a normalisation, and matrices of queries and keys, and of values and outputs. The
-    charge ‖w‖² of a normalisation by √(v + ε) is conserved only at ε = 0. At ε > 0, scaling the weights is equivalent
-    to changing ε, so that d‖w_c‖²/dt = 4 ε ∂L/∂ε_c. The study subtracts the integral of this rate along the run from
-    the charge, and claims that the integral equals the change of the charge.
+    Theory predicts that every charge θᵀGθ keeps its initial value: AᵀA − WWᵀ for linear layers, ‖out‖² − ‖in‖² for
+    units, ‖w‖² for channels before a normalisation, and the matrix-valued charges of queries and keys and of values and
+    outputs. The charge ‖w‖² before a normalisation by √(v + ε) is conserved only at ε = 0. At ε > 0, scaling the
+    weights is equivalent to changing ε, so d‖w_c‖²/dt = 4 ε ∂L/∂ε_c. The study subtracts the integral of this rate
+    from the charge; a claim states that the integral equals the change of the charge within 1 percent.
     """
 
     networks: list[str] = parameter(
@@ -51,14 +52,14 @@ class Conservation(ClaimsStudy):
     samples: Annotated[int, Ge(20)] = parameter(60, "Number of training samples.")
     duration: Annotated[float, Interval(ge=1, le=100)] = parameter(10.0, "Training time of gradient flow.")
     times: Annotated[int, Ge(200)] = parameter(400, "Number of times at which charges are recorded.")
-    seed: Seed = parameter(0, "Seed of the networks and of the data.")
+    seed: Seed = parameter(0, "Seed of the networks and the data.")
 
     reference = Reference.of(
         papers.CONSERVATION,
         "Gradient flow conserves one quantity for every linear symmetry with a symmetric generator, for any data.",
     )
     theory = "conservation laws of gradient flow"
-    task = "a teacher of the same architecture"
+    task = "regression on a teacher of the same architecture"
     notes = ("{samples} Gaussian inputs; the targets are the outputs of a random network of the same architecture.",)
     trains = "networks of several architectures"
     flow = "gradient flow"
@@ -71,12 +72,12 @@ class Conservation(ClaimsStudy):
         "neuron": lambda _: [1, 2, 3],
     }
     title = "Conserved quantities of training"
-    question = "Which quantities stay constant while a network learns?"
+    question = "Which quantities does training conserve?"
     figures, meaning = page.figures, page.meaning
     names = {
         "moved": ("distance from the initial weights, relative to their norm", "1"),
         "drift": ("largest change of a charge, relative to the squared norm of the initial weights", "1"),
-        "charges": ("conserved charges, minus the predicted change due to ε", "1"),
+        "charges": ("conserved charges minus the predicted drift due to ε", "1"),
         "epsilon_change": ("change of the squared norm of a channel", "1"),
         "epsilon_integral": ("predicted change of the squared norm of a channel", "1"),
     }
@@ -86,7 +87,7 @@ class Conservation(ClaimsStudy):
 
     @property
     def judged_claims(self) -> tuple[str, ...]:
-        """The claims that the chosen networks allow: on exact conservation, and on the effect of ε."""
+        """The claims that apply to the chosen networks: exact conservation, and the drift due to ε."""
         return (*["exactly"] * bool(self.experiment.smooth_networks), *["epsilon"] * (EPSILON in self.networks))
 
     @functools.cached_property
@@ -95,15 +96,15 @@ class Conservation(ClaimsStudy):
         return Experiment(self)
 
     def trained(self) -> Values:
-        """Train all networks, and record their charges."""
+        """Train all networks and record their charges."""
         return self.experiment.trained()
 
     def exact(self) -> Values:
-        """Charges that keep their initial values."""
+        """The initial values of the charges at all times."""
         return self.experiment.exact()
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare the charges, and draw the integral, which needs the run, as the predicted effect of ε."""
+        """Compare the charges, and add the integral along the run to the figures as the predicted drift due to ε."""
         result = super().compared(observed, predicted)
         if "epsilon_integral" in observed:
             predicted = predicted.assign(epsilon_change=observed["epsilon_integral"])
@@ -111,15 +112,15 @@ class Conservation(ClaimsStudy):
         return result
 
     def claimed(self, found: Mapping[str, Any]) -> list[Claim]:
-        """Weights move, smooth networks conserve their charges, and ε moves charges by the integral."""
+        """Evaluate the claims: weights move, smooth networks conserve charges, and ε causes the predicted drift."""
         moved = float(np.min([each[-1] for each in found["moved"]]))
         statement = "In every network, the weights move by at least 10 % of their initial norm."
         claims = [Claim("weights move", statement, moved, least=_MOVED)]
         if self.experiment.smooth_networks:
             drifts = [found["drift"][self.networks.index(name)] for name in self.experiment.smooth_networks]
             statement = (
-                "Without kinks and without ε, charges change by rounding only (largest change, relative to the squared "
-                "norm of the weights)."
+                "In networks without kinks and without ε, charges change by numerical error only (largest change, "
+                "relative to the squared norm of the weights)."
             )
             claims.append(Claim("exactly", statement, float(np.max(drifts)), most=_ROUNDING))
         if EPSILON in self.networks:
@@ -128,6 +129,6 @@ class Conservation(ClaimsStudy):
             difference = float(np.abs(change - integral).max() / largest)
             error = float(self.experiment.epsilon_solver_error / largest)
             low, high = max(0.0, difference - error), difference + error
-            statement = "ε moves charges by the predicted amount (largest difference, relative to the largest change)."
+            statement = "ε changes charges by the predicted amount (difference relative to the largest change)."
             claims.append(Claim("epsilon", statement, difference, low, high, most=_LARGEST_DIFFERENCE))
         return claims

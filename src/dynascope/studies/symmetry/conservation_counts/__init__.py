@@ -1,1 +1,1 @@
-"""The number of conservation laws of a network, counted from gradients and compared with closed forms."""
+"""The number of conservation laws of a network, computed from gradients and compared with closed forms."""

@@ -14,16 +14,16 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: ConservationCounts, result: Comparison) -> list[Chart]:
-    """The number of laws of the small networks and of the linear networks, and the charges after training."""
+    """The figures: numbers of laws of the small and of the linear networks, and charges after training."""
     moved = result.observed["moved"]
     return [
         Chart(
             ("laws", "bound"),
             "architecture",
-            "Number of conservation laws of each network, counted from gradients, and the closed form. The other "
-            "points show the upper bound from gradients at one point: the number of directions orthogonal to all of "
-            "them. Where the bound is larger, training on different data in turn conserves fewer quantities than the "
-            "gradients at one point suggest.",
+            "Number of conservation laws of each network, computed from gradients, and the closed form. The second set "
+            "of points shows the upper bound from gradients at one point: the number of directions orthogonal to all "
+            "of them. If the bound is larger, sequential training on different data conserves fewer quantities than "
+            "the gradients at one point suggest.",
             words=("conservation laws", "bound from one point"),
             title="Conservation laws of small networks",
             x_label="network",
@@ -33,7 +33,7 @@ def figures(study: ConservationCounts, result: Comparison) -> list[Chart]:
         Chart(
             ("linear_laws", "linear_bound"),
             "run",
-            "Number of conservation laws and upper bound from one point for two-layer linear networks of random sizes.",
+            "Number of conservation laws of two-layer linear networks of random sizes, and upper bound from one point.",
             words=("conservation laws", "bound from one point"),
             title="Conservation laws of two-layer linear networks",
             x_label="inputs-hidden neurons-outputs",
@@ -43,10 +43,9 @@ def figures(study: ConservationCounts, result: Comparison) -> list[Chart]:
         Chart(
             "final_charge",
             "charge",
-            "Every charge after training, in the order of the networks in the first figure. Training moved the weights "
-            f"by {percent(moved.min())} to {percent(moved.max())} of their initial norm. The predicted value is the "
-            "charge before training. The charges include products of sums of weights, which are not counted as "
-            "separate laws.",
+            "Every charge after training, ordered by network as in the first figure; the prediction is the charge "
+            f"before training. Training moved the weights by {percent(moved.min())} to {percent(moved.max())} of their "
+            "initial norm. The charges include products of sums of weights, which are not independent laws.",
             title="Charges after training",
             y_label="charge",
             points=True,
@@ -55,17 +54,16 @@ def figures(study: ConservationCounts, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: ConservationCounts, result: Comparison) -> str:
-    """How many laws there are, and why gradients at one point do not suffice to count them."""
+    """Summarise the numbers of laws, and explain why gradients at one point do not suffice to count them."""
     found = result.observed
     least, most = int(found["laws"].min()), int(found["laws"].max())
     small = f"{least}" if least == most else f"{least} to {most}"
     return (
         "A conservation law is a function of the weights that gradient flow never changes, whatever the data and the "
-        "loss. The study counts the laws from gradients alone, without information about the architecture. The small "
-        f"networks have {small} laws each, and the two-layer linear networks of random sizes have up to "
-        f"{int(found['linear_laws'].max())}. Gradients at one point give only an upper bound, which reaches "
-        f"{int(found['linear_bound'].max())} for the linear networks. Lie brackets of gradients, which describe "
-        "training on several data sets in turn, give the exact number. The claims below test whether every law is one "
-        "of the known charges, which are sums of squares, of products and of weights. The counts hold for gradient "
-        "flow; steps of finite size move these quantities slightly."
+        "loss. Computed from gradients alone, without information about the architecture, the small networks have "
+        f"{small} laws each and the two-layer linear networks up to {int(found['linear_laws'].max())}. Gradients at "
+        f"one point give only an upper bound, which reaches {int(found['linear_bound'].max())} for the linear "
+        "networks; Lie brackets of gradients, which describe sequential training on different data, give the exact "
+        "number. The claims test whether every law is one of the known charges: sums of squares, of products or of "
+        "weights. Finite steps of gradient descent change these quantities slightly."
     )

@@ -1,4 +1,4 @@
-"""Minima of small networks and of two-layer linear networks, and the orbits on which they lie."""
+"""Minima of small networks and of two-layer linear networks, and their orbits."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
 __all__ = ["FLAT_DIRECTIONS", "Experiment"]
 
-# Where layers mix by any matrix, the directions of an orbit are the directions that gradients at one point leave open.
+# For layers that can be mixed by any matrix, an orbit has the dimensions orthogonal to the gradients at one point.
 FLAT_DIRECTIONS = {name: each.bound for name, each in LAWS.items()}
-_FLAT = 1e-10  # curvature relative to the largest, below which it is rounding
+_FLAT = 1e-10  # curvature, relative to the largest, below which it counts as rounding error
 _ROUNDING = np.finfo(float).eps
-_BIAS, _LINEAR_SCALE = 0.3, 0.3  # of the biases of teachers, and of the smaller initial layer of linear networks
+_BIAS, _LINEAR_SCALE = 0.3, 0.3  # scales of teacher biases and of the smaller initial layer of linear networks
 _DURATION = 20.0
-_NEAR = 0.2  # size of the initial distance from the teacher
+_NEAR = 0.2  # scale of the initial distance from the teacher
 _STEPS, _FARTHEST = 30, 0.1  # Gauss-Newton steps after training, and the largest step relative to the weights
-_LEARNED = 1e-24  # loss at which outputs agree with the teacher to rounding
+_LEARNED = 1e-24  # loss below which outputs agree with the teacher up to rounding
 
 
 class Experiment:
-    """Trains the networks of a study to a minimum, and moves weights along their orbits.
+    """Trains the networks of a study to a minimum and moves weights along their orbits.
 
     Args:
-        study: The study whose fields define the networks and the data.
+        study: The study that defines the networks and the data.
     """
 
     def __init__(self, study: MinimaOrbits):
@@ -65,7 +65,7 @@ class Experiment:
         }
 
     def exact(self) -> Values:
-        """The directions of the symmetry group, the sharpness for each balance, and loss and gradient on the orbits."""
+        """The dimension of each orbit, the sharpness for each balance, and loss and gradient along the orbits."""
         half = self.balances[:, None] / 2
         both, factors = np.hypot(self.study.strongest, half), np.exp(2 * self.places)
         losses, gradients = zip(*(self._predicted_path(name) for name in self.study.networks), strict=True)
@@ -79,9 +79,9 @@ class Experiment:
     # Minima of the small networks.
 
     def _minimum(self, name: str) -> tuple[np.ndarray, float, float]:
-        """The curvatures of a trained network (ascending), the largest along its orbit, and its loss."""
+        """The curvatures of a trained network in ascending order, the largest along its orbit, and its loss."""
         start, task = self._initial(name), self._task(name)
-        # Gauss-Newton steps finish the training, because solvers creep at the kinks of ReLU.
+        # Gauss-Newton steps finish the training, because the solver takes tiny steps at the kinks of ReLU.
         method = GradientFlow(duration=_DURATION, solver=Solver(relative_tolerance=1e-6), save=2)
         _, network = gradient_flow(task, start, method, return_networks=True)
         theta, back = ravel_pytree(jax.tree.map(np.asarray, network.weights))
@@ -107,7 +107,7 @@ class Experiment:
         return Formula(jax.tree.map(np.add, self._teacher(name).weights, noise.weights), noise.apply)
 
     def _teacher(self, name: str) -> Formula:
-        """A random network; hidden neurons have weights of norm one and small biases, so that none is always off."""
+        """A random network; hidden neurons have unit-norm weights and small biases, so that none is always off."""
         teacher = drawn(SMALL[name], np.random.default_rng([self.study.seed, 2]))
         if "bias" not in teacher.weights:
             return teacher
@@ -122,14 +122,14 @@ class Experiment:
     # Loss and gradient along the orbits of the initial weights.
 
     def _path(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """The loss and the norm of its gradient, computed at every place of the orbit."""
+        """The loss and the norm of its gradient, computed at every point of the orbit."""
         start, task = self._initial(name), self._task(name)
         moved = [along_orbit(self._orbits[name], start.weights, each) for each in self.places]
         found = [_slope(start.apply, each, task.inputs, task.targets) for each in moved]
         return np.array([loss for loss, _ in found]), np.array([_norm(slope) for _, slope in found])
 
     def _predicted_path(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """The initial loss, and the norm of the initial gradient after the inverse of the symmetry."""
+        """The initial loss, and the norm of the initial gradient transformed by the inverse symmetry."""
         start, task = self._initial(name), self._task(name)
         loss, slope = _slope(start.apply, start.weights, task.inputs, task.targets)
         norms = []
@@ -147,7 +147,7 @@ class Experiment:
     # Sharpness of the linear networks.
 
     def _sharpness(self) -> np.ndarray:
-        """The largest curvature of linear networks at the places of their orbits, shape (balances, places)."""
+        """The largest curvature of linear networks at points of their orbits, shape (balances, places)."""
         study = self.study
         modes = min(study.inputs, study.outputs)
         strengths = np.linspace(study.strongest, study.weakest, modes)
@@ -155,7 +155,7 @@ class Experiment:
         task = whitened(target, "a random map")
         sizes = study.inputs, modes, study.outputs
         starts = balanced_networks(sizes, self.balances, one_sign=True, scale=_LINEAR_SCALE, seed=study.seed)
-        # A large layer has to turn to the weakest mode, more slowly the larger it is.
+        # The larger the initial layer, the more slowly it aligns with the weakest mode.
         rate = np.hypot(study.weakest, study.largest_balance / 2) - study.largest_balance / 2
         method = GradientFlow(duration=30.0 / rate, solver=Solver(relative_tolerance=1e-10), save=2)
         _, ends = gradient_flow(task, starts, method, return_networks=True)
@@ -171,13 +171,13 @@ class Experiment:
 
     @property
     def places(self) -> np.ndarray:
-        """The places τ on the orbits; training ends at τ = 0."""
+        """The positions τ on the orbits; training ends at τ = 0."""
         return np.linspace(-self.study.distance, self.study.distance, 2 * self.study.places + 1)
 
 
 @functools.partial(jit, static_argnums=0)
 def _geometry(apply: Any, weights: Any, inputs: Any, targets: Any) -> tuple[Any, Any, Any, Any]:
-    """The loss, the errors of the outputs with their derivatives, and the Hessian of the loss, over flat weights."""
+    """The loss, the output errors and their Jacobian, and the Hessian of the loss, over flat weights."""
     flat, back = ravel_pytree(weights)
 
     def error(theta: Any) -> Any:

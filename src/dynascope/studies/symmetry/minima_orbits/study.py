@@ -1,4 +1,4 @@
-"""Minima of the loss are orbits of symmetries: flat along the orbit, and sharper at some points than at others."""
+"""Minima of the loss are orbits of symmetries: flat along the orbit, but of varying sharpness."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ from dynascope.studies.symmetry.minima_orbits.experiment import FLAT_DIRECTIONS,
 from dynascope.theory import papers
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
-_LARGEST_BALANCE = 20  # relative to the weakest mode, beyond which a layer takes thousands of times to turn
-_COUNT = (0.0, "both are counts, which are exact")
+_LARGEST_BALANCE = 20  # balance relative to the weakest mode above which alignment takes thousands of time units
+_COUNT = (0.0, "both numbers are integers, so they must agree exactly")
 _CLOSED_FORM = (1e-6, "the closed form is exact, and training ends within 1e-8 of the minimum")
-_IDENTITY = (1e-9, "the identity holds at every point, up to rounding where the weights move far")
+_IDENTITY = (1e-9, "the identity is exact, but rounding errors grow where the weights are moved far")
 
 
 class MinimaOrbits(Study):
-    """Flat directions of trained networks, and the sharpness of linear networks with several balances.
+    """Flat directions of trained networks, and the sharpness of linear networks with several layer balances.
 
-    Each small network learns from a teacher of its architecture, from initial weights near the teacher, until the loss
-    is rounding. The study counts the directions in which the Hessian is zero, and compares their number with the
-    dimension of the orbit of the symmetry group: n for n rescaled units, r² where r linear units mix. Two-layer linear
-    networks with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I learn a random map with singular values s₁ > s₂ > … from white inputs. They end
-    on one orbit, each at the point given by its balance λ, where the largest curvature is √(4 s₁² + λ²). At the point
+    Each small network is trained on a teacher of its architecture, from initial weights near the teacher, until the
+    loss vanishes up to rounding. The number of zero eigenvalues of the Hessian is compared with the dimension of the
+    orbit of the symmetry group: n for n rescaled units, and r² for r linear units that can be mixed. Two-layer linear
+    networks with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I learn a random map with singular values s₁ > s₂ > … from white inputs. All of
+    them end on one orbit, at a point determined by the balance λ, with largest curvature √(4 s₁² + λ²). At the point
     (e^−τ W₁, e^τ W₂) of the orbit it is s e^(2τ) + r e^(−2τ), with s, r = √(s₁² + λ²/4) ± λ/2. The verdict rests on the
-    number of flat directions and on this sharpness; both are predicted without training. The loss and the gradient
-    along the orbits of random points are checks.
+    number of flat directions and on this sharpness, both predicted without training. The checks concern the loss and
+    its gradient along the orbits of random points.
     """
 
     networks: list[str] = parameter(
         list(FLAT_DIRECTIONS), "Networks whose flat directions are counted.", options=list(FLAT_DIRECTIONS)
     )
-    samples: Annotated[int, Ge(50)] = parameter(100, "Number of training samples of each of these networks.")
-    inputs: Annotated[int, Ge(2)] = parameter(4, "Number of inputs of the linear networks with several balances.")
-    outputs: Annotated[int, Ge(2)] = parameter(3, "Number of outputs of these linear networks.")
-    strongest: PositiveFloat = parameter(2.0, "Largest singular value s₁ of the map that these linear networks learn.")
+    samples: Annotated[int, Ge(50)] = parameter(100, "Number of training samples for each of these networks.")
+    inputs: Annotated[int, Ge(2)] = parameter(4, "Number of inputs of the linear networks.")
+    outputs: Annotated[int, Ge(2)] = parameter(3, "Number of outputs of the linear networks.")
+    strongest: PositiveFloat = parameter(2.0, "Largest singular value s₁ of the map learned by the linear networks.")
     weakest: PositiveFloat = parameter(
-        1.0, "Smallest singular value; the others are equally spaced between them.", most="strongest"
+        1.0, "Smallest singular value; the others are equally spaced in between.", most="strongest"
     )
     largest_balance: PositiveFloat = parameter(4.0, "Largest balance λ; the smallest is −λ.")
     balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced balances.")
     distance: Annotated[float, Interval(gt=0, le=2)] = parameter(
-        0.8, "Largest |τ| by which weights move along their orbit."
+        0.8, "Largest |τ| by which weights are moved along their orbit."
     )
-    places: PositiveInt = parameter(8, "Number of τ on either side of zero.")
-    seed: Seed = parameter(0, "Seed of the networks and of the data.")
+    places: PositiveInt = parameter(8, "Number of values of τ on either side of zero.")
+    seed: Seed = parameter(0, "Seed of the networks and the data.")
 
     reference = Reference.of(
         papers.NEURAL_MECHANICS,
         "Symmetries shape the loss landscape: its minima are orbits, flat along the symmetries only, and the conserved "
-        "quantities of the initial weights determine the point of the orbit where training ends.",
+        "quantities at initialisation determine where on the orbit training ends.",
     )
-    theory = "geometry of symmetries"
+    theory = "symmetries of the loss landscape"
     task = "a teacher of the same architecture, and a random map"
     notes = ("{samples} Gaussian inputs for each small network, and white inputs for the linear networks.",)
     trains = "small networks"
@@ -74,7 +74,7 @@ class MinimaOrbits(Study):
         "orbit_curvature": ("largest curvature along the orbit, relative to the largest", "1"),
         "path_loss": ("loss along an orbit", "1"),
         "path_gradient": ("norm of the gradient along an orbit", "1"),
-        "along": ("place τ on the orbit", "1"),
+        "along": ("position τ on the orbit", "1"),
         "loss": ("loss at the minimum", "1"),
     }
     minutes = 0.7
@@ -85,8 +85,8 @@ class MinimaOrbits(Study):
     tiny = {"networks": ["linear 2-2-2", "ReLU"], "balances": 2, "places": 2}
 
     def check(self) -> None:
-        """Require a network with a symmetry, and layers that turn in reasonable time."""
-        self.require(any(FLAT_DIRECTIONS[each] for each in self.networks), "networks", "add a network besides tanh")
+        """Require a network with a symmetry, and balances at which layers align in reasonable time."""
+        self.require(any(FLAT_DIRECTIONS[each] for each in self.networks), "networks", "add a network other than tanh")
         slow = self.largest_balance > _LARGEST_BALANCE * self.weakest
         remedy = f"choose at most {_LARGEST_BALANCE} times the weakest"
         self.require(not slow, "largest_balance", remedy, beside="weakest")
@@ -101,5 +101,5 @@ class MinimaOrbits(Study):
         return self.experiment.trained()
 
     def exact(self) -> Values:
-        """The directions of the symmetry group, the sharpness for each balance, and loss and gradient on the orbits."""
+        """The dimension of each orbit, the sharpness for each balance, and loss and gradient along the orbits."""
         return self.experiment.exact()

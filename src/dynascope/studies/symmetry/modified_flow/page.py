@@ -14,9 +14,9 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: ModifiedFlow, result: Comparison) -> list[Chart]:
-    """The distances from the flows, their orders, the predicted distance, and the loss."""
+    """The figures: distances from the flows, their orders, the predicted distance, and the loss."""
     higher = (
-        " With momentum, the modified flow starts from a higher loss, because it starts at the shifted initial point."
+        " With momentum, the modified flow starts at a higher loss, at the shifted initial point."
         if study.momentum > 0
         else ""
     )
@@ -27,9 +27,9 @@ def figures(study: ModifiedFlow, result: Comparison) -> list[Chart]:
             log="xy",
             title="Final distance from each flow",
             y_label="distance of the final weights",
-            caption="Distance of the final weights from the end of each flow. The slopes of the lines are the orders "
-            "in the next figure. At order 1, a learning rate ten times smaller reduces the distance by a factor of 10; "
-            "at order 2, by a factor of 100.",
+            caption="Distance of the final weights from the end point of each flow, over the learning rate. The slopes "
+            "are the orders in the next figure: reducing the learning rate tenfold reduces the distance by a factor of "
+            "10 at order 1 and of 100 at order 2.",
         ),
         Chart(
             "order",
@@ -37,8 +37,8 @@ def figures(study: ModifiedFlow, result: Comparison) -> list[Chart]:
             title="Order in the learning rate",
             x_label="flow",
             y_label="order p of the distance, ∝ ηᵖ",
-            caption="Exponent with which each distance vanishes with the learning rate, extrapolated to small learning "
-            "rates. The dashes show the theory.",
+            caption="Exponent p of each distance ∝ ηᵖ, extrapolated to small learning rates η, and the prediction "
+            "(dashed).",
             points=True,
         ),
         Chart(
@@ -47,39 +47,38 @@ def figures(study: ModifiedFlow, result: Comparison) -> list[Chart]:
             log="xy",
             title="Predicted distance from gradient flow",
             y_label="distance from gradient flow",
-            caption="Distance of the final weights from gradient flow. The dashed line shows the distance of the "
-            "modified flow from gradient flow, which requires no training.",
+            caption="Distance of the final weights from gradient flow, over the learning rate. The dashed line shows "
+            "the distance of the modified flow from gradient flow, computed without training.",
             points=True,
         ),
         Chart(
             "loss",
             title="Loss at the largest learning rate",
-            caption="Loss of gradient descent at the largest learning rate, and along the modified flow "
+            caption="Loss of gradient descent over time at the largest learning rate, and along the modified flow "
             f"(dashed).{higher}",
         ),
     ]
 
 
 def meaning(study: ModifiedFlow, result: Comparison) -> str:
-    """The distances at the smallest learning rate, and the orders of all three flows."""
+    """Summarise the distances at the smallest learning rate and the orders of all three flows."""
     order, predicted = result.observed["order"], result.predicted["order"]
     distance = result.observed["distance"].isel(learning_rate=-1)
     plain, modified, shifted = "gradient flow", "modified flow", "modified flow, shifted start"
     initial = (
-        " With momentum, the modified flow has to start at a shifted initial point, because the velocity of the steps "
-        f"builds up from zero. From the initial weights its order is {rounded(order.sel(run=modified))}, and the "
-        f"theory predicts {rounded(predicted.sel(run=modified))}."
+        " With momentum, the modified flow must start at a shifted point, because the velocity builds up from zero. "
+        f"From the initial weights its order is {rounded(order.sel(run=modified))} (predicted: "
+        f"{rounded(predicted.sel(run=modified))})."
         if study.momentum > 0
         else " Without momentum, the modified flow starts at the initial weights."
     )
     return (
-        f"Gradient descent with momentum {rounded(study.momentum)} trained a small network {study.rates} times, each "
-        "time with half the learning rate and twice the number of steps. At the smallest learning rate, "
-        f"{rounded(distance['learning_rate'])}, the final weights were {rounded(distance.sel(run=plain))} away from "
-        f"gradient flow, and {rounded(distance.sel(run=shifted))} away from the modified flow, which also descends the "
-        "squared norm of the gradient. For small learning rates, the distance from gradient flow scales with the "
-        f"learning rate to the power {rounded(order.sel(run=plain))}, and the distance from the modified flow with the "
-        f"power {rounded(order.sel(run=shifted))}. The theory predicts {rounded(predicted.sel(run=plain))} and "
-        f"{rounded(predicted.sel(run=shifted))}.{initial} These orders hold for learning rates far below the edge of "
-        "stability, as in this study."
+        f"Gradient descent with momentum {rounded(study.momentum)} is run {study.rates} times, each time with half the "
+        "learning rate and twice the number of steps. At the smallest learning rate, "
+        f"{rounded(distance['learning_rate'])}, the distance of the final weights is "
+        f"{rounded(distance.sel(run=plain))} from gradient flow and {rounded(distance.sel(run=shifted))} from the "
+        "modified flow, which also penalises the squared gradient norm. At small learning rates η these distances "
+        f"scale as η to the power {rounded(order.sel(run=plain))} and {rounded(order.sel(run=shifted))} (predicted: "
+        f"{rounded(predicted.sel(run=plain))} and {rounded(predicted.sel(run=shifted))}).{initial} The orders hold far "
+        "below the edge of stability."
     )

@@ -1,4 +1,4 @@
-"""Distance of gradient descent from gradient flow and from a modified flow, which follows it one order better."""
+"""Gradient descent deviates from gradient flow at first order in the learning rate, from a modified flow at second."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ _OUTPUTS, _TEACHER_WIDTH, _TEACHER_SCALE = 2, 12, 2.0
 
 
 class ModifiedFlow(Study):
-    """A tanh network trained by momentum from rest at halved learning rates, and three flows of its loss L.
+    """Distance of gradient descent with momentum from three flows, at successively halved learning rates.
 
-    All flows use the time t = ηk of the steps. Gradient flow on L/(1 − β), with the weight decay in L, is the limit of
-    infinitely small steps. The modified flow descends L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖², and its shifted initial
-    point is θ_0 + ηβ/(1 − β)² ∇L(θ_0). The study measures the distance of the final weights from the end of each flow.
-    The verdict rests on the `order` p of these distances, ∝ ηᵖ for small η, between neighbouring learning rates,
-    extrapolated to η = 0 from the three smallest rates. The theory predicts order 1 for gradient flow, order 2 for the
-    modified flow from the shifted point, and order 1 without the shift (at β = 0 there is no shift, and the order is
-    2). The modified flow also predicts the distance of the steps from gradient flow (`straying`), which the study draws
-    but does not judge.
+    A tanh network with loss L, including weight decay, is trained with momentum from zero velocity. All flows use the
+    time t = ηk of step k. Gradient flow on L/(1 − β) is the limit of infinitesimal steps. The modified flow descends
+    L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖²; it starts either at θ_0 or at the shifted point θ_0 + ηβ/(1 − β)² ∇L(θ_0).
+    The study measures the distance of the final weights from the end point of each flow. The verdict rests on the
+    `order` p of these distances, ∝ ηᵖ for small η, computed between consecutive learning rates and extrapolated to
+    η = 0 from the three smallest rates. Theory predicts order 1 for gradient flow, order 2 for the modified flow from
+    the shifted point, and order 1 without the shift (order 2 at β = 0, where the shift vanishes). The modified flow
+    also predicts the distance of gradient descent from gradient flow (`straying`), which is drawn but not judged.
     """
 
     inputs: PositiveInt = parameter(3, "Number of inputs.")
     width: PositiveInt = parameter(6, "Number of hidden neurons.")
-    samples: PositiveInt = parameter(20, "Number of samples, in a full batch.")
+    samples: PositiveInt = parameter(20, "Number of samples; all are in one batch.")
     momentum: Annotated[float, Interval(ge=0, le=0.99)] = parameter(0.5, "Momentum β (heavy ball).")
     weight_decay: NonNegativeFloat = parameter(0.01, "Weight decay λ of ½ λ‖θ‖².")
-    duration: PositiveFloat = parameter(2.0, "Training time t/(1 − β), as the time of gradient flow on L.")
+    duration: PositiveFloat = parameter(2.0, "Training time t/(1 − β), the time of gradient flow on L.")
     largest_ratio: Annotated[float, Interval(gt=0, le=0.25)] = parameter(
-        0.2, "η (‖H‖ + λ)/(1 − β)² at initialisation for the largest learning rate, far below one."
+        0.2, "Largest learning rate, as η (‖H‖ + λ)/(1 − β)² at initialisation; must be far below one."
     )
-    rates: Annotated[int, Ge(5)] = parameter(6, "Number of learning rates, each half of the one before.")
+    rates: Annotated[int, Ge(5)] = parameter(6, "Number of learning rates, each half the previous one.")
     seed: Seed = parameter(0, "Seed of the samples, the teacher and the initial weights.")
 
     reference = Reference.of(
@@ -68,7 +68,7 @@ class ModifiedFlow(Study):
     minutes = 0.2
     theory = "modified gradient flow"
     task = "the outputs of a random tanh teacher"
-    notes = ("{samples} samples of {inputs} Gaussian inputs, in a full batch.", "Squared loss with weight decay.")
+    notes = ("{samples} samples of {inputs} Gaussian inputs, in one batch.", "Squared loss with weight decay.")
     trains = "mlp, tanh, one hidden layer"
     flow = "gradient descent with momentum {momentum:g} and weight decay {weight_decay:g}"
     along = "run"
@@ -78,13 +78,13 @@ class ModifiedFlow(Study):
     tolerance = curve_tolerance(
         order=(
             0.03,
-            "the extrapolation error is of second order in the smallest learning rates; a wrong term changes 2 to 1",
+            "the extrapolation error is of second order in the smallest learning rates; a wrong term gives order 1",
         )
     )
     tiny = {"samples": 8, "width": 4, "rates": 5, "largest_ratio": 0.1}
 
     def trained(self) -> Values:
-        """Train at every learning rate, and measure the distance of the final weights from the flows."""
+        """Train at every learning rate and measure the distance of the final weights from the flows."""
         ends, flows, losses = [], self._flows, np.array([])
         for halvings, (rate, steps) in enumerate(zip(self._learning_rates, self._steps, strict=True)):
             run, network = descend(
@@ -133,7 +133,7 @@ class ModifiedFlow(Study):
 
     @functools.cached_property
     def _steps(self) -> np.ndarray:
-        """Numbers of steps for which all learning rates end at the same time."""
+        """Numbers of steps at which all learning rates reach the same final time."""
         with jax.enable_x64(True):
             network = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self._network)
             [sharpest] = top_curvatures(self._task.loss, network, 1).curvature
@@ -162,7 +162,7 @@ class ModifiedFlow(Study):
         each_rate = np.concatenate([[0.0], rates, rates])
         modified = modified_loss(loss, sgd)
 
-        # The modified loss is linear in the rate, and at zero it is the loss of gradient flow: one program serves all.
+        # The modified loss is linear in the rate and at zero equals the loss of gradient flow, so one program suffices.
         def descended(theta: Any, rate: Any) -> Any:
             plain = (loss(theta) + self.weight_decay / 2 * jnp.sum(theta**2)) / (1 - self.momentum)
             return (1 - rate) * plain + rate * modified(theta)
@@ -179,7 +179,7 @@ class ModifiedFlow(Study):
             atol=1e-12,
         )
         self.require(
-            found.success, "duration", "choose a shorter duration", problem=f"the flows ended early: {found.message}"
+            found.success, "duration", "choose a shorter duration", problem=f"the solver stopped early: {found.message}"
         )
         paths = found.y.reshape(*starts.shape, -1)
         ends, many = paths[..., -1], len(rates)
@@ -189,7 +189,7 @@ class ModifiedFlow(Study):
 
 
 class _Flows(NamedTuple):
-    """The ends of the flows (flow, learning rate, weight), and the loss along the modified flow at the largest rate."""
+    """End points of the flows (flow, learning rate, weight), and the modified flow's loss at the largest rate."""
 
     ends: np.ndarray
     times: np.ndarray

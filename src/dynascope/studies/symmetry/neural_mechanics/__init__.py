@@ -1,1 +1,1 @@
-"""Charges of the symmetries of a convolutional network during SGD."""
+"""Noether charges of a convolutional network during SGD."""

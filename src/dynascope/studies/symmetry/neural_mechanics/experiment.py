@@ -42,17 +42,17 @@ _RECORDS = 100
 
 
 class Experiment:
-    """Trains the network of a study once and compares its charges with the continuous and the discrete law.
+    """Trains the network of a study once and compares its charges with the continuous and discrete laws.
 
     Args:
-        study: The study whose fields define the network, the data and the optimiser.
+        study: The study that defines the network, the data and the optimiser.
     """
 
     def __init__(self, study: NeuralMechanics):
         self.study = study
 
     def trained(self) -> Values:
-        """Train, and compare the charges with the laws of this optimiser and of wrong optimisers."""
+        """Train and compare the charges with the laws of this optimiser and of wrong optimisers."""
         study = self.study
         law = charge_statistics(self.symmetries, momentum=study.momentum, weight_decay=study.weight_decay)
         displaced = Sampled(functools.partial(_squared_displacements, self.symmetries), range(study.steps), ["neuron"])
@@ -87,7 +87,7 @@ class Experiment:
         }
 
     def exact(self) -> Values:
-        """The discrete law is exact at every step; the other laws need the displacements of the run."""
+        """The discrete law, which is exact at every step; the other laws need the displacements of the run."""
         return {"within_rounding": ("charge", np.ones(len(self.charge_names)))}
 
     def _continuous_law(self, initial: np.ndarray, displaced: np.ndarray) -> np.ndarray:
@@ -112,13 +112,13 @@ class Experiment:
         return laws
 
     def _in_order(self, squares: np.ndarray, sums: np.ndarray) -> np.ndarray:
-        """All charges at the recorded steps, from squares at every step and sums of weights at the recorded steps."""
+        """All charges at the recorded steps, from squares at every step and weight sums at the recorded steps."""
         paths = np.empty((len(self.recorded_steps), len(self._is_sum)))
         paths[:, ~self._is_sum], paths[:, self._is_sum] = squares[self.recorded_steps], sums
         return paths
 
     def _relative_error(self, measured: np.ndarray, law: np.ndarray) -> list[float]:
-        """For each symmetry, the error of a law relative to the motion of the charges."""
+        """The error of a law relative to the change of the charges, for each symmetry."""
         error, motion = measured - law, measured - measured[0]
         return [float(np.linalg.norm(error[:, each]) / np.linalg.norm(motion[:, each])) for each in self._slices]
 
@@ -150,14 +150,14 @@ class Experiment:
 
     @functools.cached_property
     def symmetries(self) -> tuple[Charge, ...]:
-        """The symmetries of the network with softmax, read off its program."""
+        """The symmetries of the network with softmax, found by analysing its program."""
         network = self.network
         found = find_symmetries(
             lambda weights, x: jax.nn.log_softmax(_training_outputs(eqx.combine(weights, network), x)),
             trained_weights(network),
             self.task.inputs[: self.study.batch_size],
         )
-        # A sum of weights that starts at zero moves by rounding only.
+        # A sum of weights that is initially zero changes by rounding only.
         return tuple(each for each in found.symmetries if each.kind != "translation" or charges(network, [each]).any())
 
     @property
@@ -187,10 +187,10 @@ class Experiment:
 
 
 def _training_outputs(network: Any, x: Any) -> Any:
-    """Outputs with batch normalisation by the statistics of the batch."""
+    """Outputs with batch normalisation by batch statistics."""
     return network.train_step_outputs(x)[0] if isinstance(network, VGG16) else network(x)
 
 
 def _squared_displacements(symmetries: tuple[Charge, ...], step: Step) -> Any:
-    """dᵀGd of the displacement d of a step, for every charge θᵀGθ."""
+    """dᵀGd for the displacement d of a step, for every charge θᵀGθ."""
     return jnp.concatenate([each.form(step.update, step.update) for each in symmetries if each.kind != "translation"])

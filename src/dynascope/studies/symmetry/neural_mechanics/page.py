@@ -12,28 +12,28 @@ if TYPE_CHECKING:
 
 __all__ = ["figures", "meaning"]
 
-# Title and caption of the charges of each kind of symmetry.
+# Title and caption of the figure for each kind of symmetry.
 _CHARGES = {
     "rescale": (
         "Charges of neurons and channels before a ReLU",
-        "‖outgoing weights‖² − ‖incoming weights‖², one line for each neuron or channel. Gradient flow without weight "
-        "decay conserves this difference.",
+        "‖outgoing weights‖² − ‖incoming weights‖² over steps, one line per neuron or channel. Gradient flow without "
+        "weight decay conserves this difference.",
     ),
     "scale": (
         "Charges of channels before a normalisation",
-        "‖kernel‖² of each channel. Gradient flow conserves it, steps of finite size increase it, and weight decay "
+        "‖kernel‖² of each channel over steps. Gradient flow conserves it, finite steps increase it, and weight decay "
         "reduces it.",
     ),
     "translation": (
         "Charges of the last layer",
-        "The sum over all outputs of the weights of each neuron, and the sum of the biases. Only weight decay changes "
-        "it.",
+        "Sum over all outputs of the weights of each neuron, and sum of the biases, over steps. Only weight decay "
+        "changes these sums.",
     ),
 }
 
 
 def figures(study: NeuralMechanics, result: Comparison) -> list[Chart]:
-    """The charges of each kind, the errors of both laws, the laws of wrong optimisers, and the loss."""
+    """The figures: charges of each kind, errors of both laws, residuals for wrong optimisers, and loss."""
     options: Any = {"over": "step", "symbols": {"charge": ""}, "y_label": "charge"}
     return [
         *(
@@ -41,7 +41,7 @@ def figures(study: NeuralMechanics, result: Comparison) -> list[Chart]:
                 "measured_charge",
                 members={"charge": study.experiment.charges_of_kind(kind)},
                 title=title,
-                caption=f"{caption} The dashed lines show the continuous law.",
+                caption=f"{caption} Dashed lines show the continuous law.",
                 **options,
             )
             for kind, (title, caption) in _CHARGES.items()
@@ -52,41 +52,46 @@ def figures(study: NeuralMechanics, result: Comparison) -> list[Chart]:
             log="y",
             title="Errors of both laws in each layer",
             words=("continuous law", "discrete law"),
-            y_label="error / motion",
-            caption="Root mean square error of each law, relative to the root mean square motion of the charges. The "
-            "continuous law is a first-order approximation in the learning rate. The discrete law is exact up to "
-            "rounding.",
+            y_label="error / change of charges",
+            caption="Root mean square error of each law in each layer, relative to the root mean square change of the "
+            "charges. The continuous law is a first-order approximation in the learning rate; the discrete law is "
+            "exact up to rounding.",
             points=True,
         ),
         Chart(
             "excess",
             over="group",
             log="y",
-            title="Residuals of the laws of wrong optimisers",
+            title="Residuals for wrong optimisers",
             y_label="residual / rounding bound",
-            caption="Largest residual of the discrete law when the momentum or the weight decay is 1 % too small, or "
-            "the weight decay is decoupled. A value above 1 proves that this optimiser did not train the network.",
+            caption="Largest residual of the discrete law, relative to the rounding bound, if it assumes 1 % less "
+            "momentum, 1 % less weight decay or decoupled weight decay. A value above 1 proves that the network was "
+            "not trained by this optimiser.",
             points=True,
         ),
-        Chart("loss", over="step", log="y", title="Training loss", caption="Cross-entropy of all training images."),
+        Chart(
+            "loss",
+            over="step",
+            log="y",
+            title="Training loss",
+            caption="Cross-entropy on all training images over steps.",
+        ),
     ]
 
 
 def meaning(study: NeuralMechanics, result: Comparison) -> str:
-    """What moves the charges, and how well both laws predict the motion."""
+    """Explain why the charges change, and how well both laws predict the change."""
     found = result.observed
     network = "VGG-16 network" if study.network == "vgg16" else "small convolutional network"
     return (
-        f"SGD on minibatches of {study.batch_size} trains a {network} on {study.samples} images. The network has "
-        "symmetries: for example, the outputs do not change if the kernel of a channel is scaled before its "
-        "normalisation. Each symmetry defines charges, sums of squares or sums of weights, which gradient flow without "
-        "weight decay conserves. Finite steps, momentum, weight decay and minibatches move the charges. The continuous "
-        "law describes this motion as an oscillator, with friction from momentum and a restoring force from weight "
-        f"decay. Its error, relative to the motion, is {percent(found['continuous_error'].min())} in the layer where "
-        f"it is smallest and {percent(found['continuous_error'].max())} in the layer where it is largest. The discrete "
-        "law is an identity for every step of the declared optimiser; its largest error is "
-        f"{rounded(found['exact_error'].max())} of the motion. The charges also test this declaration. With a momentum "
-        "or a weight decay that is 1 % too small, or with decoupled weight decay, the largest residual of the discrete "
-        f"law is at least {rounded(found['excess'].min())} times the rounding bound in every layer. A factor above 1 "
-        "rules such an optimiser out."
+        f"A {network} is trained on {study.samples} images by SGD with minibatches of {study.batch_size}. Each of its "
+        "symmetries, such as scaling a kernel before a normalisation, defines charges that gradient flow without "
+        "weight decay conserves. Finite steps, momentum and weight decay change the charges; a continuous law "
+        "describes this change as a damped oscillator, with an error of "
+        f"{percent(found['continuous_error'].min())} to {percent(found['continuous_error'].max())} of the change, "
+        "depending on the layer. The discrete law is an identity for the declared optimiser, with an error of at most "
+        f"{rounded(found['exact_error'].max())} of the change. The charges also identify the optimiser: with 1 % less "
+        "momentum, 1 % less weight decay or decoupled weight decay, the residual of the discrete law is at least "
+        f"{rounded(found['excess'].min())} times the rounding bound in every layer, and a factor above 1 rules out "
+        "such an optimiser."
     )

@@ -1,4 +1,4 @@
-"""Charges of the symmetries of a convolutional network during SGD, and the laws that predict them."""
+"""The Noether charges of a convolutional network change during SGD along the trajectories of known laws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dynascope.theory import papers
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _DIGITS = 1797
-_LARGEST_ERROR = 0.05  # of the continuous law, relative to the motion of the charges
+_LARGEST_ERROR = 0.05  # tolerance of the continuous law, relative to the change of the charges
 _KINDS = ("translation", "scale", "rescale")
 _IDENTIFIED = "another optimiser"
 
@@ -28,47 +28,44 @@ _IDENTIFIED = "another optimiser"
 class NeuralMechanics(ClaimsStudy):
     """Charges of all symmetries of a convolutional network with batch normalisation, trained on digits by SGD.
 
-    The study reads the symmetries off the program of the network. A constant may be added to all logits (translation).
-    Each channel before a normalisation may be scaled (scale). Each channel or neuron before a ReLU may be scaled if its
-    outgoing weights are scaled by the inverse (rescale). Gradient flow conserves a charge of each symmetry; the
-    learning rate η, the momentum β, the weight decay λ and minibatches move it. Two laws predict every charge r from
-    the displacements of the weights: the exact law of the discrete steps, and the continuous law of the source,
+    The symmetries are found by analysing the program of the network. A constant may be added to all logits
+    (translation); each channel before a normalisation may be scaled (scale); and each channel or neuron before a ReLU
+    may be scaled if its outgoing weights are scaled by the inverse (rescale). Gradient flow conserves a charge for each
+    symmetry. A finite learning rate η, momentum β, weight decay λ and minibatches change it. Two laws predict every
+    charge r from the displacements of the weights: the exact law of the discrete steps, and the paper's continuous law,
 
         r'' + 2γ r' + ω² r = 2 θ'ᵀGθ',  γ = (1 − β)/η(1 + β),  ω² = 4λ/η(1 + β).
 
-    The discrete law is an identity for every run of the declared optimiser. That each charge agrees with it to rounding
-    at all recorded steps (`within_rounding`) is therefore a check. The verdict rests on two kinds of claims. For each
-    kind of symmetry, the error of the continuous law is at most 5 percent of the motion of the charges, also in the
-    layer where it is largest (`continuous_error`, root mean square over charges and steps). And the charges identify
-    the optimiser: in each layer, the largest residual of the laws with 1 percent less momentum, 1 percent less weight
-    decay or decoupled weight decay exceeds the rounding bound (`excess`, the ratio of the two).
+    The discrete law is an identity for every run of the declared optimiser. As a check, each charge must therefore
+    agree with it up to rounding at all recorded steps (`within_rounding`). The verdict rests on two kinds of claims.
+    For each kind of symmetry, the root mean square error of the continuous law is at most 5 percent of the change of
+    the charges in every layer (`continuous_error`). And the charges identify the optimiser: in each layer, the largest
+    residual of the discrete law with 1 percent less momentum, 1 percent less weight decay or decoupled weight decay
+    exceeds the rounding bound (`excess`, the ratio of the two).
 
-    With `data` as the path of images in IDX, CIFAR or folder format and `network` as "vgg16" (batch normalisation with
-    ε = 0), the study repeats the experiment of the source and requires a GPU: a step on 50 colour images of 32 × 32
-    pixels at width 64 takes 10¹¹ operations. The study omits sums of weights that start at zero, because they stay
-    there.
+    To repeat the experiment of the paper, set `data` to the path of images in IDX, CIFAR or folder format and `network`
+    to "vgg16" (batch normalisation with ε = 0). This requires a GPU: a step on 50 colour images of 32 × 32 pixels at
+    width 64 takes 10¹¹ operations. Sums of weights that are initially zero are omitted, because they remain zero.
     """
 
     data: str = parameter("digits", '"digits", or the path of labelled images.')
     network: Literal["small", "vgg16"] = parameter("small", 'The network to train, "small" or "vgg16".')
     samples: Annotated[int, Ge(20)] = parameter(400, "Number of images; at most 1797 digits.")
     channels: list[Annotated[int, Interval(ge=1, le=64)]] = parameter(
-        [4, 8], "Channels of each convolution, at most three.", repeats=True
+        [4, 8], "Numbers of channels of the convolutions, at most three.", repeats=True
     )
     width: PositiveInt = parameter(16, "Neurons of the hidden dense layer; for VGG-16, channels of the first stage.")
     learning_rate: PositiveFloat = parameter(0.02, "Learning rate η.")
     weight_decay: PositiveFloat = parameter(1e-3, "Weight decay λ of ½ λ‖θ‖², added to the gradient.")
     momentum: Annotated[float, Interval(ge=0.1, le=0.99)] = parameter(0.9, "Momentum β (heavy ball).")
     batch_size: Annotated[int, Ge(5)] = parameter(50, "Images per minibatch.", most="samples")
-    steps: Annotated[int, Ge(150)] = parameter(
-        1000, "Number of steps; the continuous law ignores the first one or two."
-    )
-    seed: Seed = parameter(0, "Seed of the initial weights and of the minibatches.")
+    steps: Annotated[int, Ge(150)] = parameter(1000, "Number of steps.")
+    seed: Seed = parameter(0, "Seed of the initial weights and the minibatches.")
 
     reference = Reference.of(
         papers.NEURAL_MECHANICS,
-        "Gradient flow conserves a charge for each symmetry. With finite learning rate, weight decay, momentum and "
-        "minibatches the charges of every layer move along the trajectories of a continuous law.",
+        "Gradient flow conserves a charge for each symmetry. With a finite learning rate, weight decay, momentum and "
+        "minibatches, the charges of every layer follow a continuous law.",
     )
     title = "The mechanics of training"
     question = "How do symmetries constrain the weights of a network that is trained by SGD with momentum?"
@@ -100,22 +97,22 @@ class NeuralMechanics(ClaimsStudy):
     figures, meaning = page.figures, page.meaning
 
     def check(self) -> None:
-        """Require enough steps for the momentum to build up, and small steps, for which the continuous law holds."""
+        """Require enough steps for momentum to build up, and steps small enough for the continuous law."""
         remedy = f"choose at least {10 / (1 - self.momentum):.0f}, ten times 1/(1 − β)"
         self.require(self.steps * (1 - self.momentum) >= 10 - 1e-9, "steps", remedy, beside="momentum")
         ratio = 4 * self.learning_rate * self.weight_decay / (1 - self.momentum) ** 2
-        problem = f"4ηλ/(1 − β)² is {ratio:.3g}, and the continuous law requires at most 0.1"
+        problem = f"4ηλ/(1 − β)² is {ratio:.3g}, but the continuous law requires at most 0.1"
         self.require(ratio <= 0.1, "weight_decay", "choose a smaller weight decay or less momentum", problem=problem)
         self.require(len(self.channels) <= 3, "channels", "choose one to three convolutions")
         self.require(self.data != "digits" or self.samples <= _DIGITS, "samples", f"choose at most {_DIGITS} digits")
 
     @functools.cached_property
     def experiment(self) -> Experiment:
-        """The network, its symmetries, and the run."""
+        """The network, its symmetries and its training run."""
         return Experiment(self)
 
     def trained(self) -> Values:
-        """Train, and compare the charges with the laws."""
+        """Train and compare the charges with the laws."""
         return self.experiment.trained()
 
     def exact(self) -> Values:
@@ -123,11 +120,11 @@ class NeuralMechanics(ClaimsStudy):
         return self.experiment.exact()
 
     def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
-        """The error of the continuous law for each kind of symmetry, and the residuals of wrong optimisers."""
+        """The claims about the error of the continuous law and about the residuals for wrong optimisers."""
         errors = np.asarray(found["continuous_error"][1])
         kinds = np.array([each.kind for each in self.experiment.symmetries])
-        statement = "The error of the continuous law is at most {:.0%} of the motion of the charges ({})."
-        identified = "In every layer, the residuals of the laws of wrong optimisers exceed the rounding bound."
+        statement = "The error of the continuous law is at most {:.0%} of the change of the charges ({})."
+        identified = "In every layer, the residuals of the discrete law for wrong optimisers exceed the rounding bound."
         return [
             *(
                 Claim(
@@ -142,7 +139,7 @@ class NeuralMechanics(ClaimsStudy):
         ]
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare, and draw the continuous law, which needs the run and is judged by claims, as the prediction."""
+        """Compare, and add the continuous law to the figures as the prediction; it is judged by claims."""
         result = super().compared(observed, predicted)
         law = observed["continuous_charge"].drop_attrs()
         return dataclasses.replace(result, predicted=name_all(predicted.assign(measured_charge=law), self.names))

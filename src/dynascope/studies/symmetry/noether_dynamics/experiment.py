@@ -1,4 +1,4 @@
-"""Training of normalised layers with momentum, and their norms beside the laws that predict them."""
+"""Training of normalised layers with momentum, and the measured and predicted norms of their weights."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ if TYPE_CHECKING:
 __all__ = ["Experiment", "NormPaths", "train_normalised", "white_share"]
 
 _HIDDEN_LAYERS, _RECORDS = 2, 200
-_ROUNDINGS = 128  # terms of the longest sum of the backward pass, or the number of samples if it is larger
+_ROUNDINGS = 128  # number of terms in the longest sum of the backward pass, unless there are more samples
 
 
 class Experiment:
     """Trains the networks of a study on the full batch and on minibatches, and compares their norms with both closures.
 
     Args:
-        study: The study whose fields define the networks, the data and the optimiser.
+        study: The study that defines the networks, the data and the optimiser.
     """
 
     def __init__(self, study: NoetherDynamics):
         self.study = study
 
     def trained(self) -> Values:
-        """Train both ways, and compute the norms that both closures predict."""
+        """Train on the full batch and on minibatches, and compute the norms predicted by both closures."""
         free, noisy = self._run(self.study.coherent_steps, 0.0), self._run(self._steps, self.weight_decay)
         edges, initial = self.recorded_steps, free.norms[0] ** 2
         angles = np.add.reduceat(noisy.squared_angles, edges[:-1]) / np.diff(edges)[:, None, None]
-        # Each recorded step has the mean of the window after it, the last step that of the window before it.
+        # Each recorded value is a mean over the window after its step, and for the last step over the window before.
         windows = np.append(np.arange(len(edges) - 1), len(edges) - 2)
         gradients = np.mean(noisy.squared_gradients[noisy.late], axis=0)
         equilibrium = equilibrium_squared_norm(gradients, self._sgd(self.weight_decay), closure="white")
@@ -81,7 +81,7 @@ class Experiment:
         }
 
     def exact(self) -> Values:
-        """The predictions that need no gradient: growth relative to the coherent closure, angle, and exact law."""
+        """The predictions that need no gradients: growth relative to the coherent closure, angle, and exact law."""
         layers = (self.study.starts, _HIDDEN_LAYERS + 1)
         shares = [np.ones(layers), np.full(layers, white_share(self.study.momentum))]
         return {
@@ -106,7 +106,7 @@ class Experiment:
         return np.unique(np.linspace(0, self._steps - 1, min(_RECORDS, self._steps)).round().astype(int))
 
     def _run(self, steps: int, weight_decay: float) -> NormPaths:
-        """Train all networks, on minibatches if there is weight decay, else on the full batch."""
+        """Train all networks, on minibatches if weight decay is nonzero and on the full batch otherwise."""
         return train_normalised(
             self._task,
             self._networks,
@@ -151,10 +151,10 @@ class NormPaths:
     Attributes:
         norms: r, before the step.
         squared_gradients: ‖ĝ‖² of the gradient at unit norm.
-        squared_angles: Square of the angle by which the step turns the layer, in radians².
-        coherent: r by the closure of coherent gradients, which hardly change from step to step.
-        white: r by the closure of white gradients, which are independent from step to step.
-        decayed: r by weight decay alone.
+        squared_angles: Square of the angle by which a step rotates the layer, in radians².
+        coherent: r predicted for coherent gradients, which hardly change between steps.
+        white: r predicted for white gradients, which are independent between steps.
+        decayed: r predicted for weight decay alone.
         within_rounding: Whether r is within rounding of the exact law.
         loss: Cross-entropy of all samples at the recorded steps, shape (networks, recorded steps).
     """
@@ -175,7 +175,7 @@ class NormPaths:
 
     @property
     def growth_share(self) -> Float[np.ndarray, "networks layers"]:
-        """Growth of r² by steps relative to the coherent closure, over the last half."""
+        """Growth of r² due to steps over the last half, relative to the coherent closure."""
         measured, coherent = (
             np.sum((each**2 - self.decayed**2)[self.late], axis=0) for each in (self.norms, self.coherent)
         )
@@ -183,17 +183,17 @@ class NormPaths:
 
     @property
     def remembered_share(self) -> Float[np.ndarray, "networks layers"]:
-        """Share of r² that weight decay has left of the initial value, over the last half."""
+        """Fraction of r² over the last half that remains from the initial weights after weight decay."""
         return np.mean((self.decayed[self.late] / self.norms[self.late]) ** 2, axis=0)
 
     def share_of_first(self, steps: float) -> Float[np.ndarray, "networks layers"]:
-        """Share of the growth of the coherent closure in the first steps."""
+        """Fraction of the growth under the coherent closure that occurs in the first steps."""
         grown = self.coherent**2 - self.decayed**2
         return grown[min(math.ceil(steps), len(grown) - 1)] / grown[-1]
 
 
 def white_share(momentum: float) -> float:
-    """(1 − β)/(1 + β), the growth of r² by independent gradients relative to constant gradients of the same norm."""
+    """(1 − β)/(1 + β), the growth of r² under independent gradients relative to constant gradients of equal norm."""
     return (1 - momentum) / (1 + momentum)
 
 
@@ -207,7 +207,7 @@ def train_normalised(
     recorded: Sequence[int] | np.ndarray,
     seed: int = 0,
 ) -> NormPaths:
-    """Train all networks by cross-entropy, each on different minibatches.
+    """Train all networks on the cross-entropy, each on different minibatches.
 
     Args:
         networks: Networks of equal sizes.
@@ -219,7 +219,7 @@ def train_normalised(
         seed: Seed of the minibatches.
 
     Returns:
-        The norms of every network and layer at every step, measured and by each law.
+        The measured and predicted norms of every network and layer at every step.
 
     References:
         H. Tanaka, D. Kunin, Noether's Learning Dynamics, arXiv:2105.02716.

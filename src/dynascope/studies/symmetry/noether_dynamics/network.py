@@ -1,4 +1,4 @@
-"""A scale-invariant network: multiplying a layer by a positive number does not change its outputs."""
+"""A scale-invariant network, whose outputs do not change if a layer is multiplied by a positive number."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["ScaleInvariantMLP"]
 class ScaleInvariantMLP(eqx.Module):
     """A network with hidden layers h ← tanh(N(h W)) and outputs √c h W/‖W‖.
 
-    N is batch normalisation with ε = 0 and without gain and shift, so that the outputs depend only on the directions of
-    the weights. N uses the statistics of the batch in evaluation too.
+    N is batch normalisation with ε = 0 and without gain and shift, so the outputs depend only on the directions of the
+    weights. N uses batch statistics during evaluation too.
 
     Attributes:
         weights: One array (inputs, outputs) for each layer, initially Gaussian with variance 1/inputs.

@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: NoetherDynamics, result: Comparison) -> list[Chart]:
-    """The norms in both runs, the growth relative to the coherent closure, and the angle of a step."""
+    """The figures: norms in both runs, growth relative to the coherent closure, and rotation angle of a step."""
     return [
         Chart(
             ("squared_norm", "coherent_norm"),
@@ -23,10 +23,10 @@ def figures(study: NoetherDynamics, result: Comparison) -> list[Chart]:
             places={"start": (0,), "layer": (1,)},
             words=("measured", "coherent gradients"),
             y_label="squared norm of the second layer",
-            title="Norm of a layer on minibatches",
-            caption="Squared norm of the second layer of the first network. Two closures predict it from the norms of "
-            "its gradients: white gradients, which are independent between steps (dashed), and coherent gradients, "
-            "which hardly change.",
+            title="Norm of a layer in minibatch training",
+            caption="Squared norm of the second layer of the first network over steps. Two closures predict it from "
+            "the gradient norms: for white gradients, which are independent between steps (dashed), and for coherent "
+            "gradients, which hardly change.",
         ),
         Chart(
             "relative_growth",
@@ -34,9 +34,10 @@ def figures(study: NoetherDynamics, result: Comparison) -> list[Chart]:
             places={"start": (0,)},
             x_label="step",
             y_label="relative growth of ‖W‖⁴",
-            title="Norms of the layers on the full batch",
-            caption="Without weight decay, the theory predicts that norms only grow. The dashed lines show the closure "
-            "of coherent gradients, which neglects the first steps, in which momentum builds up.",
+            title="Norms of the layers in full-batch training",
+            caption="Growth of the norms over steps. Without weight decay, theory predicts that norms can only grow. "
+            "Dashed lines show the closure for coherent gradients, which neglects the build-up of momentum in the "
+            "first steps.",
         ),
         Chart(
             "growth_share",
@@ -46,8 +47,8 @@ def figures(study: NoetherDynamics, result: Comparison) -> list[Chart]:
             y_label="growth / coherent growth",
             x_label="run",
             title="Growth relative to the coherent closure",
-            caption="Growth of ‖W‖⁴ by steps, in each layer of each network, relative to the growth by coherent "
-            "gradients. The theory predicts 1 for coherent gradients and (1 − β)/(1 + β) for white gradients.",
+            caption="Growth of ‖W‖⁴ due to steps in each layer of each network, relative to the growth under coherent "
+            "gradients. Theory predicts 1 for coherent gradients and (1 − β)/(1 + β) for white gradients.",
             points=True,
         ),
         Chart(
@@ -55,31 +56,30 @@ def figures(study: NoetherDynamics, result: Comparison) -> list[Chart]:
             over="step",
             places={"start": (0,)},
             log="y",
-            y_label="angle of a step",
-            title="Angle of a step on minibatches",
-            caption="Angle in radians by which a step turns a layer (root mean square over neighbouring steps). At "
-            "equilibrium, the theory predicts √(2ηλ/(1 + β)) (dashed) for every layer of any network.",
+            y_label="rotation angle",
+            title="Rotation of a layer per step",
+            caption="Angle in radians by which a step on a minibatch rotates a layer (root mean square over "
+            "neighbouring steps). At equilibrium, theory predicts √(2ηλ/(1 + β)) for every layer of any network "
+            "(dashed).",
         ),
     ]
 
 
 def meaning(study: NoetherDynamics, result: Comparison) -> str:
-    """The norm as a learning rate, its growth in both runs, and the angle of a step at equilibrium."""
+    """Explain the norm as a learning rate, with its growth in both runs and the equilibrium rotation angle."""
     found = result.observed
     norm = found["squared_norm"].isel(start=0, layer=1)
     full, noisy = (found["growth_share"].isel(run=each).mean() for each in (0, 1))
     white = result.predicted["growth_share"].isel(run=1).mean()
     return (
-        "Rescaling a normalised layer does not change the function of the network, but a step turns a smaller layer by "
-        "a larger angle. The norm of the layer therefore acts as an adaptive learning rate: steps increase the norm, "
-        "and weight decay reduces it. On minibatches, the squared norm of the second layer of the first network went "
-        f"from {rounded(norm.isel(step=0))} to {rounded(norm.isel(step=-1))}. With momentum, the growth by steps "
-        "depends on the correlation of gradients between steps; it is largest for coherent gradients, which hardly "
-        f"change. Relative to that limit, the mean growth was {percent(noisy)} on minibatches, where the theory of "
-        f"independent gradients predicts {percent(white)}, and {percent(full)} on the full batch, where the theory of "
-        "coherent gradients predicts 100 %. In the second half of the run on minibatches, a step turned a layer by "
-        f"{rounded(found['late_angle'].mean())} radians on average. The theory predicts "
-        f"{rounded(study.experiment.angle)} from the learning rate, the weight decay and the momentum alone. The "
-        "default settings are close to these two limits. At other settings, gradients of neighbouring steps can be "
-        "partly correlated or anticorrelated."
+        "The function of a normalised layer does not depend on its norm, but a step rotates a small layer by a larger "
+        "angle, so the norm acts as an adaptive learning rate: steps increase it and weight decay reduces it. In "
+        "minibatch training, the squared norm of the second layer of the first network changed from "
+        f"{rounded(norm.isel(step=0))} to {rounded(norm.isel(step=-1))}. With momentum, the growth is largest for "
+        f"coherent gradients; relative to this limit, the mean growth was {percent(noisy)} on minibatches (predicted "
+        f"for independent gradients: {percent(white)}) and {percent(full)} on the full batch (predicted for coherent "
+        "gradients: 100 %). Late in minibatch training, a step rotated a layer by "
+        f"{rounded(found['late_angle'].mean())} radians on average; theory predicts "
+        f"{rounded(study.experiment.angle)} from the learning rate, weight decay and momentum alone. Between the two "
+        "limits, gradients of neighbouring steps can be partly correlated or anticorrelated."
     )

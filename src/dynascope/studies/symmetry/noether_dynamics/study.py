@@ -1,4 +1,4 @@
-"""Norms of normalised layers, which steps increase and weight decay reduces, as an adaptive learning rate."""
+"""The norm of a normalised layer acts as an adaptive learning rate: steps increase it, weight decay reduces it."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ _CLAIMS = (
     "minibatches: norm at equilibrium",
     "minibatches: angle of a step",
 )
-_FACTOR = 1.25  # allowed ratio to a closure; the two closures differ by (1 + β)/(1 − β)
-_CLOSE = 0.05  # allowed relative difference at equilibrium
+_FACTOR = 1.25  # tolerated ratio to a closure; the two closures differ by a factor (1 + β)/(1 − β)
+_CLOSE = 0.05  # tolerated relative difference at equilibrium
 
 
 class NoetherDynamics(ClaimsStudy):
     """Squared norms r = ‖W‖² of scale-invariant layers under momentum, weight decay and minibatches.
 
-    All layers of a tanh network are normalised; it learns digits, a fraction of which have random labels. The gradients
-    are orthogonal to the weights of a layer, so that steps can only increase its norm and only weight decay reduces it.
-    The growth depends on the correlation of gradients between steps. Two closures describe the limits. Coherent
-    gradients hardly change within 1/(1 − β) steps; then (r²)' = −4λ/(1 − β) r² + 2η(1 + β)/(1 − β)³ ‖ĝ‖², with ĝ the
-    gradient at unit norm. White gradients are independent between steps; then the second term is smaller by the factor
-    (1 − β)/(1 + β). `growth_share` is the measured growth by steps relative to the coherent closure, which uses ‖ĝ‖² of
-    every step.
+    A tanh network with normalised layers learns digits, a fraction of which have random labels. The gradients are
+    orthogonal to the weights of a layer, so steps can only increase its norm, and only weight decay reduces it. The
+    growth depends on the correlation of gradients between steps, and two closures describe the limits. Coherent
+    gradients hardly change within 1/(1 − β) steps, which gives (r²)' = −4λ/(1 − β) r² + 2η(1 + β)/(1 − β)³ ‖ĝ‖², where
+    ĝ is the gradient at unit norm. White gradients are independent between steps, which multiplies the second term by
+    (1 − β)/(1 + β). `growth_share` is the measured growth due to steps relative to the coherent closure, computed with
+    ‖ĝ‖² of every step.
 
-    The study makes two runs with the same optimiser: one on the full batch without weight decay, where only steps
-    change the norm, and one on minibatches with weight decay, until equilibrium. Its claims are that the coherent
-    closure describes the first run and the white closure the second run, to a factor of 1.25; and that in the last half
-    of the second run, to 5 percent, r is at the equilibrium of white gradients and a step turns a layer by the angle
-    √(2ηλ/(1 + β)), for any network and data. Both closures require 4ηλ ≪ (1 − β)². The coherent closure does not cover
-    the first 1/(1 − β) steps, in which momentum builds up. If they contribute more than a fifth of its growth
-    (`startup_share`), its claim is undecided. The claims on equilibrium are undecided if more than 5 percent of the
-    fourth power of a norm comes from the initial weights (`remembered_share`). The exact law of the norm under
-    momentum, weight decay and minibatches is a check: `within_rounding` is the share of steps that agree to rounding.
+    The study makes two runs with the same optimiser: full-batch training without weight decay, in which only steps
+    change the norm, and minibatch training with weight decay until equilibrium. The claims state that the coherent
+    closure describes the first run and the white closure the second within a factor of 1.25, and that in the last half
+    of the second run r is at the equilibrium of white gradients and a step rotates a layer by √(2ηλ/(1 + β)), both
+    within 5 percent. Both closures require 4ηλ ≪ (1 − β)². The coherent closure does not cover the first 1/(1 − β)
+    steps, in which momentum builds up; its claim is undecided if they contribute more than a fifth of its growth
+    (`startup_share`). The claims about equilibrium are undecided if more than 5 percent of the fourth power of a norm
+    remains from the initial weights (`remembered_share`). As a check, the norm must follow its exact law under
+    momentum, weight decay and minibatches: `within_rounding` is the fraction of steps that agree up to rounding.
     """
 
     samples: Annotated[int, Interval(ge=10, le=1797)] = parameter(200, "Number of training digits.")
@@ -69,12 +69,12 @@ class NoetherDynamics(ClaimsStudy):
     )
     coherent_steps: Annotated[int, Ge(20)] = parameter(1000, "Number of steps on the full batch.")
     starts: Annotated[int, Ge(2)] = parameter(4, "Number of networks per run, with different initial weights.")
-    seed: Seed = parameter(0, "Seed of the labels, of the initial weights and of the minibatches.")
+    seed: Seed = parameter(0, "Seed of the labels, the initial weights and the minibatches.")
 
     reference = Reference.of(
         papers.NOETHER_DYNAMICS,
-        "The norm of a normalised layer averages its squared gradients, and so adapts its learning rate as RMSProp "
-        "does. At equilibrium, every step turns the layer by an angle that depends on the hyperparameters only.",
+        "The norm of a normalised layer averages its squared gradients and thereby adapts its learning rate, like "
+        "RMSProp. At equilibrium, every step rotates the layer by an angle that depends only on the hyperparameters.",
         also="; the angle also in arXiv 2006.08419",
     )
     title = "Norms as adaptive learning rates"
@@ -94,7 +94,7 @@ class NoetherDynamics(ClaimsStudy):
     )
     along = "charge"
     labelled = {"run": _RUNS, "step": "experiment.recorded_steps", "charge": ("‖W₁‖²", "‖W₂‖²", "‖W₃‖²")}
-    names = {"within_rounding": ("share of steps that agree with the exact law to rounding", "1")}
+    names = {"within_rounding": ("fraction of steps that agree with the exact law up to rounding", "1")}
     judged_claims = _CLAIMS
     tolerance = curve_tolerance(within_rounding=(0.0, "the law is exact, and the bound covers all rounding"))
     checks = tuple(tolerance)
@@ -105,19 +105,19 @@ class NoetherDynamics(ClaimsStudy):
 
     @functools.cached_property
     def experiment(self) -> Experiment:
-        """The networks, the data, and both runs."""
+        """The networks, the data and both runs."""
         return Experiment(self)
 
     def trained(self) -> Values:
-        """Train both ways, and compute the norms that both closures predict."""
+        """Train on the full batch and on minibatches, and compute the norms predicted by both closures."""
         return self.experiment.trained()
 
     def exact(self) -> Values:
-        """The predictions that need no gradient: growth relative to the coherent closure, angle, and exact law."""
+        """The predictions that need no gradients: growth relative to the coherent closure, angle, and exact law."""
         return self.experiment.exact()
 
     def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
-        """Which closure describes which run, and the equilibrium; each network counts by its mean over the layers."""
+        """Evaluate the claims about the closures and the equilibrium, on means over the layers of each network."""
         (free, noisy), white = np.mean(found["growth_share"][1], axis=2), white_share(self.momentum)
         norms, angles = (np.mean(found[name][1], axis=1) for name in ("equilibrium_share", "late_angle"))
         factor, close = {"least": 1 / _FACTOR, "most": _FACTOR}, {"least": 1 - _CLOSE, "most": 1 + _CLOSE}
@@ -126,7 +126,7 @@ class NoetherDynamics(ClaimsStudy):
             ("On minibatches, ‖W‖⁴ grows as white gradients predict (measured / predicted).", noisy / white, factor),
             ("On minibatches, the mean of ‖W‖² is at its equilibrium (measured / predicted).", norms, close),
             (
-                "On minibatches, a step turns a layer by √(2ηλ/(1 + β)) (measured / predicted).",
+                "On minibatches, a step rotates a layer by √(2ηλ/(1 + β)) (measured / predicted).",
                 angles / self.experiment.angle,
                 close,
             ),
@@ -136,12 +136,12 @@ class NoetherDynamics(ClaimsStudy):
         early = (
             f"the first steps, in which momentum builds up, contribute {percent(startup, 2)} of the growth of a norm"
         )
-        transient = f"{percent(remembered, 2)} of the fourth power of a norm still comes from the initial weights"
+        transient = f"{percent(remembered, 2)} of the fourth power of a norm remains from the initial weights"
         known = [(startup <= 1 - 1 / _FACTOR, early), (True, ""), *[(remembered <= _CLOSE, transient)] * 2]
         return [each.if_known(sure, reason) for each, (sure, reason) in zip(claims, known, strict=True)]
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare, and draw the norms by the closure of each run, which need its gradients, as the prediction."""
+        """Compare, and add the norms predicted by the closure of each run to the figures."""
         result = super().compared(observed, predicted)
         closures = {"squared_norm": observed["white_norm"], "relative_growth": observed["coherent_growth"]}
         predicted = predicted.assign({name: each.drop_attrs() for name, each in closures.items()})
