@@ -1,1 +1,1 @@
-"""Studies of features: which ones networks learn, from how many samples, and how few suffice."""
+"""Studies of features: which features networks learn, from how many samples, and how few features suffice."""

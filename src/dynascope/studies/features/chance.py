@@ -1,4 +1,4 @@
-"""Tolerances of averages over draws that allow for their sampling error."""
+"""Tolerances that allow for the sampling error of averages over draws."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 __all__ = ["WORTH", "within_chance"]
 
-WORTH = 0.5  # relative tolerance from which a comparison is meaningless
+WORTH = 0.5  # relative tolerance above which a comparison is meaningless
 _DEVIATIONS = 3
 _REASON = "three standard errors of the average over draws, plus the error of the theory"
 
@@ -18,12 +18,12 @@ _REASON = "three standard errors of the average over draws, plus the error of th
 def within_chance(
     predicted: xr.Dataset, standard_errors: Mapping[str, ArrayLike], *, beside: float = 0.0
 ) -> xr.Dataset:
-    """The prediction with tolerances of at least three standard errors, without quantities that are too uncertain.
+    """Widen the tolerances of a prediction to three standard errors, and drop quantities that are too uncertain.
 
     Args:
         predicted: A record with tolerances.
-        standard_errors: Standard errors of the observed averages, by name of the quantity, in its shape.
-        beside: Relative error of the theory, which is added.
+        standard_errors: Standard errors of the observed averages, by name of the quantity and of the same shape.
+        beside: Relative error of the theory, added to each tolerance.
 
     Example:
         >>> predicted = xr.Dataset({"loss": ("samples", [2.0, 1.0])}, attrs={"loss_tolerance": 0.01})

@@ -1,4 +1,4 @@
-"""Linear models on given features: their gradient flow from zero, and their fits at the end of training."""
+"""Linear models on given features: gradient flow from zero, and fits at the end of training."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RidgeFit(NamedTuple):
         test_loss: ½ E(f̂ − f*)², on all inputs.
         training_loss: ½ of the mean square error on the noisy labels.
         coefficients: Learned coefficients of the modes, shape (k,).
-        learned_fraction: The fraction that would be learned of each mode as a target, shape (k,).
+        learned_fraction: The fraction of each mode that is learned if the mode is the target, shape (k,).
     """
 
     test_loss: Any
@@ -50,10 +50,10 @@ class RidgeFit(NamedTuple):
 
 
 def train_from_zero(features: np.ndarray, labels: np.ndarray, times: np.ndarray, **options: Any) -> xr.Dataset:
-    """The gradient flow of a linear model on features (n, p) with labels (n, c), from zero weights.
+    """Train a linear model on features (n, p) and labels (n, c) by gradient flow from zero weights.
 
     Returns:
-        The record of the flow with `weights` over time, target and feature.
+        The record of the flow, with `weights` over time, target and feature.
 
     Example:
         >>> run = train_from_zero(np.eye(2), np.array([[1.0], [2.0]]), np.array([0.0, 100.0]))
@@ -81,7 +81,7 @@ def train_all_layers(
     seed: int,
     **options: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Features and outputs on all inputs, at the recorded steps of training on the first `samples` of them."""
+    """Train all layers on the first `samples` inputs; return features and outputs on all inputs at recorded steps."""
     run = descend(
         Task(inputs[:samples], targets[:samples]),
         network,
@@ -89,7 +89,7 @@ def train_all_layers(
             steps=int(recorded[-1]),
             save=recorded,
             statistics={"features": (_features, ("sample", "feature")), "outputs": (_outputs, ("sample", "target"))},
-            # An argument of the compiled program rather than a constant in it.
+            # Passed as an argument of the compiled program rather than a constant.
             reference=Task(inputs, targets),
             **options,
         ),
@@ -99,13 +99,13 @@ def train_all_layers(
 
 
 def train_last_layer(network: Any, features: np.ndarray, targets: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The outputs (times, n, c) on features (n, p) during gradient flow of the last layer.
+    """Train the last layer by gradient flow on fixed features (n, p); return the outputs (times, n, c).
 
     Args:
         network: A network with the initial `classifier` and `classifier_bias`.
         features: Features, training samples first.
         targets: Targets of the training samples, shape (m, c).
-        times: Increasing times, from zero.
+        times: Increasing times that begin at zero.
     """
     layer = eqx.tree_at(
         lambda layer: (layer.weights, layer.biases),
@@ -128,14 +128,14 @@ def train_last_layer(network: Any, features: np.ndarray, targets: np.ndarray, ti
 def ridge_fit(
     features: np.ndarray, intensity: np.ndarray, target: np.ndarray, *, ridge: float, noise_variance: float
 ) -> RidgeFit:
-    """Kernel ridge regression with the kernel Σ_k ρ_k e_k e_k, solved for one training set.
+    """Solve kernel ridge regression with the kernel Σ_k ρ_k e_k e_k for one training set.
 
     Args:
         features: e_k on the samples, shape (n, k).
         intensity: ρ_k, shape (k,).
         target: Coefficients of the target, shape (k,).
-        ridge: δ ≥ 0; zero for the limit of no ridge.
-        noise_variance: Variance σ² of the label noise, over which the fit is averaged exactly.
+        ridge: δ ≥ 0; zero selects the ridgeless limit.
+        noise_variance: Variance σ² of the label noise, which is averaged over exactly.
 
     Example:
         >>> ridge_fit(np.eye(2), np.ones(2), np.ones(2), ridge=1.0, noise_variance=0.0).coefficients
@@ -161,7 +161,7 @@ def ridge_fit(
 
 
 def averaged(fits: Sequence[RidgeFit], *, median: bool) -> tuple[RidgeFit, RidgeFit, RidgeFit]:
-    """The mean or median of fits to several training sets, its standard error, and the standard deviation of the fits.
+    """The mean or median of fits to several training sets, its standard error, and the fits' standard deviation.
 
     Example:
         >>> fits = [RidgeFit(each, each, np.array([each]), np.ones(1)) for each in (1.0, 3.0)]
@@ -176,7 +176,7 @@ def averaged(fits: Sequence[RidgeFit], *, median: bool) -> tuple[RidgeFit, Ridge
 
 
 def least_norm(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """The minimum-norm weights that fit labels (n, c) exactly, shape (p, c): the end of gradient flow from zero.
+    """The minimum-norm weights (p, c) that fit labels (n, c) exactly, the limit of gradient flow from zero.
 
     Example:
         >>> least_norm(np.array([[3.0, 4.0]]), np.array([[5.0]])).ravel().round(6)
@@ -186,7 +186,7 @@ def least_norm(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def exactly_learned(features: np.ndarray) -> np.ndarray:
-    """The fraction of each mode that the minimum-norm fit learns, with the mode as target: ρ_k e_kᵀ K⁻¹ e_k.
+    """The fraction ρ_k e_kᵀ K⁻¹ e_k of each mode that the minimum-norm fit learns if the mode is the target.
 
     Args:
         features: √ρ_k e_k, of full rank, with fewer samples than modes, shape (…, n, p).
@@ -198,12 +198,12 @@ def exactly_learned(features: np.ndarray) -> np.ndarray:
         >>> exactly_learned(np.array([[3.0, 4.0]])).round(2)
         array([0.36, 0.64])
     """
-    # Orthonormal bases of the rows: well-conditioned where the kernel is not.
+    # Orthonormal bases of the row spaces are well conditioned even if the kernel is not.
     return np.sum(np.linalg.qr(features.mT)[0] ** 2, axis=-1)
 
 
 def noise_power(modes: int, samples: int, draw: np.random.Generator) -> float:
-    """Median mean square, over 40 draws, of minimum-norm fits to noise of variance one, with equal sine modes.
+    """Median over 40 draws of the mean square of minimum-norm fits of equally strong sine modes to unit noise.
 
     Example:
         >>> noise_power(200, 10, np.random.default_rng(0)) < 0.2

@@ -1,4 +1,4 @@
-"""Subsets of the handwritten digits: balanced over the classes, or with true or random labels."""
+"""Subsets of the handwritten digits, balanced over classes or with true or random labels."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LABELS = (*_RANDOM, "scalar regression")
 
 
 class RelabelledDigits(NamedTuple):
-    """Training digits, then as many held-out digits.
+    """Training digits followed by an equal number of held-out digits.
 
     Attributes:
         inputs: Shape (2n, pixels).
         targets: One-hot labels of the training digits, or numbers with mean zero and variance one, shape (n, c).
         labels: Labels of the training digits, shape (n,).
         held_out: True labels of the held-out digits, shape (n,).
-        levels: For a regression, the number that represents each digit, shape (10,); otherwise None.
+        levels: For a regression, the target value of each digit, shape (10,); otherwise None.
     """
 
     inputs: Float[np.ndarray, "_ d"]
@@ -35,7 +35,7 @@ class RelabelledDigits(NamedTuple):
 
 
 def relabelled_digits(kind: str, samples: int, seed: int) -> RelabelledDigits:
-    """Random digits with one kind of `LABELS`; all kinds have the same digits.
+    """Draw digits with one kind of `LABELS`; all kinds use the same digits.
 
     Example:
         >>> relabelled_digits("scalar regression", 50, seed=0).targets.shape
@@ -47,7 +47,7 @@ def relabelled_digits(kind: str, samples: int, seed: int) -> RelabelledDigits:
     true = np.argmax(task.targets[rows], axis=1)
     labels, held_out = true[:samples].copy(), true[samples:]
     if kind not in _RANDOM:
-        # Mean zero and variance one, if the digits are equally frequent.
+        # Mean zero and variance one if all digits are equally frequent.
         levels = (np.arange(10) - 4.5) / 8.25**0.5
         return RelabelledDigits(task.inputs[rows], levels[labels][:, None], labels, held_out, levels)
     drawn = draw.permutation(samples)[: round(_RANDOM[kind] * samples)]
@@ -56,7 +56,7 @@ def relabelled_digits(kind: str, samples: int, seed: int) -> RelabelledDigits:
 
 
 def balanced_digits(each: int, draw: np.random.Generator) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n c"]]:
-    """Inputs and one-hot targets of the same number of training digits of each class, then of as many held-out digits.
+    """Inputs and one-hot targets of class-balanced training digits, followed by an equal number of held-out digits.
 
     Example:
         >>> balanced_digits(3, np.random.default_rng(0))[1][:30].sum(axis=0).tolist() == [3] * 10

@@ -1,4 +1,4 @@
-"""Sine modes on the unit interval, and noisy samples of functions of these modes."""
+"""Sine modes on the unit interval, and noisy samples of sums of these modes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["NoisySines", "Samples", "centres", "points_apart", "sines"]
 
 
 def sines(x: Float[np.ndarray, " n"], modes: int) -> Float[np.ndarray, "n p"]:
-    """√2 sin(2πkx) for k = 1, …, p, orthonormal on the unit interval, (n, p).
+    """The modes √2 sin(2πkx) for k = 1, …, p, orthonormal on the unit interval, shape (n, p).
 
     Example:
         >>> basis = sines(centres(8), 3)
@@ -23,7 +23,7 @@ def sines(x: Float[np.ndarray, " n"], modes: int) -> Float[np.ndarray, "n p"]:
 
 
 def centres(count: int) -> Float[np.ndarray, " count"]:
-    """The centres of equal parts of the unit interval.
+    """The centres of equal subintervals of the unit interval.
 
     Example:
         >>> centres(2).tolist()
@@ -33,7 +33,7 @@ def centres(count: int) -> Float[np.ndarray, " count"]:
 
 
 def points_apart(count: int, draw: np.random.Generator) -> Float[np.ndarray, " count"]:
-    """Points that are well separated, also from each other's mirror images, where all sines have the opposite sign.
+    """Points well separated from each other and from their mirror images, at which all sines change sign.
 
     Example:
         >>> x = points_apart(4, np.random.default_rng(0))
@@ -58,10 +58,10 @@ class Samples(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class NoisySines:
-    """Targets of sine modes, their noisy samples, and the learned fraction and test loss of a linear model.
+    """Target sums of sine modes and their noisy samples, with the learned fraction and test loss of a linear model.
 
     Attributes:
-        samples: Number n of samples in a draw.
+        samples: Number n of samples per draw.
         intensity: Intensities ρ_k of the features, shape (p,).
         targets: Coefficients of the targets, shape (targets, p).
         noise_variance: Variance of the label noise.
@@ -79,7 +79,7 @@ class NoisySines:
 
     @property
     def root(self) -> Float[np.ndarray, " p"]:
-        """√ρ_k, the factor from weights to coefficients."""
+        """√ρ_k, the factor that converts weights to coefficients."""
         return np.sqrt(self.intensity)
 
     def draw(self, *seed: int) -> Samples:
@@ -90,9 +90,9 @@ class NoisySines:
         return Samples(basis * self.root, basis @ self.targets.T + noise)
 
     def learned_fraction(self, coefficients: Float[np.ndarray, "... targets p"]) -> Float[np.ndarray, "... targets"]:
-        """The learned fraction of each target, for functions with these coefficients."""
+        """The learned fraction of each target for functions with given coefficients."""
         return np.sum(coefficients * self.targets, axis=-1) / np.sum(self.targets**2, axis=-1)
 
     def test_loss(self, coefficients: Float[np.ndarray, "... targets p"]) -> Float[np.ndarray, "... targets"]:
-        """½E(f − f*)² over all positions, without noise."""
+        """½E(f − f*)² over all positions, excluding noise."""
         return np.sum((coefficients - self.targets) ** 2, axis=-1) / 2

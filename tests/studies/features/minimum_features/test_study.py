@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.studies.features.minimum_features.claims import moved_by
+from dynascope.studies.features.minimum_features.claims import setting_effects
 from dynascope.studies.features.minimum_features.experiment import Experiment
 from dynascope.studies.features.minimum_features.study import MinimumFeatures
 
@@ -92,14 +92,14 @@ def test_errors_name_the_invalid_field(fields, argument):
     assert error.value.argument == argument
 
 
-def test_the_effect_of_a_dial_is_the_change_from_its_lowest_to_its_highest_level():
+def test_the_effect_of_a_setting_is_the_change_from_its_lowest_to_its_highest_level():
     found = {
         "vgg": {"kappa_cka": np.array([0.50, 0.52]), "accuracy": np.full(2, np.nan)},
         "vgg-normalised": {"kappa_cka": np.array([0.20, 0.21]), "accuracy": np.full(2, np.nan)},
         "default": {"kappa_cka": np.zeros(2), "accuracy": np.zeros(2)},
     }
-    (effect,) = moved_by(["batch normalisation"], found, "kappa_cka")
+    (effect,) = setting_effects(["batch normalisation"], found, "kappa_cka")
     assert effect.change == pytest.approx(-0.305)
     assert effect.low <= effect.change <= effect.high < 0
-    (unknown,) = moved_by(["batch normalisation"], found, "accuracy")
+    (unknown,) = setting_effects(["batch normalisation"], found, "accuracy")
     assert np.isnan(unknown.change)

@@ -1,1 +1,1 @@
-"""Strength, usefulness and use of a network's features when all layers or only the last layer is trained."""
+"""Training all layers brings a network closer to minimum features than training the last layer alone."""

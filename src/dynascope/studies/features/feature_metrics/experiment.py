@@ -1,4 +1,4 @@
-"""A network trained with all its layers and in its last layer alone, and the theory of the last layer."""
+"""A network with all layers or only the last layer trained, and the theory of last-layer training."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 __all__ = ["FITTED", "LAST_LAYER", "Experiment"]
 
 _CURVES = ("test_loss", "accuracy", "kappa_cka", "effective_dimension_utilization")
-LAST_LAYER = ("loss", *_CURVES, "utilization", "cumulative_utilization")  # known exactly for the last layer alone
+LAST_LAYER = ("loss", *_CURVES, "utilization", "cumulative_utilization")  # known exactly for last-layer training
 _ALL_LAYERS = (
     *(*_CURVES, "effective_dimension", "effective_dimension_quality", "constant_overlap"),
     *("cumulative_utilization", "cumulative_quality", "normalised_intensity"),
 )
-FITTED = 0.1  # loss over its initial value below which training of all layers counts as finished
+FITTED = 0.1  # loss relative to its initial value below which training of all layers counts as finished
 
 
 class Experiment:
-    """Both ways of training from one initialisation, and the features and outputs on the way.
+    """Trains all layers, and the last layer alone, from one initialisation, and records features and outputs.
 
     Args:
-        study: The study whose fields set the data, the network and the training.
+        study: The study that defines the data, the network and the training.
     """
 
     def __init__(self, study: FeatureMetrics):
         self.study = study
 
     def trained(self) -> Values:
-        """Train in both ways from every initialisation, and measure; curves are those of the first one."""
+        """Train in both ways from every initialisation and measure; curves show the first initialisation."""
         seeds = range(self.study.seed + 1, self.study.seed + self.study.seeds)
         with jax.enable_x64(True):
             others = [Experiment(dataclasses.replace(self.study, seed=seed, times=2)) for seed in seeds]
@@ -64,8 +64,8 @@ class Experiment:
         }
 
     def exact(self) -> Values:
-        """The last layer alone: each mode of the initial features learns its part of the target exponentially."""
-        # The bias is a feature that is one everywhere.
+        """Last-layer training, in which each mode of the initial features is learned exponentially."""
+        # The bias is a constant feature of value one.
         features = np.pad(self._features, ((0, 0), (0, 1)), constant_values=1.0)
         modes = eigenfeatures(features[: self.samples])
         values = features @ modes.directions
@@ -77,11 +77,11 @@ class Experiment:
         return {name: curves[name] for name in LAST_LAYER}
 
     def runs(self) -> list[dict[str, np.ndarray]]:
-        """The metrics over time of the last layer trained alone, and of all layers."""
+        """The metrics over time of last-layer training and of training all layers."""
         study = self.study
         outputs = train_last_layer(self._network, self._features, self.data[1][: self.samples], self.times)
         options = {"learning_rate": study.learning_rate, "batches": study.batch_size, "seed": study.seed}
-        # As an array, the weight decay is an argument of the compiled program rather than a constant in it.
+        # Weight decay is an array, so that it is an argument of the compiled program rather than a constant.
         options |= {"optimizer": decayed(optax.sgd, np.float64(study.weight_decay)), "recorded": self._steps}
         full = train_all_layers(self._network, *self.data, self.samples, **options)
         return [self._measured(*each) for each in (([self._features] * len(self.times), outputs), full)]
@@ -103,12 +103,12 @@ class Experiment:
         if self.study.data == "digits":
             return Convolutional((8, 8), 10, width=width, seed=seed)
         network = MLP((1, width, width, width, 1), seed=seed)
-        # Without biases the network would be linear on either side of zero.
+        # Without biases, the network would be linear on each side of zero.
         return with_random_biases(network, np.random.default_rng([seed, 1]))
 
     @functools.cached_property
     def data(self) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs and targets: the training samples, then as many held-out samples."""
+        """Inputs and targets of the training samples, followed by an equal number of held-out samples."""
         draw = np.random.default_rng([self.study.seed, 2])
         if self.study.data == "digits":
             return balanced_digits(self.study.samples // 10, draw)
@@ -121,12 +121,12 @@ class Experiment:
 
     @functools.cached_property
     def _steps(self) -> np.ndarray:
-        """Recorded steps, denser at first, when most happens."""
+        """Recorded steps, denser early in training."""
         return np.unique((self.study.steps * np.linspace(0, 1, self.study.times) ** 2).round().astype(int))
 
     @property
     def times(self) -> np.ndarray:
-        """Recorded times, the same in both ways of training."""
+        """Recorded times, the same for both ways of training."""
         return self.study.learning_rate * self._steps
 
 

@@ -19,58 +19,58 @@ _CHART_OF_BOTH = functools.partial(
 
 
 def figures(study: FeatureMetrics, result: Comparison) -> list[Chart]:
-    """Distance to minimum features, utilization, number of features in use, and accuracy."""
+    """The figures: distance to minimum features, utilization, number of features in use, and accuracy."""
     end = result.observed.isel(time=-1)
     return [
         _CHART_OF_BOTH(
             ("kappa_cka", "full_kappa_cka"),
             title="Distance to minimum features",
             y_label="distance to minimum features κ",
-            caption="κ is zero if the features span no more than the outputs. With the last layer alone, the features "
-            "stay fixed and κ changes only through the outputs; the dashed curve is the prediction. With all layers, "
-            f"the features change as well, and κ ends at {rounded(end['full_kappa_cka'])}.",
+            caption="κ over training time; it is zero if the features span no more than the outputs. If only the last "
+            "layer is trained, the features are fixed and κ changes only through the outputs, as predicted (dashed). "
+            f"If all layers are trained, the features change too, and κ ends at {rounded(end['full_kappa_cka'])}.",
         ),
         Chart(
             "end_cumulative_utilization",
             over="mode",
-            title="Share of the outputs in the strongest features",
+            title="Fraction of the outputs in the strongest features",
             x_label="number of features, strongest first",
-            caption="Share of the outputs that lies in the strongest features at the end of training. Where the points "
-            "reach 1, the outputs do not use the remaining features.",
+            caption="Fraction of the outputs explained by the strongest features at the end of training, over the "
+            "number of features. Where it reaches 1, the outputs do not use the remaining features.",
             points=True,
         ),
         _CHART_OF_BOTH(
             ("effective_dimension_utilization", "full_effective_dimension_utilization"),
             title="Number of features in use",
             y_label="effective number of features",
-            caption="Effective number of features over which the outputs are spread: the exponential of the entropy of "
-            "the features' shares.",
+            caption="Effective number of features used by the outputs over training time: the exponential of the "
+            "entropy of the features' contributions.",
         ),
         _CHART_OF_BOTH(
             ("accuracy", "full_accuracy"),
             title="Accuracy on held-out samples",
             y_label="accuracy on held-out samples",
-            caption=f"Training all layers ends at an accuracy of {percent(end['full_accuracy'])} on held-out samples, "
-            f"and training the last layer alone at {percent(end['accuracy'])}.",
+            caption="Accuracy on held-out samples over training time. It ends at "
+            f"{percent(end['full_accuracy'])} if all layers are trained and at {percent(end['accuracy'])} if only the "
+            "last layer is trained.",
         ),
     ]
 
 
 def meaning(study: FeatureMetrics, result: Comparison) -> str:
-    """Both ways of training compared at the end, and the claims over all initialisations."""
+    """Compare both ways of training at the end, and state what the verdict rests on."""
     end = result.observed.isel(time=-1)
     kappa, spread, accuracy = (
         [end[f"{prefix}{name}"] for prefix in ("full_", "")]
         for name in ("kappa_cka", "effective_dimension_utilization", "accuracy")
     )
     return (
-        "The study trains a network twice from the same initial weights: once with all its layers, and once with its "
-        "last layer alone, so that the features stay as they are at initialisation. κ measures how far features are "
-        "from minimum features, the fewest that can form the outputs (κ = 0). For the first initialisation, κ ends at "
-        f"{rounded(kappa[0])} with all layers and at {rounded(kappa[1])} with the last layer alone. The outputs are "
-        f"spread over about {rounded(spread[0])} and {rounded(spread[1])} features, and the accuracy on held-out "
-        f"samples is {percent(accuracy[0])} and {percent(accuracy[1])}. The verdict uses {study.seeds} "
-        "initialisations. It depends on whether training all layers ends at a lower κ than training the last layer "
-        f"alone, and on whether that κ lies below {rounded(study.threshold)}. Training the last layer alone is a "
-        "linear model with a known solution, which serves as a check."
+        "A network is trained twice from the same initial weights: all layers, or only the last layer on fixed "
+        "features. κ measures the distance of the features from minimum features, the fewest that can form the outputs "
+        f"(κ = 0). For the first initialisation, κ ends at {rounded(kappa[0])} with all layers and "
+        f"{rounded(kappa[1])} with the last layer alone; the outputs use about {rounded(spread[0])} and "
+        f"{rounded(spread[1])} features, and the accuracy on held-out samples is {percent(accuracy[0])} and "
+        f"{percent(accuracy[1])}. The verdict rests on whether, over {study.seeds} initialisations, training all "
+        f"layers ends at a lower κ than training the last layer alone and at κ below {rounded(study.threshold)}. "
+        "Last-layer training is a linear model with a known solution and serves as a check."
     )

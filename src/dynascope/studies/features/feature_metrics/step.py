@@ -11,7 +11,7 @@ __all__ = ["step_on_a_line"]
 def step_on_a_line(
     samples: int, draw: np.random.Generator
 ) -> tuple[Float[np.ndarray, "_ 1"], Float[np.ndarray, "_ 1"]]:
-    """Inputs on a grid over [−1, 1], then as many random held-out inputs; targets are 0 below zero and 1 above.
+    """Training inputs on a grid over [−1, 1] and as many random held-out inputs; targets are 0 below zero and 1 above.
 
     Example:
         >>> x, y = step_on_a_line(4, np.random.default_rng(0))

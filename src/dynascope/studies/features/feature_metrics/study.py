@@ -1,4 +1,4 @@
-"""Strength, usefulness and use of a network's features when all layers or only the last layer is trained."""
+"""Training all layers brings a network closer to minimum features than training the last layer alone."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from dynascope.studies.features.feature_metrics import page
 from dynascope.studies.features.feature_metrics.experiment import FITTED, LAST_LAYER, Experiment
 from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveInt, Seed
 
-_MOST_DIGITS = 870  # for training: the classes are balanced, and as many other digits are held out
+_MOST_DIGITS = 870  # largest number of class-balanced training digits for which as many can be held out
 
 
 class FeatureMetrics(ClaimsStudy):
-    """A network trained twice from the same initial weights: with all layers, and in its last layer alone.
+    """A network trained twice from the same initial weights: all layers, and the last layer alone.
 
-    Alone, the last layer is a linear model on the initial features. Its outputs are known at all times, and with them
-    its losses, its accuracy, the features it uses and their distance κ to minimum features. These predictions hold for
-    every linear model and serve as checks. The same metrics are shown for training with all layers (`full_…`). The
-    claims compare κ at the end of both ways of training over several initialisations (`end_kappa_cka`). They are
-    undecided if training all layers leaves more than a tenth of the initial loss from any initialisation. Curves are
-    those of the first initialisation.
+    The last layer alone is a linear model on the initial features. Its outputs are known at all times, and therefore
+    its loss and accuracy, the features it uses, and their distance κ to minimum features. These predictions hold for
+    every linear model and serve as checks. The same metrics are shown for training all layers (`full_…`). The claims
+    compare κ at the end of both ways of training over several initialisations (`end_kappa_cka`). They are undecided if
+    training all layers leaves more than a tenth of the initial loss for any initialisation. Curves show the first
+    initialisation.
     """
 
     data: Literal["digits", "heaviside"] = parameter(
@@ -36,40 +36,39 @@ class FeatureMetrics(ClaimsStudy):
     )
     samples: Annotated[int, Ge(20)] = parameter(
         800,
-        "Number of training samples; as many others are held out. Digits are balanced over the classes, at most 870 in "
-        "all.",
+        "Number of training samples (class-balanced digits: at most 870); as many other samples are held out.",
     )
     width: PositiveInt = parameter(64, 'Number p of features; for "heaviside", the width of all layers.')
     learning_rate: PositiveFloat = parameter(0.5, "Learning rate of SGD on all layers.")
-    weight_decay: NonNegativeFloat = parameter(1e-3, "Weight decay λ when all layers are trained: λ‖θ‖²/2 in the loss.")
+    weight_decay: NonNegativeFloat = parameter(1e-3, "Weight decay λ of ½ λ‖θ‖² when all layers are trained.")
     steps: PositiveInt = parameter(
         5000, "Number of SGD steps; the last layer alone is trained by gradient flow for the same time."
     )
-    batch_size: PositiveInt = parameter(50, "Samples in each SGD step.")
+    batch_size: PositiveInt = parameter(50, "Samples per SGD step.")
     times: Annotated[int, Ge(2)] = parameter(40, "Number of recorded times.")
-    modes: PositiveInt = parameter(12, "Number of modes recorded one by one, strongest first.")
-    threshold: PositiveFloat = parameter(0.1, "κ below which features are called minimal.")
+    modes: PositiveInt = parameter(12, "Number of modes recorded individually, strongest first.")
+    threshold: PositiveFloat = parameter(0.1, "κ below which features count as minimal.")
     seeds: Annotated[int, Ge(2)] = parameter(3, "Number of initialisations.")
     seed: Seed = parameter(
-        0, "Seed of the first initialisation, its samples and its batches; the others use the next seeds."
+        0, "Seed of the first initialisation, its samples and its batches; the others use consecutive seeds."
     )
 
     reference = Reference.of(
         "Y. Nam, C. Mingard, S. H. Lee, S. Hayou, A. Louis, Visualising Feature Learning in Deep Neural Networks by "
         "Diagonalizing the Forward Feature Map (arXiv 2410.04264)",
-        "A network whose layers are all trained reaches minimum features, and comes closer to them than a network "
-        "whose last layer alone is trained.",
+        "Training all layers of a network leads to minimum features, and closer to them than training the last layer "
+        "alone.",
         also="; Nam, DPhil thesis (2024), chapter 2",
     )
     judged_claims = ("fewer features", "minimum features")
-    title = "Features with all layers trained and with the last layer alone"
-    question = "Does a network reduce its features to the few that its task needs when all layers are trained?"
+    title = "Feature learning and last-layer training"
+    question = "Does training all layers reduce the features of a network to the few that its task needs?"
     figures, meaning = page.figures, page.meaning
     names = {
         "accuracy": ("accuracy on held-out samples", "1"),
         "end_kappa_cka": ("final distance to minimum features κ", "1"),
         "full_accuracy": ("accuracy on held-out samples, all layers trained", "1"),
-        "normalised_intensity": ("intensity of the feature relative to the strongest", "1"),
+        "normalised_intensity": ("intensity of the feature relative to the strongest feature", "1"),
     }
     labelled = {
         **{"run": ("last layer", "full"), "time": "_experiment.times"},
@@ -77,9 +76,9 @@ class FeatureMetrics(ClaimsStudy):
     }
     minutes = 0.8
     theory = "gradient flow of a linear model on fixed features"
-    flow = "SGD of all layers, and gradient flow of the last layer alone"
+    flow = "SGD on all layers, and gradient flow of the last layer alone"
     tolerance = exact(*LAST_LAYER) | exact(
-        "accuracy", error=0.01, reason="rounding may change the class of a sample on the decision boundary"
+        "accuracy", error=0.01, reason="rounding can change the class of a sample near the decision boundary"
     )
     checks = tuple(tolerance)
     tiny = {
@@ -90,18 +89,18 @@ class FeatureMetrics(ClaimsStudy):
     def check(self) -> None:
         """Require enough digits, and batches no larger than the training set."""
         self.require(self.data != "digits" or self.samples <= _MOST_DIGITS, "samples", f"choose 20 to {_MOST_DIGITS}")
-        few = "choose no more than there are training samples"
+        few = "choose no more than the number of training samples"
         self.require(self.batch_size <= self.samples // 10 * 10, "batch_size", few, beside="samples")
 
     def trained(self) -> Values:
-        """Train in both ways, and measure features and outputs at all recorded times."""
+        """Train in both ways and measure features and outputs at all recorded times."""
         return self._experiment.trained()
 
     def claimed(self, found: Mapping[str, Any]) -> list[Claim]:
-        """The claims about the final κ, undecided unless training all layers has finished."""
+        """Evaluate the claims about the final κ, undecided unless training of all layers has finished."""
         last, full = np.transpose(found["end_kappa_cka"][1])
         lower = "Training all layers ends at a lower κ than training the last layer alone."
-        minimal = f"Training all layers ends at minimum features, κ ≤ {self.threshold:g}."
+        minimal = f"Training all layers leads to minimum features, κ ≤ {self.threshold:g}."
         claims = [
             claim_on_mean("fewer features", lower, full - last, most=0.0),
             claim_on_mean("minimum features", minimal, full, most=self.threshold),
@@ -111,13 +110,13 @@ class FeatureMetrics(ClaimsStudy):
         return [claim.if_known(bool(fitted.all()), few) for claim in claims]
 
     def exact(self) -> Values:
-        """The exact course of the last layer alone."""
+        """The exact solution of last-layer training."""
         return self._experiment.exact()
 
     def about(self) -> Values:
-        """The samples and the network."""
+        """A description of the samples and the network."""
         digits = self.data == "digits"
-        task, network = ("digits", "convolutional") if digits else ("a step on the line", "four dense layers")
+        task, network = ("digits", "convolutional") if digits else ("a step function on a line", "four dense layers")
         samples = (
             "Handwritten digits of 8 × 8 pixels with one-hot targets, balanced over the classes."
             if digits

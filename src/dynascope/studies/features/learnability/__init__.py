@@ -1,1 +1,1 @@
-"""The learned fraction of each mode of a target, and the error, of kernel regression on n samples."""
+"""Kernel regression on n samples learns a predictable fraction of each mode of the target."""

@@ -11,10 +11,10 @@ __all__ = ["asymptotic_error", "unfitted_share"]
 
 
 def asymptotic_error(found: KernelRegression, samples: ArrayLike) -> float:
-    """The expected relative error of the theory: the largest 1/(n − Σ L²), one over the free degrees of freedom."""
+    """The expected relative error of the theory, the largest 1/(n − Σ L²) (inverse number of degrees of freedom)."""
     return float(np.max(np.asarray(found.overfitting_coefficient) / np.asarray(samples)))
 
 
 def unfitted_share(found: KernelRegression, samples: ArrayLike, ridge: float) -> float:
-    """The smallest δ/(n κ), the share of the labels that the ridge leaves unfitted."""
+    """The smallest δ/(n κ), the fraction of the labels that the ridge leaves unfitted."""
     return float(np.min(ridge / (np.asarray(samples) * np.asarray(found.effective_ridge)))) if ridge > 0 else 0.0

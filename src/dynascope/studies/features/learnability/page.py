@@ -17,7 +17,7 @@ _CHART_OF_MODES = functools.partial(Chart, over="mode", points=True, x_label="mo
 
 
 def figures(study: Learnability, result: Comparison) -> list[Chart]:
-    """Learned fractions, test loss and coefficients for every number of samples."""
+    """The figures: learned fractions, test loss and coefficients for every number of samples."""
     loss = result.observed["loss"]
     ends = list(dict.fromkeys((study.samples[0], study.samples[-1])))
     losses = " and ".join(f"{rounded(loss.sel(samples=n))} with {n} samples" for n in ends)
@@ -27,8 +27,7 @@ def figures(study: Learnability, result: Comparison) -> list[Chart]:
             log="x",
             title="Learned fraction of each mode",
             caption=f"Fraction of each mode that kernel regression learns from {' to '.join(map(str, ends))} samples. "
-            f"Points show the {study.average} over training sets. Lines show the prediction, which uses no training "
-            "set.",
+            f"Points show the {study.average} over training sets, lines the prediction.",
         ),
         Chart(
             "loss",
@@ -36,7 +35,8 @@ def figures(study: Learnability, result: Comparison) -> list[Chart]:
             log="xy",
             error="loss_deviation",
             title="Test loss",
-            caption=f"The test loss is {losses}. Bars show the standard deviation between training sets.",
+            caption=f"Test loss over the number of samples: {losses}. Bars show the standard deviation over training "
+            "sets.",
             points=True,
         ),
         _CHART_OF_MODES(
@@ -44,14 +44,14 @@ def figures(study: Learnability, result: Comparison) -> list[Chart]:
             log="xy",
             title="Learned coefficients",
             y_label="coefficient of the mode",
-            caption="Coefficients of the modes in the learned function. The prediction is the coefficient in the "
-            "target times the predicted learned fraction.",
+            caption="Coefficients of the modes in the learned function. The prediction is the target coefficient times "
+            "the predicted learned fraction.",
         ),
     ]
 
 
 def meaning(study: Learnability, result: Comparison) -> str:
-    """The learned fractions of the first and the last mode, and the errors of the prediction."""
+    """Summarise the learned fractions of the first and last modes, and the errors of the prediction."""
     learned, judged = result.observed["learned_fraction"], result.quantities
     shares = " ".join(
         f"With {n} samples it learned {percent(learned.sel(samples=n)[0])} of the mode with the largest eigenvalue and "
@@ -62,9 +62,8 @@ def meaning(study: Learnability, result: Comparison) -> str:
     errors = [f"{rounded(judged[name].error)} {of}" for name, of in words.items() if name in judged]
     error = f"The relative error of the prediction is {' and '.join(errors)}. " if errors else ""
     return (
-        f"Kernel regression fits a target of {study.modes} independent modes. The predicted fraction that it learns of "
-        f"a mode grows with the kernel eigenvalue of the mode and with the number of samples. {shares} The theory "
-        "predicts these fractions and the test loss from the eigenvalues, the target, the ridge and the noise variance "
-        f"alone. {error}It assumes Gaussian features and predicts averages over training sets: real features can "
-        "deviate, and a single training set scatters around the average."
+        f"Kernel regression learns a fraction of each of the {study.modes} modes of a target. {shares} Theory predicts "
+        "these fractions and the test loss from the kernel eigenvalues, the target, the ridge and the noise variance "
+        f"alone. {error}The theory assumes Gaussian features and predicts averages over training sets, so real "
+        "features and single training sets can deviate from it."
     )

@@ -1,4 +1,4 @@
-"""The learned fraction of each mode of a target, and the error, of kernel regression on n samples."""
+"""Kernel regression on n samples learns a predictable fraction of each mode of the target."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from dynascope.theory import papers
 from dynascope.theory.features.kernel_regression import KernelRegression, kernel_regression_error
 from dynascope.validation.bounded import FiniteFloat, NonNegativeFloat, PositiveFloat, PositiveInt, Seed
 
-_SINES = "sine features are not Gaussian, and the medians of their heavy-tailed distributions differ"
-_SINE_ERROR = 0.3  # relative error allowed for sine features
-_FEW_LEFT = "the theory is asymptotic, with an error of about 1/(n − Σ L²) where the fit leaves few degrees of freedom"
-# For sine features the theory fails if the ridge leaves less than this share of the labels unfitted, or if the
-# coefficients of the target decay more slowly than this, so that much of the target lies in aliased modes.
+_SINES = "sine features are not Gaussian, and the medians of heavy-tailed distributions differ from theory"
+_SINE_ERROR = 0.3  # relative tolerance for sine features
+_FEW_LEFT = "the theory is asymptotic, with an error of about 1/(n − Σ L²) if few degrees of freedom remain"
+# For sine features, the theory fails if the ridge leaves a smaller fraction of the labels unfitted, or if the target
+# coefficients decay more slowly, so that much of the target lies in aliased modes.
 _UNFITTED, _DECAYING = 0.4, 0.7
 
 
 class Learnability(Study):
-    """Learning curves of kernel ridge regression with a power-law spectrum, and the coefficients that it learns.
+    """Learning curves and learned coefficients of kernel ridge regression with a power-law spectrum.
 
-    The kernel is Σ_k k^(−a) e_k e_k, the target Σ_k k^(−b) e_k with label noise. For each number of samples, the study
-    draws many training sets and solves them; within each draw of the inputs it averages over the noise exactly. It
-    compares the mean over draws with the theory. For the sine basis it compares the median, because nearly coincident
-    samples on a line give heavy-tailed distributions. The theory assumes Gaussian features. For sine features it
-    predicts the median to about a fifth if the ridge leaves two fifths of the labels unfitted and b is at least 0.7;
-    the study rejects other settings of the sine basis.
+    The kernel is Σ_k k^(−a) e_k e_k, and the target is Σ_k k^(−b) e_k with label noise. For each number of samples, the
+    regression is solved for many training sets, with an exact average over the noise in each. The mean over training
+    sets is compared with theory; for the sine basis the median is used, because nearly coincident samples on a line
+    give heavy-tailed distributions. The theory assumes Gaussian features. For sine features it predicts the median
+    within about 20 percent if the ridge leaves two fifths of the labels unfitted and b is at least 0.7; other settings
+    of the sine basis raise `InputError`.
     """
 
     samples: list[PositiveInt] = parameter(
         [40, 60, 90, 130, 200],
-        "Numbers n of training samples, increasing; without a ridge, all different from the number of modes.",
+        "Numbers n of training samples, increasing; if the ridge is zero, none may equal the number of modes.",
         increasing=True,
     )
     modes: PositiveInt = parameter(300, "Number of modes.")
@@ -59,9 +59,9 @@ class Learnability(Study):
 
     reference = Reference.of(
         papers.EIGENLEARNING,
-        "From n samples, kernel regression learns the fraction ρ/(ρ + κ) of each mode of the target, where ρ is the "
-        "kernel eigenvalue of the mode and κ is the same for all modes; its training and test errors follow from these "
-        "fractions.",
+        "From n samples, kernel regression learns a fraction ρ/(ρ + κ) of each mode of the target, where ρ is the "
+        "kernel eigenvalue of the mode and κ is common to all modes. These fractions determine the training and test "
+        "errors.",
         also="; Nam, DPhil thesis (2024), chapter 1",
     )
     theory = "kernel regression on Gaussian features"
@@ -69,10 +69,10 @@ class Learnability(Study):
     notes = (
         "Kernel eigenvalues k^(-{exponent:g}), target coefficients k^(-{target_exponent:g}), noise of variance "
         "{noise_variance:g}, ridge {ridge:g}.",
-        "Values are the {average} over {draws} training sets (basis: {basis}); the noise is averaged exactly.",
+        "Values are the {average} over {draws} training sets (basis: {basis}), averaged exactly over the noise.",
     )
     trains = "kernel regression"
-    flow = "none: the end of training is computed directly"
+    flow = "none; the end of training is computed directly"
     axes = ("samples",)
     labelled = {"samples": "samples", "mode": "_shown"}
     along = "samples"
@@ -89,13 +89,13 @@ class Learnability(Study):
     tolerance = exact(
         *("loss", "training_loss", "coefficients", "learned_fraction"),
         error=0.025,
-        reason="the theory is asymptotic with an error of about 1/(2n), and the mean over draws is accurate to about a "
-        "percent",
+        reason="finite-n corrections to the asymptotic theory are about 1/(2n), and the sampling error of the mean "
+        "over draws is about one percent",
     )
     tiny = {"samples": [60, 90], "modes": 120, "draws": 300}
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
-        """Widen the tolerances where the theory is known to be less accurate."""
+        """Widen the tolerances in cases for which the theory is known to be less accurate."""
         limit, correction = self.tolerance["loss"], asymptotic_error(self._error, self.samples)
         if self.basis == "sine":
             limit = _SINE_ERROR, _SINES
@@ -110,9 +110,9 @@ class Learnability(Study):
         return super().compared(observed, within_chance(predicted, errors, beside=beside))
 
     def check(self) -> None:
-        """Require finite, nonzero errors that the theory can predict."""
+        """Require settings for which the theory predicts a finite, nonzero error."""
         exact = self.ridge == self.noise_variance == 0 and min(self.samples) > self.modes
-        remedy = "choose noise, a ridge or fewer samples than modes, so that there is an error to predict"
+        remedy = "choose noise, a ridge or fewer samples than modes, so that the error is nonzero"
         self.require(not exact, "noise_variance", remedy)
         if self.basis == "sine":
             left = unfitted_share(self._error, self.samples, self.ridge)
@@ -120,7 +120,7 @@ class Learnability(Study):
             self.require(left >= _UNFITTED, "ridge", remedy)
             remedy = f"choose {_DECAYING} or more for sine features, so that aliased modes do not dominate"
             self.require(self.target_exponent >= _DECAYING, "target_exponent", remedy)
-        problem = f"with samples {self.samples} and {self.modes} modes the fit leaves too few degrees of freedom"
+        problem = f"with samples {self.samples} and {self.modes} modes, the fit leaves too few degrees of freedom"
         remedy = "choose more samples, a ridge above zero, or numbers further from the number of modes"
         self.require(asymptotic_error(self._error, self.samples) < WORTH, "samples", remedy, problem=problem)
 
@@ -141,7 +141,7 @@ class Learnability(Study):
         return {**self._curves(*means), **chance, "loss_deviation": deviations[0]}
 
     def exact(self) -> Values:
-        """The effective ridge, and the fractions and errors that follow from it."""
+        """The effective ridge and the resulting fractions and errors."""
         found = self._error
         return self._curves(found.test_loss, found.training_mse / 2, found.coefficient_mean, found.learnability) | {
             "overfitting_coefficient": found.overfitting_coefficient,
@@ -153,7 +153,7 @@ class Learnability(Study):
         return {"theory_warnings": list(self._error.warnings)}
 
     def _curves(self, loss: Any, training_loss: Any, coefficients: Any, fraction: Any) -> dict[str, Any]:
-        """The compared variables; without a ridge and with few samples the training loss vanishes on both sides."""
+        """The compared variables; without a ridge the training loss is omitted, because it can vanish."""
         return {
             "loss": loss,
             **({"training_loss": training_loss} if self.ridge > 0 else {}),
@@ -182,5 +182,5 @@ class Learnability(Study):
 
     @functools.cached_property
     def _shown(self) -> np.ndarray:
-        """The recorded modes, at equal ratios from the first to the last."""
+        """The recorded modes, geometrically spaced from the first to the last."""
         return np.unique(np.geomspace(1, self.modes, min(self.modes, 12)).round().astype(int))

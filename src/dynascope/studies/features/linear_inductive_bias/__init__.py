@@ -1,1 +1,1 @@
-"""Inductive bias of two linear models with the same functions but different feature strengths."""
+"""Inductive bias of two linear models with the same function class but different feature strengths."""

@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: LinearInductiveBias, result: Comparison) -> list[Chart]:
-    """Both fits, their learnabilities, the flow on the population and the loss."""
+    """The figures: both fits, their learnabilities, training on the population, and loss."""
     return [
         Chart(
             "fitted",
@@ -22,9 +22,9 @@ def figures(study: LinearInductiveBias, result: Comparison) -> list[Chart]:
             title="Functions after training",
             x_label="position x",
             y_label="function at the end of training",
-            caption=f"Functions that the two models learn from the same {study.samples} points. They meet at the "
-            "points. Between the points they differ: the first model has its strongest features at low frequencies, "
-            "the second at high frequencies.",
+            caption=f"Functions that the two models learn from the same {study.samples} points. They agree at the "
+            "points and differ in between: the strongest features of the first model have low frequencies, those of "
+            "the second high frequencies.",
         ),
         Chart(
             "learnability",
@@ -32,8 +32,9 @@ def figures(study: LinearInductiveBias, result: Comparison) -> list[Chart]:
             title="Learned fraction of each mode",
             x_label="mode (frequency)",
             y_label="learned fraction of the mode",
-            caption=f"Fraction of each sine mode that {study.samples} random points teach each model, averaged over "
-            f"{study.draws} draws of the points. The dashed prediction assumes Gaussian features and is not judged.",
+            caption=f"Fraction of each sine mode that the models learn from {study.samples} random points, averaged "
+            f"over {study.draws} draws of the points. The prediction (dashed) assumes Gaussian features and is not "
+            "judged.",
             points=True,
         ),
         Chart(
@@ -42,30 +43,29 @@ def figures(study: LinearInductiveBias, result: Comparison) -> list[Chart]:
             title="Order of learning on the population",
             members={"mode": (1, 2)},
             y_label="learned fraction of the mode",
-            caption="Training on densely sampled data teaches both models all modes, in opposite orders: the first "
-            "model learns mode 1 before mode 2, the second mode 2 before mode 1.",
+            caption="Learned fraction over training time on densely sampled data. Both models learn all modes, but in "
+            "opposite orders: the first model learns mode 1 before mode 2, the second mode 2 before mode 1.",
         ),
         Chart(
             "loss",
             log="x",
             title="Training loss",
-            caption=f"Loss on the {study.samples} points. Both models can fit the points exactly, so the training loss "
-            "at the end does not show which of them is right between the points.",
+            caption=f"Loss on the {study.samples} points over training time. Both models fit the points exactly, so "
+            "their final training loss does not reveal how they differ between the points.",
         ),
     ]
 
 
 def meaning(study: LinearInductiveBias, result: Comparison) -> str:
-    """The mean frequency of both learned functions."""
+    """Compare the mean frequencies of the learned functions."""
     share = result.observed["utilization"]
     mean = (share * share["mode"]).sum("mode")
     return (
-        f"Two linear models can form the same functions, sums of {study.modes} sine modes, and were trained on the "
-        f"same {study.samples} points until they fitted them. The models differ only in the strength of their "
-        "features: the first has strong features for low frequencies, the second for high frequencies. The mean "
-        f"frequency of the learned function, from 1 to {study.modes} and weighted by the share of each mode in its "
-        f"mean square, is {rounded(mean.sel(run='low first'))} for the first model and "
-        f"{rounded(mean.sel(run='high first'))} for the second. The strength of a feature determines how early "
-        "gradient descent learns it and, where the data leave a choice, how much of it the learned function contains. "
-        "The models are linear and their features are fixed."
+        f"Two linear models represent the same functions, sums of {study.modes} sine modes, and are trained on the "
+        f"same {study.samples} points until they fit them. They differ only in the strengths of their features: low "
+        "frequencies are strong in the first model, high frequencies in the second. The mean frequency of the learned "
+        f"function, weighted by power, is {rounded(mean.sel(run='low first'))} for the first model and "
+        f"{rounded(mean.sel(run='high first'))} for the second, out of {study.modes}. The strength of a feature "
+        "determines how early gradient descent learns it and, if the data do not determine the function, how much of "
+        "it the learned function contains."
     )

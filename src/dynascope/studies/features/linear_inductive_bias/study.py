@@ -1,4 +1,4 @@
-"""Inductive bias of two linear models with the same functions but different feature strengths."""
+"""Inductive bias of two linear models with the same function class but different feature strengths."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from dynascope.validation.bounded import PositiveInt, Seed
 
 
 class LinearInductiveBias(Study):
-    """Models Σ_k w_k √ρ_k √2 sin(2πkx) with decaying and with growing intensities, on few points and the population.
+    """Models Σ_k w_k √ρ_k √2 sin(2πkx) with decaying or growing intensities ρ_k, on few points and on the population.
 
-    The intensities are k^(−2α) in the first model and k^(2α) in the second, relative to the largest of each. The study
+    The intensities are k^(−2α) in the first model and k^(2α) in the second, normalised to a maximum of one. The study
     compares the gradient flow of all coefficients with the exact solution. The mean learnability of each mode over
-    random points, and its prediction for Gaussian features, are shown but not judged.
+    random points and its prediction for Gaussian features are shown but not judged.
     """
 
-    samples: Annotated[int, Ge(2)] = parameter(4, "Number n of points, smaller than the number of modes.")
+    samples: Annotated[int, Ge(2)] = parameter(4, "Number n of points, less than the number of modes.")
     modes: PositiveInt = parameter(10, "Number p of modes.")
     exponent: Annotated[float, Interval(gt=0, le=6)] = parameter(
         4.0, "Exponent α of the intensities k^(−2α) and k^(2α)."
     )
-    draws: PositiveInt = parameter(2000, "Number of draws of random points, over which the learnability is averaged.")
+    draws: PositiveInt = parameter(2000, "Number of draws of random points in the average learnability.")
     times: Annotated[int, Ge(2)] = parameter(120, "Number of recorded times.")
     positions: PositiveInt = parameter(
         400, "Number of positions x (coordinate `sample`) at which the fits are recorded."
     )
-    seed: Seed = parameter(0, "Seed of the points and of their Gaussian labels.")
+    seed: Seed = parameter(0, "Seed of the points and their Gaussian labels.")
 
     reference = Reference.of(
         papers.EIGENLEARNING,
-        "Among all functions that fit the samples, a linear model learns one in its most intense modes, which are also "
-        "the modes that it learns first.",
+        "Among all functions that fit the samples, a linear model learns one made of its most intense modes, which are "
+        "also the modes it learns first.",
         also="; set-up in Nam, DPhil thesis (2024), figure 1.2",
     )
     theory = "modes of the training kernel and of the population"
     task = "a few points on a line"
     notes = (
-        "{samples} points with Gaussian labels, and {modes} sine modes of intensities k^(-2a) and k^(2a), relative to "
-        "the largest of each, with a = {exponent:g}.",
+        "{samples} points with Gaussian labels, and {modes} sine modes of intensities k^(-2a) or k^(2a), normalised to "
+        "a maximum of one, with a = {exponent:g}.",
         "Learnabilities are means over {draws} draws of uniformly distributed points.",
     )
     trains = "linear models on sine features"
@@ -58,28 +58,28 @@ class LinearInductiveBias(Study):
     labelled = {"run": ("low first", "high first"), "sample": lambda study: centres(study.positions)}
     along = ("time", "sample")
     title = "Inductive bias of linear models"
-    question = "If many functions fit the same few points, which of them does a linear model learn?"
+    question = "If many functions fit the same few points, which one does a linear model learn?"
     figures, meaning = page.figures, page.meaning
     minutes = 0.2
     names = {
-        "population_coefficients": ("coefficient, training on the population", "1"),
+        "population_coefficients": ("coefficient in training on the population", "1"),
     }
     tolerance = exact(
         *("loss", "coefficients", "population_coefficients", "fitted"),
         error=1e-5,
-        reason="the theory is exact, and the solver keeps the error of each step below 1e-9",
+        reason="the theory is exact, and the solver error is below 1e-9 per step",
     )
     tiny = {"modes": 6, "samples": 3, "exponent": 2.0, "draws": 100, "times": 20, "positions": 40}
 
     def check(self) -> None:
         """Require more modes than points."""
-        few = f"choose two or more, and fewer than the {self.modes} modes"
+        few = f"choose at least two and fewer than the {self.modes} modes"
         self.require(self.samples < self.modes, "samples", few)
 
     def trained(self) -> Values:
         """Train both models on the points and on the population, and solve them for many draws of random points."""
         x, y = self._data
-        # Repeating the points leaves the loss unchanged and gives both tasks one size, so that one program trains both.
+        # Repeating the points leaves the loss unchanged and makes both tasks equally large, so they share one program.
         copies = 2 * self.modes // self.samples + 1
         grid = np.arange(copies * self.samples) / (copies * self.samples)
         loss, points = self._train(np.tile(x, copies), np.tile(y, copies))
@@ -87,7 +87,7 @@ class LinearInductiveBias(Study):
         return self._curves(loss, points, population, self._mean_learnability())
 
     def exact(self) -> Values:
-        """The flows from the modes of the training kernel and of the population, and the learnability."""
+        """The exact flows on the points and on the population, and the learnability."""
         flows = self._flows(self._times)
         points = [np.sqrt(intensity) * flow.weights for intensity, flow in zip(self._intensity, flows, strict=True)]
         population = [mode_flow(self._times, each, np.ones(self.modes)).coefficients for each in self._intensity]
@@ -98,12 +98,12 @@ class LinearInductiveBias(Study):
         }
 
     def about(self) -> Values:
-        """The points and the models."""
+        """A description of the points and the models."""
         x, y = self._data
         return {**super().about(), "points": x.tolist(), "labels": y.tolist()}
 
     def _train(self, places: np.ndarray, labels: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Losses and coefficients of both models over time."""
+        """Train both models; return losses and coefficients over time."""
         solver = Solver("stiff", relative_tolerance=1e-9, absolute_tolerance=1e-10)
         roots = np.sqrt(self._intensity)
         runs = [
@@ -136,7 +136,7 @@ class LinearInductiveBias(Study):
 
     @functools.cached_property
     def _intensity(self) -> np.ndarray:
-        """ρ of both models relative to the largest of each, shape (2, p)."""
+        """ρ of both models, normalised to a maximum of one, shape (2, p)."""
         modes = np.arange(1, self.modes + 1)
         return np.array([modes ** (-2.0 * self.exponent), (modes / self.modes) ** (2.0 * self.exponent)])
 
@@ -147,6 +147,6 @@ class LinearInductiveBias(Study):
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
-        """Twenty time constants of the slowest mode of both models."""
+        """Recorded times, up to twenty time constants of the slowest mode of both models."""
         slowest = min(float(flow.intensity[-1]) for flow in self._flows(np.zeros(1)))
         return np.append(0.0, np.geomspace(0.1, 20 / min(slowest, float(self._intensity.min())), self.times - 1))

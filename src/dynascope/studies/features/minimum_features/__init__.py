@@ -1,1 +1,1 @@
-"""Minimum features: which training settings reduce a network's features to the few that its task needs."""
+"""Minimum features: which training settings reduce a network's features to the few its task needs."""

@@ -1,4 +1,4 @@
-"""Published claims about the features of deep networks: the metric of each claim and the runs that it compares."""
+"""Published claims about the features of deep networks: the metric of each claim and the runs it compares."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = [
     "HYPOTHESES",
     "RANDOM",
     "REGRESSED",
+    "changed_fields",
+    "claimed_effects",
     "compared",
     "deciding",
-    "dialled",
-    "dials",
-    "moved_by",
-    "put_claims",
+    "setting_effects",
+    "varied_settings",
 ]
 
-Runs = Mapping[str, Mapping[str, np.ndarray]]  # for each run its metrics, over seeds, by name
+Runs = Mapping[str, Mapping[str, np.ndarray]]  # metrics over seeds, by run and metric
 
-# Levels of the dials (training settings), relative to the fields of the study; RANDOM are fractions of labels.
+# Levels of the training settings relative to the fields of the study; RANDOM are fractions of random labels.
 _SIZES, _RATES, _DECAYS = (1 / 8, 1 / 4, 1 / 2, 1.0), (1 / 100, 1 / 10, 1.0), (0.0, 1 / 10, 1.0, 10.0)
 RANDOM = (0.0, 0.1, 1.0)
 
@@ -42,16 +42,16 @@ _LEVELS = {
     "intensity": [_NOTHING, "default"],
 }
 
-# Dials that compare regressions, which have no accuracy.
+# Settings that are compared on regressions, which have no accuracy.
 REGRESSED = ("outputs", "smallness of targets", "frozen layers")
 
-# Name, dial, metric, expected direction, statement.
+# Hypothesis, setting, metric, expected direction, statement.
 _CLAIMS = (
     ("H1", "training images", "kappa_cka", -1, "More training images bring the features closer to minimum features."),
     ("H1", "training images", "accuracy", 1, "More training images raise the test accuracy."),
     (
         *("H2", "learning rate", "kappa_cka", -1),
-        "The learning rate with the best test accuracy comes closer to minimum features than the lowest rate.",
+        "The learning rate with the best test accuracy leads closer to minimum features than the lowest rate.",
     ),
     ("H3", "weight decay", "kappa_cka", -1, "Weight decay brings the features closer to minimum features."),
     ("H3", "weight decay", "flatness", 1, "Weight decay makes the first C intensities more equal."),
@@ -75,13 +75,13 @@ _CLAIMS = (
     ),
     (
         *("H8", "frozen layers", "kappa_cka", 1),
-        "Training the last layer alone leaves the features further still from minimum features.",
+        "Training the last layer alone leaves the features even further from minimum features.",
     ),
     ("H9", "intensity", "quality_rank_correlation", 1, "Stronger features have a higher quality."),
     ("H9", "intensity", "utilization_rank_correlation", 1, "Stronger features have a higher utilization."),
 )
 HYPOTHESES = tuple(dict.fromkeys(name for name, *_ in _CLAIMS))
-# The hypotheses whose claims about κ decide the verdict, with the setting that is claimed to reduce κ.
+# Hypotheses whose claims about κ decide the verdict, each with the setting claimed to reduce κ.
 DECIDING = {
     "H1": "more training images",
     "H2": "a good learning rate",
@@ -93,21 +93,25 @@ DECIDING = {
 
 def compared(hypotheses: Collection[str]) -> set[str]:
     """Names of the default run and of all runs that these hypotheses compare."""
-    runs = {"default"}.union(*(_LEVELS[dial] for name, dial, *_ in _CLAIMS if name in hypotheses))
+    runs = {"default"}.union(*(_LEVELS[setting] for name, setting, *_ in _CLAIMS if name in hypotheses))
     if _BEST in runs:
         runs |= {f"learning rate × {each:g}" for each in _RATES[:-1]}
     return runs - {_BEST, _NOTHING}
 
 
-def dialled(usual: Mapping[str, float]) -> dict[str, dict[str, Any]]:
-    """The changed field and its value for each run that changes one of the usual values, by name of the run."""
+def changed_fields(usual: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """The changed field and its value, by name of the run, for each run that changes one default value."""
     levels = {"samples": _SIZES, "learning rate": _RATES, "weight decay": _DECAYS}
-    turned = [(dial, dial.replace(" ", "_"), each) for dial, each_of in levels.items() for each in each_of if each != 1]
-    return {f"{dial} × {each:g}": {field: type(usual[field])(each * usual[field])} for dial, field, each in turned}
+    changes = [(name, name.replace(" ", "_"), factor) for name, factors in levels.items() for factor in factors]
+    return {
+        f"{name} × {factor:g}": {field: type(usual[field])(factor * usual[field])}
+        for name, field, factor in changes
+        if factor != 1
+    }
 
 
-def put_claims(hypotheses: Collection[str], found: Runs) -> list[tuple[Hypothesis, list[np.ndarray]]]:
-    """The claims of these hypotheses, each with the runs that it compares."""
+def claimed_effects(hypotheses: Collection[str], found: Runs) -> list[tuple[Hypothesis, list[np.ndarray]]]:
+    """The claims of these hypotheses, each with the runs it compares."""
     runs = _with_best(found)
     return [(each, [runs[level][each.metric] for level in _LEVELS[each.factor]]) for each in _numbered(hypotheses)]
 
@@ -119,30 +123,30 @@ def deciding(hypotheses: Collection[str]) -> tuple[str, ...]:
 
 
 def _numbered(hypotheses: Collection[str]) -> list[Hypothesis]:
-    """The claims of these hypotheses, numbered because one hypothesis makes several."""
+    """The claims of these hypotheses, numbered because a hypothesis can make several."""
     chosen = [each for each in _CLAIMS if each[0] in hypotheses]
     return [
-        Hypothesis(dial, metric, direction, f"{name} ({k})", statement)
-        for k, (name, dial, metric, direction, statement) in enumerate(chosen, start=1)
+        Hypothesis(setting, metric, direction, f"{name} ({k})", statement)
+        for k, (name, setting, metric, direction, statement) in enumerate(chosen, start=1)
     ]
 
 
-def dials(hypotheses: Collection[str]) -> list[str]:
-    """The dials that these hypotheses vary between networks."""
-    varied = dict.fromkeys(dial for name, dial, *_ in _CLAIMS if name in hypotheses)
-    return [dial for dial in varied if _NOTHING not in _LEVELS[dial]]
+def varied_settings(hypotheses: Collection[str]) -> list[str]:
+    """The training settings that these hypotheses vary between networks."""
+    varied = dict.fromkeys(setting for name, setting, *_ in _CLAIMS if name in hypotheses)
+    return [setting for setting in varied if _NOTHING not in _LEVELS[setting]]
 
 
-def moved_by(varied: Sequence[str], found: Runs, metric: str) -> list[Effect]:
-    """The change of a metric from the lowest to the highest level of each dial, NaN if the metric is undefined."""
+def setting_effects(varied: Sequence[str], found: Runs, metric: str) -> list[Effect]:
+    """The change of a metric from the lowest to the highest level of each setting, NaN if the metric is undefined."""
     runs = _with_best(found)
-    values = [np.array([runs[level][metric] for level in _LEVELS[dial]]) for dial in varied]
+    values = [np.array([runs[level][metric] for level in _LEVELS[setting]]) for setting in varied]
     unknown = Effect(np.nan, np.nan, np.nan, np.nan, 0, "undecided", "the metric is undefined in a run")
     return [Hypothesis("", metric, 0).compare(each) if np.isfinite(each).all() else unknown for each in values]
 
 
 def _with_best(found: Runs) -> Runs:
-    """The runs, with the run of the best learning rate and a run in which every metric is zero."""
+    """The runs, plus the run with the best learning rate and a run in which every metric is zero."""
     candidates = (name for name in ("default", f"learning rate × {_RATES[1]:g}") if name in found)
     best = max(candidates, key=lambda name: found[name]["accuracy"].sum())
     nothing = {name: np.zeros(len(values)) for name, values in found["default"].items()}

@@ -1,4 +1,4 @@
-"""The networks that the hypotheses compare, trained and measured."""
+"""Training and measurement of the networks that the hypotheses compare."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ __all__ = ["Experiment"]
 
 
 class Experiment:
-    """The default network and one network for each level of the settings that the hypotheses vary.
+    """Trains the default network, and one network for each level of the settings that the hypotheses vary.
 
     Args:
-        study: The study whose fields set the data, the default training and the hypotheses.
+        study: The study that defines the data, the default training and the hypotheses.
     """
 
     def __init__(self, study: MinimumFeatures):
         self.study = study
 
     def trained(self) -> Values:
-        """Train all networks, and measure their features."""
+        """Train all networks and measure their features."""
         runs = [self.measured(each) for each in self._trained().values()]
         most = max(each["intensity"].shape[1] for each in runs)
 
@@ -54,7 +54,7 @@ class Experiment:
         return dict.fromkeys(("total_utilization", "dimension_bound"), np.ones((len(self.names), self.study.seeds)))
 
     def measured(self, trained: Sequence[Trained]) -> dict[str, np.ndarray]:
-        """The metrics of the networks of a run, each with the seeds in front."""
+        """The metrics of the networks of a run, with seeds along the first axis."""
         found = []
         for layer, targets, accuracy in trained:
             softmax = self.study.loss == "cross_entropy" and bool(np.isfinite(accuracy))
@@ -64,18 +64,18 @@ class Experiment:
 
     @property
     def names(self) -> list[str]:
-        """The runs that the hypotheses need, in the order of the page."""
+        """The runs required by the hypotheses, in the order of the page."""
         needed = claims.compared(self.study.hypotheses)
         return [name for name in (*self._classifiers, *REGRESSIONS) if name in needed]
 
     @functools.cached_property
     def images(self) -> LabelledImages:
-        """Images for training and for testing."""
+        """Training and test images."""
         study = self.study
         data = labelled_images(study.data, study.samples, study.test_samples, study.seed)
         enough = f"choose at least {data.classes}, so that each class can have its own feature"
         study.require(study.width >= data.classes, "width", enough)
-        enough = f"choose at least {8 * (data.classes + 1)}, so that an eighth of them is more than there are classes"
+        enough = f"choose at least {8 * (data.classes + 1)}, so that an eighth of them exceeds the number of classes"
         study.require(study.samples // 8 > data.classes, "samples", enough)
         return data
 
@@ -84,7 +84,7 @@ class Experiment:
         options: dict[str, Any] = {"epochs": study.epochs, "batch_size": study.batch_size}
         hidden = (2 * study.width, study.width)
 
-        @functools.cache  # runs of different names may be the same
+        @functools.cache  # runs with different names can be identical
         def classifiers(run: ClassifierRun) -> list[Trained]:
             chosen = options | {"loss": study.loss, "augment": study.augment}
             return [train_on_labels(run, self.images, seed=seed, **chosen) for seed in range(study.seeds)]
@@ -98,7 +98,7 @@ class Experiment:
 
     @functools.cached_property
     def _classifiers(self) -> dict[str, ClassifierRun]:
-        """All classifiers by name, trained or not."""
+        """All classifiers by name, including those that the hypotheses do not require."""
         study = self.study
         usual = {"samples": study.samples, "learning_rate": study.learning_rate, "weight_decay": study.weight_decay}
 
@@ -109,7 +109,7 @@ class Experiment:
         grey = self.images.inputs.shape[-1] == 1
         return {
             "default": run(),
-            **{name: run(**changed) for name, changed in claims.dialled(usual).items()},
+            **{name: run(**changed) for name, changed in claims.changed_fields(usual).items()},
             **{name: run(name) for name in ("vgg", "vgg-normalised")},
             "fully connected": run("mlp"),
             "convolutional": run("convolutional" if grey and study.network == "mlp" else "residual"),

@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 __all__ = ["figures", "meaning"]
 
-_CHART_OF_DIALS = functools.partial(Chart, over="dial", points=True, x_label="training setting")
+_CHART_OF_SETTINGS = functools.partial(Chart, over="dial", points=True, x_label="training setting")
 _CURVES_SHOWN = ("default", "samples × 0.125", "random labels 1", "last layer only")
 
 
 def figures(study: MinimumFeatures, result: Comparison) -> list[Chart]:
-    """The effects of the settings that the hypotheses vary, and the features of every network."""
-    varied = claims.dials(study.hypotheses)
+    """The figures: effects of the settings that the hypotheses vary, and features of every network."""
+    varied = claims.varied_settings(study.hypotheses)
     classified = tuple(each for each in varied if each not in claims.REGRESSED)
     effects = [
-        _CHART_OF_DIALS(
+        _CHART_OF_SETTINGS(
             "kappa_cka_change",
             interval=("kappa_cka_change_low", "kappa_cka_change_high"),
             title="Effect of training settings on the distance to minimum features",
             caption="Change of the distance κ to minimum features from the lowest to the highest level of each "
-            "setting. Below zero, the setting brings the features closer to minimum features. Bars are 95 % intervals "
-            f"over {study.seeds} initialisations.",
+            "setting. A negative change means that the setting brings the features closer to minimum features. Bars "
+            f"show 95 % confidence intervals over {study.seeds} initialisations.",
         ),
-        _CHART_OF_DIALS(
+        _CHART_OF_SETTINGS(
             "accuracy_change",
             interval=("accuracy_change_low", "accuracy_change_high"),
             title="Effect of training settings on the test accuracy",
@@ -56,33 +56,32 @@ def figures(study: MinimumFeatures, result: Comparison) -> list[Chart]:
             "cumulative_utilization",
             over="mode",
             log="x",
-            title="Share of the outputs in the strongest features",
+            title="Fraction of the outputs in the strongest features",
             members={"run": tuple(each for each in _CURVES_SHOWN if each in result.observed["run"])},
             x_label="number of features, strongest first",
-            caption="Share of the outputs that lies in the strongest features after training. Where a curve reaches "
-            "1, the outputs do not use the remaining features.",
+            caption="Fraction of the outputs explained by the strongest features after training, over the number of "
+            "features. Where a curve reaches 1, the outputs do not use the remaining features.",
         ),
     ]
 
 
 def meaning(study: MinimumFeatures, result: Comparison) -> str:
-    """The distance to minimum features of the default and over all networks, and the claims that decide."""
+    """Summarise the distance to minimum features of the networks, and state what the verdict rests on."""
     kappa = result.observed["kappa_cka"]
     default = result.observed.sel(run="default")
     deciding = [words for name, words in claims.DECIDING.items() if name in study.hypotheses]
     listed = ", ".join(deciding[:-1]) + (" and " if deciding[1:] else "") + deciding[-1] if deciding else ""
     verdict = (
-        f"The verdict depends on whether κ decreases with {listed}, as reported for large networks; small networks on "
+        f"The verdict rests on whether κ decreases with {listed}, as reported for large networks; small networks on "
         "small images can behave differently."
         if deciding
-        else "The verdict is undecided, because none of the chosen hypotheses states how to reach minimum features."
+        else "The verdict is undecided, because no chosen hypothesis predicts a decrease of κ."
     )
     return (
-        "A classifier needs about one feature per class in its last hidden layer and has room for many more. The study "
-        f"trains networks with different settings, each from {study.seeds} initialisations, and measures κ, the "
-        "distance of their features to minimum features, the fewest that can form the outputs (κ = 0; features with "
-        f"κ below {rounded(study.threshold)} are called minimal). With the default settings, κ is "
-        f"{rounded(default['kappa_cka'].mean())} and the test accuracy is {percent(default['accuracy'].mean())}, on "
-        f"average. Over all networks, κ ranges from {rounded(kappa.min())} to {rounded(kappa.max())}. Intervals show "
-        f"which changes exceed the variation between initialisations. {verdict}"
+        "A classifier needs about one feature per class in its last hidden layer but has room for many more. κ "
+        "measures the distance of its features from minimum features, the fewest that can form the outputs (κ = 0; "
+        f"features with κ below {rounded(study.threshold)} count as minimal). At the default settings, the mean κ over "
+        f"{study.seeds} initialisations is {rounded(default['kappa_cka'].mean())} and the mean test accuracy is "
+        f"{percent(default['accuracy'].mean())}. Over all settings, κ ranges from {rounded(kappa.min())} to "
+        f"{rounded(kappa.max())}. {verdict}"
     )

@@ -1,4 +1,4 @@
-"""Minimum features: which training settings reduce a network's features to the few that its task needs."""
+"""Minimum features: which training settings reduce a network's features to the few its task needs."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, Positi
 
 
 class MinimumFeatures(ClaimsStudy):
-    """Ten classes need ten features: the study measures which training settings bring a network down to ten.
+    """Training settings that reduce the features of a classifier to the minimum, one per class.
 
-    The hypotheses H1 to H9 state in which direction a setting changes the distance κ_CKA to minimum features (zero if
-    the features span no more than the outputs), the sharpness of the spectrum, or the accuracy. The verdict depends on
-    the claims of H1 to H5 about κ_CKA: training images, learning rate, weight decay, normalisation and architecture.
+    The hypotheses H1 to H9 state the direction in which a setting changes the distance κ_CKA to minimum features (zero
+    if the features span no more than the outputs), the sharpness of the spectrum, or the accuracy. The verdict rests on
+    the claims of H1 to H5 about κ_CKA, which concern the number of training images, learning rate, weight decay, batch
+    normalisation and architecture.
 
-    Two identities of every network are checked. With the constant among the features, the outputs lie in the span of
-    the features, so that the utilizations sum to one (`total_utilization`). No mode can carry more than one output
-    dimension, so that the effective dimension of the utilization is at least that of the outputs (`dimension_bound`,
-    the smaller of one and their ratio).
+    Two identities that hold for every network are checked. The outputs lie in the span of the features and a constant,
+    so the utilizations sum to one (`total_utilization`). No mode can carry more than one output dimension, so the
+    effective dimension of the utilization is at least that of the outputs (`dimension_bound`, the smaller of one and
+    their ratio).
 
-    By default, an MLP on handwritten digits replaces the residual network on CIFAR-10 of the source. A small
-    convolutional network has more features than this MLP, against H5, so that the default verdict is "disagree". To
-    repeat the experiment of the source, on a GPU, set `data` to the path of images in IDX, CIFAR or folder form and
+    By default, an MLP on handwritten digits replaces the paper's residual network on CIFAR-10. A small convolutional
+    network has more features than this MLP, contrary to H5, so the default verdict is "disagree". To repeat the
+    experiment of the paper, which requires a GPU, set `data` to the path of images in IDX, CIFAR or folder format and
     `network` to "residual".
     """
 
@@ -45,15 +46,15 @@ class MinimumFeatures(ClaimsStudy):
     test_samples: Annotated[int, Ge(2)] = parameter(10_000, "Largest number of test images.")
     width: PositiveInt = parameter(
         64,
-        "Number of features of the MLPs and small convolutional networks; larger networks have an eighth as many "
-        "channels in their first stage.",
+        "Number of features of the MLPs and small convolutional networks; the first stage of larger networks has an "
+        "eighth as many channels.",
     )
     epochs: PositiveInt = parameter(100, "Number of passes over the training images.")
-    batch_size: PositiveInt = parameter(50, "Number of images in a step.")
+    batch_size: PositiveInt = parameter(50, "Number of images per step.")
     learning_rate: PositiveFloat = parameter(0.02, "Initial learning rate.")
-    weight_decay: NonNegativeFloat = parameter(1e-3, "Weight decay λ: ½ λ‖θ‖² in the loss.")
-    augment: bool = parameter(False, "Whether to crop and mirror the images for larger convolutional networks.")
-    threshold: PositiveFloat = parameter(0.1, "ε: features with κ_CKA < ε are called minimal.")
+    weight_decay: NonNegativeFloat = parameter(1e-3, "Weight decay λ of ½ λ‖θ‖².")
+    augment: bool = parameter(False, "Whether to crop and mirror images randomly for larger convolutional networks.")
+    threshold: PositiveFloat = parameter(0.1, "Threshold ε: features with κ_CKA < ε count as minimal.")
     hypotheses: list[str] = parameter(HYPOTHESES, "Hypotheses to test, from H1 to H9.", options=HYPOTHESES)
     seeds: Annotated[int, Ge(2)] = parameter(4, "Number of initialisations of each network.")
     seed: Seed = parameter(0, "Seed of the data.")
@@ -69,11 +70,11 @@ class MinimumFeatures(ClaimsStudy):
     trains = "{network}"
     flow = "SGD with momentum and a decreasing learning rate, from {learning_rate:g}"
     axes = ("run", "seed")
-    labelled = {"run": "_experiment.names", "dial": lambda study: claims.dials(study.hypotheses)}
+    labelled = {"run": "_experiment.names", "dial": lambda study: claims.varied_settings(study.hypotheses)}
     along = "run"
     checks = ("total_utilization", "total_utilization_maximum", "dimension_bound", "dimension_bound_maximum")
     minutes = 2.8
-    question = "Which training settings reduce the features of a network to the few that its task needs?"
+    question = "Which training settings reduce the features of a network to the few its task needs?"
     figures, meaning = page.figures, page.meaning
     names = {
         "accuracy": ("test accuracy", "1"),
@@ -95,22 +96,22 @@ class MinimumFeatures(ClaimsStudy):
     }
 
     def trained(self) -> Values:
-        """Train all networks, and measure their features."""
+        """Train all networks and measure their features."""
         return self._experiment.trained()
 
     def claimed(self, found: Mapping[str, Any]) -> Values:
-        """The outcome of every claim, and the effect of every setting on κ and the accuracy, with intervals."""
+        """Evaluate every claim, and the effect of every setting on κ and the accuracy, with confidence intervals."""
         metrics = [name for name in found if name not in CURVES]
         runs = {name: {metric: found[metric][k] for metric in metrics} for k, name in enumerate(self._experiment.names)}
-        varied = claims.dials(self.hypotheses)
-        moved = {name: claims.moved_by(varied, runs, name) for name in ("kappa_cka", "accuracy") if varied}
+        varied = claims.varied_settings(self.hypotheses)
+        moved = {name: claims.setting_effects(varied, runs, name) for name in ("kappa_cka", "accuracy") if varied}
         return {
             **{
                 f"{metric}_change{end}": ("dial", [getattr(each, part) for each in effects])
                 for metric, effects in moved.items()
                 for end, part in (("", "change"), ("_low", "low"), ("_high", "high"))
             },
-            **report_runs(claims.put_claims(self.hypotheses, runs)),
+            **report_runs(claims.claimed_effects(self.hypotheses, runs)),
         }
 
     @property

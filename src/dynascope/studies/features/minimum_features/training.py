@@ -1,4 +1,4 @@
-"""Training of image classifiers, and of MLPs on any targets, with momentum and a decreasing learning rate."""
+"""Training of image classifiers and of MLPs on arbitrary targets, with momentum and a decaying learning rate."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ __all__ = [
 REGRESSIONS = ("scalar target", "rich", "downscaled target", "last layer only")
 _DOWNSCALED = 100.0
 
-_MOMENTUM, _FALLS_IN = 0.9, 0.3  # the rate decreases to a fifth after each three tenths of the training
+_MOMENTUM, _FALLS_IN = 0.9, 0.3  # the learning rate falls to a fifth after every 30 % of training
 _FALLS = np.arange(1, 4)
 
 
 @dataclasses.dataclass(frozen=True)
 class ClassifierRun:
-    """A classifier and how it is trained.
+    """The architecture and the training of a classifier.
 
     Attributes:
         network: "mlp", "convolutional", "residual", "vgg" or "vgg-normalised" (with batch normalisation).
-        width: Number of features of an MLP, whose first hidden layer is twice as wide, and of a convolutional network;
-            channels of the first stage of the others.
+        width: Number of features of an MLP (whose first hidden layer is twice as wide) or a convolutional network;
+            number of channels in the first stage of the others.
         samples: Number of training images.
         learning_rate: Initial learning rate of SGD with momentum 0.9.
         weight_decay: λ of the term ½ λ‖θ‖² in the loss.
@@ -61,7 +61,7 @@ class ClassifierRun:
 
 
 class Trained(NamedTuple):
-    """The last layer of a trained network on its training samples, and its accuracy.
+    """The last layer of a trained network on the training samples, and the test accuracy.
 
     Attributes:
         layer: Features and outputs of the last layer.
@@ -84,9 +84,9 @@ def train_on_labels(
     augment: bool,
     seed: int,
 ) -> Trained:
-    """Train one network as a classifier, with a decreasing learning rate, and compute its features.
+    """Train one network as a classifier with a decaying learning rate, and compute its features.
 
-    With `augment`, large convolutional networks see randomly cropped and mirrored images.
+    With `augment`, large convolutional networks are trained on randomly cropped and mirrored images.
     """
     large = run.network not in ("mlp", "convolutional")
     x, test = (
@@ -126,9 +126,9 @@ def train_on_targets(
     learning_rate: float,
     seeds: int,
 ) -> list[Trained]:
-    """Train MLPs on any targets by squared loss, all seeds in one program, with a decreasing learning rate.
+    """Train MLPs of all seeds in one program, on arbitrary targets with squared loss and a decaying learning rate.
 
-    Without hidden widths, train a last layer alone on the inputs as features.
+    Without hidden widths, a single linear layer is trained on the inputs.
     """
     size = min(batch_size, len(inputs))
     falls = np.unique(np.rint(_FALLS_IN * (epochs * (len(inputs) // size)) * _FALLS))
@@ -154,7 +154,7 @@ def train_on_targets(
 def train_last_layers(
     inputs: np.ndarray, targets: np.ndarray, hidden_widths: Sequence[int], *, seeds: int, **options: Any
 ) -> list[Trained]:
-    """Train only the last layers of MLPs with these hidden widths, as `train_on_targets` does."""
+    """Train only the last layers of MLPs with the given hidden widths, as in `train_on_targets`."""
     frozen = [MLP((inputs.shape[1], *hidden_widths, 1), seed=seed).features(inputs) for seed in range(seeds)]
     return [
         found for each in frozen for found in train_on_targets(np.asarray(each, float), targets, (), seeds=1, **options)
@@ -162,7 +162,7 @@ def train_last_layers(
 
 
 def train_regression(kind: str, data: LabelledImages, hidden: Sequence[int], **options: Any) -> list[Trained]:
-    """Train MLPs on class numbers, on one-hot targets, on small targets, or in the last layer alone.
+    """Train MLPs on scalar class targets, one-hot targets or small targets, or train the last layer alone.
 
     Args:
         kind: One of `REGRESSIONS`.

@@ -1,1 +1,1 @@
-"""Neural collapse of unconstrained features along an exact path, and of networks with true and random labels."""
+"""Neural collapse: exact for unconstrained features, and measured in networks with true and random labels."""

@@ -1,4 +1,4 @@
-"""The claims that classes collapse in trained networks."""
+"""The claims that the features of each class collapse in trained networks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dynascope.studies.features.relabelled_digits import LABELS
 
 __all__ = ["collapse_claims", "judged_claims"]
 
-_LEARNED = 0.99  # share of the training labels that a network must learn before its collapse is judged
-_CLASSES = LABELS[:3]  # labels that are classes
+_LEARNED = 0.99  # training accuracy required before the collapse of a network is judged
+_CLASSES = LABELS[:3]  # kinds of labels that are classes
 
 
 def collapse_claims(
@@ -27,23 +27,23 @@ def collapse_claims(
     Args:
         networks: Names of the networks.
         labels: Names of the kinds of labels.
-        nc1: Spread within classes relative to that between classes.
+        nc1: Within-class over between-class variability.
         accuracy: Accuracy on the training labels.
     """
     change, learned, claims = np.log10(nc1[..., -1] / nc1[..., 0]), accuracy[..., -1] >= _LEARNED, []
     for i, network in enumerate(networks):
         for j, kind in enumerate(labels):
             statement = (
-                f"Classes collapse ({network}, {kind}): log₁₀ NC1, the spread within classes relative to that between "
-                "classes, falls by at least one."
+                f"Classes collapse: NC1, the within-class over the between-class variability, falls at least tenfold "
+                f"({network}, {kind}; change of log₁₀ NC1)."
             )
             claim = claim_on_mean(f"{network}, {kind}", statement, change[i, j], most=-1.0)
-            own = learned[i, j]
-            few = f"{own.sum()} of {own.size} networks learned {100 * _LEARNED:.0f} % of the labels"
-            claims.append(claim.if_known(bool(own.all()), few))
+            reached = learned[i, j]
+            few = f"only {reached.sum()} of {reached.size} networks learned {100 * _LEARNED:.0f} % of the labels"
+            claims.append(claim.if_known(bool(reached.all()), few))
     return claims
 
 
 def judged_claims(networks: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
-    """Names of the claims about labels that are classes, which decide the verdict."""
+    """Names of the claims about class labels, which decide the verdict."""
     return tuple(f"{network}, {kind}" for network in networks for kind in labels if kind in _CLASSES)

@@ -1,4 +1,4 @@
-"""Measures of collapse of a trained classifier, the number of its features and its accuracies."""
+"""Measures of neural collapse, number of features, and accuracies of a trained classifier."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def classifier_collapse(
     held_out: np.ndarray,
     levels: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """NC1 to NC4 with a centred classifier, κ_CKA, the effective dimension besides the constant, and accuracies.
+    """NC1 to NC4 with a centred classifier, κ_CKA, the effective dimension excluding the constant, and accuracies.
 
     Args:
         features: Inputs of the last layer, training samples first, shape (n + m, p).
@@ -31,7 +31,7 @@ def classifier_collapse(
         bias: Bias of the last layer, shape (c,).
         labels: Classes of the training samples, shape (n,).
         held_out: Classes of the held-out samples, shape (m,).
-        levels: For a regression (c = 1), the number that represents each class; the nearest one is the decision.
+        levels: For a regression (c = 1), the target value of each class; the prediction is the nearest one.
 
     Example:
         >>> h, labels = np.repeat(np.eye(2), 3, axis=0) + 1e-3 * np.arange(6)[:, None], np.arange(6) // 3
@@ -42,7 +42,7 @@ def classifier_collapse(
     n = len(labels)
     outputs = features[:n] @ classifier
     if levels is not None:
-        # The nearest level to one output f, min (f − t_i)², has the largest t_i f − t_i²/2.
+        # The level t_i nearest to the output f maximises t_i f − t_i²/2.
         classifier, bias = classifier * levels, bias * levels - levels**2 / 2
     found = neural_collapse(features[:n], labels, classifier, bias, layout="features_classes", center_classifier=True)
     decided = np.argmax(features @ classifier + bias, axis=1)

@@ -1,4 +1,4 @@
-"""Unconstrained features, networks on digits, and the closed form of the unconstrained features."""
+"""Unconstrained features with their closed-form solution, and networks trained on digits."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["Experiment"]
 
 
 class Experiment:
-    """Unconstrained features from an aligned and from random initialisations, and networks on digits.
+    """Trains unconstrained features from an aligned and from random initialisations, and networks on digits.
 
     Args:
-        study: The study whose fields set the classes, the networks and the training.
+        study: The study that defines the classes, the networks and the training.
     """
 
     def __init__(self, study: NeuralCollapse):
@@ -43,7 +43,7 @@ class Experiment:
         if measured:
             nc1, accuracy = (measured[name][1] for name in ("network_nc1", "network_accuracy"))
             claims = report_claims(collapse_claims(study.networks, study.labels, nc1, accuracy))
-        # Labels of the axes come with the values, because a field has the name of the hook `labels`.
+        # Axis labels are returned with the values, because the study has a field named `labels`.
         return {
             **free,
             **measured,
@@ -55,7 +55,7 @@ class Experiment:
         }
 
     def exact(self) -> Values:
-        """The closed form of the path from the aligned initialisation, and the common end of small initialisations."""
+        """The closed-form trajectory from the aligned initialisation, and the limit for small initialisations."""
         study, times, starts = self.study, self.times[:-1], (self.study.starts, 1, 1)
         rates: Any = {"feature_rate": study.feature_rate, "classifier_rate": study.classifier_rate}
         sizes = self._sizes(study.initial_strength)
@@ -79,16 +79,16 @@ class Experiment:
 
     @functools.cached_property
     def times(self) -> np.ndarray:
-        """Times of the aligned initialisation until its weakest mode is learned; last, the end of the random ones."""
+        """Times until the weakest mode of the aligned initialisation is learned, and the final time of random ones."""
         study, strength, samples = self.study, self.modes.strength, sum(self.study.class_sizes)
         rate = (study.feature_rate * study.classifier_rate) ** 0.5
         pace = samples / (2 * rate * strength)
         aligned = np.max(pace * (np.log(strength / study.initial_strength) + 8))
-        # No mode starts much below the scale over √n, and none needs more than thirty times its pace to settle.
+        # No mode starts much below the scale over √n, and thirty time constants suffice for every mode to converge.
         random = np.max(pace) * (2 * np.log(samples / study.random_scale) + 30)
         return np.append(np.linspace(0.0, aligned, study.times), max(random, 1.01 * aligned))
 
     def _sizes(self, strength: float) -> tuple[float, float]:
-        """Sizes of features and classifier in balanced layers with this product; their ratio is (η_H/η_W)^½."""
+        """Sizes of features and classifier in balanced layers with a given product; their ratio is (η_H/η_W)^½."""
         tilt = (self.study.feature_rate / self.study.classifier_rate) ** 0.5
         return (strength * tilt) ** 0.5, (strength / tilt) ** 0.5

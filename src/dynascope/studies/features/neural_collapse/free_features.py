@@ -1,4 +1,4 @@
-"""Unconstrained features, trained together with a classifier, and their measures of collapse."""
+"""Unconstrained features trained jointly with a classifier, and their measures of neural collapse."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def train_free_features(
 ) -> dict[str, Any]:
     """Train unconstrained features from an aligned and from random initialisations.
 
-    They are the first layer of a linear network on one-hot inputs.
+    The features are the first layer of a linear network on one-hot inputs.
 
     Args:
         class_sizes: Number of samples of each class.
         features: Number of features.
         aligned: Sizes of features and classifier in the aligned initialisation.
         random: Sizes in the random initialisations.
-        times: Recorded times; the last one is the end of the random initialisations only.
+        times: Recorded times; the last one is used for the random initialisations only.
         starts: Number of random initialisations.
         seed: Seed of the initialisations.
         **options: Further fields of `GradientFlow`.
 
     Returns:
-        Values by name, with their dimensions unless they are curves over time of the aligned initialisation.
+        Values by name, with their dimensions except for curves over time from the aligned initialisation.
     """
     labels, classes = np.repeat(np.arange(len(class_sizes)), class_sizes), len(class_sizes)
     networks = [aligned_features(class_sizes, features, aligned, seed=seed)]

@@ -1,4 +1,4 @@
-"""Networks trained on digits with true or random labels, and their measures of collapse during training."""
+"""Networks trained on digits with true or random labels, and their measures of neural collapse."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class CollapsingNetworks:
     """Networks trained by Adam on digits.
 
     Attributes:
-        networks: Names of the networks, of "convolutional" and "mlp".
-        labels: Kinds of labels, of `relabelled_digits.LABELS`.
+        networks: Names of the networks, from "convolutional" and "mlp".
+        labels: Kinds of labels, from `relabelled_digits.LABELS`.
         samples: Number of training digits; as many others are held out.
         width: Number of features of the networks.
         learning_rate: Initial learning rate, with cosine decay to zero.
-        weight_decay: λ of the term λ‖θ‖²/2 in the loss.
+        weight_decay: λ of ½ λ‖θ‖² in the loss.
         steps: Number of training steps.
-        batch_size: Samples in each step.
+        batch_size: Samples per step.
         starts: Number of runs of each network, with different initial weights and batches.
-        seed: Seed of the labels and of the first run; the other runs use the next seeds.
+        seed: Seed of the labels and of the first run; the other runs use consecutive seeds.
     """
 
     networks: Sequence[str]
@@ -53,10 +53,10 @@ class CollapsingNetworks:
     seed: int
 
     def measure(self) -> dict[str, Any]:
-        """Train, and return dimensions and values of the metrics over the training steps, by name."""
+        """Train and return, by name, the dimensions and values of the metrics over training steps."""
         if not self.networks or not self.labels:
             return {}
-        # In single precision, networks train twice as fast.
+        # Training is twice as fast in single precision.
         with jax.enable_x64(False):
             runs = [
                 [[self._trained(network, each, start) for start in self.seeds] for each in self.labels]
@@ -110,7 +110,7 @@ class CollapsingNetworks:
 
     @functools.cached_property
     def _seen(self) -> Any:
-        """The function that computes the features of all digits; one object, so that one program serves all labels."""
+        """The function that computes the features of all digits, cached so that all labels share one program."""
         inputs = relabelled_digits(LABELS[0], self.samples, self.seed).inputs.astype("float32")
         return lambda network: network.features(inputs)
 

@@ -1,4 +1,4 @@
-"""Neural collapse of unconstrained features along an exact path, and of networks with true and random labels."""
+"""Neural collapse: exact for unconstrained features, and measured in networks with true and random labels."""
 
 from __future__ import annotations
 
@@ -18,35 +18,34 @@ from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, See
 
 
 class NeuralCollapse(Study):
-    """Neural collapse of unconstrained features, which has an exact theory, and of networks, which has none.
+    """Neural collapse of unconstrained features, for which theory is exact, and of networks, for which it is not.
 
     In the unconstrained feature model, the features are free parameters, trained by gradient flow. From an aligned
-    initialisation, the study compares the `loss`, the `mode_strength` of each mode, the distances `class_mean_norm` of
-    the class means from their mean, and `nc3` between class means and classifier with theory at all times. From small
-    random initialisations, it compares the inner products `end_class_mean_gram` and `end_classifier_gram` at the end,
-    and `end_between_class_share`, the share of the feature variance between classes.
+    initialisation, the study compares with theory at all times: the `loss`, the `mode_strength` of each mode, the
+    distances `class_mean_norm` of the class means from the global mean, and `nc3`, the distance between class means and
+    classifier. From small random initialisations, it compares the final inner products `end_class_mean_gram` and
+    `end_classifier_gram`, and `end_between_class_share`, the fraction of the feature variance between classes.
 
-    The study also trains a small convolutional network and an MLP on digits with true or random labels. The verdict
-    depends on whether NC1, the spread of the features within classes relative to that between classes, falls to a
-    tenth. This claim is undecided if a network learns less than 99 % of the labels, as the default convolutional
-    network does with random labels. For these labels, and for a regression by one output that selects the nearest
-    digit, the page shows over the training steps: `network_nc1` to `network_nc4` (with a centred classifier),
-    `network_kappa_cka` (zero for minimum features), `network_effective_dimension` (features besides the constant),
-    `network_loss`, and the accuracies on the training labels and on the true labels of held-out digits. Classes are
-    those of the training labels throughout.
+    The study also trains a small convolutional network and an MLP on digits with true or random labels. The claim for
+    each is that NC1, the within-class over the between-class variability of the features, falls at least tenfold. The
+    claim is undecided if a network learns less than 99 % of the labels, as the default convolutional network does with
+    random labels. For all kinds of labels, and for a scalar regression that selects the nearest digit, the page shows
+    over training: `network_nc1` to `network_nc4` (with a centred classifier), `network_kappa_cka` (zero for minimum
+    features), `network_effective_dimension` (excluding the constant), `network_loss`, and the accuracies on the
+    training labels and on the true labels of held-out digits. Classes are always those of the training labels.
     """
 
     class_sizes: list[PositiveInt] = parameter(
-        [10, 10, 10, 10], "Number of samples of each class, for the unconstrained features.", fewest=2, repeats=True
+        [10, 10, 10, 10], "Number of samples of each class of unconstrained features.", fewest=2, repeats=True
     )
     features: PositiveInt = parameter(9, "Number of unconstrained features, at least the number of classes.")
     initial_strength: PositiveFloat = parameter(
-        1e-3, "Singular value of the initial outputs from the aligned initialisation, below those of the targets."
+        1e-3, "Singular value of the outputs at the aligned initialisation, less than those of the targets."
     )
     random_scale: Annotated[float, Interval(gt=0, le=0.02)] = parameter(
         0.01,
-        "Size of the random initialisations: the Frobenius norm of features and classifier if both "
-        "learning rates are one; otherwise the norms are rescaled so that the layers are balanced.",
+        "Size of the random initialisations: the Frobenius norm of features and classifier if both learning rates are "
+        "one; otherwise the norms are rescaled to balance the layers.",
     )
     feature_rate: PositiveFloat = parameter(1.0, "Learning rate of the features.")
     classifier_rate: PositiveFloat = parameter(1.0, "Learning rate of the classifier.")
@@ -55,7 +54,7 @@ class NeuralCollapse(Study):
     )
     times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times from the aligned initialisation.")
     networks: list[str] = parameter(
-        NETWORKS, 'Networks to train on digits, of "convolutional" and "mlp"; may be empty.', options=NETWORKS, fewest=0
+        NETWORKS, 'Networks to train on digits: "convolutional" and "mlp"; may be empty.', options=NETWORKS, fewest=0
     )
     labels: list[str] = parameter(
         LABELS,
@@ -71,15 +70,15 @@ class NeuralCollapse(Study):
     learning_rate: PositiveFloat = parameter(
         5e-3, "Initial learning rate of Adam for the networks, with cosine decay to zero."
     )
-    weight_decay: PositiveFloat = parameter(3e-3, "Weight decay λ of the networks: λ‖θ‖²/2 in the loss.")
+    weight_decay: PositiveFloat = parameter(3e-3, "Weight decay λ of ½ λ‖θ‖² for the networks.")
     steps: PositiveInt = parameter(4000, "Number of training steps of the networks.")
-    batch_size: PositiveInt = parameter(50, "Samples in each training step.", most="samples")
-    seed: Seed = parameter(0, "Seed of all weights, of the labels and of the batches.")
+    batch_size: PositiveInt = parameter(50, "Samples per training step.", most="samples")
+    seed: Seed = parameter(0, "Seed of all weights, labels and batches.")
 
     reference = Reference.of(
         "D. G. Mixon, H. Parshall, J. Pi, Neural collapse with unconstrained features (arXiv 2011.11619)",
-        "The unconstrained features of each class collapse to one point along exact curves, with the same end for "
-        "almost all small initialisations; in networks, classes collapse as well, with true and with random labels.",
+        "The unconstrained features of each class collapse to one point along exactly known curves, with the same "
+        "limit for almost all small initialisations. Classes also collapse in networks, with true or random labels.",
         also="; theory in Y. Nam, DPhil thesis (2024), chapter 3",
     )
     along = ("time", "start")
@@ -91,19 +90,19 @@ class NeuralCollapse(Study):
     trains = "unconstrained features"
     flow = "gradient flow of the unconstrained features, and Adam for the networks"
     names = {
-        "end_class_mean_gram": ("inner products of the class means at the end", "1"),
-        "end_classifier_gram": ("inner products of the classifiers at the end", "1"),
-        "end_between_class_share": ("share of the feature variance between classes at the end", "1"),
+        "end_class_mean_gram": ("final inner products of the class means", "1"),
+        "end_classifier_gram": ("final inner products of the classifiers", "1"),
+        "end_between_class_share": ("final fraction of the feature variance between classes", "1"),
     }
     tolerance = exact("loss", "mode_strength", "class_mean_norm", "nc3") | exact(
         *("end_class_mean_gram", "end_classifier_gram", "end_between_class_share"),
         error=1e-3,
-        reason="the end differs from that of a vanishing initialisation by the square of its size, at most 0.02",
+        reason="the limit differs from that of a vanishing initialisation by the square of its size, at most 0.02",
     )
     tiny = {"class_sizes": [4, 4, 4], "features": 4, "starts": 1, "times": 30, "networks": []}
 
     def check(self) -> None:
-        """Require enough features, a small aligned initialisation, and two initialisations of networks."""
+        """Require enough features, a small aligned initialisation, and two initialisations of each network."""
         strength = self._experiment.modes.strength
         require_kind(Annotated[int, Ge(len(strength))], features=self.features)
         require_kind(Annotated[float, Interval(gt=0, le=float(strength[-1]))], initial_strength=self.initial_strength)
@@ -116,18 +115,18 @@ class NeuralCollapse(Study):
 
     @property
     def judged_claims(self) -> tuple[str, ...]:
-        """The claims about the trained networks whose labels are classes."""
+        """The claims about networks trained on class labels."""
         return judged_claims(self.networks, self.labels)
 
     def exact(self) -> Values:
-        """The closed form of the path from the aligned initialisation, and the common end of small ones."""
+        """The closed-form trajectory from the aligned initialisation, and the limit for small initialisations."""
         return self._experiment.exact()
 
     def about(self) -> Values:
         """Both tasks."""
         free = f"{sum(self.class_sizes)} samples in classes of sizes {self.class_sizes}, with one-hot targets."
-        none = "No networks were trained, and the claims about networks were not tested."
-        digits = f"Networks: {self.samples} digits of 8 × 8 pixels for training, and as many held out."
+        none = "No networks were trained, so the claims about networks were not tested."
+        digits = f"Networks: {self.samples} digits of 8 × 8 pixels for training and as many held-out digits."
         trained = self.networks and self.labels
         return {**super().about(), "description": [free, digits if trained else none]}
 

@@ -1,4 +1,4 @@
-"""Unconstrained features: two-layer linear networks on one-hot samples, whose first layer holds the features."""
+"""Unconstrained features as the first layer of a two-layer linear network on one-hot samples."""
 
 from __future__ import annotations
 

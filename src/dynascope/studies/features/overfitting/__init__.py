@@ -1,1 +1,1 @@
-"""Overfitting of noisy labels: benign for a target in strong modes, malignant for a target in weak modes."""
+"""Overfitting of noisy labels is benign for a target in strong modes and malignant for a target in weak modes."""

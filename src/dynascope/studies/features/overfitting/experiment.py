@@ -1,4 +1,4 @@
-"""Linear models on sine features, trained on noisy samples of two targets, and the theory of their errors."""
+"""Linear models on sine features trained on noisy samples of two targets, and the theory of their errors."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ NOISE_SAMPLES = 50  # samples of pure noise in that figure
 
 
 class Experiment:
-    """One model on noisy samples of a benign and a malignant target.
+    """Trains one model on noisy samples of a benign and a malignant target.
 
     Args:
-        study: The study whose fields set the sizes.
+        study: The study that defines the model and the data.
     """
 
     def __init__(self, study: Overfitting):
         self.study = study
 
     def trained(self) -> Values:
-        """Train on a few draws of the samples, and solve many draws for the end of training."""
+        """Train on a few draws of the samples, and solve for the end of training on many draws."""
         task, losses, weights = self.task, [], []
         for features, labels in self._draws(self.study.trained):
             run = train_from_zero(features, labels, self.times, solver=Solver(absolute_tolerance=1e-9))
@@ -55,7 +55,7 @@ class Experiment:
         }
 
     def exact(self) -> Values:
-        """The exact flow on the same samples, and the learnability of both targets in the mean over samples."""
+        """The exact flow on the same samples, and the mean learnability of both targets over draws of samples."""
         flows = [
             [training_flow(self.times, features, label) for label in labels.T]
             for features, labels in self._draws(self.study.trained)
@@ -71,7 +71,7 @@ class Experiment:
         }
 
     def _curves(self, losses: Any, weights: Any) -> dict[str, Any]:
-        """Medians over the draws of the curves (run, time), and the final functions of the first draw."""
+        """Medians of the curves (run, time) over draws, and the final functions of the first draw."""
         task, strong, basis = self.task, self.study.strong_modes, self._basis
         coefficients = np.moveaxis(task.root * np.array(weights), 1, 2)  # (draw, time, target, mode)
         target_norms = np.linalg.norm(task.targets, axis=-1)
@@ -113,7 +113,7 @@ class Experiment:
 
     @functools.cached_property
     def times(self) -> np.ndarray:
-        """Ten time constants of the tail, after which it has fitted the labels."""
+        """Recorded times, up to ten time constants of the tail, after which the labels are fitted."""
         setup, study = self.setups[0], self.study
         last = 10 * study.samples / (setup.tail * (study.modes - study.strong_modes))
         return np.append(0.0, np.geomspace(0.05, last, study.times - 1))

@@ -1,4 +1,4 @@
-"""Overfitting of noisy labels: benign for a target in strong modes, malignant for a target in weak modes."""
+"""Overfitting of noisy labels is benign for a target in strong modes and malignant for a target in weak modes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ class Overfitting(Study):
     """Linear models with a few strong and many weak sine modes, trained on noisy labels until they fit them exactly.
 
     The model Σ_k w_k √ρ_k √2 sin(2πkx) has d strong modes of intensity one and a tail of weak modes. The benign target
-    lies in a strong mode, the malignant target in the tail. The study compares the gradient flow on the samples with
-    the exact solution at all times, and at the end of training the whole function, its part in the strong modes and
-    its part in the tail. It also compares the learned fraction of each target, in the median over many draws, with the
-    learnability. Median test losses and the mean square of fits to pure noise (figure 1.4) are shown beside their
-    predictions but not judged: the theory assumes Gaussian features, and in one dimension nearly coincident samples
-    violate this assumption.
+    lies in a strong mode, the malignant target in the tail. The study compares gradient flow on the samples with the
+    exact solution at all times, and the final function with the exact one in full, in the strong modes and in the tail.
+    It also compares the median learned fraction of each target over many draws with the learnability. Median test
+    losses and the mean square of fits to pure noise (figure 1.4) are shown with their predictions but not judged: the
+    theory assumes Gaussian features, an assumption that nearly coincident samples violate in one dimension.
     """
 
     samples: PositiveInt = parameter(100, "Number n of training samples.")
@@ -37,13 +36,13 @@ class Overfitting(Study):
     benign_mode: PositiveInt = parameter(1, "Mode of the benign target, at most d.")
     malignant_mode: PositiveInt = parameter(10, "Mode of the malignant target, above d.")
     noise_variance: NonNegativeFloat = parameter(
-        0.09, "Variance σ² of the label noise; the target has a mean square of ½."
+        0.09, "Variance σ² of the label noise; the mean square of the target is ½."
     )
     tail: Literal["corrected", "printed"] = parameter(
-        "corrected", '"corrected" for tail intensities 1/(p − d), or "printed" for the n/(p − d) of the source.'
+        "corrected", '"corrected" for tail intensities 1/(p − d), or "printed" for n/(p − d) as printed in the paper.'
     )
     trained: PositiveInt = parameter(3, "Number of draws of the samples trained by gradient flow.")
-    draws: PositiveInt = parameter(300, "Number of draws of the samples solved for the end of training only.")
+    draws: PositiveInt = parameter(300, "Number of draws for which only the end of training is computed.")
     times: Annotated[int, Ge(2)] = parameter(80, "Number of recorded times.")
     positions: PositiveInt = parameter(
         400, "Number of positions x (coordinate `sample`) at which the final function of the first draw is recorded."
@@ -56,13 +55,13 @@ class Overfitting(Study):
         "only if the target lies in its strong modes.",
         also="; set-ups in Nam, DPhil thesis (2024), 1.6",
     )
-    theory = "linear models that interpolate noise"
-    task = "a sine with noise"
+    theory = "interpolation of noise by linear models"
+    task = "a sine with label noise"
     notes = (
         "{samples} samples and {modes} sine modes; {strong_modes} of the modes are strong, and the others have the "
         "intensity {_experiment.setups[0].tail:.3g} ({tail}).",
-        "Curves are medians over {trained} draws, and final learnabilities and test losses are medians over {draws}. "
-        "Functions are those of the first draw.",
+        "Curves are medians over {trained} draws; final learnabilities and test losses are medians over {draws} draws. "
+        "Functions are shown for the first draw.",
     )
     trains = "linear model on sine features"
     axes = ("run", "time")
@@ -77,27 +76,27 @@ class Overfitting(Study):
     minutes = 0.3
     flow = "gradient flow"
     names = {
-        "asymptotic_test_loss": ("test loss, infinite-size limit", "1"),
+        "asymptotic_test_loss": ("test loss in the infinite-size limit", "1"),
         "window_test_loss": ("test loss after the signal and before the noise is fitted", "1"),
         "target_function": ("target function", "1"),
         "strong_part": ("part of the fit in the strong modes", "1"),
-        "strong_fraction": ("norm of the part in the strong modes over that of the target", "1"),
+        "strong_fraction": ("norm of the part in the strong modes relative to the target", "1"),
         "tail_part": ("part of the fit in the weak modes", "1"),
         "noise_power": ("mean square of the fit to pure noise", "1"),
     }
     tolerance = exact(
         *("loss", "test_loss", "learned_fraction", "strong_fraction", "fitted", "strong_part", "tail_part"),
         error=1e-5,
-        reason="the prediction is exact on the given samples, and the solver keeps the error of each step below 1e-8",
+        reason="the prediction is exact for the given samples, and the solver error is below 1e-8 per step",
     ) | exact(
         "learnability",
         error=0.03,
-        reason="sine features are not Gaussian: medians differ from the theory by up to about 0.3 n/p, or 0.5/n",
+        reason="sine features are not Gaussian, and medians differ from the theory by up to about 0.3 n/p or 0.5/n",
     )
     tiny = {"modes": 1000, "trained": 1, "draws": 200, "times": 20, "positions": 40}
 
     def check(self) -> None:
-        """Require sizes for which the theory is defined, and targets in the right modes."""
+        """Require sizes for which the theory is defined, and targets in the appropriate modes."""
         modes = zip(("benign_mode", "malignant_mode"), self._experiment.setups, (True, False), strict=True)
         for name, setup, benign in modes:
             remedy = f"choose a mode {'up to' if benign else 'above'} strong_modes"
@@ -115,7 +114,7 @@ class Overfitting(Study):
         return super().compared(observed, within_chance(predicted, errors, beside=0.5 / self.samples))
 
     def observed(self) -> xr.Dataset:
-        """The record of the trained models; a field has the name of the method `trained`."""
+        """The record of the trained models, overridden because a field is named `trained`."""
         return self.record(self._experiment.trained())
 
     def exact(self) -> Values:
@@ -123,7 +122,7 @@ class Overfitting(Study):
         return self._experiment.exact()
 
     def prediction_attributes(self) -> Values:
-        """The times between which the signal alone is fitted, and the warnings of the theory."""
+        """The interval of times in which only the signal is fitted, and the warnings of the theory."""
         found = overfitting_error(self._experiment.setups[0])
         return {"fitting_window": found.fitting_window, "theory_warnings": list(found.warnings)}
 

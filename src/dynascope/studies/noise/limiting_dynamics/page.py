@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
-    """The moments over time, the modified loss, and the currents of the stationary state."""
+    """The figures: moments over time, modified loss, and currents in the stationary state."""
     return [
         Chart(
             "position_variance",
@@ -44,7 +44,7 @@ def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
             x_label="mean distance from the centre",
             y_label="mean velocity",
             title="Mean path to the minimum in phase space",
-            caption="Mean position and velocity of the runs along each mode, and their exact values (dashed). "
+            caption="Mean velocity over mean position along each mode (solid) and the exact values (dashed). "
             "Oscillating modes spiral into the minimum.",
         ),
         Chart(

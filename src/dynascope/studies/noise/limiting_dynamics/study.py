@@ -105,7 +105,9 @@ class LimitingDynamics(ClaimsStudy):
         "along": ("position along a path, from 0 to 1", "1"),
     }
     judged_claims = LIMITING_CLAIMS
-    tolerance = curve_tolerance(quadratic_share=(1e-9, "the loss is quadratic, up to rounding in double precision"))
+    tolerance = curve_tolerance(
+        quadratic_share=(1e-9, "the loss is exactly quadratic up to rounding in double precision")
+    )
     checks = tuple(tolerance)
     tiny = {"runs": 3000, "curvatures": [1.0, 0.3], "samples": 100}
 
