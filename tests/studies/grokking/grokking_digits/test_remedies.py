@@ -7,17 +7,17 @@ from dynascope.studies.grokking.grokking_digits.remedies import (
     DECIDING,
     TABLE,
     TWINS,
-    put_claims,
     remedies,
+    remedy_claims,
 )
-from dynascope.studies.grokking.grokking_digits.twins import Dials
+from dynascope.studies.grokking.grokking_digits.twins import ScaleFactors
 
-RUNS = remedies(Dials(5.0, 3.0), weights=1.0, targets=30.0, inputs=0.01, outputs=0.1)
+RUNS = remedies(ScaleFactors(5.0, 3.0), weights=1.0, targets=30.0, inputs=0.01, outputs=0.1)
 
 
 @pytest.mark.parametrize(
     ("remedy", "dial", "value"),
-    list(zip(TABLE[1:], Dials._fields[:4], (1.0, 30.0, 0.01, 0.1), strict=True)),
+    list(zip(TABLE[1:], ScaleFactors._fields[:4], (1.0, 30.0, 0.01, 0.1), strict=True)),
 )
 def test_each_remedy_changes_one_dial(remedy, dial, value):
     assert RUNS[remedy] == RUNS["default"]._replace(**{dial: value})
@@ -40,7 +40,7 @@ def test_claims_compare_each_remedy_with_the_default():
     found = {name: {run: draw.normal(size=4) for run in TABLE} for name in metrics}
     found["delay"] |= {"weight downscaling": found["delay"]["default"] - 100.0}
     found["reached"] = {run: np.array([True] * 4) for run in TABLE}
-    told = put_claims(found)
+    told = remedy_claims(found)
     names = told["hypothesis"][1].tolist()
     assert len(set(names)) == len(names) == 3 * len(TABLE) + 2
     assert names[0] == "weight downscaling: delay" == DECIDING[0]
@@ -51,6 +51,6 @@ def test_claims_about_the_delay_of_runs_without_one_are_undecided():
     metrics = ("delay", "delay_decades", "kappa_before", "kappa_after", "test_kappa_before", "test_kappa_after")
     found = {name: {run: k + np.arange(2.0) for k, run in enumerate(TABLE[::-1])} for name in metrics}
     found["reached"] = {run: np.array([True, run != "input downscaling"]) for run in TABLE}
-    told = dict(zip(*(put_claims(found)[name][1].tolist() for name in ("hypothesis", "holds")), strict=True))
+    told = dict(zip(*(remedy_claims(found)[name][1].tolist() for name in ("hypothesis", "holds")), strict=True))
     assert told["target upscaling: delay"] == told["input downscaling: kappa_after"] == "holds"
     assert told["input downscaling: delay"] == told["input downscaling: delay_decades"] == "undecided"

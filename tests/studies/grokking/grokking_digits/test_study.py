@@ -157,7 +157,7 @@ def test_blank_weights_vanish_at_the_rate_of_adam_for_any_weight_decay(study):
 )
 def test_a_field_out_of_range_is_rejected_by_name_before_training(monkeypatch, fields, argument):
     monkeypatch.setattr(
-        "dynascope.studies.grokking.grokking_digits.experiment.train_dialled",
+        "dynascope.studies.grokking.grokking_digits.experiment.train_scaled",
         lambda *_, **__: pytest.fail("it was trained"),
     )
     with pytest.raises(InputError) as refusal:

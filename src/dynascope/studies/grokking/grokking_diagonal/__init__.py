@@ -1,1 +1,1 @@
-"""Prediction, without training, of when a diagonal network with weight decay groks and of its late test error."""
+"""The grokking time and late test error of a diagonal network with weight decay, predicted without training."""

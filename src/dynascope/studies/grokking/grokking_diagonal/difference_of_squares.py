@@ -1,4 +1,4 @@
-"""Diagonal networks as a difference of two squares, which can learn coefficients of either sign."""
+"""Diagonal linear networks as a difference of squares, which can learn coefficients of either sign."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["DifferenceOfSquares"]
 
 
 class DifferenceOfSquares(eqx.Module):
-    """f(x) = x·(u ⊙ u − v ⊙ v), which is zero at initialisation, where all weights are one.
+    """f(x) = x·(u ⊙ u − v ⊙ v); all weights are initially one, so f is initially zero.
 
     Attributes:
         u: Weights of the positive part, shape (d,).

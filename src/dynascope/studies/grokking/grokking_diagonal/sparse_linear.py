@@ -16,7 +16,7 @@ __all__ = ["DecayedLoss", "SparseLinear", "sparse_linear"]
 
 
 class SparseLinear(NamedTuple):
-    """Samples of a sparse linear function, and its coefficients.
+    """Samples of a sparse linear function and its coefficients.
 
     Attributes:
         inputs: Gaussian inputs, shape (n, d).
@@ -32,7 +32,7 @@ class SparseLinear(NamedTuple):
 
 
 class DecayedLoss(eqx.Module):
-    """½E‖f(x) − y‖² + ½λ‖θ‖² of a network with one output, as a task; as an array, λ shares one program.
+    """The loss ½E‖f(x) − y‖² + ½λ‖θ‖² of a network with one output, with λ as an array so that programs are shared.
 
     Example:
         >>> from dynascope.protocols import Learnable
@@ -56,7 +56,7 @@ class DecayedLoss(eqx.Module):
 
 
 def sparse_linear(samples: int, inputs: int, relevant: int, seed: int) -> SparseLinear:
-    """Independent Gaussian inputs, and a target of variance one that depends on few of them.
+    """Draw independent Gaussian inputs and a target of unit variance that depends on few of them.
 
     Example:
         >>> data = sparse_linear(samples=3, inputs=6, relevant=2, seed=0)

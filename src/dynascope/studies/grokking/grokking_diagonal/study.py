@@ -1,4 +1,4 @@
-"""Prediction, without training, of when a diagonal network with weight decay groks and of its late test error."""
+"""The grokking time and late test error of a diagonal network with weight decay, predicted without training."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from dynascope.studies.grokking.grokking_diagonal.threshold_time import passage
 from dynascope.theory.grokking import critical_point, fitting_time, grokking_delay, grokking_time, late_curve
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
-_REMAINING = 0.01  # errors on the samples at which they count as fitted, as a fraction of the first
+_REMAINING = 0.01  # training error, relative to its initial value, at which the samples count as fitted
 
 
 class GrokkingDiagonal(Study):
-    """A network f = x·(u ⊙ u − v ⊙ v) with weight decay on fewer samples than inputs, from u = v = α.
+    """A network f = x·(u ⊙ u − v ⊙ v) trained with weight decay from u = v = α on fewer samples than inputs.
 
     The targets depend on few of the inputs. The network soon fits them with the interpolant of nearly minimum ℓ2 norm.
-    It generalises much later, when weight decay has shrunk the products u_i v_i of its weights and moved the
-    interpolant close to minimum ℓ1 norm. From the time by which the network has fitted, the study compares the relative
-    test error over all Gaussian inputs and the mean product with theory. It also compares the time ln(α²/b*)/(2λ) + τ
-    at which the test error falls below a threshold, where b* and τ depend on the data alone. The time from a training
-    loss of one hundredth of its initial value to that threshold (`delay`) is shown but not judged.
+    It generalises much later, when weight decay has reduced the products u_i v_i of its weights and moved the
+    interpolant close to minimum ℓ1 norm. Once the network has fitted the samples, the study compares with theory the
+    population test error, relative to the mean square of the targets, and the mean product. It also compares the time
+    ln(α²/b*)/(2λ) + τ at which the test error falls below a threshold, where b* and τ depend on the data alone. The
+    `delay` between a training loss of one percent of its initial value and this threshold is shown but not judged.
     """
 
-    scales: list[PositiveFloat] = parameter([1.0, 2.0, 4.0], "Sizes α of the initial weights; the delay grows with α.")
+    scales: list[PositiveFloat] = parameter([1.0, 2.0, 4.0], "Scales α of the initial weights; the delay grows with α.")
     weight_decay: PositiveFloat = parameter(
-        0.005, "Weight decay λ: ½λ(‖u‖² + ‖v‖²) in the loss; much smaller than the rates of fitting."
+        0.005, "Weight decay λ of ½ λ(‖u‖² + ‖v‖²); must be much smaller than the rates of fitting."
     )
     samples: PositiveInt = parameter(30, "Number of training samples.")
-    inputs: PositiveInt = parameter(60, "Number of inputs, larger than the number of samples.")
+    inputs: PositiveInt = parameter(60, "Number of inputs, greater than the number of samples.")
     relevant: PositiveInt = parameter(2, "Number of inputs that the target depends on.", most="inputs")
     threshold: PositiveFloat = parameter(0.1, "Relative test error below which the network counts as generalising.")
     times: Annotated[int, Ge(20)] = parameter(400, "Number of recorded times.")
@@ -47,8 +47,8 @@ class GrokkingDiagonal(Study):
     reference = Reference.of(
         "K. Lyu, J. Jin, Z. Li, S. S. Du, J. D. Lee, W. Hu, Dichotomy of early and late phase implicit biases can "
         "provably induce grokking (arXiv 2311.18817)",
-        "A diagonal network with weight decay first learns the interpolant of its kernel and groks later, after a time "
-        "of order log(scale)/decay; its late test error follows from the data without training.",
+        "A diagonal network with weight decay first learns the kernel interpolant and groks later, after a time of "
+        "order log(scale)/decay. Its late test error follows from the data without training.",
     )
     theory = "interpolants under weight decay"
     names = {
@@ -60,7 +60,7 @@ class GrokkingDiagonal(Study):
     task = "a sparse linear function"
     notes = (
         "{samples} samples of a target that depends on {relevant} of {inputs} independent inputs.",
-        "Weight decay {weight_decay:g}; the test error is the mean over all inputs, relative to the mean square of the "
+        "Weight decay {weight_decay:g}; the test error is the population error relative to the mean square of the "
         "targets.",
     )
     trains = "diagonal linear network, a difference of squares"
@@ -68,21 +68,21 @@ class GrokkingDiagonal(Study):
     labelled = {"scale": "scales"}
     along = ("time", "scale")
     title = "Grokking of a diagonal network"
-    question = "Can one predict when a network generalises, long after it has fitted its samples?"
+    question = "Can theory predict when a network generalises, long after it has fitted its samples?"
     figures, meaning = page.figures, page.meaning
     minutes = 0.2
     tolerance = curve_tolerance(
         test_error=(0.02, "the theory is of leading order in the weight decay"),
         grokking_time=(
             0.03,
-            "the theory is of leading order in the weight decay, and the time is interpolated between two records",
+            "the theory is of leading order in the weight decay, and the time is interpolated between recorded times",
         ),
-        weight_product=(1e-5, "the law is exact, and the solver keeps the error of each step below 1e-8"),
+        weight_product=(1e-5, "the law is exact, and the solver error is below 1e-8 per step"),
     )
     tiny = {"samples": 12, "inputs": 24, "relevant": 1, "times": 200}
 
     def trained(self) -> xr.Dataset:
-        """Train from every size of the initial weights by gradient flow."""
+        """Train by gradient flow from initial weights of every scale."""
         data, times = self._data, self._times
         run = observe(
             DecayedLoss(data.inputs, data.targets, np.array(self.weight_decay)),
@@ -108,7 +108,7 @@ class GrokkingDiagonal(Study):
         return self.record(values, delay_resolution=[each.resolution for each in delays])
 
     def exact(self) -> Values:
-        """The predicted curves, from the time by which all networks have fitted."""
+        """The predicted curves, from the time at which all networks have fitted the samples."""
         times = self._times[self._times >= self._fitted]
         curves = [late_curve(*self._data, times, scale=scale, weight_decay=self.weight_decay) for scale in self.scales]
         return {
@@ -121,15 +121,15 @@ class GrokkingDiagonal(Study):
         }
 
     def prediction_attributes(self) -> Values:
-        """Properties of the data, and the time by which all networks have fitted."""
+        """Properties of the data, and the time at which all networks have fitted the samples."""
         point = self._critical_point
         return {"critical_product": point.product, "grokking_lag": point.lag, "fitting_time": self._fitted}
 
     def check(self) -> None:
-        """Require several interpolants, and networks that fit before they generalise."""
+        """Require several interpolants, and networks that fit the samples before they generalise."""
         fewer = "choose fewer samples than inputs, so that there are several interpolants"
         self.require(self.samples < self.inputs, "samples", fewer, beside="inputs")
-        problem = f"with weight_decay {self.weight_decay} the network may not have fitted before it generalises"
+        problem = f"with weight_decay {self.weight_decay}, the network may not fit the samples before it generalises"
         remedy = "choose a smaller weight_decay, or larger scales"
         self.require(self._fitted < self._grokking_times.min(), "weight_decay", remedy, problem=problem)
 
@@ -152,14 +152,14 @@ class GrokkingDiagonal(Study):
 
     @functools.cached_property
     def _fitted(self) -> float:
-        """The time by which all networks have fitted; infinite if one never does."""
+        """The time at which all networks have fitted the samples; infinite if one never does."""
         options = {"weight_decay": self.weight_decay, "remaining": _REMAINING}
         found = [fitting_time(self._data.inputs, scale=scale, **options) for scale in self.scales]
         return max(np.inf if each is None else each for each in found)
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
-        """From early in fitting until long after grokking, at equal ratios."""
+        """Recorded times, geometrically spaced from early in fitting to long after grokking."""
         first, last = 0.001 * self._fitted, self._grokking_times.max() + 1 / self.weight_decay
         return np.append(0.0, np.geomspace(first, last, self.times - 1))
 

@@ -9,7 +9,7 @@ __all__ = ["passage"]
 
 
 def passage(times: Float[np.ndarray, " times"], values: Float[np.ndarray, " times"], threshold: float) -> float:
-    """The time at which positive values fall below the threshold, ∞ if never; log-linear between two records.
+    """The time at which positive values fall below a threshold, by log-linear interpolation; ∞ if they never do.
 
     Example:
         >>> passage(np.array([0.0, 1.0, 2.0]), np.array([4.0, 1.0, 0.5]), 2.0), passage(np.ones(1), np.ones(1), 0.5)

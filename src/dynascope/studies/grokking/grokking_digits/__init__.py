@@ -1,1 +1,1 @@
-"""Grokking of digits: the effect of four settings on the delay, and equivalences between these settings."""
+"""Grokking of digits: four settings that shorten the delay, and equivalences between them."""

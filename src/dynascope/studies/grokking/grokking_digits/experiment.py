@@ -1,4 +1,4 @@
-"""MLPs on classes of images, trained by Adam with several values of the dials."""
+"""MLPs trained by Adam to classify images, with different scale factors."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from dynascope.probes.features import kappa_cka
 from dynascope.probes.last_layer import layer_metrics
 from dynascope.studies.grokking.grokking_digits import scaled_network
 from dynascope.studies.grokking.grokking_digits.images_in_rows import ImagesInRows
-from dynascope.studies.grokking.grokking_digits.twins import Dials
+from dynascope.studies.grokking.grokking_digits.twins import ScaleFactors
 from dynascope.tasks import Task
 from dynascope.theory.grokking import grokking_delay
 from dynascope.training.descend import Descent, descend
 
-__all__ = ["DialledRuns", "dialled_network", "train_dialled"]
+__all__ = ["ScaledRuns", "initial_network", "train_scaled"]
 
 
-def dialled_network(run: Dials, widths: Sequence[int], *, weight_decay: float, seed: int) -> scaled_network.ScaledError:
-    """An initial tanh MLP with its dials, in single precision.
+def initial_network(
+    run: ScaleFactors, widths: Sequence[int], *, weight_decay: float, seed: int
+) -> scaled_network.ScaledError:
+    """An initial tanh MLP with its scale factors, in single precision.
 
     Example:
-        >>> network = dialled_network(Dials(1.0, 2.0, first_layer=0.5), (3, 4, 2), weight_decay=0.1, seed=0)
+        >>> network = initial_network(ScaleFactors(1.0, 2.0, first_layer=0.5), (3, 4, 2), weight_decay=0.1, seed=0)
         >>> float(network.target_scale), [float(each) for each in network.scales.weights]
         (2.0, [0.5, 1.0])
     """
@@ -37,12 +39,12 @@ def dialled_network(run: Dials, widths: Sequence[int], *, weight_decay: float, s
     biases = (*(1.0,) * hidden, run.last_layer)
     scales = jax.tree.unflatten(jax.tree.structure(network), (*weights, *biases))
     started = jax.tree.map(np.multiply, network, scales)
-    dials = (run.target, run.input, run.output, run.decay * weight_decay, 1 / run.decay)
-    whole = scaled_network.ScaledError(started, scales, *dials)
+    factors = (run.target, run.input, run.output, run.decay * weight_decay, 1 / run.decay)
+    whole = scaled_network.ScaledError(started, scales, *factors)
     return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), whole)
 
 
-def train_dialled(
+def train_scaled(
     networks: Sequence[scaled_network.ScaledError],
     inputs: np.ndarray,
     targets: np.ndarray,
@@ -52,21 +54,21 @@ def train_dialled(
     batch_size: int,
     seed: int,
 ) -> tuple[np.ndarray, list[Any]]:
-    """Train all networks from the same seed in one program.
+    """Train all networks with the same batches in one program.
 
     Args:
-        networks: Networks that differ in their dials.
+        networks: Networks that differ in their scale factors.
         inputs: Inputs, shape (n, d).
         targets: Targets before scaling, shape (n, c).
         recorded: Recorded steps, from 0 to the last.
         learning_rate: η.
-        batch_size: Images in each step.
+        batch_size: Images per step.
         seed: Seed of the batches.
 
     Returns:
-        The losses, shape (networks, steps), and each network at these steps.
+        The losses, shape (networks, steps), and the snapshots of each network at these steps.
     """
-    # The network returns its error, so that the factor on the targets is not a constant of the program.
+    # The network returns its error, so that the factor on the targets is not a constant of the compiled program.
     record = descend(
         Task(np.concatenate([inputs, targets], axis=1), np.zeros_like(targets)),
         networks,
@@ -86,22 +88,22 @@ def train_dialled(
 
 
 @dataclasses.dataclass(frozen=True)
-class DialledRuns:
-    """The same network with several values of the dials.
+class ScaledRuns:
+    """Trains one network with several sets of scale factors.
 
     Attributes:
         images: Images for training and testing.
-        runs: Dials by the name of the run.
+        runs: Scale factors by name of the run.
         hidden: Widths of the hidden layers.
-        weight_decay: λ, before the dials change it.
+        weight_decay: λ, before it is scaled.
         learning_rate: η.
-        batch_size: Images in each step.
+        batch_size: Images per step.
         recorded: Recorded steps, from 0 to the last.
         thresholds: Training and test accuracy that count as fitted and as generalising.
     """
 
     images: ImagesInRows
-    runs: Mapping[str, Dials]
+    runs: Mapping[str, ScaleFactors]
     hidden: Sequence[int]
     weight_decay: float
     learning_rate: float
@@ -110,10 +112,10 @@ class DialledRuns:
     thresholds: tuple[float, float]
 
     def measured(self, names: Collection[str], seed: int) -> dict[str, dict[str, Any]]:
-        """Every run from one seed: its loss and, for the named runs, all metrics."""
+        """Train every run from one seed; return its loss and, for the named runs, all metrics."""
         networks = [self._network(name, seed) for name in self.runs]
         options = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "recorded": self.recorded}
-        losses, kept = train_dialled(networks, self.images.inputs, self.images.targets, seed=seed, **options)
+        losses, kept = train_scaled(networks, self.images.inputs, self.images.targets, seed=seed, **options)
         return {
             name: {"loss": loss} | (self._measured(each) if name in names else {})
             for name, loss, each in zip(self.runs, losses, kept, strict=True)
@@ -131,14 +133,14 @@ class DialledRuns:
 
     def _network(self, name: str, seed: int) -> scaled_network.ScaledError:
         widths = (self.images.inputs.shape[1], *self.hidden, self.images.targets.shape[1])
-        return dialled_network(self.runs[name], widths, weight_decay=self.weight_decay, seed=seed)
+        return initial_network(self.runs[name], widths, weight_decay=self.weight_decay, seed=seed)
 
     def _measured(self, snapshots: Any) -> dict[str, Any]:
-        """Metrics at every recorded step, and of the features when the training images are fitted and at the end."""
+        """Metrics at every recorded step, and feature metrics when the training images are fitted and at the end."""
         images = self.images
         known = scaled_network.accuracy(snapshots, images.inputs, images.targets)
         test_known = scaled_network.accuracy(snapshots, images.test_inputs, images.test_targets)
-        steps = self.recorded[1:]  # without step zero, which has no logarithm
+        steps = self.recorded[1:]  # excluding step zero, because logarithms are taken
         delay = grokking_delay(steps, known[1:], test_known[1:], *self.thresholds).recorded(float(steps[-1]))
         reached = delay.pop("fitted") & delay.pop("generalised")
         delay |= {"delay_decades": math.log10(delay["test_step"] / delay["train_step"]), "reached": reached}
@@ -153,7 +155,7 @@ class DialledRuns:
         return found
 
     def _features(self, network: Any) -> dict[str, float]:
-        """Metrics of the features of a network on the training images, and κ on the test images too."""
+        """Feature metrics of a network on the training images, and κ on the test images."""
         with jax.enable_x64(True):
             trained, tested = (
                 jax.device_get(scaled_network.features_and_outputs(network, inputs.astype(float)))

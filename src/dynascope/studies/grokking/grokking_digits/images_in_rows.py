@@ -1,4 +1,4 @@
-"""Images as rows of pixels that lie in [0, 1] in training."""
+"""Images as rows of pixels, normalised to [0, 1] on the training set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ImagesInRows", "images_in_rows"]
 
 
 class ImagesInRows(NamedTuple):
-    """Flat images with one-hot classes, and the indices of the pixels that are constant in all training images.
+    """Flattened images with one-hot classes, and the indices of pixels that are constant over all training images.
 
     Attributes:
         inputs: Shape (n, pixels).
@@ -22,7 +22,7 @@ class ImagesInRows(NamedTuple):
         test_targets: Shape (m, classes).
         blank: Shape (blank pixels,).
         name: Name of the data.
-        description: Processing steps, one sentence each.
+        description: Preprocessing steps, one sentence each.
     """
 
     inputs: np.ndarray
@@ -39,7 +39,7 @@ class ImagesInRows(NamedTuple):
 
 
 def images_in_rows(data: LabelledImages) -> ImagesInRows:
-    """Subtract the least training value of each pixel and divide by the largest result; blank pixels are exactly zero.
+    """Subtract the smallest training value of each pixel and divide by the largest result; blank pixels become zero.
 
     Args:
         data: The images.
@@ -50,7 +50,7 @@ def images_in_rows(data: LabelledImages) -> ImagesInRows:
     inputs, test = (each.reshape(len(each), -1) for each in (data.inputs, data.test_inputs))
     least = inputs.min(axis=0)
     largest, one_hot = (inputs - least).max(), np.eye(data.classes, dtype=np.float32)
-    require(largest > 0, "all images are the same", argument="data", value=data.name, remedy="give others")
+    require(largest > 0, "all images are the same", argument="data", value=data.name, remedy="provide different images")
     return ImagesInRows(
         (inputs - least) / largest,
         one_hot[data.labels],
@@ -58,5 +58,8 @@ def images_in_rows(data: LabelledImages) -> ImagesInRows:
         one_hot[data.test_labels],
         np.flatnonzero(np.ptp(inputs, axis=0) == 0),
         data.name,
-        (*data.description, "Each pixel less its least value, over the largest of all."),
+        (
+            *data.description,
+            "Each pixel is shifted to a minimum of zero, and all pixels are divided by their maximum.",
+        ),
     )

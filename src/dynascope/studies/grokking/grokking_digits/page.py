@@ -18,7 +18,7 @@ _CHART_OF_RUNS = functools.partial(Chart, over="run", points=True, x_label="chan
 
 
 def figures(study: GrokkingDigits, result: Comparison) -> list[Chart]:
-    """The accuracies of the default run, the delays and features of all runs, and the losses of the twins."""
+    """The figures: accuracies of the default run, delays and features of all runs, and losses of the twins."""
     default = result.observed.sel(run="default")
     return [
         _CHART_OF_STEPS(
@@ -28,11 +28,11 @@ def figures(study: GrokkingDigits, result: Comparison) -> list[Chart]:
             members={"run": ("default",)},
             words=("training", "test"),
             y_label="accuracy",
-            caption=f"Accuracies of the default runs (thin lines). The training accuracy reaches "
-            f"{percent(study.train_threshold)} at step {rounded(default['train_step'].mean())}, and the test accuracy "
-            f"reaches {percent(study.test_threshold)} after {rounded(default['delay'].mean())} more steps, on average "
-            f"over {study.seeds} initialisations. A threshold that is never reached counts as reached at the last "
-            "step.",
+            caption="Accuracy of the default runs over training (thin lines). On average over "
+            f"{study.seeds} initialisations, the training accuracy reaches {percent(study.train_threshold)} at step "
+            f"{rounded(default['train_step'].mean())}, and the test accuracy reaches {percent(study.test_threshold)} "
+            f"{rounded(default['delay'].mean())} steps later. Thresholds that are never reached count as reached at "
+            "the last step.",
         ),
         _CHART_OF_RUNS(
             ("train_step", "test_step"),
@@ -40,7 +40,7 @@ def figures(study: GrokkingDigits, result: Comparison) -> list[Chart]:
             title="Steps to fit and to generalise",
             words=("training images", "test images"),
             y_label="step at which the threshold is reached",
-            caption="Steps at which the training accuracy and the test accuracy reach their thresholds, one point per "
+            caption="Steps at which the training and test accuracies reach their thresholds in each run, one point per "
             "initialisation. The distance between the two colours is the delay.",
         ),
         _CHART_OF_RUNS(
@@ -48,21 +48,21 @@ def figures(study: GrokkingDigits, result: Comparison) -> list[Chart]:
             title="Distance to minimum features",
             words=("when the training images are fitted", "at the end"),
             y_label="distance to minimum features κ",
-            caption="Distance κ of the features to minimum features, the fewest that can form the outputs (κ = 0), "
-            "when the training images are fitted and at the end.",
+            caption="Distance κ of the features from minimum features, the fewest that can form the outputs (κ = 0), "
+            "in each run when the training images are fitted and at the end of training.",
         ),
         _CHART_OF_STEPS(
             "loss_ratio",
             log="xy",
             title="Loss ratio of twin runs",
-            caption="Three runs were repeated as twins that change other settings instead. Theory predicts the ratio "
-            "of the two losses at every step.",
+            caption="Each of three runs was repeated as a twin, which changes a different setting. Theory predicts the "
+            "ratio of the two losses at every step (dashed).",
         ),
     ]
 
 
 def meaning(study: GrokkingDigits, result: Comparison) -> str:
-    """The delays of the default and of the four remedies."""
+    """Summarise the delays of the default run and the four remedies."""
     delay = result.observed["delay"].mean("seed")
     weights, targets, inputs, outputs = (
         rounded(delay.sel(run=run))
@@ -71,12 +71,11 @@ def meaning(study: GrokkingDigits, result: Comparison) -> str:
     first = rounded(result.observed["train_step"].sel(run="default").mean())
     return (
         f"From large initial weights, a network reaches a training accuracy of {percent(study.train_threshold)} on "
-        f"{study.samples} images at step {first}, and a test accuracy of {percent(study.test_threshold)}, "
-        f"{rounded(delay.sel(run='default'))} steps later, on average over {study.seeds} initialisations. Four "
-        f"remedies each change one setting. The delay is {weights} steps with smaller initial weights, {targets} with "
-        f"larger targets, {inputs} with smaller inputs and {outputs} with smaller outputs. It is negative if the test "
-        "accuracy reaches its threshold first, and a threshold that is never reached counts as reached at the last "
-        "step. The verdict depends on whether each remedy shortens the delay by more than the variation between "
-        "initialisations. The checks are laws that hold for every run. In particular, some settings are equivalent: "
-        "a twin run that changes another setting has the same loss at every step, up to a known factor."
+        f"{study.samples} images at step {first}, and a test accuracy of {percent(study.test_threshold)} "
+        f"{rounded(delay.sel(run='default'))} steps later, on average over {study.seeds} initialisations. This delay "
+        f"becomes {weights} steps with smaller initial weights, {targets} with larger targets, {inputs} with smaller "
+        f"inputs and {outputs} with smaller outputs; it is negative if the test accuracy reaches its threshold first. "
+        "The verdict rests on whether each of these remedies shortens the delay by more than the variation between "
+        "initialisations. The checks are exact equivalences between settings: a twin run that changes a different "
+        "setting has the same loss at every step, up to a known factor."
     )

@@ -1,4 +1,4 @@
-"""Remedies for grokking: runs that change one dial each, their twins, and the claims about them."""
+"""Remedies for delayed generalisation: runs that change one scale factor each, their twins, and their claims."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from dynascope.comparison.effect import Hypothesis, report_runs
-from dynascope.studies.grokking.grokking_digits.twins import Dials, twins
+from dynascope.studies.grokking.grokking_digits.twins import ScaleFactors, twins
 
-__all__ = ["DECIDING", "TABLE", "TWINS", "put_claims", "remedies"]
+__all__ = ["DECIDING", "TABLE", "TWINS", "remedies", "remedy_claims"]
 
 _CHANGES = ("weight downscaling", "target upscaling", "input downscaling", "output downscaling")
 TABLE: tuple[str, ...] = ("default", *_CHANGES)
 DECIDING = tuple(f"{remedy}: delay" for remedy in _CHANGES)  # the claims that decide the verdict
-# For each twin, named by the dials it changes, the run that it repeats.
+# For each twin, named by the factors it changes, the run that it repeats.
 TWINS = {
     "output and decay for target": "target upscaling",
     "first layer for input": "input downscaling",
@@ -28,20 +28,22 @@ _CURES = {
 }
 
 
-def remedies(default: Dials, *, weights: float, targets: float, inputs: float, outputs: float) -> dict[str, Dials]:
-    """The default, the remedies, each of which sets one dial of the default to the given number, and the twins."""
-    dials = {"weight": weights, "target": targets, "input": inputs, "output": outputs}
-    turned = [default._replace(**{dial: value}) for dial, value in dials.items()]
-    made = twins(default, targets=targets, inputs=inputs, outputs=outputs)
-    return dict(zip((*TABLE, *TWINS), (default, *turned, *made), strict=True))
+def remedies(
+    default: ScaleFactors, *, weights: float, targets: float, inputs: float, outputs: float
+) -> dict[str, ScaleFactors]:
+    """The default, the remedies, each of which changes one factor of the default, and the twins."""
+    changes = {"weight": weights, "target": targets, "input": inputs, "output": outputs}
+    changed = [default._replace(**{factor: value}) for factor, value in changes.items()]
+    repeated = twins(default, targets=targets, inputs=inputs, outputs=outputs)
+    return dict(zip((*TABLE, *TWINS), (default, *changed, *repeated), strict=True))
 
 
-def put_claims(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The outcome of every claim, from each quantity by run and over seeds.
+def remedy_claims(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Evaluate every claim from the quantities of each run over seeds.
 
     Claims about a delay are undecided if a run did not reach both thresholds.
     """
-    # Factor, the two runs that differ in it, and the subject of the statements about it.
+    # Factor, the two runs that differ in it, and the subject of its claims.
     pairs = [(remedy, ("default", remedy), remedy.capitalize()) for remedy in _CHANGES]
     decay = "Stronger weight decay (output downscaling instead of target upscaling)"
     pairs.append(("decay", ("target upscaling", "output downscaling"), decay))
@@ -51,7 +53,7 @@ def put_claims(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
             claims.append((factor, metric, f"{begin} {words}.", [found[metric][run] for run in runs]))
         reached = np.array([found["reached"][run] for run in runs])
         if not reached.all():
-            few = f"{reached.sum()} of {reached.size} networks reached both thresholds"
+            few = f"only {reached.sum()} of {reached.size} networks reached both thresholds"
             undecided |= {f"{factor}: {metric}": few for metric in ("delay", "delay_decades")}
     for metric, where in (("kappa", ""), ("test_kappa", " on test images")):
         words = f"In the default run, training beyond the fit brings the features closer to minimum features{where}."

@@ -1,4 +1,4 @@
-"""An MLP with scaled weights, inputs, outputs and targets, and Adam with weight decay for it."""
+"""An MLP with scaled weights, inputs, outputs and targets, and its training by Adam with weight decay."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = [
     "unravelled",
 ]
 
-_FORGETTING, _SQUARES_FORGETTING, _EPSILON = 0.9, 0.999, 1e-8  # the usual constants of Adam
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # default hyperparameters of Adam
 
 
 class ScaledError(eqx.Module):
-    """The error b·f(a·x) − T·y of an MLP on x and y side by side; as arrays, all dials share a program.
+    """The error b·f(a·x) − T·y of an MLP on concatenated x and y, with all factors as arrays to share one program.
 
     Attributes:
         network: f.
@@ -36,7 +36,7 @@ class ScaledError(eqx.Module):
         input_scale: a.
         output_scale: b.
         weight_decay: λ.
-        loss_factor: Factor on loss and weight decay that is represented by dividing ε by it.
+        loss_factor: Factor on loss and weight decay, implemented by dividing the ε of Adam by it.
     """
 
     network: Any
@@ -62,7 +62,7 @@ class ScaledError(eqx.Module):
 
 
 def adam_with_decay(learning_rate: Any) -> optax.GradientTransformation:
-    """Adam on loss and weight decay, scaled for each array of the network; the dials stay constant."""
+    """Adam on loss and weight decay, with a scale for each array of the network; the scale factors are not trained."""
 
     def initial(params: Any) -> Any:
         nothing = jax.tree.map(jnp.zeros_like, params.network)
@@ -73,17 +73,15 @@ def adam_with_decay(learning_rate: Any) -> optax.GradientTransformation:
             return slope + params.weight_decay / scale**2 * weight
 
         def change(mean: Any, square: Any, scale: Any) -> Any:
-            spread = jnp.sqrt(square / (1 - _SQUARES_FORGETTING**count))
-            # The forces are not scaled, so that Adam itself compensates for their size.
+            spread = jnp.sqrt(square / (1 - _BETA2**count))
+            # Gradients need no scaling, because Adam normalises them.
             epsilon = _EPSILON / (scale * params.loss_factor)
-            return -learning_rate * scale * (mean / (1 - _FORGETTING**count)) / (spread + epsilon)
+            return -learning_rate * scale * (mean / (1 - _BETA1**count)) / (spread + epsilon)
 
         count = state[0] + 1
         forces = jax.tree.map(force, updates.network, params.network, params.scales)
-        mean = jax.tree.map(lambda old, new: _FORGETTING * old + (1 - _FORGETTING) * new, state[1], forces)
-        square = jax.tree.map(
-            lambda old, new: _SQUARES_FORGETTING * old + (1 - _SQUARES_FORGETTING) * new**2, state[2], forces
-        )
+        mean = jax.tree.map(lambda old, new: _BETA1 * old + (1 - _BETA1) * new, state[1], forces)
+        square = jax.tree.map(lambda old, new: _BETA2 * old + (1 - _BETA2) * new**2, state[2], forces)
         changes = jax.tree.map(change, mean, square, params.scales)
         whole = eqx.tree_at(lambda each: each.network, jax.tree.map(jnp.zeros_like, updates), changes)
         return whole, (count, mean, square)
@@ -93,15 +91,15 @@ def adam_with_decay(learning_rate: Any) -> optax.GradientTransformation:
 
 @jit
 def decay_alone(start: Any, weight_decay: Any, learning_rate: Any, counts: Any) -> Any:
-    """Root mean square (steps, seeds) of weights (seeds, pixels, neurons) under Adam with the force λθ alone."""
+    """Root mean square (steps, seeds) of weights (seeds, pixels, neurons) under Adam with the gradient λθ alone."""
 
     def step(carry: Any, count: Any) -> Any:
         weight, mean, square = carry
         force = weight_decay * weight
-        mean = _FORGETTING * mean + (1 - _FORGETTING) * force
-        square = _SQUARES_FORGETTING * square + (1 - _SQUARES_FORGETTING) * force**2
-        spread = jnp.sqrt(square / (1 - _SQUARES_FORGETTING**count))
-        weight -= learning_rate * mean / (1 - _FORGETTING**count) / (spread + _EPSILON)
+        mean = _BETA1 * mean + (1 - _BETA1) * force
+        square = _BETA2 * square + (1 - _BETA2) * force**2
+        spread = jnp.sqrt(square / (1 - _BETA2**count))
+        weight -= learning_rate * mean / (1 - _BETA1**count) / (spread + _EPSILON)
         return (weight, mean, square), jnp.sqrt(jnp.mean(weight**2, axis=(1, 2)))
 
     return jax.lax.scan(step, (start, jnp.zeros_like(start), jnp.zeros_like(start)), counts)[1]
@@ -112,7 +110,7 @@ def _weights(network: Any) -> Any:
 
 
 def unravelled(network: Any, rows: Any) -> Any:
-    """The networks with these weights, with the records as the first dimension."""
+    """The networks with the given weights, with records along the first dimension."""
     leaves, structure = jax.tree.flatten(network.network)
     parts = np.split(rows, np.cumsum([leaf.size for leaf in leaves])[:-1], axis=1)
     shaped = [part.reshape(-1, *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
@@ -133,9 +131,9 @@ def features_and_outputs(network: ScaledError, inputs: Any) -> tuple[Any, Any]:
 
 
 def accuracy(networks: Any, inputs: Any, targets: Any) -> Any:
-    """The share of images that each network classifies correctly."""
+    """The fraction of images that each network classifies correctly."""
     return np.asarray(_right(networks, inputs, targets), float)
 
 
-# Metrics of the features are computed afterwards, in double precision, and only for some networks.
+# Feature metrics are computed after training, in double precision and only for some networks.
 STATISTICS = {"weights": (_weights, ("weight",))}

@@ -1,4 +1,4 @@
-"""Grokking of digits: the effect of four settings on the delay, and equivalences between these settings."""
+"""Grokking of digits: four settings that shorten the delay, and equivalences between them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from annotated_types import Ge, Interval
 
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.grokking.grokking_digits import page
-from dynascope.studies.grokking.grokking_digits.experiment import DialledRuns
+from dynascope.studies.grokking.grokking_digits.experiment import ScaledRuns
 from dynascope.studies.grokking.grokking_digits.images_in_rows import ImagesInRows, images_in_rows
-from dynascope.studies.grokking.grokking_digits.remedies import DECIDING, TABLE, TWINS, put_claims, remedies
-from dynascope.studies.grokking.grokking_digits.twins import Dials
+from dynascope.studies.grokking.grokking_digits.remedies import DECIDING, TABLE, TWINS, remedies, remedy_claims
+from dynascope.studies.grokking.grokking_digits.twins import ScaleFactors
 from dynascope.tasks.data.labelled_images import labelled_images
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
@@ -25,55 +25,55 @@ _RUNS, _RATIOS = ("run", "seed"), ("dial", "seed", "step")
 
 
 class GrokkingDigits(ClaimsStudy):
-    """Large initial weights make an MLP fit digits long before it generalises; four settings may shorten this delay.
+    """An MLP with large initial weights fits digits long before it generalises; four settings may shorten this delay.
 
-    A tanh MLP with four layers, y = b·f(a·x), learns T times the one-hot class by squared loss, with Adam and a weight
-    decay λ that is part of the loss. Each remedy changes one setting: smaller initial weights, larger targets T,
-    smaller inputs a or smaller outputs b. The delay is the number of steps between those at which the training accuracy
-    and the test accuracy reach their thresholds. A threshold that is never reached counts as reached at the last step;
-    `reached` is then false, and the claims about this delay are undecided. The study also reports, with intervals over
-    seeds, whether the remedies bring the features closer to minimum features, by the distance κ_CKA.
+    A four-layer tanh MLP, y = b·f(a·x), is trained on T times the one-hot class with squared loss by Adam, with a
+    weight decay λ that is part of the loss. Each remedy changes one setting: smaller initial weights, larger targets T,
+    smaller inputs a or smaller outputs b. The delay is the number of steps from the training accuracy reaching its
+    threshold to the test accuracy reaching its threshold. Thresholds that are never reached count as reached at the
+    last step; `reached` is then false, and the claims about this delay are undecided. The study also reports, with
+    confidence intervals over seeds, whether the remedies bring the features closer to minimum features (κ_CKA).
 
     Three laws that hold for any data are checked:
 
-    - `loss_ratio`: twins have the same loss up to a known factor at every step. A run does not change if b and T are
-      multiplied by one factor and λ and the ε of Adam by its square; hence smaller outputs are equivalent to larger
-      targets with a weight decay that is stronger by 1/b². Small inputs are equivalent to small weights of the first
-      layer with a small learning rate, and small outputs to small weights of the last layer. Three remedies are trained
-      a second time as twins.
-    - `blank_weight`: the weights of pixels that are blank in all images feel weight decay alone. Adam takes their root
-      mean square to zero at its own rate, about η per step, however small λ is. Values below η count as η, because near
-      zero Adam amplifies their rounding.
-    - `total_utilization_after`: the outputs lie in the span of the features, so that the utilizations sum to one.
+    - `loss_ratio`: Twins have the same loss at every step up to a known factor. A run is unchanged if b and T are
+      multiplied by a factor and λ and the ε of Adam by its square. Smaller outputs are therefore equivalent to larger
+      targets with a weight decay stronger by 1/b². Similarly, small inputs are equivalent to small first-layer weights
+      with a small learning rate, and small outputs to small last-layer weights. Three remedies are trained a second
+      time as twins.
+    - `blank_weight`: The weights of pixels that are blank in all images are subject to weight decay alone. Adam drives
+      their root mean square to zero at about η per step, however small λ is. Values below η count as η, because Adam
+      amplifies rounding errors near zero.
+    - `total_utilization_after`: The outputs lie in the span of the features, so the utilizations sum to one.
     """
 
     data: str = parameter("digits", '"digits", or the path of labelled images.')
     samples: Annotated[int, Ge(2)] = parameter(1000, "Number of training images.")
     test_samples: Annotated[int, Ge(2)] = parameter(1000, "Largest number of test images.")
-    width: PositiveInt = parameter(128, "Neurons in each of the three hidden layers.")
+    width: PositiveInt = parameter(128, "Neurons per hidden layer; there are three hidden layers.")
     weight_scale: PositiveFloat = parameter(5.0, "Factor on the initial weights, which have variance 1/(input width).")
-    target_scale: PositiveFloat = parameter(3.0, "T, the factor on the targets.")
-    small_weights: PositiveFloat = parameter(1.0, "Factor on the initial weights in the weight remedy.")
-    large_targets: PositiveFloat = parameter(30.0, "T in the target remedy.")
-    small_inputs: PositiveFloat = parameter(0.01, "a in the input remedy.")
-    small_outputs: PositiveFloat = parameter(0.1, "b in the output remedy.")
+    target_scale: PositiveFloat = parameter(3.0, "Factor T on the targets.")
+    small_weights: PositiveFloat = parameter(1.0, "Factor on the initial weights in the remedy of smaller weights.")
+    large_targets: PositiveFloat = parameter(30.0, "Factor T in the remedy of larger targets.")
+    small_inputs: PositiveFloat = parameter(0.01, "Factor a in the remedy of smaller inputs.")
+    small_outputs: PositiveFloat = parameter(0.1, "Factor b in the remedy of smaller outputs.")
     learning_rate: PositiveFloat = parameter(1e-3, "Learning rate η of Adam.")
     weight_decay: PositiveFloat = parameter(
         5e-4,
-        "Weight decay λ: ½λ‖θ‖² in the loss. The source averages the error over ten outputs without the factor ½; its "
-        "10⁻⁴ corresponds to 5·10⁻⁴ here.",
+        "Weight decay λ of ½ λ‖θ‖². The paper averages the error over ten outputs without the factor ½; its 10⁻⁴ "
+        "corresponds to 5·10⁻⁴ here.",
     )
-    batch_size: PositiveInt = parameter(128, "Images in each step.", most="samples")
+    batch_size: PositiveInt = parameter(128, "Images per step.", most="samples")
     steps: Annotated[int, Ge(2 * _FIRST_RECORD)] = parameter(8000, "Number of training steps.")
-    records: Annotated[int, Ge(3)] = parameter(60, "Number of recorded steps, at nearly equal ratios.")
+    records: Annotated[int, Ge(3)] = parameter(60, "Number of recorded steps, spaced about geometrically.")
     train_threshold: Annotated[float, Interval(gt=0, le=1)] = parameter(
-        0.99, "Training accuracy that counts as fitted."
+        0.99, "Training accuracy at which the training images count as fitted."
     )
     test_threshold: Annotated[float, Interval(gt=0, le=1)] = parameter(
-        0.9, "Test accuracy that counts as generalising."
+        0.9, "Test accuracy at which a network counts as generalising."
     )
     seeds: Annotated[int, Ge(2)] = parameter(4, "Number of initialisations of each run.")
-    seed: Seed = parameter(0, "Seed of the choice of training images.")
+    seed: Seed = parameter(0, "Seed of the selection of training images.")
 
     reference = Reference.of(
         "Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, section 6.4.3); Y. Nam, S. H. Lee, C. Domine, "
@@ -81,9 +81,9 @@ class GrokkingDigits(ClaimsStudy):
         "understand neural dynamical phenomena (arXiv 2502.21009)",
         "Smaller initial weights, smaller inputs, smaller outputs and larger targets shorten the delay of grokking.",
     )
-    theory = "symmetries of Adam with weight decay, and weights that feel weight decay alone"
+    theory = "symmetries of Adam with weight decay, and weights subject to weight decay alone"
     trains = "tanh MLP with four layers"
-    flow = "Adam with weight decay, learning rate {learning_rate:g} and {batch_size} images in each step"
+    flow = "Adam with weight decay, learning rate {learning_rate:g} and {batch_size} images per step"
     axes = ("run", "seed", "step")
     labelled = {"run": TABLE, "dial": tuple(TWINS), "step": "_recorded"}
     recorded_fields = ("train_threshold", "test_threshold")
@@ -97,16 +97,16 @@ class GrokkingDigits(ClaimsStudy):
         "dial": ("twin", "1"),
         "loss_ratio": ("loss of the twin over the loss of its run", "1"),
         "blank_weight": ("root mean square of the weights of blank pixels, relative to initialisation", "1"),
-        "delay_decades": ("delay from fitting to generalising, decades", "1"),
+        "delay_decades": ("delay from fitting to generalising, in decades", "1"),
         "delay_resolution": ("resolution of the delay", "1"),
         "reached": ("whether both thresholds are reached", "1"),
     }
     tolerance = curve_tolerance(
-        loss_ratio=(1e-6, "the factors are powers of two, so that both runs have the same rounding errors"),
-        blank_weight=(1e-3, "the recursion is exact, and the weights are trained in single precision"),
+        loss_ratio=(1e-6, "all factors are powers of two, so both runs have the same rounding errors"),
+        blank_weight=(1e-3, "the recursion is exact up to the single-precision rounding of training"),
         total_utilization_after=(
             1e-6,
-            "outputs and features are computed in float64, and modes of relative size below 1e-12 are left out",
+            "outputs and features are computed in float64, and modes of relative size below 1e-12 are omitted",
         ),
     )
     checks = tuple(tolerance)
@@ -128,9 +128,9 @@ class GrokkingDigits(ClaimsStudy):
         }
 
     def claimed(self, found: Mapping[str, Any]) -> Values:
-        """The outcome of every claim."""
+        """Evaluate every claim."""
         of_runs = {name: values for name, (axes, values) in found.items() if axes == _RUNS}
-        return put_claims({name: dict(zip(TABLE, values, strict=True)) for name, values in of_runs.items()})
+        return remedy_claims({name: dict(zip(TABLE, values, strict=True)) for name, values in of_runs.items()})
 
     def exact(self) -> Values:
         """The loss ratios of the twins, the weights of blank pixels, and the sum of the utilizations."""
@@ -153,9 +153,9 @@ class GrokkingDigits(ClaimsStudy):
         return images._replace(blank=images.blank[:_BLANK])
 
     @functools.cached_property
-    def _runs(self) -> dict[str, Dials]:
+    def _runs(self) -> dict[str, ScaleFactors]:
         turned = {"weights": self.small_weights, "targets": self.large_targets}
-        default = Dials(self.weight_scale, self.target_scale)
+        default = ScaleFactors(self.weight_scale, self.target_scale)
         return remedies(default, **turned, inputs=self.small_inputs, outputs=self.small_outputs)
 
     @functools.cached_property
@@ -164,8 +164,8 @@ class GrokkingDigits(ClaimsStudy):
         return np.unique(np.append(0, spread))
 
     @functools.cached_property
-    def _trainings(self) -> DialledRuns:
+    def _trainings(self) -> ScaledRuns:
         thresholds = self.train_threshold, self.test_threshold
         options: dict[str, Any] = {"weight_decay": self.weight_decay, "learning_rate": self.learning_rate}
         options |= {"batch_size": self.batch_size, "recorded": self._recorded, "thresholds": thresholds}
-        return DialledRuns(self._task, self._runs, (self.width,) * _HIDDEN_LAYERS, **options)
+        return ScaledRuns(self._task, self._runs, (self.width,) * _HIDDEN_LAYERS, **options)

@@ -1,9 +1,9 @@
-"""Dials of training by Adam with weight decay, and twins: other values of the dials that give the same run.
+"""Scale factors of training by Adam with weight decay, and twins: other factors that give an equivalent run.
 
-The steps of Adam do not depend on the size of the loss. Only the ratio of the factors on outputs and targets matters
-if weight decay and the ε of Adam scale with the square of the targets. A factor on the inputs or outputs is equivalent
-to a factor on the first or last layer if the learning rate of that layer scales with the factor and its weight decay
-with the inverse square.
+The steps of Adam do not depend on the scale of the loss. If weight decay and the ε of Adam scale with the square of the
+targets, only the ratio of the factors on outputs and targets matters. A factor on the inputs or outputs is equivalent
+to a factor on the weights of the first or last layer if the learning rate of this layer scales with the factor and its
+weight decay with the inverse square.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-__all__ = ["Dials", "power_of_two", "twins"]
+__all__ = ["ScaleFactors", "power_of_two", "twins"]
 
 
-class Dials(NamedTuple):
-    """Factors that the remedies change, then factors by which a twin compensates for the change.
+class ScaleFactors(NamedTuple):
+    """Factors changed by the remedies, and factors by which a twin compensates for the change.
 
     Attributes:
         weight: Factor on the initial weights.
         target: Factor on the targets.
         input: Factor on the inputs.
         output: Factor on the outputs.
-        first_layer: c for the weights of the first layer: their initial values and their learning rate are multiplied
-            by c, and their weight decay by 1/c².
+        first_layer: Factor c on the initial values and the learning rate of the first layer's weights; their weight
+            decay is multiplied by 1/c².
         last_layer: The same factor for the weights and biases of the last layer.
-        decay: Factor on the weight decay and on the ε of Adam.
+        decay: Factor on the weight decay and the ε of Adam.
     """
 
     weight: float
@@ -37,12 +37,14 @@ class Dials(NamedTuple):
     decay: float = 1.0
 
 
-def twins(default: Dials, *, targets: float, inputs: float, outputs: float) -> tuple[Dials, Dials, Dials]:
-    """The twins of the default with other targets, inputs or outputs; their factors are powers of two.
+def twins(
+    default: ScaleFactors, *, targets: float, inputs: float, outputs: float
+) -> tuple[ScaleFactors, ScaleFactors, ScaleFactors]:
+    """The twins of the default with changed targets, inputs or outputs; all factors are powers of two.
 
     Example:
-        >>> twins(Dials(1.0, 2.0), targets=4.0, inputs=0.25, outputs=0.5)[1]
-        Dials(weight=1.0, target=2.0, input=1.0, output=1.0, first_layer=0.25, last_layer=1.0, decay=1.0)
+        >>> twins(ScaleFactors(1.0, 2.0), targets=4.0, inputs=0.25, outputs=0.5)[1]
+        ScaleFactors(weight=1.0, target=2.0, input=1.0, output=1.0, first_layer=0.25, last_layer=1.0, decay=1.0)
     """
     target, first, last = (power_of_two(each) for each in (default.target / targets, inputs, outputs))
     return (
@@ -53,7 +55,7 @@ def twins(default: Dials, *, targets: float, inputs: float, outputs: float) -> t
 
 
 def power_of_two(factor: float) -> float:
-    """The nearest power of two other than 1; multiplication by it is exact.
+    """The nearest power of two other than 1, by which multiplication is exact.
 
     Example:
         >>> power_of_two(0.1), power_of_two(0.99)

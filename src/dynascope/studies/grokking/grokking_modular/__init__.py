@@ -1,1 +1,1 @@
-"""Grokking of modular arithmetic: the fit, the delayed generalisation, and the features during training."""
+"""Grokking of modular arithmetic: fitting, delayed generalisation, and features during training."""

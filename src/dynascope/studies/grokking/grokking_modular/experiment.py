@@ -1,4 +1,4 @@
-"""Networks that learn the table of an operation modulo p by AdamW, and their metrics during training."""
+"""Networks trained by AdamW on the table of an operation modulo p, and their metrics during training."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ HEADS = 4
 
 @dataclasses.dataclass(frozen=True)
 class ModularRuns:
-    """Networks with several seeds, each with its own split of the table.
+    """Networks of several seeds, each with a different split of the table.
 
     Attributes:
-        operation: Operation whose results form the table.
+        operation: Operation of which the table lists the results.
         p: The modulus.
         train_fraction: Fraction of the table used for training.
         network: "relu" or "quadratic" (two layers), or "transformer" (one block with `HEADS` heads).
         width: Hidden neurons of a two-layer network; the residual stream of the transformer is a quarter as wide.
         loss: Training loss.
-        learning_rate: η of AdamW with β = (0.9, 0.98), on all training samples at each step.
+        learning_rate: η of AdamW with β = (0.9, 0.98) and full-batch gradients.
         weight_decay: λ of AdamW: each step shrinks the weights by the factor 1 − ηλ.
         steps: Number of steps.
-        times: Number of recorded steps, denser at first.
+        times: Number of recorded steps, denser early in training.
         seeds: Number of runs.
-        seed: Seed of the first run; the others use the next seeds.
+        seed: Seed of the first run; the others use consecutive seeds.
     """
 
     operation: Literal["addition", "subtraction", "multiplication", "division"]
@@ -56,14 +56,14 @@ class ModularRuns:
     seed: int
 
     def _train(self, networks: list[Any], tasks: list[Any], steps: Any, kind: Any = np.float32) -> Any:
-        """The networks at the given steps, as one network whose weights start with the dimensions (networks, steps)."""
-        # As an array, λ is an argument of the compiled program, which all runs share.
+        """Train; return the networks at the given steps, stacked with leading dimensions (networks, steps)."""
+        # λ is an array, so that it is an argument of the compiled program, which all runs share.
         descent = Partial(optax.adamw, b1=0.9, b2=0.98, weight_decay=kind(self.weight_decay))
         options = {"learning_rate": self.learning_rate, "loss": self.loss, "optimizer": descent}
         return descend_keeping(tasks, networks, steps, kind=kind, **options)
 
     def curves(self) -> dict[str, np.ndarray]:
-        """Train, and return all metrics over seed and step."""
+        """Train and return all metrics over seeds and steps."""
         tasks, tests = [each.train for each in self.tables], [each.test for each in self.tables]
         every, found = self._train(self._networks, tasks, self.recorded), []
         for place, step in enumerate(self.recorded):
@@ -78,20 +78,20 @@ class ModularRuns:
         return {name: values.astype(float) for name, values in curves.items()}
 
     def renamed_losses(self, steps: int) -> np.ndarray:
-        """Losses with other names over losses with the original names, after the given number of steps."""
+        """Ratio of the losses with renamed and original numbers, after the given number of steps."""
         names, tests = other_names(self.operation, self.p), [each.test for each in self.tables]
         old = self._networks, [each.train for each in self.tables]
         new = [renamed_network(each, names) for each in self._networks], [renamed_task(e, names) for e in self.tables]
         losses = []
         for networks, tasks in (old, new):
             end = jax.tree.map(lambda leaf: leaf[:, -1], self._train(networks, tasks, [steps], np.float64))
-            # The test samples do not matter here; those of the other runs allow the same program to be used.
+            # The test samples are irrelevant here; using those of the other runs allows the same program to be reused.
             losses.append(measure(end, tasks, tests, self.loss).loss)
         return losses[1] / losses[0]
 
     @functools.cached_property
     def tables(self) -> list[ModularArithmetic]:
-        """The table of every seed with its split."""
+        """The table and its split for every seed."""
         return [ModularArithmetic(self.operation, self.p, self.train_fraction, seed=seed) for seed in self._seeds]
 
     @functools.cached_property
@@ -103,7 +103,7 @@ class ModularRuns:
 
     @functools.cached_property
     def recorded(self) -> np.ndarray:
-        """Recorded steps, denser at first, when most happens."""
+        """Recorded steps, denser early in training."""
         return np.unique((self.steps * np.linspace(0, 1, self.times) ** 2).round().astype(int))
 
     @property
@@ -112,5 +112,5 @@ class ModularRuns:
 
     @property
     def has_unused(self) -> bool:
-        """Whether there are weights that no sample reads."""
+        """Whether some weights affect the output on no sample."""
         return self.operation == "division" and self.network != "transformer"

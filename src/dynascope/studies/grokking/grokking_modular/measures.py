@@ -1,4 +1,4 @@
-"""Losses, accuracies, features and gradient balance of classifiers, each on its own samples."""
+"""Losses, accuracies, features and gradient balance of classifiers."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Measured(NamedTuple):
 
 
 def measure(networks: Any, tasks: Sequence[Any], tests: Sequence[Any], loss: str) -> Measured:
-    """Measure networks, stacked along the first dimension, each on its training and test samples.
+    """Measure networks stacked along the first dimension, each on its training and test samples.
 
     Args:
         networks: Stacked networks with layers `first` and `second`, or transformers whose last block has them.
-        tasks: Training samples of each network, with `inputs` and `targets` of one size.
+        tasks: Training samples of each network, with `inputs` and `targets` of equal sizes.
         tests: Test samples of each network.
-        loss: "cross_entropy" or "squared", half the square summed over outputs; the mean over samples.
+        loss: "cross_entropy" or "squared" (half the sum of squares over outputs), averaged over samples.
     """
     with jax.enable_x64(True):
         stacked = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), networks)
@@ -59,10 +59,10 @@ def measure(networks: Any, tasks: Sequence[Any], tests: Sequence[Any], loss: str
 
 
 def classifier_metrics(measured: Measured, tasks: Sequence[Any], loss: str, *, time: float) -> dict[str, Any]:
-    """Losses, accuracies and feature metrics over seeds; for cross-entropy, the metrics use the softmax outputs.
+    """Losses, accuracies and feature metrics over seeds; with cross-entropy, feature metrics use the softmax outputs.
 
     Raises:
-        DivergenceError: The features of a network are equal on all samples; the error names the given time.
+        DivergenceError: The features of a network are equal on all samples; the error states the given time.
     """
     samples = [(*each[:2], each[2].targets) for each in zip(measured.features, measured.outputs, tasks, strict=True)]
     with heeding_inputs(time):

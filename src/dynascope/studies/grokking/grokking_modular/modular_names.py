@@ -1,4 +1,4 @@
-"""Renaming of numbers, by which operations modulo p become sums and differences."""
+"""Renamings of numbers that turn operations modulo p into sums and differences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["other_names", "renamed_results", "renamed_task"]
 
 
 def other_names(operation: str, p: int) -> np.ndarray:
-    """The other name of each number: its negative, or its discrete logarithm, with p − 1 for zero.
+    """The new name of each number: its negative, or its discrete logarithm with p − 1 for zero.
 
     Example:
         >>> other_names("addition", 5), other_names("multiplication", 5)
@@ -26,7 +26,7 @@ def other_names(operation: str, p: int) -> np.ndarray:
 
 
 def renamed_results(operation: str, p: int, pairs: np.ndarray) -> np.ndarray:
-    """Renamed results of the operation on renamed pairs: sums and differences, with zero treated separately."""
+    """Renamed results of the operation on renamed pairs: sums or differences, with zero treated separately."""
     a, b = pairs.T
     if operation in ("addition", "subtraction"):
         return (a + b if operation == "addition" else a - b) % p

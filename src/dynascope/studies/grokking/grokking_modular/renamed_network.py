@@ -1,4 +1,4 @@
-"""Renaming of the numbers that a network reads and outputs one-hot."""
+"""Renaming of the numbers that a network receives and outputs in one-hot encoding."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["renamed_network"]
 
 
 def renamed_network(network: Any, names: np.ndarray) -> Any:
-    """The network that treats the other names as the given network treats the original names.
+    """The network that acts on renamed numbers as the given network acts on the original numbers.
 
     Args:
         network: A `Transformer`, or a `TwoLayer` on two numbers.
-        names: The other name of each number, shape (p,).
+        names: The new name of each number, shape (p,).
 
     Example:
         >>> from dynascope.networks.two_layer import TwoLayer

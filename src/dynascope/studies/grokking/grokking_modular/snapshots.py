@@ -1,4 +1,4 @@
-"""Snapshots of networks at recorded steps, as rows of weights and as networks built from such rows."""
+"""Snapshots of networks at recorded steps, stored as weight vectors."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ WEIGHTS = {"weights": (_in_a_row, ("weight",))}  # statistics for `Descent`
 
 
 def descend_keeping(tasks: Any, networks: Sequence[Any], recorded: Any, *, kind: Any, **options: Any) -> Any:
-    """Train networks of one structure, and keep them at some steps.
+    """Train networks of one structure and keep snapshots at recorded steps.
 
     Args:
         networks: One network for each seed.
         tasks: One task for all networks, or one for each.
         recorded: Increasing steps; training ends at the last one.
-        kind: Type of the numbers, np.float32 or np.float64.
+        kind: Data type, np.float32 or np.float64.
         **options: Further fields of `Descent`.
 
     Returns:
-        The networks as one, whose arrays start with the dimensions (networks, steps).
+        The snapshots as one network whose arrays have leading dimensions (networks, steps).
     """
     typed = [jax.tree.map(lambda leaf: leaf.astype(kind), network) for network in networks]
     method = Descent(steps=int(recorded[-1]), save=recorded, statistics=WEIGHTS, **options)
@@ -40,7 +40,7 @@ def descend_keeping(tasks: Any, networks: Sequence[Any], recorded: Any, *, kind:
 
 
 def unravelled(network: Any, rows: np.ndarray) -> Any:
-    """The networks with these weights, shape (…, weights), as one network whose arrays start with the dimensions ….
+    """One network whose arrays have the leading dimensions … of weight vectors of shape (…, weights).
 
     Args:
         network: One of the networks, at any step.

@@ -1,4 +1,4 @@
-"""Grokking of modular arithmetic: the fit, the delayed generalisation, and the features during training."""
+"""Grokking of modular arithmetic: fitting, delayed generalisation, and features during training."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynascope.training.losses import Loss
 from dynascope.validation.bounded import NonNegativeFloat, OpenFraction, PositiveFloat, PositiveInt, Seed
 
 _DIMENSION = "effective_dimension"
-_RENAMED_STEPS = 50  # few enough that runs under different names differ by rounding alone
+_RENAMED_STEPS = 50  # few enough that renamed runs differ by rounding alone
 _AFTER = "training once overfitted"
 _CLAIMS = (
     Hypothesis(
@@ -28,38 +28,38 @@ _CLAIMS = (
     Hypothesis(_AFTER, "kappa_cka", -1, "H2", "After overfitting, the features come closer to minimum features."),
     Hypothesis(
         *(_AFTER, f"{_DIMENSION}_utilization", -1, "H3"),
-        "After overfitting, the outputs come to use fewer features.",
+        "After overfitting, the number of features used by the outputs falls.",
     ),
     Hypothesis(_AFTER, _DIMENSION, -1, "H4", "After overfitting, the effective number of features falls."),
 )
 
 
 class GrokkingModular(ClaimsStudy):
-    """A network learns a part of the table of an operation modulo p by AdamW, and may generalise to the rest later.
+    """A network trained by AdamW on part of the table of an operation modulo p, which it may generalise later.
 
-    Grokking is known from experiments alone. The verdict depends on whether the test samples are learned after the
-    training samples; it concerns the median over runs, because a run may not generalise within its steps (by default,
-    one of six does not), and it is undecided if a run does not fit its training samples. The study also reports whether
-    the features move from extended towards minimum features after overfitting. Each seed has its own initial weights
-    and its own split of the table. A network counts as overfitted at the geometric mean of the steps at which it has
-    learned the training samples and the test samples (`overfitted_step`), and is compared with the network at the last
-    step.
+    No theory predicts grokking here; it is known from experiments. The verdict rests on whether the test samples are
+    learned after the training samples. It concerns the median over runs, because a run may not generalise within its
+    steps (by default, one of six does not), and it is undecided if a run does not fit its training samples. The study
+    also reports whether the features approach minimum features after overfitting. Each seed has different initial
+    weights and a different split of the table. A network counts as overfitted at the geometric mean of the steps at
+    which it has learned the training samples and the test samples (`overfitted_step`); its features at this step are
+    compared with those at the last step.
 
-    Four laws that hold for every run, grokking or not, are checked:
+    Four laws that hold for every run, whether it groks or not, are checked:
 
-    - `renamed_loss`: to a network with one-hot inputs, numbers are only names. If every number is named by its discrete
-      logarithm, and zero separately, a·b modulo p is a sum modulo p − 1 and a/b a difference. Training on either table
-      then gives the same losses if the rows and columns of the initial weights are renamed as well. Naming a by −a does
-      the same for sums and differences. The ratio of the two losses after 50 steps is one.
-    - `gradient_balance`: activations of degree k give ⟨W₁, ∂L/∂W₁⟩ = k ⟨W₂, ∂L/∂W₂⟩ for the layers W₁ before and W₂
+    - `renamed_loss`: For one-hot inputs, numbers are mere labels. If every nonzero number is renamed to its discrete
+      logarithm, and zero to an extra label, a·b modulo p becomes a sum modulo p − 1, and a/b a difference. Training on
+      either table gives the same loss if the rows and columns of the initial weights are permuted accordingly. Renaming
+      a to −a does the same for sums and differences. The ratio of the two losses after 50 steps is one.
+    - `gradient_balance`: For activations of degree k, ⟨W₁, ∂L/∂W₁⟩ = k ⟨W₂, ∂L/∂W₂⟩ for the layers W₁ before and W₂
       after the last hidden neurons, at every step and for every loss.
-    - `total_utilization`: outputs lie in the span of the features, so that the utilizations sum to one.
-    - `unused_weight`: weights that no sample reads only decay, by the factor 1 − ηλ at each step. In division, these
-      are the weights of the divisor zero of a two-layer network.
+    - `total_utilization`: The outputs lie in the span of the features, so the utilizations sum to one.
+    - `unused_weight`: Weights that affect the output on no sample decay by the factor 1 − ηλ at each step. In division,
+      these are the weights of the divisor zero in a two-layer network.
     """
 
     operation: Literal["addition", "subtraction", "multiplication", "division"] = parameter(
-        "division", "Operation on two numbers whose results form the table."
+        "division", "Operation on two numbers of which the table lists the results."
     )
     p: Annotated[int, Ge(3)] = parameter(31, "Modulus p, a prime for multiplication and division.")
     train_fraction: OpenFraction = parameter(0.7, "Fraction of the table used for training.")
@@ -71,33 +71,33 @@ class GrokkingModular(ClaimsStudy):
     )
     loss: Literal["cross_entropy", "squared"] = parameter("cross_entropy", "Training loss.")
     learning_rate: PositiveFloat = parameter(
-        1e-3, "Learning rate η of AdamW with β = (0.9, 0.98), on all training samples at each step."
+        1e-3, "Learning rate η of AdamW with β = (0.9, 0.98) and full-batch gradients."
     )
     weight_decay: NonNegativeFloat = parameter(
         2.0, "Weight decay λ of AdamW: each step shrinks the weights by the factor 1 − ηλ."
     )
     steps: PositiveInt = parameter(3000, "Number of training steps.")
-    times: Annotated[int, Ge(2)] = parameter(60, "Number of recorded steps, denser at first.")
+    times: Annotated[int, Ge(2)] = parameter(60, "Number of recorded steps, denser early in training.")
     train_threshold: Annotated[float, Interval(gt=0, le=1)] = parameter(
-        0.99, "Training accuracy that counts as fitted."
+        0.99, "Training accuracy at which the training samples count as fitted."
     )
     test_threshold: Annotated[float, Interval(gt=0, le=1)] = parameter(
-        0.9, "Test accuracy that counts as generalising."
+        0.9, "Test accuracy at which a network counts as generalising."
     )
     seeds: Annotated[int, Ge(2)] = parameter(6, "Number of runs; with fewer than six, the claim is undecided.")
-    seed: Seed = parameter(0, "Seed of the first run; the others use the next seeds.")
+    seed: Seed = parameter(0, "Seed of the first run; the others use consecutive seeds.")
 
     reference = Reference.of(
         "A. Power, Y. Burda, H. Edwards, I. Babuschkin, V. Misra, Grokking: Generalization beyond overfitting on small "
         "algorithmic datasets (arXiv 2201.02177)",
-        "Networks learn the held-out part of a table of modular arithmetic after they have fitted the rest.",
+        "Networks learn the held-out part of a modular arithmetic table after they have fitted the rest.",
         also="; Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6)",
     )
-    theory = "symmetries of training on one-hot numbers"
-    flow = "AdamW on all training pairs, with learning rate {learning_rate:g} and weight decay {weight_decay:g}"
+    theory = "symmetries of training on one-hot encoded numbers"
+    flow = "full-batch AdamW with learning rate {learning_rate:g} and weight decay {weight_decay:g}"
     task = "modular {operation}, p = {p}"
     notes = (
-        "Each seed has its own initial weights and its own split.",
+        "Each seed has different initial weights and a different split.",
         "Features are the inputs of the last layer, on the training samples.",
     )
     trains = "{network}"
@@ -107,11 +107,11 @@ class GrokkingModular(ClaimsStudy):
     along = ("step", "seed")
     judged_claims = ("H1",)
     title = "Grokking of modular arithmetic"
-    question = "When does a network that has memorised its samples learn the rule behind them?"
+    question = "When does a network that has memorised its training samples learn the underlying rule?"
     figures, meaning = page.figures, page.meaning
     minutes = 1.6
     names = {
-        "renamed_loss": ("loss with other names over the loss with the original names", "1"),
+        "renamed_loss": ("loss with renamed numbers over the original loss", "1"),
         "unused_weight": ("norm of the unused weights, relative to initialisation", "1"),
         "gradient_balance": ("gradient balance of the last two layers", "1"),
         "delay_resolution": ("resolution of the delay", "1"),
@@ -119,10 +119,10 @@ class GrokkingModular(ClaimsStudy):
         "generalised": ("whether the network generalises", "1"),
     }
     tolerance = curve_tolerance(
-        renamed_loss=(1e-6, "the runs differ only in the order of sums, in float64 and for 50 steps"),
+        renamed_loss=(1e-6, "over 50 steps in float64, the runs differ only by the rounding of reordered sums"),
         gradient_balance=(1e-6, "the identity is exact, and the gradients are computed in float64"),
         total_utilization=(1e-6, SPAN),
-        unused_weight=(1e-3, "the law is exact, and every step rounds to float32"),
+        unused_weight=(1e-3, "the law is exact up to float32 rounding at every step"),
     )
     checks = tuple(tolerance)
     tiny = {
@@ -131,7 +131,7 @@ class GrokkingModular(ClaimsStudy):
     }
 
     def trained(self) -> Values:
-        """Train and measure all seeds; then train for a few steps with the original and with other names."""
+        """Train and measure all seeds, then train for a few steps with original and renamed numbers."""
         curves = self._runs.curves()
         thresholds, last = (self.train_threshold, self.test_threshold), float(self._runs.recorded[-1])
         delays = [
@@ -145,12 +145,12 @@ class GrokkingModular(ClaimsStudy):
         return {**curves, **{name: ("seed", values) for name, values in of_seeds.items()}}
 
     def claimed(self, found: Mapping[str, Any]) -> Values:
-        """The outcome of every hypothesis; H1 is undecided unless all runs fit their training samples."""
+        """Evaluate every hypothesis; H1 is undecided unless all runs fit their training samples."""
         overfitted = np.arange(self.seeds), np.searchsorted(self._runs.recorded, found["overfitted_step"][1])
         runs = {each.metric: [found[each.metric][overfitted], found[each.metric][:, -1]] for each in _CLAIMS[1:]}
         runs["step"] = [found["train_step"][1], np.where(found["generalised"][1], found["test_step"][1], np.inf)]
         fitted = np.asarray(found["fitted"][1])
-        few = f"{fitted.sum()} of {fitted.size} networks fitted their training samples"
+        few = f"only {fitted.sum()} of {fitted.size} networks fitted their training samples"
         undecided = {} if fitted.all() else {"H1": few}
         return report_runs([(each, runs[each.metric]) for each in _CLAIMS], undecided=undecided)
 
@@ -166,12 +166,12 @@ class GrokkingModular(ClaimsStudy):
         }
 
     def about(self) -> Values:
-        """The table and the network."""
+        """A description of the table and the network."""
         table = self._runs.tables[0].train
-        own = "transformer" if self.network == "transformer" else f"two-layer {self.network}"
-        convention = f"{Loss(self.loss).convention}; the step of a threshold that is never reached is the last step"
-        said = {"samples": table.samples, "network": own, "convention": convention}
-        return {**super().about(), "description": [*table.description, *self.notes], **said}
+        network = "transformer" if self.network == "transformer" else f"two-layer {self.network}"
+        convention = f"{Loss(self.loss).convention}; unreached thresholds count as reached at the last step"
+        attributes = {"samples": table.samples, "network": network, "convention": convention}
+        return {**super().about(), "description": [*table.description, *self.notes], **attributes}
 
     def check(self) -> None:
         """Require a stable weight decay, a modulus with discrete logarithms, and more pairs than classes."""
@@ -180,7 +180,7 @@ class GrokkingModular(ClaimsStudy):
         remedy = "choose zero or a positive number below 1/learning_rate"
         self.require(self.weight_decay * self.learning_rate < 1, "weight_decay", remedy, beside="learning_rate")
         defined = self.operation in ("addition", "subtraction") or all(self.p % k for k in range(2, self.p))
-        prime = "choose a prime number, so that all numbers but zero have discrete logarithms"
+        prime = "choose a prime number, so that all nonzero numbers have discrete logarithms"
         self.require(defined, "p", prime, beside="operation")
         enough = f"choose a fraction that trains on more than {self.p} pairs, the number of classes"
         self.require(int(self._runs.tables[0].trained.sum()) > self.p, "train_fraction", enough, beside="p")
