@@ -58,7 +58,7 @@ class Samples(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class NoisySines:
-    """Target sums of sine modes and their noisy samples, with the learned fraction and test loss of a linear model.
+    """Targets that are sums of sine modes, their noisy samples, and errors of linear models fitted to them.
 
     Attributes:
         samples: Number n of samples per draw.

@@ -1,1 +1,1 @@
-"""Studies of what the noise of batches and of labels does to descent."""
+"""Studies of minibatch and label noise in gradient descent."""

@@ -72,7 +72,7 @@ class ScalingParameters(SkillScaling):
             f"infinitely many skills, dashed curves the exact law for {self.skills} skills."
         )
         ratio = (
-            f"The same loss divided by the power law for infinitely many skills. With only {self.skills} skills less "
+            f"The same loss divided by the power law for infinitely many skills. With {self.skills} skills, less "
             "remains to be learned, so the ratio falls below one, most for small α."
         )
         return [

@@ -90,7 +90,7 @@ def losses_of_training_sets(
     counts = np.unique(np.concatenate([found for found, _ in drawn]))
     losses = train_skills(counts, _end(1.0, **model), _each, **model)[0]
     never = (model["target_scale"] - model["initial_strength"]) ** 2 / 2
-    found = [never + frequency @ (losses[np.searchsorted(counts, own)] - never) for own, frequency in drawn]
+    found = [never + frequency @ (losses[np.searchsorted(counts, present)] - never) for present, frequency in drawn]
     return np.array(found).reshape(len(exponents), sets, len(samples))
 
 

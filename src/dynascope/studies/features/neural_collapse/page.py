@@ -31,7 +31,7 @@ def figures(study: NeuralCollapse, result: Comparison) -> list[Chart]:
         Chart(
             "mode_strength",
             residual=True,
-            title="Learning of the classes",
+            title="Strength of each class during training",
             caption="Strength of each class (mode) over time for unconstrained features from an aligned "
             "initialisation, and the closed-form prediction (dashed). Classes of equal size have the same curve. The "
             "lower panel shows training minus theory.",

@@ -1,1 +1,1 @@
-"""Anomalous diffusion of SGD at the end of training, and its exponents from the spectrum of the curvature."""
+"""Anomalous diffusion of SGD at the end of training, with exponents predicted from the curvature spectrum."""

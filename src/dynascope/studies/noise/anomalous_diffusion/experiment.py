@@ -38,7 +38,7 @@ class Experiment:
         """Require enough modes for every power.
 
         Raises:
-            InputError: The exponent of a spectrum is close to min(1, 1/p) in no window of steps.
+            InputError: For some spectrum, there is no window of steps in which the exponent is close to min(1, 1/p).
         """
         for power, task in zip(self.study.powers, self.regressions, strict=True):
             try:

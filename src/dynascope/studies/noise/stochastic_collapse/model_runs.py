@@ -20,7 +20,7 @@ from dynascope.flows.counted_noise import noise_key, normal_noise
 
 __all__ = ["NoisyStudents", "double_well", "matrix_noise", "noisy_students"]
 
-_EARLY = 3.0  # e-foldings of the imbalance u² − v² after which it is recorded, while it is far above rounding
+_EARLY = 3.0  # the imbalance u² − v² is recorded after this many e-foldings, while it is far above rounding
 _IMBALANCE = 0.3  # initial imbalance of students, relative to s
 
 

@@ -97,7 +97,7 @@ def _networks(study: StochasticCollapse, result: Comparison) -> list[Chart]:
             words=("independent", "dead"),
             y_label="fraction of the units",
             title="Units during training at the largest learning rate with noisy labels",
-            caption="Fractions of independent, vanished and dead units over training. A dead unit is inactive on every "
+            caption="Fractions of independent and of dead units over training. A dead unit is inactive on every "
             "training digit, so only weight decay changes it.",
         ),
         Chart(

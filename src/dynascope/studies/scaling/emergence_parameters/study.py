@@ -30,8 +30,8 @@ class EmergenceParameters(EmergenceStudy):
     networks at the width forecast for half of the skill have learned about half of it. Confidence intervals are over
     networks; the interval of the judged claim includes the standard error of the calibration.
 
-    By default there are two skills of three bits, which enough networks learn in a short time to decide the claim. The
-    claim holds although the forecast is rough: the first skill needs 1.3 times the forecast number of neurons and the
+    The default task of two skills of three bits is small enough to train sufficiently many networks. The claim holds
+    although the forecast is rough: the first skill needs 1.3 times the forecast number of neurons and the
     second 0.8 times, because networks begin to learn the second skill before they have learned the first. The claim
     would fail if one skill alone needed a fifth more neurons or a third fewer. Three skills (`skills=3`, `bits=9`) take
     more than ten times as long; sixteen networks of each width, trained half as long at half the learning rate, did not

@@ -27,7 +27,7 @@ def figures(study: ConservationCounts, result: Comparison) -> list[Chart]:
             words=("conservation laws", "bound from one point"),
             title="Conservation laws of small networks",
             x_label="network",
-            y_label="number",
+            y_label="number of laws",
             points=True,
         ),
         Chart(
@@ -37,7 +37,7 @@ def figures(study: ConservationCounts, result: Comparison) -> list[Chart]:
             words=("conservation laws", "bound from one point"),
             title="Conservation laws of two-layer linear networks",
             x_label="inputs-hidden neurons-outputs",
-            y_label="number",
+            y_label="number of laws",
             points=True,
         ),
         Chart(

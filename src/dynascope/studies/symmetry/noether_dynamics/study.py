@@ -61,7 +61,7 @@ class NoetherDynamics(ClaimsStudy):
         0.9, "Momentum β (heavy ball). The closures differ more for a larger momentum."
     )
     decay_ratio: Annotated[float, Interval(gt=0, le=0.1)] = parameter(
-        0.016, "4ηλ/(1 − β)², which sets the weight decay λ on minibatches; far below one."
+        0.016, "4ηλ/(1 − β)², which determines the weight decay λ on minibatches; must be far below one."
     )
     batch_size: Annotated[int, Ge(2)] = parameter(4, "Digits per minibatch, drawn with replacement.", most="samples")
     equilibrations: Annotated[float, Ge(4)] = parameter(
