@@ -16,14 +16,14 @@ RUNS = remedies(ScaleFactors(5.0, 3.0), weights=1.0, targets=30.0, inputs=0.01, 
 
 
 @pytest.mark.parametrize(
-    ("remedy", "dial", "value"),
+    ("remedy", "factor", "value"),
     list(zip(TABLE[1:], ScaleFactors._fields[:4], (1.0, 30.0, 0.01, 0.1), strict=True)),
 )
-def test_each_remedy_changes_one_dial(remedy, dial, value):
-    assert RUNS[remedy] == RUNS["default"]._replace(**{dial: value})
+def test_each_remedy_changes_one_factor(remedy, factor, value):
+    assert RUNS[remedy] == RUNS["default"]._replace(**{factor: value})
 
 
-def test_a_twin_has_the_same_product_of_dials():
+def test_a_twin_has_the_same_product_of_factors():
     assert set(RUNS) == {*TABLE, *TWINS}
     target, first, last = (RUNS[name] for name in TWINS)
     # The network learns the ratio of targets to outputs; the weight decay scales with their square.

@@ -23,7 +23,7 @@ def scaled(*, target=1.0, input=1.0, output=1.0, decay=0.0, loss_factor=1.0, sca
     return ScaledError(network, scales, target, input, output, decay, loss_factor)
 
 
-def test_dials_scale_inputs_outputs_and_targets():
+def test_factors_scale_inputs_outputs_and_targets():
     draw = np.random.default_rng(0)
     inputs, targets = draw.normal(size=(7, 3)), draw.normal(size=(7, 2))
     whole = scaled(target=3.0, input=0.5, output=2.0)

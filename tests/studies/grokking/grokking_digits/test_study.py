@@ -18,7 +18,7 @@ TINY = dict(GrokkingDigits.tiny)
 
 
 @pytest.mark.slow
-def test_checks_pass_for_random_dials():
+def test_checks_pass_for_random_factors():
     draw = np.random.default_rng(5)
     # The sizes are those of the other tests, so that the program is compiled once.
     study = GrokkingDigits(

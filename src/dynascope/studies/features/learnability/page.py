@@ -54,11 +54,11 @@ def meaning(study: Learnability, result: Comparison) -> str:
     """Summarise the learned fractions of the first and last modes, and the errors of the prediction."""
     learned, judged = result.observed["learned_fraction"], result.quantities
     shares = " ".join(
-        f"With {n} samples it learned {percent(learned.sel(samples=n)[0])} of the mode with the largest eigenvalue and "
-        f"{percent(learned.sel(samples=n)[-1])} of the mode with the smallest."
+        f"With {n} samples, the learned fraction is {percent(learned.sel(samples=n)[0])} for the mode with the largest "
+        f"kernel eigenvalue and {percent(learned.sel(samples=n)[-1])} for the mode with the smallest."
         for n in dict.fromkeys((study.samples[0], study.samples[-1]))
     )
-    words = {"loss": "of the test loss", "learned_fraction": "of the learned fractions"}
+    words = {"loss": "for the test loss", "learned_fraction": "for the learned fractions"}
     errors = [f"{rounded(judged[name].error)} {of}" for name, of in words.items() if name in judged]
     error = f"The relative error of the prediction is {' and '.join(errors)}. " if errors else ""
     return (

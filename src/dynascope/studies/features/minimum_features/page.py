@@ -28,7 +28,7 @@ def figures(study: MinimumFeatures, result: Comparison) -> list[Chart]:
             interval=("kappa_cka_change_low", "kappa_cka_change_high"),
             title="Effect of training settings on the distance to minimum features",
             caption="Change of the distance κ to minimum features from the lowest to the highest level of each "
-            "setting. A negative change means that the setting brings the features closer to minimum features. Bars "
+            "setting. A negative change brings the features closer to minimum features. Bars "
             f"show 95 % confidence intervals over {study.seeds} initialisations.",
         ),
         _CHART_OF_SETTINGS(

@@ -31,8 +31,8 @@ def figures(study: GrokkingDigits, result: Comparison) -> list[Chart]:
             caption="Accuracy of the default runs over training (thin lines). On average over "
             f"{study.seeds} initialisations, the training accuracy reaches {percent(study.train_threshold)} at step "
             f"{rounded(default['train_step'].mean())}, and the test accuracy reaches {percent(study.test_threshold)} "
-            f"{rounded(default['delay'].mean())} steps later. Thresholds that are never reached count as reached at "
-            "the last step.",
+            f"after {rounded(default['delay'].mean())} more steps. Thresholds that are never reached count as reached "
+            "at the last step.",
         ),
         _CHART_OF_RUNS(
             ("train_step", "test_step"),
@@ -72,10 +72,10 @@ def meaning(study: GrokkingDigits, result: Comparison) -> str:
     return (
         f"From large initial weights, a network reaches a training accuracy of {percent(study.train_threshold)} on "
         f"{study.samples} images at step {first}, and a test accuracy of {percent(study.test_threshold)} "
-        f"{rounded(delay.sel(run='default'))} steps later, on average over {study.seeds} initialisations. This delay "
-        f"becomes {weights} steps with smaller initial weights, {targets} with larger targets, {inputs} with smaller "
-        f"inputs and {outputs} with smaller outputs; it is negative if the test accuracy reaches its threshold first. "
-        "The verdict rests on whether each of these remedies shortens the delay by more than the variation between "
-        "initialisations. The checks are exact equivalences between settings: a twin run that changes a different "
-        "setting has the same loss at every step, up to a known factor."
+        f"after {rounded(delay.sel(run='default'))} more steps, on average over {study.seeds} initialisations. This "
+        f"delay becomes {weights} steps with smaller initial weights, {targets} with larger targets, {inputs} with "
+        f"smaller inputs and {outputs} with smaller outputs; it is negative if the test accuracy reaches its threshold "
+        "first. The verdict rests on whether each of these remedies shortens the delay by more than the variation "
+        "between initialisations. The checks include exact equivalences between settings: a twin run that changes a "
+        "different setting has the same loss at every step, up to a known factor."
     )

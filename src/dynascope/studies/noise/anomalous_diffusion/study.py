@@ -85,7 +85,7 @@ class AnomalousDiffusion(ClaimsStudy):
     theory = "diffusion in a quadratic loss with a spectrum of curvatures"
     task = "regression, and labelled images"
     notes = (
-        "Regressions of {inputs} Gaussian inputs with variances l⁻ᵖ, for p of {powers}, with noisy targets.",
+        "Regressions of {inputs} Gaussian inputs with variances l⁻ᵖ and noisy targets, for p in {powers}.",
         "{samples} images ({data}), a fraction {random_labels:g} of which have random labels; cross-entropy.",
     )
     trains = "linear, and convolutional with batch normalisation ({network})"

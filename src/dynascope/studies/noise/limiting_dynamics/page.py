@@ -93,7 +93,7 @@ def meaning(study: LimitingDynamics, result: Comparison) -> str:
     return (
         "Minibatch noise keeps the weights moving after the loss has converged. From initialisation to the stationary "
         "state, the largest deviation of the moments of SGD from their exact values is "
-        f"{rounded(worst)} standard errors; chance alone exceeds {rounded(allowed)} in one of a hundred experiments. "
+        f"{rounded(worst)} standard errors; by chance it exceeds {rounded(allowed)} in one of a hundred experiments. "
         "In the stationary state, theory predicts that the weights sample a modified loss: steep directions are also "
         "noisy, so the variances of all directions are similar. The measured variances are "
         f"{rounded(variances.min())} to {rounded(variances.max())} times the Langevin prediction. Position and "

@@ -30,7 +30,7 @@ class LimitingDynamics(ClaimsStudy):
     model of SGD: their noise is Gaussian with the covariance that the data give at the minimum.
 
     Two claims test the means and covariances at all times and along all modes, for SGD against the exact values and
-    for the Langevin runs against the Langevin law. The largest deviation must stay below the bound that chance exceeds
+    for the Langevin runs against the Langevin law. The largest deviation must stay below the bound exceeded by chance
     in one of 100 experiments. Four claims concern SGD in the stationary state: Var a agrees with the Langevin law
     within 10 percent; Var b/Var a equals 2h/(η(1 + β)) within 10 percent; κΦ has the distribution function 1 − exp(−x)
     along each mode within 0.05; and oscillating modes circulate at the predicted rate E(a b' − b a')/η = −s/(S(1 − β))

@@ -46,6 +46,6 @@ def meaning(study: EmergenceData, result: Comparison) -> str:
         f"each the parity of {setting.relevant_bits} input bits. Their final training loss is at most {percent(left)} "
         "of the loss of the zero function. Theory predicts that a skill is learned in proportion to its number of "
         "samples; the number needed is calibrated on networks trained on a single skill. Networks need "
-        f"{half_amounts(result, 'samples', setting.samples)}. The theory neglects interference between the samples of "
-        "different skills, which delays learning in networks."
+        f"{half_amounts(result, 'samples', setting.samples)}. The theory neglects that samples of different skills "
+        "interfere, which delays learning."
     )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FLAT_DIRECTIONS", "Experiment"]
 
-# For layers that can be mixed by any matrix, an orbit has the dimensions orthogonal to the gradients at one point.
+# If layers can be mixed by any matrix, the orbit spans the directions orthogonal to the gradients at one point.
 FLAT_DIRECTIONS = {name: each.bound for name, each in LAWS.items()}
 _FLAT = 1e-10  # curvature, relative to the largest, below which it counts as rounding error
 _ROUNDING = np.finfo(float).eps

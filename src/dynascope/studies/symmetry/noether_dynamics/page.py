@@ -72,9 +72,9 @@ def meaning(study: NoetherDynamics, result: Comparison) -> str:
     full, noisy = (found["growth_share"].isel(run=each).mean() for each in (0, 1))
     white = result.predicted["growth_share"].isel(run=1).mean()
     return (
-        "The function of a normalised layer does not depend on its norm, but a step rotates a small layer by a larger "
-        "angle, so the norm acts as an adaptive learning rate: steps increase it and weight decay reduces it. In "
-        "minibatch training, the squared norm of the second layer of the first network changed from "
+        "The output of a normalised layer does not depend on the norm of its weights, but a step rotates a small layer "
+        "by a larger angle, so the norm acts as an adaptive learning rate: steps increase it and weight decay reduces "
+        "it. In minibatch training, the squared norm of the second layer of the first network changed from "
         f"{rounded(norm.isel(step=0))} to {rounded(norm.isel(step=-1))}. With momentum, the growth is largest for "
         f"coherent gradients; relative to this limit, the mean growth was {percent(noisy)} on minibatches (predicted "
         f"for independent gradients: {percent(white)}) and {percent(full)} on the full batch (predicted for coherent "
