@@ -28,7 +28,7 @@ class ModularRuns:
     """Networks of several seeds, each with a different split of the table.
 
     Attributes:
-        operation: Operation of which the table lists the results.
+        operation: Operation whose table is learned.
         p: The modulus.
         train_fraction: Fraction of the table used for training.
         network: "relu" or "quadratic" (two layers), or "transformer" (one block with `HEADS` heads).

@@ -59,7 +59,7 @@ class GrokkingModular(ClaimsStudy):
     """
 
     operation: Literal["addition", "subtraction", "multiplication", "division"] = parameter(
-        "division", "Operation on two numbers of which the table lists the results."
+        "division", "Operation on two numbers whose table is learned."
     )
     p: Annotated[int, Ge(3)] = parameter(31, "Modulus p, a prime for multiplication and division.")
     train_fraction: OpenFraction = parameter(0.7, "Fraction of the table used for training.")
