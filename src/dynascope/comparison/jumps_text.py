@@ -69,7 +69,7 @@ def _seen(rows: Sequence[Jump], predicted: str, least: str) -> tuple[str, int]:
     if not rows:
         return f"{predicted}, and none explains more than {least}", 0
     number_of = counted(len(rows))
-    explain = f"explains more than {least}" if len(rows) == 1 else f"explain more than {least} each"
+    explain = f"explains more than {least}" if len(rows) == 1 else f"each explain more than {least}"
     those = f"{predicted}. Of the {number_of} that {explain}," if least else f"{predicted} and"
     if left:
         return f"{those} {counted(judged).replace('no', 'none')} could be scored{_left_out(kinds)}", judged
@@ -79,7 +79,7 @@ def _seen(rows: Sequence[Jump], predicted: str, least: str) -> tuple[str, int]:
         one = f"{predicted}. The one that explains more than {least} was" if least else f"{predicted}, and it was"
         return f"{one} {found}", seen
     if least and seen == len(rows):
-        return f"{predicted}. The {number_of} that explain more than {least} each were observed", seen
+        return f"{predicted}. The {number_of} that each explain more than {least} were observed", seen
     return f"{those} {counted(seen).replace('no', 'none')} {'was' if seen < 2 else 'were'} observed", seen
 
 
