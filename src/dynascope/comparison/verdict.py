@@ -196,9 +196,11 @@ def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None) -> str:
             all_of = "Both" if len(judged) == 2 else f"All {counted(len(judged))}"
             text = f"{all_of} quantities agree with theory. "
             text += f"The error closest to its tolerance is that of the {closest.name}, {_size(closest)}."
-    left = len(rows) - len(judged)
-    things = "quantity" if left == 1 else "quantities"
-    return f"{text} {counted(left).capitalize()} {things} could not be scored." if left else text
+    left = [f"the {row.name}" for row in rows if not row.judged]
+    if not left:
+        return text
+    unscored = " and ".join([", ".join(left[:-1]), left[-1]] if len(left) > 1 else left)
+    return f"{text} {unscored[0].upper()}{unscored[1:]} could not be scored."
 
 
 def _of_claims(claims: Sequence[Outcome]) -> str:
