@@ -95,7 +95,7 @@ class Differentiable(abc.ABC):
         dense = {use.parameter for use in self.uses}
         places = tuple(place for place in range(len(self.parameters)) if place not in dense)
         first = self.signals(one, self.uses, places)
-        second = None if two is None else self.signals(two, self.uses, places)
+        second = first if two is None else self.signals(two, self.uses, places)
         return self.from_signals(first, second, contraction)
 
     def from_jacobians(self, x: Any, other: Any, contraction: Contraction, *, together: bool) -> Any:
@@ -110,14 +110,15 @@ class Differentiable(abc.ABC):
         return total
 
     def from_signals(self, one: Any, two: Any, contraction: Contraction) -> Any:
-        """The same from `signals`, without the gradients of dense weights."""
-        (layers, rest), (other_layers, other_rest) = one, one if two is None else two
+        """The same from `signals`, without the gradients of dense weights; `two` is `one` for the same block."""
+        (layers, rest), (other_layers, other_rest) = one, two
         total: Any = 0.0
         for place in list(layers):
             # What a layer held is not needed for the next.
             layer = layers.pop(place)
-            (layer, other), total = self.in_turn((layer, None if two is None else other_layers.pop(place)), total)
-            part = contract_layer(*layer, *(other or layer), contraction)
+            other = layer if two is one else other_layers.pop(place)
+            (layer, other), total = self.in_turn((layer, other), total)
+            part = contract_layer(*layer, *other, contraction)
             total = total + (part if self.rates is None else self.rates[place] * part)
         for place, jacobian in rest.items():
             total = total + contract_signals(jacobian, self._weighted(other_rest[place], [place]), contraction)
