@@ -124,7 +124,7 @@ def test_what_a_value_stands_for_is_said_only_of_that_value():
 
 
 def test_bounds_are_said_where_they_say_more_than_that_a_field_is_a_count():
-    said = fields.said_bounds(Sample)
+    said = fields.bound_descriptions(Sample)
     assert {name: said[name] for name in ("samples", "chosen", "weakest", "share", "rate", "factors", "momentum")} == {
         **{"samples": "at least 2", "chosen": "at most `samples`", "weakest": "above 0 and at most `strongest`"},
         **{"share": "at least 0 and below 1", "rate": "above 0", "factors": "each above 0"},

@@ -1,4 +1,4 @@
-"""Published results put to the test: a task, a network, a flow and a theory side by side, one study a file."""
+"""Studies of published results. Each study trains networks and compares them with the predictions of a theory."""
 
 from dynascope.validation import face
 

@@ -1,4 +1,4 @@
-"""A study whose claims are numbers, counts or effects, which bounds or intervals over seeds decide."""
+"""Base class of studies whose claims concern numbers, counts or effects."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ __all__ = ["ClaimsStudy"]
 
 
 class ClaimsStudy(Study):
-    """A study whose claims are about numbers, counts or effects.
+    """A study whose claims concern numbers, counts or effects.
 
-    It states `trained`, what is measured on training, and `claimed`, what is claimed of that; the record reports on
-    every claim, and those of `judged_claims` decide the verdict. What a theory knows exactly beside it (`exact`) is
-    compared along `along`, as a claim or, where it holds of every run, as one of the `checks`.
+    A subclass implements `trained`, which trains and measures networks, and `claimed`, which returns the claims about
+    these measurements. The record contains the outcome of every claim, and the claims in `judged_claims` decide the
+    verdict. Exact theoretical values (`exact`) are compared along `along`; those that must hold in every run are listed
+    in `checks`.
 
     Example:
         >>> import numpy as np
@@ -40,15 +41,15 @@ class ClaimsStudy(Study):
     """
 
     def trained(self) -> Values:
-        """Train, and measure."""
+        """Train networks and measure them."""
         raise NotImplementedError
 
     def claimed(self, found: Values) -> Sequence[Claim] | Values:
-        """The claims on what was measured; or the variables by which effects are reported (`report_effects`)."""
+        """The claims about the measurements, or the variables of `report_effects`."""
         raise NotImplementedError
 
     def observed(self) -> xr.Dataset:
-        """The record of `trained`, in whatever precision that trains, with what it says of every claim."""
+        """The record of `trained`, in the precision of its training, with the outcome of every claim."""
         found = self.trained()
         with jax.enable_x64(True):
             claims = self.claimed(found)

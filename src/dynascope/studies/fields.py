@@ -1,4 +1,4 @@
-"""Fields of studies: each with its default and what it is in one sentence; its annotation states its bounds."""
+"""Fields of studies: defaults, one-sentence descriptions, and bounds from the annotations."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dynascope.validation.annotations import bounds_of, check_of
 from dynascope.validation.bounded_scalars import NonNegativeInt, PositiveInt
 
 __all__ = [
+    "bound_descriptions",
     "bound_sentences",
     "check_fields",
     "described",
     "descriptions",
     "parameter",
-    "said_bounds",
     "stand_ins",
     "with_bounds",
 ]
@@ -43,19 +43,19 @@ def parameter(
     increasing: bool = False,
     zero: str = "",
 ) -> Any:
-    """A field whose annotation states its type and bounds, which are checked when the study is made.
+    """Declare a field of a study. Its annotation states type and bounds, which are checked when the study is created.
 
     Args:
-        default: The default. A list is copied for each study. An empty list and None stand for the choice of the study.
-        description: What it is, in one sentence.
-        least: The name of another field, which is the smallest value of this one.
-        most: The name of another field, which is the largest.
-        below: The name of another field, which it must stay below.
-        options: What a list may contain.
-        fewest: The fewest entries of a list.
-        repeats: Whether entries of a list may be equal.
+        default: The default value. Each study gets a copy of a list. With None or an empty list, the study chooses.
+        description: Description of the field, in one sentence.
+        least: Name of another field that is a lower bound.
+        most: Name of another field that is an upper bound.
+        below: Name of another field that is a strict upper bound.
+        options: Allowed entries of a list.
+        fewest: Smallest number of entries of a list.
+        repeats: Whether a list may contain equal entries.
         increasing: Whether a list must be sorted.
-        zero: What zero stands for.
+        zero: Meaning of the value zero, if it has a special one.
 
     Example:
         >>> from dynascope.studies import Study
@@ -67,19 +67,19 @@ def parameter(
         ...
         dynascope.errors.InputError: width is 0: choose an integer of at least 1.
     """
-    start: dict[str, Any] = {"default": default}
+    initial: dict[str, Any] = {"default": default}
     if isinstance(default, list | tuple):
-        start = {"default_factory": lambda: list(default)}
+        initial = {"default_factory": lambda: list(default)}
     meanings = dict.fromkeys(("None", "[]"), "chosen by the study")
     meanings |= ({"[]": "none"} if options else {}) | ({"0": zero} if zero else {})
     others = {word: other for word, other in (("least", least), ("most", most), ("below", below)) if other}
     entries = _Entries(tuple(options), fewest, repeats, increasing)
     metadata = {"description": description, "meanings": meanings, "others": others, "entries": entries}
-    return dataclasses.field(**start, metadata=metadata)
+    return dataclasses.field(**initial, metadata=metadata)
 
 
 class _Entries(NamedTuple):
-    """What a list must contain."""
+    """Requirements on the entries of a list."""
 
     options: tuple[str, ...]
     fewest: int
@@ -87,7 +87,7 @@ class _Entries(NamedTuple):
     increasing: bool
 
     def check(self, name: str, value: Sequence[Any]) -> None:
-        """Refuse a list with too few entries, equal ones, others than the options, or in disorder."""
+        """Reject a list with too few, repeated, invalid or unsorted entries."""
         many = {0: "", 1: "one or more "}.get(self.fewest, f"{self.fewest} or more ")
         remedy = f"give {many or 'a list of '}{'' if self.repeats else 'different '}values"
         right = len(value) >= self.fewest and (self.repeats or len(set(value)) == len(value))
@@ -100,10 +100,10 @@ class _Entries(NamedTuple):
 
 
 def check_fields(study: Any) -> None:
-    """Check the values of all fields of a study, and keep each as its annotation has it.
+    """Check the values of all fields of a study and convert them to their annotated types.
 
     Raises:
-        InputError: One is outside its domain.
+        InputError: A value is outside its domain.
     """
     kinds, fields = _kinds_of(type(study)), _parameters(study)
     for field in fields:
@@ -123,47 +123,47 @@ def check_fields(study: Any) -> None:
 
 
 def descriptions(study: Any) -> dict[str, str]:
-    """What the fields of a study say of themselves, by name; nothing of those that say nothing."""
-    said = {each.name: each.metadata.get("description") for each in dataclasses.fields(study)}
-    return {name: description for name, description in said.items() if description is not None}
+    """The descriptions of the fields of a study by name, for fields that have one."""
+    found = {each.name: each.metadata.get("description") for each in dataclasses.fields(study)}
+    return {name: description for name, description in found.items() if description is not None}
 
 
-def said_bounds(study: Any) -> dict[str, str]:
-    """The bounds of the fields of a study, or of any dataclass, in words by name; nothing of those that have none.
+def bound_descriptions(study: Any) -> dict[str, str]:
+    """Describe the bounds of the fields of a study or another dataclass, by name, for fields that have bounds.
 
     Example:
         >>> from dynascope.studies import find_study
-        >>> said_bounds(find_study("learnability"))["draws"]
+        >>> bound_descriptions(find_study("learnability"))["draws"]
         'at least 10'
     """
     kinds = _kinds_of(study if isinstance(study, type) else type(study))
     others = {each.name: each.metadata.get("others", {}) for each in dataclasses.fields(study)}
-    said = {name: _in_words(kinds[name], each) for name, each in others.items()}
-    return {name: words for name, words in said.items() if words}
+    found = {name: _bounds_text(kinds[name], each) for name, each in others.items()}
+    return {name: text for name, text in found.items() if text}
 
 
 def bound_sentences(study: Any) -> dict[str, str]:
-    """The bounds of `said_bounds` as sentences, for the end of a description."""
-    return {name: f"{words[0].upper()}{words[1:]}." for name, words in said_bounds(study).items()}
+    """The texts of `bound_descriptions` as sentences that can follow a description."""
+    return {name: f"{text[0].upper()}{text[1:]}." for name, text in bound_descriptions(study).items()}
 
 
 def stand_ins(study: Any) -> dict[str, str]:
-    """What the values of a study stand for, by the names of the fields whose value stands for something else."""
+    """The meanings of field values such as None that stand for something else, by field name."""
     meanings = {each.name: each.metadata.get("meanings", {}) for each in dataclasses.fields(study)}
     values = {name: str(getattr(study, name)) for name in meanings}
     return {name: meanings[name][value] for name, value in values.items() if value in meanings[name]}
 
 
 def described(study: type) -> str:
-    """The docstring of a study with what its fields say of themselves, and their bounds."""
+    """The docstring of a study, extended by the descriptions and bounds of its fields."""
     lines = [f"        {name}: {description}" for name, description in with_bounds(study).items()]
     return "\n".join([(study.__doc__ or "").rstrip(), *(["\n    Attributes:", *lines] if lines else [])])
 
 
 def with_bounds(study: Any) -> dict[str, str]:
-    """What the fields of a study say of themselves and their bounds, as sentences by name."""
+    """The descriptions of the fields of a study, followed by their bounds, by name."""
     bounds = bound_sentences(study)
-    return {name: f"{said} {bounds.get(name, '')}".rstrip() for name, said in descriptions(study).items()}
+    return {name: f"{text} {bounds.get(name, '')}".rstrip() for name, text in descriptions(study).items()}
 
 
 def _parameters(study: Any) -> list[dataclasses.Field[Any]]:
@@ -172,20 +172,20 @@ def _parameters(study: Any) -> list[dataclasses.Field[Any]]:
 
 @functools.cache
 def _kinds_of(study: type) -> dict[str, Any]:
-    """What the annotations of a study mean, with their bounds."""
+    """The evaluated annotations of a study, including bounds."""
     return get_type_hints(study, include_extras=True)
 
 
-def _in_words(kind: Any, others: Mapping[str, str]) -> str:
-    """The bounds of numbers, or of each number of a list, and the fields that bound them besides."""
+def _bounds_text(kind: Any, others: Mapping[str, str]) -> str:
+    """Describe the bounds of a number or of the numbers in a list, and the fields that bound them."""
     parts = [kind] if get_origin(kind) is Annotated else [part for part in get_args(kind) if bounds_of(part)]
     bounds = bounds_of(parts[0]) if parts else None
     each = "each " if get_origin(kind) is list else ""
     words = ""
-    if bounds and parts[0] not in (PositiveInt, NonNegativeInt):  # as every count is
+    if bounds and parts[0] not in (PositiveInt, NonNegativeInt):  # bounds that every count has
         closed = math.isfinite(bounds.minimum) and math.isfinite(bounds.maximum)
         words = f"between {bounds.minimum:g} and {bounds.maximum:g}" if closed else bounds.words.replace("of at", "at")
-    said = [words] * bool(words) + [
+    texts = [words] * bool(words) + [
         f"{_BESIDE[word][0].removeprefix('of ')} `{other}`" for word, other in others.items()
     ]
-    return each + " and ".join(said) if said else ""
+    return each + " and ".join(texts) if texts else ""

@@ -1,4 +1,4 @@
-"""Which studies there are, told without importing them: `python -m dynascope.studies.index` writes the list anew."""
+"""The list of studies, available without importing them. `python -m dynascope.studies.index` updates it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# The face of the room loads what is behind it when it is used: to list the studies nothing of them is needed.
+# The package loads its modules lazily, so that listing the studies imports none of them.
 from dynascope import studies
 from dynascope.results.whole_files import written_beside
 from dynascope.validation import require, shown
@@ -31,18 +31,18 @@ _GROUP = "dynascope.studies"  # of entry points
 
 @dataclasses.dataclass(frozen=True)
 class StudyEntry:
-    """What is known of a study before it is imported.
+    """The description of a study that is available before its import.
 
     Attributes:
-        name: What the command line calls it.
-        module: The module that declares it.
-        class_name: Its class there.
-        subject: The folder of the module, in words.
+        name: Name on the command line.
+        module: Module that defines the study.
+        class_name: Name of the class in this module.
+        subject: Subject, which is the name of the folder of the module.
         summary: First line of the docstring of the module.
-        paper: Authors and title.
+        paper: Authors and title of the paper.
         arxiv: arXiv identifier.
-        claim: What is put to the test, in one sentence.
-        minutes: How long it takes on two cores.
+        claim: The claim that the study tests.
+        minutes: Duration on two cores.
     """
 
     name: str
@@ -57,41 +57,41 @@ class StudyEntry:
 
     @classmethod
     def of(cls, study: type[Study]) -> StudyEntry:
-        """The entry of a study that is imported."""
+        """The entry of an imported study."""
         module, reference = importlib.import_module(study.__module__), study.reference
-        # A study is a module of its subject's folder, or a folder with a module `study`.
+        # A study is a module in the folder of its subject, or a folder that contains a module `study`.
         folders = module.__name__.removesuffix(".study").split(".")
         subject = folders[-2:][0].replace("_", " ")
         summary = (inspect.getdoc(module) or reference.claim).partition("\n")[0]
         of_class = {"name": study.name, "module": module.__name__, "class_name": study.__name__}
-        told = dataclasses.asdict(reference)
-        return cls(**of_class, subject=subject, summary=summary, **told, minutes=float(study.minutes))
+        source = dataclasses.asdict(reference)
+        return cls(**of_class, subject=subject, summary=summary, **source, minutes=float(study.minutes))
 
     def load(self) -> type[Study]:
-        """Import the study, and nothing of the others."""
+        """Import the study without importing others."""
         return getattr(importlib.import_module(self.module), self.class_name)
 
 
 def study_index() -> dict[str, StudyEntry]:
-    """What is known of every study, by name: of this package, and of those that installed packages offer.
+    """List the studies of this package and of installed plugins, by name.
 
-    Of this package nothing is imported. Another package takes part by naming a module that defines a subclass of
-    `Study` under the entry point group "dynascope.studies"; such a module is imported, and if it cannot be, a warning
-    says so. Where two studies have one name, that of this package is meant.
+    The studies of this package are listed without being imported. Other packages can add studies: the entry point group
+    "dynascope.studies" names modules that define subclasses of `Study`. These modules are imported, and a failed import
+    causes a warning. If two studies have the same name, the study of this package takes precedence.
 
     Example:
         >>> study_index()["linear-staircase"].subject
         'staircases'
     """
     entries = {each["name"]: StudyEntry(**each) for each in json.loads(_FILE.read_text("utf-8"))}
-    for study in _offered():
+    for study in _plugins():
         entries.setdefault(study.name, StudyEntry.of(study))
     return dict(sorted(entries.items()))
 
 
 @functools.cache
 def find_studies() -> dict[str, type[Study]]:
-    """Every study by name, imported; see `study_index`, which imports nothing of this package.
+    """Import all studies and return their classes by name; `study_index` lists them without importing them.
 
     Example:
         >>> "linear-staircase" in find_studies()
@@ -101,10 +101,10 @@ def find_studies() -> dict[str, type[Study]]:
 
 
 def find_study(name: str) -> type[Study]:
-    """The study of that name; no other is imported.
+    """Import one study by name and return its class.
 
     Raises:
-        InputError: There is none.
+        InputError: No study has this name.
 
     Example:
         >>> find_study("linear-stairs")
@@ -125,14 +125,14 @@ def find_study(name: str) -> type[Study]:
 
 
 def study(name: str, /, **fields: Any) -> Study:
-    """Make the study of a published result.
+    """Create a study by name.
 
     Args:
-        name: Its name, as `dynascope list` shows it.
-        **fields: Values of its fields; the others keep their defaults.
+        name: Name of the study, as `dynascope list` shows it.
+        **fields: Values of fields; other fields keep their defaults.
 
     Raises:
-        InputError: There is no study of that name, it has no such field, or a value is outside its domain.
+        InputError: No study has this name, the study lacks one of the fields, or a value is outside its domain.
 
     Example:
         >>> study("linear-staircase", scale=1e-6).scale
@@ -152,9 +152,9 @@ def study(name: str, /, **fields: Any) -> Study:
 
 
 def write_index(path: Path = _FILE) -> list[StudyEntry]:
-    """Import every module of this package's studies and write what they declare, sorted by name."""
+    """Import all studies of this package and write their entries to the index file, sorted by name."""
     modules = pkgutil.walk_packages(studies.__path__, prefix=f"{studies.__name__}.")
-    found = [study for module in modules for study in _declared(module.name)]
+    found = [study for module in modules for study in _defined_in(module.name)]
     entries = sorted(map(StudyEntry.of, found), key=lambda entry: entry.name)
     with written_beside(path) as partial:
         text = json.dumps([dataclasses.asdict(entry) for entry in entries], indent=2, ensure_ascii=False)
@@ -162,22 +162,22 @@ def write_index(path: Path = _FILE) -> list[StudyEntry]:
     return entries
 
 
-def _offered() -> Iterator[type[Study]]:
-    """The studies of other packages."""
+def _plugins() -> Iterator[type[Study]]:
+    """The studies of other installed packages."""
     for entry in importlib.metadata.entry_points(group=_GROUP):
         try:
-            found = list(_declared(entry.value))
-        except Exception as error:  # whatever another package does wrong, the other studies can be run
+            found = list(_defined_in(entry.value))
+        except Exception as error:  # an error in another package must not disable the other studies
             warnings.warn(f"the studies of {entry.value} cannot be imported: {error}", stacklevel=3)
         else:
             yield from found
 
 
-def _declared(module_name: str) -> Iterator[type[Study]]:
-    """The studies that a module defines, and not those that it imports."""
+def _defined_in(module_name: str) -> Iterator[type[Study]]:
+    """The studies that a module defines, without those that it imports."""
     for value in vars(importlib.import_module(module_name)).values():
-        own = isinstance(value, type) and issubclass(value, studies.Study) and value.__module__ == module_name
-        if own and hasattr(value, "name"):
+        defined = isinstance(value, type) and issubclass(value, studies.Study) and value.__module__ == module_name
+        if defined and hasattr(value, "name"):
             yield value
 
 

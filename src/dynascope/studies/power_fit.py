@@ -1,4 +1,4 @@
-"""Exponents of power laws, fitted on double logarithmic axes."""
+"""Exponents of power laws, fitted on log–log axes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["fitted_exponent", "measured_exponents"]
 
 
 def fitted_exponent(sizes: np.ndarray, values: np.ndarray) -> tuple[float, float]:
-    """Slope of log(value) against log(size), and its standard error."""
+    """The slope of log(value) against log(size), and its standard error."""
     x, y = np.log(sizes), np.log(values)
     x, y = x - x.mean(), y - y.mean()
     slope = x @ y / (x @ x)
@@ -18,7 +18,7 @@ def fitted_exponent(sizes: np.ndarray, values: np.ndarray) -> tuple[float, float
 def measured_exponents(
     name: str, sizes: np.ndarray, values: np.ndarray, *further: str
 ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-    """`<name>_exponent` over architectures, and further dimensions, and its standard error; sizes are the last axis."""
+    """Fit `<name>_exponent` and its standard error along the last axis, for each architecture and further dimension."""
     fits = np.apply_along_axis(lambda each: fitted_exponent(sizes, each), -1, values)
     exponent, error = np.moveaxis(fits, -1, 0)
     axes = ("architecture", *further)

@@ -1,4 +1,4 @@
-"""Where the claim of a study was published."""
+"""References to published claims."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["Reference"]
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
-    """Where a claim was published.
+    """A published claim and its paper.
 
     Attributes:
-        paper: Authors and title.
+        paper: Authors and title of the paper.
         arxiv: arXiv identifier.
-        claim: What the study puts to the test, in one sentence.
+        claim: The claim that the study tests.
     """
 
     paper: str
@@ -23,6 +23,6 @@ class Reference:
 
     @classmethod
     def of(cls, work: str, claim: str, *, also: str = "") -> Reference:
-        """A claim of a work that is cited as "authors, title (arXiv id)", and what else it is taken from."""
+        """Create a reference from a citation "authors, title (arXiv id)"; `also` is appended to the paper."""
         paper, _, number = work.rstrip(")").partition(" (arXiv ")
         return cls(paper + also, number, claim)

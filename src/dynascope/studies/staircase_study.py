@@ -1,4 +1,4 @@
-"""Base class of studies that predict a staircase: plateaus and jumps of the loss from a small initialisation."""
+"""Base class of studies of staircases: plateaus and jumps of the loss from a small initialisation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Setup(NamedTuple):
     Attributes:
         task: The task to learn.
         network: A module at unit scale, or the name of a kind.
-        options: Further options of `observe`.
+        options: Further arguments of `observe`.
     """
 
     task: Learnable
@@ -68,7 +68,7 @@ class StaircaseStudy(Study):
         raise NotImplementedError
 
     def trained_from(self, scale: float) -> xr.Dataset:
-        """Train from this initialisation scale."""
+        """Train from an initialisation scale."""
         return observe(self._setup.task, self._setup.network, scale=scale, **self._setup.options).record
 
     def second_scale(self) -> float:
@@ -76,11 +76,11 @@ class StaircaseStudy(Study):
         return other_scale(self.scale)
 
     def compares_slopes(self) -> bool:
-        """Whether theory predicts the same jumps at both scales, so that slopes exist."""
+        """Whether theory predicts the same jumps at both scales, as the slopes require."""
         return True
 
     def observed(self) -> xr.Dataset:
-        """Train from the scale of the study."""
+        """Train from the initialisation scale of the study."""
         return self.trained_from(self.scale)
 
     def predicted(self) -> xr.Dataset:
@@ -133,7 +133,7 @@ class StaircaseStudy(Study):
 
 
 def jump_times(result: Comparison) -> str:
-    """Two sentences with the predicted and the observed times of the first and the last jump."""
+    """State the predicted and observed times of the first and the last jump in two sentences."""
     predicted = result.predicted[staircase_names.JUMP_TIME].values
     observed = result.residual[staircase_names.OBSERVED_JUMP_TIME].values
     if len(predicted) == 0:

@@ -1,4 +1,4 @@
-"""What every study is: a claim, the same quantities observed and predicted, and a verdict."""
+"""Base class of studies: a published claim, the observed and predicted quantities, and a verdict."""
 
 from __future__ import annotations
 
@@ -36,39 +36,40 @@ _Part = TypeVar("_Part")
     field_specifiers=(fields.parameter, dataclasses.field),
 )
 class Study:
-    """A published claim, put to the test: its fields are its parameters.
+    """A test of a published claim, whose parameters are the fields of the study.
 
-    A subclass is a frozen dataclass without saying so; its fields are made by `parameter` and checked when it is
-    made. It declares at import and computes nothing. It states `trained`, what is measured on training, and `exact`,
-    what theory says; both are computed in double precision, and what has the same name is compared along `along`. A
-    study that makes its records in another way, or compares more than two, overrides `observed`, `predicted` or
-    `compared`, which take and return records. `observe`, `predict`, `compare` and `run` take and return results, and
-    are not overridden.
+    Subclasses become frozen dataclasses automatically. `parameter` declares their fields, and creating a study checks
+    the values. Importing or creating a study computes nothing. A subclass implements `trained`, which trains and
+    measures networks, and `exact`, which evaluates the theory. Both run in double precision, and quantities with the
+    same name are compared along `along`. A study that builds its records differently, or that compares more than two of
+    them, overrides `observed`, `predicted` or `compared`, which take and return records. Subclasses must not override
+    `observe`, `predict`, `compare` and `run`, which take and return results.
 
     Attributes:
-        name: What the command line calls it; by default the name of the class, in small letters with hyphens.
+        name: Name on the command line; by default the class name in lower case with hyphens.
         reference: The paper and the claim.
-        minutes: How long `run` takes on two cores, compilation included.
-        tolerance: For each compared quantity, the error below which theory and experiment agree, and the reason for
-            that number. Quantities that are not named keep the tolerance of their theory.
-        checks: Names of the compared quantities that are identities, which hold of every run that has them.
-        judged_claims: Names of the claims on which the observation reports and by which the verdict is decided.
-        along: Dimension, or dimensions, along which curves are compared.
-        title: The heading of its page; by default its name in words.
-        question: What the study asks, in plain words.
-        equation: The equation that its theory solves or states, as LaTeX.
-        symbols: What a dimension is called beside lines, in all figures that do not say so themselves.
-        tiny: Fields that make the study small enough to run in seconds, with the same claim.
-        theory: What the record of the prediction calls the theory.
-        task: What both records call the task, if not as `_task` calls itself. In this and in the words below fields,
-            and what follows from them, are named in braces.
-        notes: What both say of it besides, one sentence each.
-        trains: What both call the network.
-        flow: How networks are trained, where no flow says so in its record.
-        recorded_fields: Names of fields that both say too.
-        axes: Names of the axes of a variable that does not name its own.
-        labelled: What labels an axis: labels, the name of the attribute that has them, or what makes them of the study.
-        names: Long names and units of its own variables and axes, and of those that have another name here.
+        minutes: Duration of `run` on two cores, including compilation.
+        tolerance: For each compared quantity, the largest error that counts as agreement, and the reason for this
+            limit. Other quantities keep the tolerance of their theory.
+        checks: Names of the compared quantities that are identities and must hold in every run.
+        judged_claims: Names of the claims in the observed record that decide the verdict.
+        along: Dimension or dimensions along which curves are compared.
+        title: Heading of the page; by default the name of the study without hyphens.
+        question: The question that the study answers, in plain language.
+        equation: The governing equation, as LaTeX.
+        symbols: Symbols of dimensions in line labels, for all figures that do not set their own.
+        tiny: Field values with which the study tests the same claim within seconds.
+        theory: Name of the theory in the predicted record.
+        task: Name of the task in both records, if it differs from the name of `_task`. The texts of `task`, `notes`,
+            `trains` and `flow` may refer to attributes of the study in braces.
+        notes: Additional sentences about the task for both records.
+        trains: Name of the network in both records.
+        flow: Name of the training method, for records that do not come from a flow.
+        recorded_fields: Names of fields to store in both records.
+        axes: Names of the axes of variables that are given without axes.
+        labelled: Labels of each axis: the labels themselves, the name of the attribute that contains them, or a
+            function of the study.
+        names: Long names and units of variables and axes, in addition to the standard ones or in place of them.
     """
 
     name: ClassVar[str]
@@ -110,35 +111,35 @@ class Study:
         self.check()
 
     def check(self) -> None:
-        """Check what concerns several fields.
+        """Check conditions that involve several fields.
 
         Raises:
-            InputError: They do not fit together.
+            InputError: The fields are inconsistent.
         """
 
     def require(self, holds: Any, field: str, remedy: str, *, beside: str = "", problem: str = "") -> None:
-        """Refuse the value of a field unless something holds.
+        """Reject the value of a field unless a condition holds.
 
         Args:
-            holds: What must hold.
-            field: The field to be changed.
-            remedy: What to do.
-            beside: Another field that it does not go with.
-            problem: What is wrong, if more than the values of these fields is to be said.
+            holds: The condition.
+            field: Name of the field that the user should change.
+            remedy: Advice on how to change it.
+            beside: Name of another field that conflicts with it.
+            problem: Description of the problem; by default, the message states the values of these fields.
 
         Raises:
-            InputError: It does not hold.
+            InputError: The condition does not hold.
         """
         value = getattr(self, field)
         values = f"{field} is {value}" + (f", and {beside} is {getattr(self, beside)}" if beside else "")
         require(bool(holds), problem or values, argument=field, value=value, remedy=remedy)
 
     def trained(self) -> Values | xr.Dataset | Observation:
-        """Train, and measure."""
+        """Train networks and measure them."""
         raise NotImplementedError
 
     def exact(self) -> Values:
-        """What theory says."""
+        """Evaluate the theory."""
         return {}
 
     def observed(self) -> xr.Dataset:
@@ -151,20 +152,18 @@ class Study:
     def predicted(self) -> xr.Dataset:
         """The record of `exact`, computed in double precision."""
         with jax.enable_x64(True):
-            said: dict[str, Any] = {
+            attributes: dict[str, Any] = {
                 "theory": self.theory,
                 "reference": self.reference.paper,
                 **self.prediction_attributes(),
             }
-            return self.record(self.exact(), **said)
+            return self.record(self.exact(), **attributes)
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """The comparison of two records; a study with more than two adds the others here."""
-        # A name that is none would leave an identity to be judged as a claim.
+        """The comparison of both records; a study with further records compares them here."""
+        # With a misspelt name, an identity would count as a claim.
         unknown = sorted({*self.checks} - {*self.tolerance})
-        require(
-            not unknown, "a check has no tolerance", argument="checks", value=unknown, remedy="say how closely it holds"
-        )
+        require(not unknown, "a check has no tolerance", argument="checks", value=unknown, remedy="add its tolerance")
         return compare(
             observed,
             predicted,
@@ -177,7 +176,7 @@ class Study:
     @compile_cache()
     @no_member_lost()
     def predict(self) -> Prediction:
-        """Predict from theory, with the tolerances of the study."""
+        """Predict from theory and attach the tolerances of the study."""
         return Prediction.of(name_all(self.judged(self.predicted()), self.names))
 
     @final
@@ -187,7 +186,7 @@ class Study:
         """Train and measure.
 
         Raises:
-            DivergenceError: A run diverged, even if it is one of an ensemble.
+            DivergenceError: A run diverged, or one member of an ensemble did.
         """
         return Observation.of(name_all(self.observed(), self.names))
 
@@ -195,33 +194,33 @@ class Study:
     @compile_cache()
     @no_member_lost()
     def compare(self, observed: Observation, predicted: Prediction) -> Comparison:
-        """Compare what `observe` and `predict` return; `with_page` adds the figures and the text of the page.
+        """Compare an observation with a prediction. `with_page` adds the figures and the text of the page.
 
         Raises:
             InputError: The arguments have other types.
-            DivergenceError: A further run that the comparison needs diverged.
+            DivergenceError: An additional run that the comparison needs diverged.
         """
         for name, side, kind in (("observed", observed, Observation), ("predicted", predicted, Prediction)):
-            found, remedy = type(side).__name__, "give what observe returns, and then what predict returns"
+            found, remedy = type(side).__name__, "pass the result of observe first and the result of predict second"
             require(isinstance(side, kind), f"{name} is a {found}", argument=name, value=found, remedy=remedy)
         return self.compared(observed.record, predicted.record)
 
     @final
     @compile_cache()
     def run(self) -> Comparison:
-        """Predict, observe and compare; the prediction is made before there is anything to fit it to.
+        """Predict, observe and compare. The prediction is computed first, so it cannot depend on the observation.
 
         Returns:
             The comparison, with the figures and the text of its page.
 
         Raises:
-            DivergenceError: A run diverged, even if it is one of an ensemble.
+            DivergenceError: A run diverged, or one member of an ensemble did.
         """
         predicted = self.predict()
         return self.with_page(self.compare(self.observe(), predicted))
 
     def with_page(self, result: Comparison) -> Comparison:
-        """The result with title, claim, parameters and command, its figures with their captions, and what it means."""
+        """Add the title, claim, parameters, command, figures and interpretation of the page to a result."""
         descriptions, shown = fields.descriptions(self), fields.stand_ins(self)
         parameters = {
             name: Parameter(value, descriptions.get(name, ""), shown.get(name, ""))
@@ -243,11 +242,11 @@ class Study:
         )
 
     def figures(self, result: Comparison, /) -> Sequence[Chart]:
-        """The figures of the page, in order, with numbers of the result in their captions."""
+        """The figures of the page, in order. Captions may quote numbers from the result."""
         return ()
 
     def meaning(self, result: Comparison, /) -> str:
-        """What the result means, in sentences that are true whatever the verdict."""
+        """The interpretation of the result, in sentences that hold for every verdict."""
         return ""
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
@@ -255,32 +254,32 @@ class Study:
         return with_limits(predicted, self.tolerance)
 
     def parameters(self) -> dict[str, Any]:
-        """The values of the fields, as the result shows them."""
+        """The values of the fields that the result shows."""
         return dataclasses.asdict(self)
 
     def prediction_attributes(self) -> Values:
-        """What the record of the prediction says besides its theory."""
+        """Further attributes of the predicted record."""
         return {}
 
     def labels(self) -> Values:
-        """Labels along axes by name, with times where they are known; an axis without any is numbered."""
+        """Labels of axes by name, including the times if the study sets them; other axes are numbered."""
         named = ({"time": "_times"} if hasattr(type(self), "_times") else {}) | dict(self.labelled)
         named = {axis: operator.attrgetter(of) if isinstance(of, str) else of for axis, of in named.items()}
         return {axis: of(self) if callable(of) else of for axis, of in named.items()}
 
     def about(self) -> Values:
-        """What both records say of the task and the network, of a study that says what it `trains`."""
+        """Attributes of both records that describe the task and the network; empty if `trains` is not set."""
         if not self.trains:
             return {}
-        said = {"task": filled(self.task, self)} if self.task else self._task.attributes()
-        told = [*said.get("description", []), *(filled(each, self) for each in self.notes)]
-        said |= {"network": filled(self.trains, self), "scale": getattr(self, "scale", 1.0)}
-        if told:
-            said["description"] = told
-        return said | {name: getattr(self, name) for name in self.recorded_fields}
+        attributes = {"task": filled(self.task, self)} if self.task else self._task.attributes()
+        description = [*attributes.get("description", []), *(filled(each, self) for each in self.notes)]
+        attributes |= {"network": filled(self.trains, self), "scale": getattr(self, "scale", 1.0)}
+        if description:
+            attributes["description"] = description
+        return attributes | {name: getattr(self, name) for name in self.recorded_fields}
 
     def followed(self, networks: Network | Sequence[Network], *probes: Probe, **options: Any) -> xr.Dataset:
-        """Networks, or one, trained on the task of the study by gradient flow and recorded at its times."""
+        """Train one or several networks on the task by gradient flow, recorded at the times of the study."""
         return observe(
             self._task,
             networks,
@@ -289,45 +288,45 @@ class Study:
         ).record
 
     def part(self, kind: Callable[..., _Part], **others: Any) -> _Part:
-        """What is made of the study's fields of the same names.
+        """Create a dataclass from the fields of the study with the same names.
 
         Args:
-            kind: A dataclass.
-            **others: Its fields that the study has not, or has in another form.
+            kind: The dataclass.
+            **others: Fields that the study lacks, or that should differ from those of the study.
         """
         names = {each.name for each in dataclasses.fields(cast(Any, kind))} - others.keys()
         return kind(**{name: getattr(self, name) for name in names}, **others)
 
     def record(self, values: Values, **attributes: Any) -> xr.Dataset:
-        """The record of these values.
+        """Make a record of values.
 
         Args:
-            values: For each variable its values along `axes`, or the pair of the names of its axes and its values. What
-                has the name of its only axis are labels, and come before those of `labels`.
-            **attributes: What the record says besides what it is about.
+            values: For each variable, its values along `axes`, or a pair of axis names and values. A variable with the
+                name of its only axis contains labels, which take precedence over those of `labels`.
+            **attributes: Attributes in addition to those of `about`.
 
         Raises:
-            InputError: Values that do not fit their axes or the labels.
+            InputError: The values do not match their axes or labels.
         """
-        # A field may have the name of the hook; labels then come with the values.
+        # A field may be called `labels`, which hides the method; the values then contain the labels.
         labels = self.labels() if callable(self.labels) else {}
-        said = {"flow": filled(self.flow, self)} if self.flow else {}
-        attributes = {**said, **self.about(), **attributes}
+        flow = {"flow": filled(self.flow, self)} if self.flow else {}
+        attributes = {**flow, **self.about(), **attributes}
         return values_record(values, axes=self.axes, labels=labels, attributes=attributes, names=self.names)
 
     def run_record(
         self, run: xr.Dataset, values: Values, *, members: str | None = None, without: Sequence[str] = ()
     ) -> xr.Dataset:
-        """The record of a run with further values.
+        """Add values to the record of a run.
 
         Args:
-            run: What a flow returns.
-            values: As `record` takes them.
-            members: What the networks differ in, the axis that the flow calls `seed`.
-            without: Statistics that `values` were made of, and that are left out.
+            run: The record that a flow returned.
+            values: Values in the form that `record` takes.
+            members: New name of the axis `seed`, if the networks differ in something else.
+            without: Statistics to drop, because `values` were computed from them.
 
         Raises:
-            InputError: Values that do not fit their axes or the labels.
+            InputError: The values do not match their axes or labels.
         """
         run = run.drop_vars(without)
         kept = {axis for variable in run.data_vars.values() for axis in variable.dims}
@@ -338,11 +337,11 @@ class Study:
 
     @property
     def command(self) -> str:
-        """What runs the study once more: its name, and the fields that are not as usual."""
-        usual = dataclasses.asdict(type(self)())
+        """The command that repeats this run, with all fields that differ from their defaults."""
+        defaults = dataclasses.asdict(type(self)())
         words = ["dynascope run", self.name]
         for name, value in dataclasses.asdict(self).items():
-            if value != usual[name]:
+            if value != defaults[name]:
                 each = value if isinstance(value, list | tuple) else [value]
                 words.append(shlex.join([f"--{name.replace('_', '-')}", *map(str, each)]))
         return " ".join(words)

@@ -1,4 +1,4 @@
-"""The values that a study states of its variables, and the record that contains them."""
+"""Values of the variables of a study, and the record that contains them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dynascope.results import make_record
 
 __all__ = ["Values", "filled", "values_record"]
 
-#: What a study states of its variables: for each name its values along `axes`, or the names of its axes and the values.
+#: Values of variables by name: an array along the default axes, or a pair of axis names and an array.
 Values = Mapping[str, Any]
-_FIRST = dict.fromkeys(("mode", "layer", "jump", "skill"), 1)  # first label of axes that are not counted from zero
+_FIRST = dict.fromkeys(("mode", "layer", "jump", "skill"), 1)  # first label of axes that are numbered from one
 
 
 def values_record(
@@ -29,15 +29,15 @@ def values_record(
     """Make a record of values.
 
     Args:
-        values: For each variable its values along `axes`, or the pair of the names of its axes and its values. What has
-            the name of its only axis are labels, which replace those of `labels`.
-        axes: Names of the axes of variables that do not name their own.
+        values: For each variable, its values along `axes`, or a pair of axis names and values. A variable with the name
+            of its only axis contains labels, which replace those of `labels`.
+        axes: Names of the axes of variables that are given without axes.
         labels: Labels by axis. An axis without labels is numbered.
         attributes: Attributes of the record.
         names: Long names and units by variable.
 
     Raises:
-        InputError: Values do not fit their axes or the labels.
+        InputError: The values do not match their axes or labels.
 
     Example:
         >>> attributes = {"task": "identity", "network": "linear"}
@@ -59,17 +59,17 @@ def values_record(
         for axis, length in zip(along, array.shape, strict=False):
             numbers = np.arange(length) + _FIRST.get(axis, 0)
             coordinates.setdefault(axis, np.asarray(labels.get(axis, numbers)))
-    # Claims and effects come with intervals of this confidence.
-    said: dict[str, Any] = {"confidence": 0.95} if {"low", "high"} <= variables.keys() else {}
-    return make_record(variables, coordinates, attributes={**said, **attributes}, names=names)
+    # The intervals of claims and effects have this confidence level.
+    confidence: dict[str, Any] = {"confidence": 0.95} if {"low", "high"} <= variables.keys() else {}
+    return make_record(variables, coordinates, attributes={**confidence, **attributes}, names=names)
 
 
 def filled(template: str, of: Any) -> str:
-    """Fill attributes of an object into a template with names in braces.
+    """Replace names in braces in a template by attributes of an object.
 
     Args:
-        template: The text. A list of numbers is written with commas.
-        of: The object.
+        template: The text. Lists of numbers are written with commas.
+        of: The object with these attributes.
 
     Example:
         >>> filled("rates {real}, from {imag:g}", 2.0)
@@ -79,7 +79,7 @@ def filled(template: str, of: Any) -> str:
 
 
 class _Attributes:
-    """The attributes of an object by name, as in a mapping; lists of numbers with commas."""
+    """Mapping view of the attributes of an object; lists of numbers become comma-separated text."""
 
     def __init__(self, of: Any):
         self.of = of
