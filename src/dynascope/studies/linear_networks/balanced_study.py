@@ -1,4 +1,4 @@
-"""Base classes of the studies of two-layer linear networks of several balances."""
+"""Base classes of studies of two-layer linear networks with different layer balances."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["BalancedStudy", "TwoTasksStudy"]
 
 
 class BalancedStudy(Study):
-    """A study of networks with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, whose curves run over λ and time."""
+    """A study of networks with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I. Its curves depend on λ and time."""
 
     theory = "balanced two-layer linear networks"
     trains = "linear"
@@ -41,12 +41,12 @@ class BalancedStudy(Study):
 
 
 class TwoTasksStudy(BalancedStudy):
-    """A study of networks that are trained to convergence on one task and then on another.
+    """A study of networks that are trained to convergence on one task and then on another task.
 
-    The hidden layer is as wide as the smaller of inputs and outputs.
+    The width of the hidden layer is the smaller of the numbers of inputs and outputs.
 
     Attributes:
-        tasks: Names of both tasks.
+        tasks: Names of the two tasks.
         accuracy: Relative tolerance of the solver.
     """
 
@@ -55,7 +55,7 @@ class TwoTasksStudy(BalancedStudy):
 
     @functools.cached_property
     def _maps(self) -> tuple[np.ndarray, np.ndarray]:
-        """The target maps of the old task and of the new one."""
+        """The target maps of the old and the new task."""
         raise NotImplementedError
 
     @functools.cached_property
@@ -83,12 +83,12 @@ class TwoTasksStudy(BalancedStudy):
         return gradient_flow(task, networks, method, **outcome)
 
     def _spread(self, first: float, last: float) -> np.ndarray:
-        """Times up to `last`: half equally spaced, for long waits, half log-spaced from `first`, for fast changes."""
+        """Times up to `last`: half equally spaced for plateaus, half log-spaced from `first` for fast changes."""
         fast = np.geomspace(first, last, self.times // 2 + 1)[:-1]
         return np.sort(np.concatenate([np.linspace(0.0, last, self.times - len(fast)), fast]))
 
-    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """The layers to which every network of a balance λ converges on the old task, for each λ."""
+    def _converged_layers(self) -> tuple[np.ndarray, np.ndarray]:
+        """The layers to which networks converge on the old task, for each balance λ."""
         old = self._old_task.cross_moment.T
         ends = [converged_layers(old, balance, min(old.shape)) for balance in self._balances]
         first, second = zip(*ends, strict=True)

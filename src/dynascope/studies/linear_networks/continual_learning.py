@@ -1,4 +1,4 @@
-"""Continual learning: the balance of the layers decides how a task is forgotten, but not how much of it."""
+"""Continual learning: the balance of the layers sets the time course of forgetting, but not its final amount."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 
 class ContinualLearning(TwoTasksStudy):
-    """Loss on an old and on a new task while two-layer linear networks of several balances learn the new one.
+    """Losses on an old and a new task while two-layer linear networks with different balances learn the new task.
 
-    The networks satisfy W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, and their hidden layer is as wide as the smaller of inputs and outputs.
+    The networks satisfy W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, and their width is the smaller of the numbers of inputs and outputs.
     Both targets are random maps with the same singular values. Before the new task, the networks are trained to
-    convergence on the old one.
+    convergence on the old task.
     """
 
     inputs: PositiveInt = parameter(5, "Number of inputs.")
@@ -33,19 +33,18 @@ class ContinualLearning(TwoTasksStudy):
     strongest: PositiveFloat = parameter(2.0, "Largest singular value of both target maps.")
     weakest: PositiveFloat = parameter(
         1.0,
-        "Smallest singular value of both target maps; the others are equally spaced between them.",
+        "Smallest singular value of both target maps. The others are equally spaced between these two.",
         most="strongest",
     )
-    largest_balance: PositiveFloat = parameter(2.0, "Largest λ; the smallest is its negative.")
-    balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced λ.")
+    largest_balance: PositiveFloat = parameter(2.0, "Largest λ. The smallest λ is its negative.")
+    balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced values of λ.")
     times: Annotated[int, Ge(2)] = parameter(300, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the tasks and of the initial weights.")
 
     reference = Reference.of(
         papers.BALANCED,
-        "The loss of a two-layer linear network on an old task, while it learns a new one, follows exactly from the "
-        "two tasks and the balance of the layers. The balance sets the time course of forgetting but not its final "
-        "amount.",
+        "While a two-layer linear network learns a new task, the two tasks and the balance of its layers determine "
+        "its loss on the old task exactly. The balance sets the time course of forgetting, but not its final amount.",
     )
     question = "How does a network forget an old task while it learns a new one?"
     minutes = 0.2
@@ -57,7 +56,7 @@ class ContinualLearning(TwoTasksStudy):
     tiny = {"inputs": 3, "outputs": 2, "balances": 2, "times": 200}
 
     def trained(self) -> xr.Dataset:
-        """Train on the old task until it is learned, then on the new one, by gradient flow."""
+        """Train to convergence on the old task, then on the new task, by gradient flow."""
         run = self._flow(self._converged(self._slowest), self._task, self._times)
         # The inputs are whitened and the targets are exactly linear, so this is the loss on the old task.
         missed = run["product"].to_numpy() - self._old_task.cross_moment.T
@@ -65,20 +64,20 @@ class ContinualLearning(TwoTasksStudy):
         return self.run_record(run, values, members="balance", without=["product"])
 
     def exact(self) -> Values:
-        """Solve the new task exactly from the layers to which every network of a balance converges on the old task."""
+        """Solve the new task exactly, from the converged layers of the old task."""
         old, new = self._old_task.cross_moment.T, self._task.cross_moment.T
-        found = forgetting(*self._ends(), old, new, self._times)
+        found = forgetting(*self._converged_layers(), old, new, self._times)
         return {"loss": found.new_error, "old_loss": found.old_error, "old_loss_at_the_end": ((), found.end)}
 
     def figures(self, result: Comparison) -> list[Chart]:
-        """Losses on the old and on the new task."""
+        """Losses on the old and the new task."""
         end = rounded(result.predicted["old_loss_at_the_end"])
         return [
             Chart(
                 "old_loss",
                 title="Forgetting",
-                caption="Loss on the old task while the new task is learned. In theory the balance λ of the layers "
-                f"sets the time course, and the two tasks alone set the final value, {end}.",
+                caption="Loss on the old task while the new task is learned. In theory, the balance λ of the "
+                f"layers sets the time course, and the tasks alone set the final value, {end}.",
             ),
             Chart(
                 "loss",
@@ -99,9 +98,10 @@ class ContinualLearning(TwoTasksStudy):
             "outputs, and then on an unrelated task. They differ in the balance λ of their layers, "
             f"W₂W₂ᵀ − W₁ᵀW₁ = λI, from −{largest} (larger first layer) to {largest} (larger second layer). The "
             "prediction uses the two tasks and λ, but not the trained weights. It gives a final loss of "
-            f"{rounded(end)} on the old task for every λ. At the end of training this loss was between "
-            f"{rounded(measured.min())} and {rounded(measured.max())}. In this theory the balance of the layers can "
-            "delay forgetting but not reduce it. The networks are linear and do not rehearse the old task."
+            f"{rounded(end)} on the old task for every λ. At the end of training, this loss was between "
+            f"{rounded(measured.min())} and {rounded(measured.max())}. According to the theory, the balance of the "
+            "layers can delay forgetting but cannot reduce it. It applies to linear networks without rehearsal of the "
+            "old task."
         )
 
     @functools.cached_property

@@ -1,4 +1,4 @@
-"""From lazy to rich: the balance of the layers sets how far the representations and the NTK move."""
+"""From lazy to rich: the balance of the layers sets how much the representations and the NTK change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 
 class LambdaBalanced(BalancedStudy):
-    """Loss, NTK and representations of two-layer linear networks of several balances during training.
+    """Loss, NTK and representations during training of two-layer linear networks with different balances.
 
     The networks satisfy W₂ W₂ᵀ − W₁ᵀ W₁ = λ I and learn a random target map from whitened inputs. The representations
     of inputs, v_iᵀ W₁W₁ᵀ v_i, and of outputs, u_iᵀ W₂ᵀW₂ u_i, are measured along the singular vectors of the map. A
@@ -33,15 +33,15 @@ class LambdaBalanced(BalancedStudy):
     """
 
     inputs: PositiveInt = parameter(5, "Number of inputs.")
-    width: PositiveInt = parameter(2, "Number of hidden neurons, at most the number of inputs and of outputs.")
+    width: PositiveInt = parameter(2, "Number of hidden neurons, at most the numbers of inputs and of outputs.")
     outputs: PositiveInt = parameter(3, "Number of outputs.")
     strongest: PositiveFloat = parameter(2.0, "Largest singular value of the target map.")
     weakest: PositiveFloat = parameter(
-        0.8, "Smallest singular value; the others are equally spaced between them.", most="strongest"
+        0.8, "Smallest singular value. The others are equally spaced between these two.", most="strongest"
     )
-    largest_balance: PositiveFloat = parameter(5.0, "Largest λ; the smallest is its negative.")
-    balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced λ.")
-    initial_size: PositiveFloat = parameter(0.3, "Size of the smaller layer at initialisation.")
+    largest_balance: PositiveFloat = parameter(5.0, "Largest λ. The smallest λ is its negative.")
+    balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced values of λ.")
+    initial_size: PositiveFloat = parameter(0.3, "Initial size of the smaller layer.")
     first_rate: PositiveFloat = parameter(1.0, "Learning rate of the first layer.")
     second_rate: PositiveFloat = parameter(1.0, "Learning rate of the second layer.")
     times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times.")
@@ -49,10 +49,10 @@ class LambdaBalanced(BalancedStudy):
 
     reference = Reference.of(
         papers.BALANCED,
-        "Function, representations and NTK of a two-layer linear network follow exactly from its initial weights, and "
-        "the balance of its layers moves learning from lazy to rich.",
+        "The initial weights of a two-layer linear network determine its function, representations and NTK exactly at "
+        "all times. The balance of its layers controls the transition from lazy to rich learning.",
     )
-    title = "From lazy to rich by the balance of the layers"
+    title = "Layer balance: from lazy to rich learning"
     question = "How does the balance of its two layers affect how a network learns?"
     minutes = 0.2
     names = {
@@ -70,7 +70,7 @@ class LambdaBalanced(BalancedStudy):
         return self.run_record(run, measured, members="balance", without=["inner", "outer"])
 
     def exact(self) -> Values:
-        """Solve the training exactly from the initial weights."""
+        """Solve the dynamics exactly from the initial weights."""
         first, second = (np.stack([getattr(each, name) for each in self._networks]) for name in ("first", "second"))
         target = self._task.cross_moment.T
         found = gram(first, second, target, self._times, rates=LayerRates(self.first_rate, self.second_rate))
@@ -81,14 +81,14 @@ class LambdaBalanced(BalancedStudy):
         }
 
     def figures(self, result: Comparison) -> list[Chart]:
-        """Motion of the NTK, over time and against the balance, and the loss."""
+        """Change of the NTK over time and against the balance, and the loss."""
         distance = result.observed["kernel_distance"].isel(time=-1)
         return [
             Chart(
                 "kernel_distance",
                 title="Rotation of the NTK",
-                caption="Distance 1 − cos φ, where φ is the angle between the NTK and the initial NTK. A network whose "
-                "NTK hardly rotates learns lazily; one whose NTK rotates far learns features. At the end the distance "
+                caption="Distance 1 − cos φ, where φ is the angle between the NTK and the initial NTK. If the NTK "
+                "hardly rotates, learning is lazy; if it rotates far, the network learns features. The final distance "
                 f"is between {rounded(distance.min())} and {rounded(distance.max())}, depending on the balance λ.",
             ),
             Chart(
@@ -97,7 +97,7 @@ class LambdaBalanced(BalancedStudy):
                 places={"time": (-1,)},
                 title="Final change of the NTK",
                 caption="Change of the NTK by the end of training, relative to its initial norm, against the balance.",
-                x_label="balance λ (left: first layer larger, right: second)",
+                x_label="balance λ (left: larger first layer, right: larger second layer)",
                 points=True,
             ),
             Chart(
@@ -117,13 +117,13 @@ class LambdaBalanced(BalancedStudy):
             f"from λ = −{largest} (larger first layer) to λ = {largest} (larger second layer). From the initial "
             "weights alone, theory predicts the loss, the representations and the NTK at every time. By the end of "
             f"training the NTK has changed by {rounded(change.min())} times its initial norm in the network that "
-            f"changes least, and by {rounded(change.max())} times in the one that changes most. In this theory the "
-            "balance of the layers, and not only the overall size of the weights, decides between lazy and rich "
-            "learning. The inputs are white, and the networks are linear."
+            f"changes least, and by {rounded(change.max())} times in the one that changes most. According to the "
+            "theory, the balance of the layers, and not only the overall size of the weights, decides between lazy and "
+            "rich learning. The theory assumes whitened inputs and linear networks."
         )
 
     def _measured(self, inner: np.ndarray, outer: np.ndarray) -> dict[str, Any]:
-        """Motion of the NTK and representations, from W₁W₁ᵀ and W₂ᵀW₂ over balances and times."""
+        """Change of the NTK and the representations, from W₁W₁ᵀ and W₂ᵀW₂ over balances and times."""
         left, _, right = np.linalg.svd(self._task.cross_moment.T, full_matrices=False)
         angle, size = kernel_sum_path(self.second_rate * inner, self.first_rate * outer)
         by_mode = (*self.axes, "mode")

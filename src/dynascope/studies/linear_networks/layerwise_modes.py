@@ -1,4 +1,4 @@
-"""The modes of a diagonal linear network are learned one after the other, each along a sigmoid."""
+"""A diagonal linear network learns its modes one after the other, each along a sigmoid."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ class LayerwiseModes(Study):
     y = target · Σ xᵢ. The strength of mode i is aᵢ bᵢ.
     """
 
-    modes: PositiveInt = parameter(5, "Number of modes, which is the number of inputs.")
+    modes: PositiveInt = parameter(5, "Number of modes, equal to the number of inputs.")
     exponent: FiniteFloat = parameter(0.6, "Exponent α of the spectrum λᵢ = i^−(α + 1).")
-    target: FiniteFloat = parameter(1.0, "Strength S of every mode in the target; not zero, may be negative.")
-    initial_strength: PositiveFloat = parameter(
-        1e-4, "|a·b| of every mode at initialisation, smaller than |S|; the sign of a·b is that of S."
+    target: FiniteFloat = parameter(
+        1.0, "Strength S of every mode in the target. It must not be zero and may be negative."
     )
-    imbalance: FiniteFloat = parameter(0.0, "log(b/a) at initialisation; with zero both layers are equal.")
+    initial_strength: PositiveFloat = parameter(
+        1e-4, "Initial |a·b| of every mode, smaller than |S|; a·b has the sign of S."
+    )
+    imbalance: FiniteFloat = parameter(0.0, "Initial log(b/a); at zero, both layers are equal.")
     samples: PositiveInt = parameter(
         50, "Number of samples; the inputs are transformed so that their second moments are exact.", least="modes"
     )
@@ -43,19 +45,21 @@ class LayerwiseModes(Study):
     reference = Reference.of(
         "A. M. Saxe, J. L. McClelland, S. Ganguli, Exact solutions to the nonlinear dynamics of learning in deep "
         "linear neural networks (arXiv 1312.6120)",
-        "Each mode of a two-layer diagonal linear network follows its own closed-form sigmoid, so that modes are "
-        "learned in stages, the mode with the largest input variance first.",
+        "Each mode of a two-layer diagonal linear network follows an independent sigmoid in closed form. The modes are "
+        "learned in stages, in the order of decreasing input variance.",
     )
     title = "Modes learned one by one"
-    question = "In which order, and how fast, does a network learn the modes of its data?"
+    question = "In which order does a network learn the modes of its data, and how fast?"
     minutes = 0.1
     theory = "sigmoidal modes"
     trains = "diagonal"
-    tolerance = exact("loss", "mode_strength", reason="the theory is exact, and the solver's local error is below 1e-9")
+    tolerance = exact(
+        "loss", "mode_strength", reason="the theory is exact, and the local error of the solver is below 1e-9"
+    )
     tiny = {"modes": 2, "samples": 6, "times": 40, "initial_strength": 1e-2}
 
     def check(self) -> None:
-        """The target is not zero, and the initial strength lies below it."""
+        """Check that the target is not zero and that the initial strength is smaller."""
         self.require(self.target, "target", "choose a finite number other than zero")
         remedy = "choose a positive number smaller than |target|"
         self.require(self.initial_strength < abs(self.target), "initial_strength", remedy, beside="target")
@@ -66,7 +70,7 @@ class LayerwiseModes(Study):
         return self.followed(network, _mode_strength, solver=Solver(relative_tolerance=1e-9, absolute_tolerance=1e-12))
 
     def exact(self) -> Values:
-        """Evaluate the closed form of each mode, and the loss that the modes add up to."""
+        """Evaluate the closed form of each mode, and the resulting loss."""
         powers = np.diag(self._task.input_moment)
         mode = mode_strength(self._times[:, None], self.target, powers, *self._start)
         return {
@@ -89,16 +93,16 @@ class LayerwiseModes(Study):
             Chart(
                 "loss",
                 title="Loss",
-                caption=f"Loss over time, from {rounded(loss[0])} at initialisation to {rounded(loss[-1])} at the end.",
+                caption=f"Loss over time. It falls from {rounded(loss[0])} at initialisation to {rounded(loss[-1])}.",
             ),
         ]
 
     def meaning(self, result: Comparison) -> str:
-        """The order of the modes, and the error of their closed form."""
+        """The order of the modes, and the deviation of training from the closed form."""
         return (
             f"A diagonal linear network f(x) = Σ aᵢ bᵢ xᵢ was trained on {self.modes} uncorrelated inputs. Every input "
             f"has the same coefficient in the target, but the variance of input i is i^{rounded(-self.exponent - 1)}. "
-            "Theory predicts that each mode follows its own sigmoid, at a rate proportional to the variance of its "
+            "Theory predicts that each mode follows a sigmoid at a rate proportional to the variance of its "
             "input: modes with a large variance are learned first. Training differs from the closed form by at most "
             f"{rounded(result.quantities['mode_strength_maximum'].error)} of the largest strength. This is the "
             "simplest case of stage-like learning: the inputs are uncorrelated, so the modes do not interact."
@@ -111,12 +115,12 @@ class LayerwiseModes(Study):
     @property
     def _start(self) -> tuple[np.ndarray, np.ndarray]:
         size, ratio = np.full(self.modes, np.sqrt(self.initial_strength)), np.exp(self.imbalance / 2)
-        # With the opposite sign a mode would have to cross zero, a saddle at which equal layers stop.
+        # With the opposite sign, a mode would have to cross zero, a saddle at which balanced layers stop.
         return size / ratio, np.sign(self.target) * size * ratio
 
     @property
     def _times(self) -> np.ndarray:
-        """Times until long after the mode of least variance is learned."""
+        """Times until long after the mode with the smallest variance is learned."""
         rate = 2 * abs(self.target) * self.modes ** -(self.exponent + 1)
         return np.linspace(0.0, (np.log(abs(self.target) / self.initial_strength) + 8) / rate, self.times)
 

@@ -111,7 +111,7 @@ def test_starts_without_plateaus_or_with_endless_ones_are_refused(change, argume
 
 
 def test_an_exponent_of_zero_alone_is_refused():
-    with pytest.raises(InputError, match="give another than 1"):
+    with pytest.raises(InputError, match="a value other than 1"):
         DeepSaddles(gammas=[1.0])
 
 

@@ -134,6 +134,6 @@ def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(field, v
 
 @pytest.mark.slow
 def test_a_start_from_which_nothing_is_learned_is_refused_before_anything_is_trained():
-    with pytest.raises(InputError, match="does not learn in a hundred time constants") as refusal:
+    with pytest.raises(InputError, match="does not learn within 100 time constants") as refusal:
         SingleNeuron(**SingleNeuron.tiny | {"initial_strength": 1e-150}).predict()
     assert refusal.value.argument == "initial_strength"

@@ -1,4 +1,4 @@
-"""Deep linear networks on whitened inputs: aligned and random layers, trained by gradient flow and predicted."""
+"""Training and prediction of deep linear networks with aligned or random layers on whitened inputs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Experiment"]
 
-_MOST_STEPS = 5e5  # of the solver
-_LARGEST_CORRECTION = 0.15  # of the escape slope: twice as much is still far from a factor of two
+_MOST_STEPS = 5e5  # largest number of solver steps
+_LARGEST_CORRECTION = (
+    0.15  # of the escape slope; the tolerance is twice as large and must still exclude an error of a factor of two
+)
 _START = ("architecture", "exponent")
 
 
@@ -38,8 +40,8 @@ class Experiment:
         study: The study, whose fields are the settings.
         targets: Singular values σᵢ of the target map.
         scales: Standard deviations width^(−γ/2) of the random weights, the largest first.
-        initial_strength: s₀ of the aligned modes; their layers have norm scale·√width at the smallest scale, as large
-            as random layers.
+        initial_strength: Initial strength s₀ of the aligned modes. Their layers have norm scale·√width at the smallest
+            scale, like random layers.
     """
 
     def __init__(self, study: DeepSaddles):
@@ -68,7 +70,7 @@ class Experiment:
         depth, modes = self.study.depth, len(self.targets)
         aligned = depth * [self.initial_strength ** (1 / depth) * np.eye(modes)]
         (strength,), (loss,) = self.train(aligned, [1.0])
-        # Weights of unit variance, which are multiplied by each scale.
+        # Weights of unit variance, to be multiplied by each scale.
         sizes = [modes, *(depth - 1) * [self.study.width], modes]
         draw = np.random.default_rng([self.study.seed, 1])
         weights = [draw.normal(size=shape) for shape in itertools.pairwise(sizes)]
@@ -121,7 +123,7 @@ class Experiment:
                 solver=Solver(relative_tolerance=1e-10),
                 save=self.times,
                 statistics={"mode_strength": (_diagonal, ("mode",))},
-                # After the last jump nothing changes, but the solver's steps stay as short as on the jump.
+                # The loss is constant after the last jump, but the solver would keep the short steps of the jump.
                 loss_target=1e-18 * float(np.sum(self.targets**2)),
             ),
             scale=list(scales),
@@ -129,7 +131,7 @@ class Experiment:
         return run["mode_strength"].to_numpy(), run["loss"].to_numpy()
 
     def initial_exponents(self) -> dict[str, tuple[Any, np.ndarray]]:
-        """Moments of random networks, and the exponents with which they scale with the width."""
+        """Moments of random networks, and their scaling exponents in the width."""
         study, found = self.study, {}
         moments = moments_by_width(study.depths, study.gammas, study.widths, draws=study.draws, seed=study.seed)
         for name, values in zip(Moments._fields, moments, strict=True):
@@ -138,7 +140,7 @@ class Experiment:
         return found
 
     def jump_times(self, ranks: np.ndarray) -> np.ndarray:
-        """Times at which the learned rank first crosses ½, 1½, …; from random weights it need not be monotonic."""
+        """Times at which the learned rank, which need not be monotonic, first crosses ½, 1½, …."""
         halves = np.arange(len(self.targets)) + 0.5
         if ranks[-1] <= halves[-1]:
             problem = f"a random network has learned a rank of only {ranks[-1]:.2g}"
@@ -147,20 +149,20 @@ class Experiment:
         return crossing_times(self.times, -ranks, -halves)
 
     def plateaus(self, ranks: np.ndarray, loss: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Learned rank and loss halfway between successive jumps, where t = 0 counts as the first jump."""
+        """Learned rank and loss halfway between successive jumps, counting t = 0 as the first jump."""
         middles = np.convolve([0.0, *self.jump_times(ranks)], [0.5, 0.5], "valid")
         return np.interp(middles, self.times, ranks), np.interp(middles, self.times, loss)
 
     def plateau_error(self, ranks: np.ndarray, loss: np.ndarray) -> float:
-        """Largest deviation of these learned ranks and losses from the predicted plateaus, over the highest plateau."""
+        """Largest deviation of ranks and losses from the predicted plateaus, relative to the highest plateau."""
         levels, plateaus = np.cumsum(self.targets[::-1] ** 2)[::-1] / 2, self.plateaus(ranks, loss)
-        # The rank alone is not enough: halfway between two jumps it is whole even if two modes are half learned.
+        # The rank alone does not suffice: two half-learned modes also have an integer rank.
         off, above = plateaus[0] - np.arange(len(levels)), plateaus[1] - levels
         return float(max(np.abs(off).max() / (len(levels) - 1), np.abs(above).max() / levels[0]))
 
     @functools.cached_property
     def slope_correction(self) -> float:
-        """Deviation of the escape slope from its leading order, for aligned layers as large as the random ones."""
+        """Deviation of the escape slope from its leading order, for aligned layers with the norms of random layers."""
         depth, strongest = self.study.depth, self.targets[0]
         starts = (self.scales[-2:] * self.study.width**0.5) ** depth
         with jax.enable_x64(True):
@@ -168,23 +170,23 @@ class Experiment:
         return abs(escape_slope(np.asarray(times), self.scales, strongest, depth=depth) - 1)
 
     def require_plateaus(self, ranks: np.ndarray, loss: np.ndarray) -> None:
-        """Reject settings for which aligned modes have no plateaus, or plateaus that take the solver too long.
+        """Reject settings for which aligned modes have no plateaus, or plateaus that are too long to integrate.
 
         Raises:
-            InputError: Plateaus are missing or too long.
+            InputError: The plateaus are missing or too long.
         """
         require, singular_values, gammas = self.study.require, self.study.singular_values, self.study.training_gammas
         limit, _ = self.study.tolerance["plateau_rank"]
-        problem = f"modes of strengths {singular_values} are learned together, without plateaus between them"
-        remedy = "choose strengths further apart, or larger training_gammas"
+        problem = f"modes with singular values {singular_values} are learned together, without plateaus between them"
+        remedy = "choose singular values further apart, or larger training_gammas"
         require(self.plateau_error(ranks, loss) < limit, "singular_values", remedy, problem=problem)
-        problem = f"from {gammas} the first jump lasts too long compared with the wait before it"
-        require(self.slope_correction < _LARGEST_CORRECTION, "training_gammas", "choose larger ones", problem=problem)
+        problem = f"with training_gammas {gammas}, the first jump is too long compared with the plateau before it"
+        require(self.slope_correction < _LARGEST_CORRECTION, "training_gammas", "choose larger values", problem=problem)
         # Once a mode is learned, the steps of the solver are at most a few time constants of its relaxation.
         resting = self.times[-1] - self.jump_times(ranks)[0]
         steps = resting * self.study.depth * self.targets[0] ** (2 - 2 / self.study.depth) / 3
-        problem = f"the last plateaus take {steps:.0e} steps of the solver"
-        remedy = "choose a smaller one as the last, or strengths closer to each other"
+        problem = f"the solver would need {steps:.0e} steps for the last plateaus"
+        remedy = "choose a smaller last value, or singular values closer to each other"
         require(steps < _MOST_STEPS, "training_gammas", remedy, problem=problem)
 
 

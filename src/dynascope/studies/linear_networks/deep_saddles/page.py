@@ -20,8 +20,8 @@ def figures(study: DeepSaddles, result: Comparison) -> list[Chart]:
             "random_loss",
             log="x",
             title="Loss of random networks",
-            caption="Loss of networks with random initial weights, for several scales width^(−γ/2) of the weights. The "
-            "smaller the weights, the longer the plateaus are compared with the drops between them.",
+            caption="Loss of networks with random initial weights, for several scales width^(−γ/2) of the weights. "
+            "With smaller weights, the plateaus become longer compared with the drops between them.",
         ),
         Chart(
             "random_learned_rank",
@@ -37,8 +37,8 @@ def figures(study: DeepSaddles, result: Comparison) -> list[Chart]:
             error="kernel_exponent_error",
             title="Width exponent of the initial NTK",
             caption="Power of the width with which the initial NTK grows, against γ, for weights of variance width^−γ. "
-            "Above zero wide networks learn lazily. Below zero their NTK vanishes, and they start near the saddle at "
-            "the origin.",
+            "If it is positive, wide networks learn lazily. If it is negative, their NTK vanishes, and they start near "
+            "the saddle at the origin.",
             points=True,
         ),
         Chart(
@@ -62,6 +62,6 @@ def meaning(study: DeepSaddles, result: Comparison) -> str:
         f"{rounded(plateaus[0])} to {rounded(plateaus[-1])}; the best linear maps of rank 0 to {len(best) - 1} have "
         f"losses from {rounded(best[0])} to {rounded(best[-1])}. As the weights shrink, the network waits longer "
         f"before its first jump. The slope of this waiting time is {rounded(seen['escape_slope'])} in units in which "
-        f"the leading-order theory gives {rounded(predicted['escape_slope'])}. That random networks visit these "
-        "saddles in turn is a conjecture of the paper; this study tests it for one network and one target."
+        f"the leading-order theory gives {rounded(predicted['escape_slope'])}. The paper conjectures that random "
+        "networks visit these saddles in turn; this study tests the conjecture for one network and one target."
     )

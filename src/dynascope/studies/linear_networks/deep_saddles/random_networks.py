@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["Moments", "initial_moments", "moments_by_width"]
 
-_CHANNELS = 20  # numbers of inputs and of outputs, over which the moments are averaged
+_CHANNELS = 20  # number of inputs and of outputs; the moments are averages over them
 
 
 class Moments(NamedTuple):
@@ -39,7 +39,7 @@ def initial_moments(depth: int, width: int, gamma: float, draws: int, draw: np.r
     squares, kernels = np.zeros(draws), np.zeros(draws)
     for number in range(draws):
         weights = [width ** (-gamma / 2) * draw.normal(size=shape) for shape in itertools.pairwise(sizes)]
-        # The gradient of a layer is the product of the layers before it and of those after it.
+        # The gradient with respect to a layer is the product of all other layers.
         before = list(itertools.accumulate(weights, np.matmul, initial=np.eye(_CHANNELS)))
         after = list(itertools.accumulate(weights[::-1], lambda y, w: w @ y, initial=np.eye(_CHANNELS)))[::-1]
         squares[number] = np.mean(before[-1] ** 2)

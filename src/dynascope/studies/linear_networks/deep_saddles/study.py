@@ -1,4 +1,4 @@
-"""Deep linear networks: training is lazy or moves from saddle to saddle, depending on the initial variance."""
+"""Deep linear networks train lazily or move from saddle to saddle, depending on the initial variance."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dynascope.tasks import Task
 from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt, Seed
 
 _PLATEAUS = ("plateau_rank", "plateau_loss")
-_PLATEAU_ERROR, _PLATEAU_REASON = 0.03, "with a finite initialisation a plateau is not quite reached"
-_SLOPE_ERROR, _SLOPE_REASON = 0.04, "the leading order neglects the duration of the jump itself"
+_PLATEAU_ERROR, _PLATEAU_REASON = 0.03, "from a finite initialisation, the network only approaches each plateau"
+_SLOPE_ERROR, _SLOPE_REASON = 0.04, "the leading order neglects the duration of the jump"
 
 
 class DeepSaddles(Study):
@@ -28,8 +28,8 @@ class DeepSaddles(Study):
     with the width, for every depth and γ; `_error` is the standard error of a fit. Theory predicts a transition at
     γ = 1: beyond it the NTK vanishes, and the network starts near the saddle at the origin.
 
-    Beyond the transition, the study trains two kinds of networks. (i) Aligned layers, whose modes have a closed form:
-    `mode_strength`, `loss` and the learned rank Σ sᵢ/σᵢ (`learned_rank`). (ii) Random layers at each of
+    For γ > 1, the study trains two kinds of networks. (i) Networks with aligned layers, whose modes have a closed form:
+    `mode_strength`, `loss` and the learned rank Σ sᵢ/σᵢ (`learned_rank`). (ii) Networks with random layers at each of
     `training_gammas`: for the largest γ, `plateau_rank` and `plateau_loss` are the learned rank and the loss halfway
     between jumps. The paper conjectures that they are 0, 1, 2, … and the losses of the best maps of these ranks.
     `escape_slope` is the growth of the time of the first jump with 1/scale, relative to theory (dt/dlog for two layers,
@@ -37,9 +37,9 @@ class DeepSaddles(Study):
     """
 
     depths: list[Annotated[int, Ge(2)]] = parameter(
-        [2, 3, 4], "Numbers of layers at which random networks are measured."
+        [2, 3, 4], "Numbers of layers of the random networks that are measured."
     )
-    gammas: list[FiniteFloat] = parameter([0.75, 1.0, 1.25, 1.75], "γ at which random networks are measured.")
+    gammas: list[FiniteFloat] = parameter([0.75, 1.0, 1.25, 1.75], "Values of γ at which random networks are measured.")
     widths: list[Annotated[int, Ge(2)]] = parameter(
         [32, 64, 128, 256], "Hidden widths from which the exponents are fitted.", fewest=3, increasing=True
     )
@@ -48,8 +48,8 @@ class DeepSaddles(Study):
     width: Annotated[int, Ge(2)] = parameter(30, "Hidden width of the trained random networks.")
     training_gammas: list[Annotated[float, Gt(1)]] = parameter(
         [3.0, 4.0, 5.0],
-        "Two or more γ > 1 of the trained random networks; the plateaus of more than two layers grow with γ as "
-        "width^((γ − 1)(L/2 − 1)).",
+        "Two or more values γ > 1 for the trained random networks. With more than two layers, the durations of the "
+        "plateaus grow with γ as width^((γ − 1)(L/2 − 1)).",
         fewest=2,
         increasing=True,
     )
@@ -62,11 +62,11 @@ class DeepSaddles(Study):
     reference = Reference.of(
         "A. Jacot, F. Ged, B. Şimşek, C. Hongler, F. Gabriel, Saddle-to-Saddle Dynamics in Deep Linear Networks: Small "
         "Initialization Training, Symmetry, and Sparsity (arXiv 2106.15933)",
-        "With weights of variance width^−γ, deep linear networks change at γ = 1 from lazy training to plateaus at "
-        "saddles of rank 0, 1, 2, …, which last longer the deeper the networks are.",
+        "Deep linear networks with initial weights of variance width^−γ train lazily for γ < 1. For γ > 1, their loss "
+        "plateaus at saddles of rank 0, 1, 2, …, and the plateaus last longer in deeper networks.",
     )
     title = "From saddle to saddle"
-    question = "When does a deep network learn all of its task at once, and when one mode after the other?"
+    question = "When does a deep network learn its whole task at once, and when does it learn one mode at a time?"
     figures, meaning = page.figures, page.meaning
     minutes = 0.3
     theory = "deep modes"
@@ -87,21 +87,21 @@ class DeepSaddles(Study):
         "learned_rank": ("learned rank", "1"),
         "random_learned_rank": ("learned rank from random weights", "1"),
         "escape_slope": ("slope of the escape time against the scale, relative to theory", "1"),
-        "log_escape_time": ("escape time (its logarithm)", "1"),
-        "log_kernel": ("NTK (its logarithm)", "1"),
-        "log_output_variance": ("output variance (its logarithm)", "1"),
-        "output_variance_exponent": ("exponent of the output variance in the width", "1"),
+        "log_escape_time": ("logarithm of the escape time", "1"),
+        "log_kernel": ("logarithm of the NTK", "1"),
+        "log_output_variance": ("logarithm of the output variance", "1"),
+        "output_variance_exponent": ("width exponent of the output variance", "1"),
     }
     tolerance = {
         **exact(
             *("loss", "mode_strength", "learned_rank"),
             error=1e-5,
-            reason="the theory is exact; on long plateaus the solver's local errors of 1e-10 add up",
+            reason="the theory is exact; the local solver errors of 1e-10 accumulate on long plateaus",
         ),
         **exact(
             *("output_variance_exponent", "kernel_exponent"),
             error=0.03,
-            reason="moments averaged over finitely many random networks scatter by 1 to 2 %",
+            reason="moments averaged over finitely many random networks fluctuate by 1 to 2 %",
         ),
         **exact(*_PLATEAUS, error=_PLATEAU_ERROR, reason=_PLATEAU_REASON),
         **exact("escape_slope", error=_SLOPE_ERROR, reason=_SLOPE_REASON),
@@ -112,15 +112,17 @@ class DeepSaddles(Study):
     }
 
     def check(self) -> None:
-        """Singular values fall, and at some γ the NTK scales with the width."""
+        """Check that the singular values decrease and that the NTK scales with the width at some γ."""
         falling = sorted(self.singular_values, reverse=True)
-        self.require(falling == list(self.singular_values), "singular_values", "give the largest first")
+        self.require(falling == list(self.singular_values), "singular_values", "list the largest first")
         self.require(
-            set(self.gammas) != {1.0}, "gammas", "give another than 1, where the NTK does not scale with the width"
+            set(self.gammas) != {1.0},
+            "gammas",
+            "add a value other than 1; at γ = 1 the NTK does not scale with the width",
         )
 
     def trained(self) -> Values:
-        """Measure random networks at initialisation, and train aligned and random ones by gradient flow."""
+        """Measure random networks at initialisation, and train aligned and random networks by gradient flow."""
         return self._experiment.trained()
 
     def exact(self) -> Values:
@@ -128,11 +130,13 @@ class DeepSaddles(Study):
         return self._experiment.exact()
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
-        """The prediction with its tolerances, at least twice the error that aligned layers have at these settings."""
-        unrest = self._experiment.plateau_error(predicted["learned_rank"].to_numpy(), predicted["loss"].to_numpy())
+        """Attach tolerances of at least twice the error of aligned layers at these settings."""
+        plateau_error = self._experiment.plateau_error(
+            predicted["learned_rank"].to_numpy(), predicted["loss"].to_numpy()
+        )
         slope = max(_SLOPE_ERROR, 2 * self._experiment.slope_correction)
         limits = exact("escape_slope", error=slope, reason=_SLOPE_REASON)
-        limits |= exact(*_PLATEAUS, error=max(_PLATEAU_ERROR, 2 * unrest), reason=_PLATEAU_REASON)
+        limits |= exact(*_PLATEAUS, error=max(_PLATEAU_ERROR, 2 * plateau_error), reason=_PLATEAU_REASON)
         return with_limits(super().judged(predicted), limits)
 
     @functools.cached_property

@@ -8,7 +8,7 @@ from dynascope.comparison import Claim
 
 __all__ = ["direction_claim"]
 
-_CONSTANT = 1e-6  # smaller changes of the alignment are errors of the solver
+_CONSTANT = 1e-6  # smaller changes of the alignment are solver errors
 
 
 def direction_claim(name: str, statement: str, alignment: np.ndarray, signs: np.ndarray) -> Claim:

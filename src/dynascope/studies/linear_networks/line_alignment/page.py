@@ -14,13 +14,13 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: LineAlignment, result: Comparison) -> list[Chart]:
-    """Alignment and size under gradient flow and, where they were trained, alignment of ReLU networks."""
+    """Alignment and norm under gradient flow and, if they were trained, alignment of ReLU networks."""
     charts = [
         Chart(
             "alignment",
             title="Alignment of the layers",
-            caption="Cosine of the angle between the two layers, from five initialisations. From the initial weights "
-            "and the data alone, theory predicts the full curve: whether it rises, falls or stays, and by how much.",
+            caption="Cosine of the angle between the two layers, from five initialisations. Theory predicts "
+            "these curves from the initial weights and the data alone.",
         ),
         Chart(
             "second_norm",
@@ -49,8 +49,8 @@ def meaning(study: LineAlignment, result: Comparison) -> str:
     first, last = alignment.isel(time=0), alignment.isel(time=-1)
     ends = {start: rounded(last.sel(start=start)) for start in ("small", "large orthogonal", "nearly parallel")}
     descent = (
-        " Linear and ReLU networks were also trained by SGD and Adam. Of these runs, only the linear networks trained "
-        "by SGD count towards the verdict, by the direction in which their alignment changes."
+        " Linear and ReLU networks were also trained by SGD and Adam. Only the linear networks "
+        "trained by SGD count towards the verdict, through the direction in which their alignment changes."
         if study.descent
         else ""
     )
@@ -60,6 +60,6 @@ def meaning(study: LineAlignment, result: Comparison) -> str:
         "opposite. For each, theory predicts alignment, norms and loss at every time. The alignment ended at "
         f"{ends['small']} from the small initialisation, at {ends['large orthogonal']} from the large orthogonal one, "
         f"and at {ends['nearly parallel']} from the nearly parallel one, where it had started at "
-        f"{rounded(first.sel(start='nearly parallel'))}. In this theory learning need not align the layers: the target "
-        f"and the initialisation decide before training.{descent}"
+        f"{rounded(first.sel(start='nearly parallel'))}. According to the theory, learning need not align the "
+        f"layers: the target and the initial weights determine whether it does.{descent}"
     )

@@ -16,7 +16,7 @@ def line_starts(
 
     Args:
         direction: Unit vector n of the line, shape (d,).
-        slope: Slope S of the targets along the line; aligned layers of norm √|S| produce it.
+        slope: Slope S of the targets along the line; aligned layers of norm √|S| fit it.
         width: Number h of hidden neurons.
         disturbance: Angle in radians by which nearly parallel and opposite layers are rotated.
         draw: Random generator.

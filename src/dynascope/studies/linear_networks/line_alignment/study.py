@@ -1,4 +1,4 @@
-"""Alignment on a line: the target and the initialisation decide whether the layers of a linear network align."""
+"""Alignment on a line: target and initial weights determine whether the layers of a linear network align."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dynascope.training.descend import Descent
 from dynascope.validation.bounded import FiniteFloat, Fraction, PositiveFloat, PositiveInt, Seed
 
 _DESCENTS = tuple(itertools.product(("linear", "relu"), ("sgd", "adam")))
-_CALLED = {"relu": "ReLU", "sgd": "SGD", "adam": "Adam"}
+_DISPLAY_NAMES = {"relu": "ReLU", "sgd": "SGD", "adam": "Adam"}
 
 
 class LineAlignment(Study):
@@ -40,31 +40,34 @@ class LineAlignment(Study):
 
     The study compares the linear network under gradient flow with the exact solution. One claim counts the
     initialisations from which the alignment changes in the predicted direction; another counts the same for small steps
-    of SGD, among initialisations with a predicted change. Adam and ReLU networks are reported but not judged, because
-    the theory does not cover them; initial weights of ReLU networks are √2 times as large, since half of the neurons
-    are active on each input.
+    of SGD, among initialisations with a predicted change. Adam and ReLU networks are reported without affecting the
+    verdict, because the theory does not cover them. ReLU networks have √2 times larger initial weights, because half of
+    their neurons are active on each input.
     """
 
     width: Annotated[int, Ge(2)] = parameter(50, "Number of hidden neurons h.")
     input_dimension: PositiveInt = parameter(3, "Number of inputs d.")
-    target: FiniteFloat = parameter(1.0, "Slope S of the targets along the line; not zero, may be negative.")
+    target: FiniteFloat = parameter(
+        1.0, "Slope S of the targets along the line. It must not be zero and may be negative."
+    )
     noise: Fraction = parameter(0.1, "Standard deviation of the noise on the targets, relative to S.")
     disturbance: Fraction = parameter(0.3, "Angle in radians by which nearly parallel and opposite layers are rotated.")
     first_rate: PositiveFloat = parameter(1.0, "Learning rate of the first layer W.")
     second_rate: PositiveFloat = parameter(0.5, "Learning rate of the second layer u.")
     samples: Annotated[int, Ge(2)] = parameter(100, "Number of samples.")
-    descent: bool = parameter(True, "Whether to train networks by SGD and Adam too.")
+    descent: bool = parameter(True, "Whether to also train networks by SGD and Adam.")
     batch_size: PositiveInt = parameter(10, "Batch size of SGD and Adam.", most="samples")
     times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the data, of the initial weights and of the batches.")
 
     reference = Reference.of(
         papers.ON_A_LINE,
-        "On inputs along a line, the layers of a two-layer linear network of any width and learning rates follow an "
-        "exact solution: the target and the initial output decide whether they align or disalign, and grow or shrink.",
+        "On inputs along a line, two-layer linear networks of any width and with any learning rates have an exact "
+        "solution. The target and the initial output determine whether the layers align or disalign, and whether they "
+        "grow or shrink.",
     )
     title = "Do layers align?"
-    question = "Do the layers of a network align while it learns, and what decides whether they do?"
+    question = "Do the layers of a network align during training, and what determines whether they do?"
     figures, meaning = page.figures, page.meaning
     minutes = 0.4
     theory = "exact solution on a line"
@@ -78,12 +81,12 @@ class LineAlignment(Study):
     }
     tolerance = exact(
         *("loss", "alignment", "first_norm", "second_norm"),
-        reason="the theory is exact, and the solver's local error is below 1e-9",
+        reason="the theory is exact, and the local error of the solver is below 1e-9",
     )
     tiny = {"width": 4, "input_dimension": 2, "samples": 20, "descent": False, "times": 40}
 
     def check(self) -> None:
-        """The target is not zero."""
+        """Check that the target is not zero."""
         self.require(self.target, "target", "choose a finite number other than zero")
 
     def trained(self) -> xr.Dataset:
@@ -93,11 +96,11 @@ class LineAlignment(Study):
         run = self.followed(self._networks("linear"), LineLayers.of(self._data), learning_rate=rates, solver=solver)
         run = self.run_record(run, {}, members="start").assign_attrs(scale=1.0)
         descents = _DESCENTS if self.descent else ()
-        run = run.assign({f"{'_'.join(each)}_alignment": self._descended(*each) for each in descents})
-        return self.run_record(run, report_claims(self._sides(run)))
+        run = run.assign({f"{'_'.join(each)}_alignment": self._descent_alignment(*each) for each in descents})
+        return self.run_record(run, report_claims(self._direction_claims(run)))
 
     def exact(self) -> Values:
-        """Evaluate the exact solution from each initialisation, and the quantities known before training."""
+        """Evaluate the exact solution from each initialisation, and the quantities that are known before training."""
         start, times = (self._start, self._data), self._times
         norms = line_inputs.layer_norms(*start, times)
         change = line_inputs.alignment_change(*start)
@@ -117,7 +120,7 @@ class LineAlignment(Study):
         """The direction in which the alignment of the linear network changes, under gradient flow and under SGD."""
         return ("gradient flow", "linear sgd") if self.descent else ("gradient flow",)
 
-    def _sides(self, run: xr.Dataset) -> list[Claim]:
+    def _direction_claims(self, run: xr.Dataset) -> list[Claim]:
         """Claims about the direction in which the alignment changes."""
         sign = np.asarray(line_inputs.alignment_change(self._start, self._data).sign)
         statement = (
@@ -131,15 +134,15 @@ class LineAlignment(Study):
             curve = run[f"{network}_{optimizer}_alignment"].transpose("step", "start").to_numpy()
             statement = (
                 "From every initialisation with a predicted change, the alignment in the "
-                f"{_CALLED.get(network, network)} network trained by {_CALLED[optimizer]} changes in the direction "
-                "predicted for the linear network."
+                f"{_DISPLAY_NAMES.get(network, network)} network trained by {_DISPLAY_NAMES[optimizer]} changes in the "
+                "direction predicted for the linear network."
             )
             claims.append(direction_claim(f"{network} {optimizer}", statement, curve[:, sign != 0], sign[sign != 0]))
         return claims
 
-    def _descended(self, activation: str, optimizer: str) -> xr.DataArray:
-        """Alignment over the steps, from each initialisation."""
-        # Far below the stability limit, which the curvature at the largest initialisation sets.
+    def _descent_alignment(self, activation: str, optimizer: str) -> xr.DataArray:
+        """Alignment during SGD or Adam, from each initialisation."""
+        # Far below the stability limit, which depends on the curvature at the largest initialisation.
         step = 0.05 / (float(self._data.power) * (self.first_rate + self.second_rate) * 9 * abs(self.target))
         steps = int(np.ceil(self._times[-1] / step))
         # Adam moves a weight by about its rate in each step: in total, several times the largest initial weights.
@@ -168,8 +171,8 @@ class LineAlignment(Study):
 
     @functools.cached_property
     def _task(self) -> Task:
-        asked = {"samples": self.samples, "dimension": self.input_dimension, "seed": self.seed}
-        return line_regression(self.target, self.noise, **asked)
+        options = {"samples": self.samples, "dimension": self.input_dimension, "seed": self.seed}
+        return line_regression(self.target, self.noise, **options)
 
     @functools.cached_property
     def _layers(self) -> tuple[np.ndarray, np.ndarray]:

@@ -25,7 +25,7 @@ def figures(study: ReversalLearning, result: Comparison) -> list[Chart]:
             places={"mode": (-1,)},
             title="Strength of the weakest mode",
             caption="Strength of the weakest mode after all targets have changed sign. The mode must cross zero, where "
-            "its gradient vanishes if the layers are equal. The closer λ is to 0, the longer it stays there.",
+            "its gradient vanishes if the layers are balanced. The closer λ is to 0, the longer the mode stays there.",
         ),
         Chart(
             "reversal_time",
@@ -51,7 +51,7 @@ def meaning(study: ReversalLearning, result: Comparison) -> str:
         f"there. In the least balanced network, |λ| = {rounded(study.largest_balance)}, the first mode crosses zero at "
         f"time {rounded(observed.isel(least).min())} (predicted: {rounded(predicted.isel(least).min())}). In the most "
         f"balanced one, |λ| = {rounded(study.smallest_balance)}, the last mode does so at time "
-        f"{rounded(observed.isel(most).max())} (predicted: {rounded(predicted.isel(most).max())}). In this theory a "
-        "small imbalance of the layers is enough for a network to relearn quickly. The theory is about gradient flow; "
-        "the noise of stochastic steps would also move a network away from the saddle."
+        f"{rounded(observed.isel(most).max())} (predicted: {rounded(predicted.isel(most).max())}). According to the "
+        "theory, a small imbalance of the layers is enough for a network to relearn quickly. The theory describes "
+        "gradient flow; the noise of stochastic steps would also move a network away from the saddle."
     )

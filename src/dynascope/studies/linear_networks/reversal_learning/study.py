@@ -24,30 +24,30 @@ _INTERPOLATED = 2e-5  # largest relative error of an interpolated time, a fifth 
 
 
 class ReversalLearning(TwoTasksStudy):
-    """Mode strengths of two-layer linear networks that relearn a task whose targets have changed sign.
+    """Mode strengths of two-layer linear networks that relearn a task after its targets have changed sign.
 
-    Networks of several balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on a random target map and then on
-    its negative. The study compares the loss, the strength of every mode over time, and the time at which each mode
-    crosses zero. That time grows as log(1/|λ|) as λ vanishes.
+    Networks with different balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on a random target map and
+    then on its negative. The study compares the loss, the strength of every mode over time, and the time at which each
+    mode crosses zero. That time grows as log(1/|λ|) as λ vanishes.
     """
 
     inputs: PositiveInt = parameter(4, "Number of inputs.")
     outputs: PositiveInt = parameter(2, "Number of outputs.")
     strongest: PositiveFloat = parameter(2.0, "Largest singular value of the target map.")
     weakest: PositiveFloat = parameter(
-        1.0, "Smallest singular value; the others are equally spaced between them.", most="strongest"
+        1.0, "Smallest singular value. The others are equally spaced between these two.", most="strongest"
     )
     largest_balance: PositiveFloat = parameter(1.0, "Largest |λ| of the balance W₂ W₂ᵀ − W₁ᵀ W₁ = λ I of the layers.")
     smallest_balance: PositiveFloat = parameter(1e-3, "Smallest |λ|.", below="largest_balance")
-    balances: Annotated[int, Ge(2)] = parameter(4, "Number of log-spaced |λ|.")
+    balances: Annotated[int, Ge(2)] = parameter(4, "Number of log-spaced values of |λ|.")
     sign: Literal[1, -1] = parameter(1, "Sign of λ, 1 or -1; the prediction does not depend on it.")
     times: Annotated[int, Ge(10)] = parameter(1000, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the task and of the initial weights.")
 
     reference = Reference.of(
         papers.BALANCED,
-        "When its targets change sign, every mode of a two-layer linear network crosses zero at a time in closed form, "
-        "which grows logarithmically as the balance of the layers approaches zero.",
+        "After the targets of a two-layer linear network change sign, the time at which each mode crosses zero has a "
+        "closed form. It grows logarithmically as the balance of the layers approaches zero.",
     )
     along = ("time", "balance")
     question = "How long does a network take to relearn a task whose targets have changed sign?"
@@ -62,7 +62,7 @@ class ReversalLearning(TwoTasksStudy):
         **exact(
             *("loss", "mode_strength"),
             error=1e-5,
-            reason="the theory is exact; the saddle amplifies the solver's error by up to s/|λ|",
+            reason="the theory is exact; the saddle amplifies the solver error by up to s/|λ|",
         ),
         **exact(
             "reversal_time",
@@ -73,12 +73,12 @@ class ReversalLearning(TwoTasksStudy):
     tiny = {"inputs": 3, "balances": 2, "smallest_balance": 0.1, "times": 200}
 
     def check(self) -> None:
-        """The smallest balance is large enough that rounding does not decide when weights leave the saddle."""
+        """Check that the smallest balance, and not rounding, determines when the weights leave the saddle."""
         least = _BALANCED * self.strongest
         self.require(self.smallest_balance >= least, "smallest_balance", f"choose at least {least:g}")
 
     def trained(self) -> xr.Dataset:
-        """Train on the task until it is learned, then on its negative, by gradient flow."""
+        """Train to convergence on the task, then on its negative, by gradient flow."""
         slowest = slowest_rate(self.inputs, self.outputs, self.weakest, self._balances)
         run = self._flow(self._converged(slowest), self._task, self._times)
         left, _, right = np.linalg.svd(self._old_task.cross_moment.T, full_matrices=False)
@@ -90,7 +90,7 @@ class ReversalLearning(TwoTasksStudy):
         return self.run_record(run, values, members="balance", without=["product"])
 
     def exact(self) -> Values:
-        """Evaluate the closed form of each mode, from converged layers of each balance."""
+        """Evaluate the closed form of each mode for each balance, starting from converged layers."""
         balances = self._balances[:, None]
         path = reversal_trajectory(self._times[:, None], self._strengths, balances[:, None])
         passed = np.asarray(reversal_time(self._strengths, balances))
@@ -105,8 +105,8 @@ class ReversalLearning(TwoTasksStudy):
 
     def _crossings(self, strength: np.ndarray) -> np.ndarray:
         """First time at which each mode is zero, shape (balance, mode)."""
-        # Near the saddle s changes exponentially, but arsinh(2 s/|λ|) changes linearly in time, so that it can be
-        # interpolated between times that are far apart.
+        # Near the saddle, s changes exponentially but arsinh(2 s/|λ|) changes linearly in time, so the latter can be
+        # interpolated on a coarse grid of times.
         angle = np.arcsinh(2 * strength / np.abs(self._balances)[:, None, None])
         return np.apply_along_axis(lambda path: first_zero(self._times, path), 1, angle)
 
@@ -125,6 +125,6 @@ class ReversalLearning(TwoTasksStudy):
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
-        """Times until the slowest mode has reversed, which takes at least twice its time of crossing zero."""
+        """Times until the slowest mode has reversed, which takes at least twice its zero-crossing time."""
         passed = np.asarray(reversal_time(self._strengths[:, None], self._balances))
         return self._spread(passed.min() / 10, 2.5 * float(passed.max()) + 1.0 / self.weakest)

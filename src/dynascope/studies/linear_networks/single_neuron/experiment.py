@@ -1,4 +1,4 @@
-"""Linear neurons with one initial function and several layer imbalances, trained by gradient flow and solved."""
+"""Training and exact solution of linear neurons with the same initial function and different layer imbalances."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Experiment:
 
     @functools.cached_property
     def directions(self) -> np.ndarray:
-        """The directions in which the inputs vary, shape (d, rank)."""
+        """Orthonormal directions of input variation, shape (d, rank)."""
         dimension = self.study.dimension
         if self.study.inputs == "whitened":
             return np.eye(dimension)
@@ -84,15 +84,15 @@ class Experiment:
         self.study.require(
             learned.any(),
             "initial_strength",
-            "choose a larger one, or a larger alignment",
-            problem=f"from initial_strength {self.study.initial_strength} the neuron does not learn in a hundred time "
+            "choose a larger value, or a larger alignment",
+            problem=f"with initial_strength {self.study.initial_strength}, the neuron does not learn within 100 time "
             "constants",
         )
         last = guesses[np.argmax(learned)]
         return np.append(0.0, np.geomspace(1e-4 * last, last, self.study.times - 1))
 
     def trained(self) -> xr.Dataset:
-        """Train all neurons by gradient flow on the weights; record weights, functions, NTK changes and regimes."""
+        """Train all neurons by gradient flow and record weights, functions, NTK changes and regimes."""
         rates = {"first": self.study.weight_rate, "second": self.study.output_rate}
         solver = Solver(relative_tolerance=1e-9, absolute_tolerance=1e-12)
         frame = TwoLayer(self.study.dimension, 1, 1)
@@ -117,7 +117,7 @@ class Experiment:
         return self.study.run_record(run, values, members="imbalance")
 
     def exact(self) -> dict[str, Any]:
-        """Evaluate the exact trajectory and, without training, the map at its end."""
+        """Evaluate the exact trajectory and, without training, its final map."""
         end = neuron.interpolator(self.task.inputs, self.task.targets, *self.start, rates=self.rates)
         return {
             **{name: (_VECTOR[: values.ndim], values) for name, values in self.solution(self.times).items()},
@@ -127,14 +127,14 @@ class Experiment:
 
     @functools.cached_property
     def predicted_regimes(self) -> np.ndarray:
-        """The regime of each neuron: from the initial weights if the inputs are whitened, else along the exact path."""
+        """The regime of each neuron, from its initial weights if inputs are whitened, else from its trajectory."""
         if self.study.inputs == "whitened":
             return neuron.regime(*self.start, self.maps[1], rates=self.rates).regime
         path = self.solution(self.times)
         return self.regimes_along(path["coefficients"], path["kernel_change"])
 
     def solution(self, times: np.ndarray) -> dict[str, np.ndarray]:
-        """The exact trajectory at some times: a closed form for whitened inputs, else the flow in function space."""
+        """The exact trajectory: a closed form for whitened inputs, and otherwise the flow in function space."""
         (a, w), imbalances = self.start, self.imbalances
         if self.study.inputs == "whitened":
             run = neuron.neuron_trajectory(a, w, self.maps[1], times, rates=self.rates)
@@ -156,12 +156,12 @@ class Experiment:
         return {"weight_along_target": along / a, **named}
 
     def kernel_motion(self, layers: np.ndarray) -> dict[str, np.ndarray]:
-        """Rotation and relative change of the NTK X M Xᵀ since initialisation, for M over time."""
+        """Rotation and relative change of the NTK X M Xᵀ since initialisation, for a trajectory of M."""
         path = layer_kernel_path(layers, self.task.input_moment)
         return {"kernel_distance": path.distance, "kernel_change": path.change}
 
     def regimes_along(self, coefficients: np.ndarray, kernel_change: np.ndarray) -> np.ndarray:
-        """The regimes that trajectories show."""
+        """The regimes of trajectories."""
         rate = float(np.sqrt(self.study.output_rate * self.study.weight_rate))
         return regime_along(self.times, coefficients, kernel_change, self.imbalances, self.maps[1], rate=rate)
 

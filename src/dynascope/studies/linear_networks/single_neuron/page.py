@@ -14,29 +14,31 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
-    """The path, the change of the kernel and the loss of the three neurons."""
+    """The paths, the change of the NTK and the loss of the three neurons."""
     return [
         Chart(
             "coefficient_across_target",
             over="coefficient_along_target",
             title="Path from the initial map to the target",
-            caption="The neuron's map, one path for each layer imbalance δ: its component along the target to the "
-            "right, across it upwards. With a large output weight (δ > 0) the path is straight. With large input "
-            "weights (δ < 0) the neuron first fits the size of its output and then turns towards the target.",
+            caption="Path of the neuron's map for each layer imbalance δ. The x-axis shows the component along the "
+            "target, and the y-axis the component across it. With a large output weight (δ > 0), the path is straight. "
+            "With large input weights (δ < 0), the neuron first fits the size of its output and then turns towards the "
+            "target.",
         ),
         Chart(
             "weight_along_target",
             over="output_weight",
             title="Path of the weights",
-            caption="The same training in weight space: the output weight a to the right, the component of the input "
-            "weights w along the target upwards.",
+            caption="The same trajectories in weight space. The x-axis shows the output weight a, and the y-axis the "
+            "component of the input weights w along the target.",
         ),
         Chart(
             "kernel_change",
             log="x",
             title="Change of the NTK",
-            caption="Change of the NTK relative to its initial norm. Where it stays small, the neuron behaves as if it "
-            "were linear in its weights (lazy learning); where it grows large, the neuron has learned features (rich).",
+            caption="Change of the NTK relative to its initial norm. If it stays small, the neuron behaves as if it "
+            "were linear in its weights (lazy learning); if it becomes large, the neuron learns features (rich "
+            "learning).",
         ),
         Chart(
             "loss",
@@ -49,7 +51,7 @@ def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: SingleNeuron, result: Comparison) -> str:
-    """What the imbalance decides, with the regimes and the change of the kernel."""
+    """The effect of the imbalance on the regime and on the change of the NTK."""
     change = result.observed["kernel_change"].isel(time=-1)
     first, last = result.predicted["regime"].values[[0, -1]]
     if study.imbalance == 0:
@@ -66,5 +68,5 @@ def meaning(study: SingleNeuron, result: Comparison) -> str:
         f"the first neuron and {last} learning for the last. By the end of training the NTK has changed by "
         f"{rounded(change.min())} times its initial norm in the neuron that changes least, and by "
         f"{rounded(change.max())} times in the one that changes most. The layer imbalance alone explains the "
-        f"difference. This neuron is linear and its inputs are {study.inputs}."
+        f"difference. The neurons are linear and their inputs are {study.inputs}."
     )

@@ -18,28 +18,30 @@ from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt
 
 
 class SingleNeuron(Study):
-    """Weights, function and NTK of three neurons f(x) = a wᵀx with one initial function and different layer imbalances.
+    """Weights, function and NTK of three neurons f(x) = a wᵀx with equal initial functions but different imbalances.
 
     The study compares weights, function and NTK with the exact solution. Its claim is that each of the three neurons
     learns in the regime (lazy, rich or delayed rich) that theory predicts from the initial weights.
     """
 
     imbalance: FiniteFloat = parameter(
-        -4.0, "δ = weight_rate · a² − output_rate · ‖w‖², which gradient flow conserves; shown together with 0 and −δ."
+        -4.0,
+        "δ = weight_rate · a² − output_rate · ‖w‖², which gradient flow conserves. Neurons with 0 and −δ are also "
+        "trained.",
     )
     initial_strength: PositiveFloat = parameter(0.1, "Norm ‖β‖ of the initial map β = a w; the target map has norm 1.")
     alignment: Annotated[float, Interval(gt=-1, le=1)] = parameter(
         0.2,
-        "Cosine of the angle between the initial map and the target; above −1, where a balanced neuron would end in "
-        "the saddle.",
+        "Cosine of the angle between the initial map and the target. At −1, which is excluded, a balanced neuron would "
+        "converge to the saddle.",
     )
     output_rate: PositiveFloat = parameter(1.0, "Learning rate η_a of the output weight.")
     weight_rate: PositiveFloat = parameter(1.0, "Learning rate η_w of the input weights.")
     inputs: Literal["whitened", "low-rank"] = parameter(
         "whitened",
         'Covariance of the inputs. With "whitened" inputs the weights have a closed form. "low-rank" inputs do not '
-        "vary in one direction, and their variances in the others fall from 1 to ½; theory is then an equation of the "
-        "function.",
+        "vary in one direction, and their variances in the others fall from 1 to ½; theory then solves an equation in "
+        "function space.",
     )
     dimension: Annotated[int, Ge(2)] = parameter(2, "Number of inputs.")
     samples: PositiveInt = parameter(
@@ -52,8 +54,8 @@ class SingleNeuron(Study):
 
     reference = Reference.of(
         papers.UNBALANCED,
-        "The imbalance of its two layers alone decides whether a linear neuron learns lazily, richly or richly after a "
-        "delay. Its trajectory has an exact solution, and its final map is known without training.",
+        "The imbalance between the two layers of a linear neuron alone determines whether it learns lazily, richly or "
+        "richly after a delay. Its trajectory has an exact solution, and its final map is known before training.",
     )
     along = ("time", "feature")
     title = "A single neuron, lazy or rich"
@@ -88,7 +90,7 @@ class SingleNeuron(Study):
         return self._experiment.trained()
 
     def exact(self) -> Values:
-        """Solve the training of all neurons exactly."""
+        """Evaluate the exact solution of all neurons."""
         return self._experiment.exact()
 
     def prediction_attributes(self) -> Values:

@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: TransferLearning, result: Comparison) -> list[Chart]:
-    """Loss and weakest mode of the new readout, and both losses where all layers are trained."""
+    """Loss and weakest mode of the new readout, and both losses if all layers are trained."""
     floor = result.predicted["floor"].isel(balance=-1)
     return [
         Chart(
@@ -23,8 +23,8 @@ def figures(study: TransferLearning, result: Comparison) -> list[Chart]:
             decades=8,
             title="Loss of a new readout on old features",
             caption="Loss of a new readout that is trained on the frozen first layer. With a larger second layer "
-            "(λ > 0) the loss can end on a floor, because the first layer has lost the directions that the old task "
-            f"did not need: at the largest λ the predicted floor is {rounded(floor)}. With a larger first layer "
+            "(λ > 0), the loss can converge to a floor, because the first layer has lost the directions that the old "
+            f"task did not need: at the largest λ the predicted floor is {rounded(floor)}. With a larger first layer "
             "(λ < 0) there is no floor.",
         ),
         Chart(
@@ -41,8 +41,8 @@ def figures(study: TransferLearning, result: Comparison) -> list[Chart]:
             decades=8,
             title="All layers trained on both tasks",
             caption="Losses on both tasks when all layers are trained on both, for the smallest and the largest "
-            "balance. The old task has been learned at t = 0; while the new one is learned, its loss is at most "
-            f"{rounded(result.observed['old_loss'].max())} over all balances.",
+            "balance. The old task is already learned at t = 0. While the network learns the new task, the old "
+            f"loss is at most {rounded(result.observed['old_loss'].max())} for all balances.",
             words=("old task", "new task"),
             y_label="loss",
         ),
@@ -50,7 +50,7 @@ def figures(study: TransferLearning, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: TransferLearning, result: Comparison) -> str:
-    """What a readout learns along the direction that the old task used least."""
+    """The learned fraction along the direction that the old task used least."""
     observed, predicted = (
         side["mode_strength"].isel(mode=-1, time=-1, balance=[0, -1]) for side in (result.observed, result.predicted)
     )
@@ -60,7 +60,7 @@ def meaning(study: TransferLearning, result: Comparison) -> str:
         "directions. Then a new readout was trained on their frozen first layer, for a target that uses all directions "
         f"equally. Along the direction that the old task used least, the readout learned {percent(observed[0])} of the "
         f"target at λ = −{largest} (predicted: {percent(predicted[0])}) and {percent(observed[1])} at λ = {largest} "
-        f"(predicted: {percent(predicted[1])}). In this theory a network with a larger first layer (λ < 0) keeps "
-        "features that its task does not need, and they serve the next task; a network with a larger second layer (λ > "
-        "0) keeps only the features of its own task. The theory assumes that training on the old task has converged."
+        f"(predicted: {percent(predicted[1])}). In theory, a network with a larger first layer (λ < 0) keeps "
+        "features that its task does not need, and a new task can use them. A network with a larger second layer "
+        "(λ > 0) keeps only the features of its task. The theory assumes that training on the old task has converged."
     )

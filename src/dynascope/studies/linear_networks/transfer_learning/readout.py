@@ -1,4 +1,4 @@
-"""The reachable part of a target, and the learning speed, of a linear readout of features."""
+"""Learning speed of a linear readout of features, and the share of a target that the readout can reach."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["decay_rates", "reachable_share"]
 def decay_rates(
     times: Float[np.ndarray, " times"], left: Float[np.ndarray, "... times modes"], least: float
 ) -> Float[np.ndarray, "... modes"]:
-    """Decay rates of modes: slopes through zero of −log of the remaining part, while that is more than `least`.
+    """Decay rates of modes, fitted as slopes through zero of −log of the remaining part while it exceeds `least`.
 
     Example:
         >>> times = np.linspace(0, 9, 10)

@@ -1,4 +1,4 @@
-"""Transfer learning: the balance of the layers decides which features of an old task serve a new one."""
+"""Transfer learning: the balance of the layers determines which features of an old task a new task can use."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from dynascope.theory import papers
 from dynascope.theory.transfer import joint_transfer, transfer_error, transfer_speed
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
-_LEFT = 0.01  # remaining part of a mode below which solver errors matter in the fit of its speed
+_LEFT = 0.01  # remaining part of a mode below which solver errors would affect the fit of its speed
 _LOST = 1e-6  # size of a feature, relative to the largest, below which it counts as lost
 
 
 class TransferLearning(TwoTasksStudy):
     """Learning of a new output from the features of an old task, in square two-layer linear networks.
 
-    Networks of several balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on an old task that uses only some
-    input directions; the new target uses all directions equally. The study then trains the networks in two ways:
+    Networks with balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on an old task that uses only some input
+    directions; the new target uses all directions equally. The study then trains the networks in two ways:
     (i) A new readout of the frozen first layer is trained from zero. The study compares `loss`, `mode_strength` along
     each input direction of the old task, its `speed` √(s² + λ²/4) − λ/2, and `reachable_share`, the share of the new
     target that lies in the span of the trained features; half of the rest is the floor of the loss.
@@ -39,22 +39,24 @@ class TransferLearning(TwoTasksStudy):
     rank: PositiveInt = parameter(2, "Number of input directions that the old task uses.", most="dimension")
     strongest: PositiveFloat = parameter(2.0, "Largest singular value of the old target map.")
     weakest: PositiveFloat = parameter(
-        1.0, "Smallest nonzero singular value; the others are equally spaced between them.", most="strongest"
+        1.0, "Smallest nonzero singular value. The others are equally spaced between these two.", most="strongest"
     )
-    largest_balance: PositiveFloat = parameter(3.0, "Largest λ; the smallest is its negative.")
+    largest_balance: PositiveFloat = parameter(3.0, "Largest λ. The smallest λ is its negative.")
     balances: Annotated[int, Ge(2)] = parameter(
-        4, "Number of equally spaced λ; even, because at λ = 0 unused directions are never completely forgotten."
+        4,
+        "Number of equally spaced values of λ. It must be even, because at λ = 0 the network never completely forgets "
+        "unused directions.",
     )
     times: Annotated[int, Ge(10)] = parameter(300, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the tasks and of the initial weights.")
 
     reference = Reference.of(
         papers.BALANCED,
-        "A two-layer linear network with a larger first layer keeps features of all inputs and can learn any new "
-        "readout; one with a larger second layer keeps only features of its task. The speed of a new readout along "
-        "each input direction has a closed form.",
+        "A two-layer linear network with a larger first layer keeps features of all inputs, so it can learn any new "
+        "readout. A network with a larger second layer keeps only the features of its task. The learning speed of a "
+        "new readout has a closed form along each input direction.",
     )
-    question = "Which features of an old task serve a new one?"
+    question = "Which features of an old task can a new task use?"
     figures, meaning = page.figures, page.meaning
     tasks = ("the old task", "a new task")
     minutes = 0.2
@@ -70,22 +72,22 @@ class TransferLearning(TwoTasksStudy):
         **exact(
             "speed",
             error=1e-4,
-            reason="the fit ends where a hundredth of a mode remains; the solver's error is a hundred times smaller",
+            reason="the fit ends when 1 % of a mode remains, and the solver error is a hundred times smaller",
         ),
         **exact("reachable_share", error=1e-6, reason="features below a millionth of the largest count as lost"),
     }
     tiny = {"dimension": 2, "rank": 1, "balances": 2, "times": 40}
 
     def check(self) -> None:
-        """No balance is zero."""
+        """Check that no balance is zero."""
         self.require(self.balances % 2 == 0, "balances", "choose an even number")
 
     def trained(self) -> xr.Dataset:
-        """Train on the old task, then a readout alone and all layers together, by gradient flow."""
+        """Train on the old task, then train either a readout or all layers, by gradient flow."""
         networks, unlearned = self._converged(np.abs(self._balances).min() / 2), np.zeros((self.dimension, 1))
         new, both = self._task, whitened(np.hstack(self._maps), "both tasks")
-        said = (("task", new.name), ("description", new.description))
-        frozen = FrozenFirst(Samples(new.inputs, new.targets), said)
+        attributes = (("task", new.name), ("description", new.description))
+        frozen = FrozenFirst(Samples(new.inputs, new.targets), attributes)
         readouts = [each.with_neurons(np.hstack([each.first.T, unlearned])) for each in networks]
         run = self._flow(readouts, frozen, self._times)
         enlarged = [each.with_neurons(np.hstack([each.first.T, each.second, unlearned])) for each in networks]
@@ -103,9 +105,9 @@ class TransferLearning(TwoTasksStudy):
         return self.run_record(run, values, members="balance", without=["product"])
 
     def exact(self) -> Values:
-        """Solve both exactly from the layers to which every network of a balance converges on the old task."""
+        """Solve both kinds of training exactly, from the converged layers of the old task."""
         old, new = self._old_task.cross_moment.T, self._task.cross_moment.T
-        first, second = self._ends()
+        first, second = self._converged_layers()
         readouts = [transfer_error(each, new, self._times) for each in first]
         joint = joint_transfer(first, second, old, new, self._times)
         speeds = np.asarray(transfer_speed(self._strengths, self._balances[:, None]))

@@ -21,7 +21,7 @@ def figures(study: WideLinear, result: Comparison) -> list[Chart]:
             residual=True,
             title="Change of the NTK",
             caption="Change of the NTK relative to its initial norm, for a larger second layer (δ > 0) and a larger "
-            "first layer (δ < 0). Theory predicts both from one equation. The lower panel shows training minus theory.",
+            "first layer (δ < 0). One equation predicts both curves. The lower panel shows training minus theory.",
         ),
         Chart("loss", log="y", title="Loss", caption="Loss for each imbalance δ."),
         Chart(
@@ -46,7 +46,7 @@ def meaning(study: WideLinear, result: Comparison) -> str:
         f"One has a larger second layer (δ = {imbalance}) and one hidden neuron for each output; the other has a "
         f"larger first layer (δ = −{imbalance}) and one for each input. Theory predicts that both maps obey the same "
         f"equation, which contains only δ². In training they differ from its solution by at most {error} of their "
-        "size. Under this equation it makes no difference which layer is larger, in contrast to a single neuron. The "
-        "theory holds for isotropic layers of these widths. Discrete steps break the conservation law of gradient "
+        "size. According to this equation, it does not matter which layer is larger, in contrast to a single neuron. "
+        "The theory holds for isotropic layers of these widths. Discrete steps break the conservation law of gradient "
         "flow, in proportion to the step size."
     )

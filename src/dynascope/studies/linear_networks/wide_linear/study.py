@@ -1,4 +1,4 @@
-"""Wide linear networks: the function obeys an equation that depends on the imbalance of the layers only as δ²."""
+"""Wide linear networks: the function obeys an equation that contains the layer imbalance δ only as δ²."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dynascope.theory.function_space.isotropic import trace_drift
 from dynascope.training import Descent, descend
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
-_LONGEST_STEP = 0.004  # of discrete descent, in units of the fastest time constant
+_LONGEST_STEP = 0.004  # step size of gradient descent, in units of the fastest time constant
 _SPAN = 5.0  # duration, in units of the slowest time constant
 _AXES = {"coefficients": ("time", "feature", "target"), "step_drift": ("learning_rate",)}
 
@@ -37,27 +37,29 @@ class WideLinear(Study):
     """Function and NTK of isotropic two-layer linear networks during training, from one initial function.
 
     One network has as many hidden neurons as outputs and a larger second layer (δ > 0); the other has as many as inputs
-    and a larger first layer (δ < 0). Theory predicts that both functions obey one equation, in which only δ² appears.
-    The drift of Δ in discrete gradient descent is measured at two step sizes; it is proportional to the step size.
+    and a larger first layer (δ < 0). Theory predicts that both functions obey the same equation, which contains only
+    δ². The drift of Δ in discrete gradient descent is measured at two step sizes; it is proportional to the step size.
     """
 
     inputs: PositiveInt = parameter(3, "Number of inputs.")
     outputs: PositiveInt = parameter(2, "Number of outputs.")
-    imbalance: PositiveFloat = parameter(0.5, "δ > 0 of Δ = η₁ A Aᵀ − η₂ Wᵀ W = δ I; shown together with −δ.")
+    imbalance: PositiveFloat = parameter(
+        0.5, "Imbalance δ > 0, with Δ = η₁ A Aᵀ − η₂ Wᵀ W = δ I. The second network has −δ."
+    )
     initial_size: PositiveFloat = parameter(
         0.1, "Standard deviation of the entries of the initial map, which both networks share."
     )
     first_rate: PositiveFloat = parameter(1.0, "Learning rate η₁ of the first layer W.")
     second_rate: PositiveFloat = parameter(1.0, "Learning rate η₂ of the second layer A.")
-    whitened: bool = parameter(False, "Whether the inputs are white; if not, their variances fall from 1 to 0.3.")
+    whitened: bool = parameter(False, "Whether the inputs are whitened. Otherwise, their variances fall from 1 to 0.3.")
     samples: PositiveInt = parameter(20, "Number of samples.", least="inputs")
     times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the task and of the initial map.")
 
     reference = Reference.of(
         papers.UNBALANCED,
-        "The function of an isotropic two-layer linear network obeys a closed equation that depends on the size of the "
-        "layer imbalance, but not on its sign.",
+        "The function of an isotropic two-layer linear network obeys a closed equation, which depends on the magnitude "
+        "of the layer imbalance but not on its sign.",
     )
     theory = "isotropic two-layer linear networks in function space"
     trains = "linear"
@@ -86,19 +88,19 @@ class WideLinear(Study):
         **exact(
             "step_drift",
             error=0.03,
-            reason="the drift is predicted to first order in the step size; a step changes the map by less than 1 %",
+            reason="the drift is predicted to first order in the step size; each step changes the map by less than 1 %",
         ),
     }
     tiny = {"samples": 4, "times": 30}
 
     def trained(self) -> xr.Dataset:
-        """Train both by gradient flow, and by discrete descent at two step sizes."""
+        """Train both networks by gradient flow, and by gradient descent at two step sizes."""
         runs = [self._flow(each) for each in self._imbalances]
         joined = xr.concat(runs, "imbalance", combine_attrs="drop_conflicts", join="exact")
         return joined.assign_coords(imbalance=self._imbalances)
 
     def exact(self) -> Values:
-        """Integrate the equation of the function, and the first-order drift along its solution."""
+        """Integrate the equation of the function and the first-order drift along its solution."""
         members = [self._path(*each) for each in zip(self._imbalances, (self.outputs, self.inputs), strict=True)]
         found = {name: np.stack([each[name] for each in members]) for name in members[0]}
         return {name: (("imbalance", *_AXES.get(name, ("time",))), values) for name, values in found.items()}
@@ -120,7 +122,7 @@ class WideLinear(Study):
 
     def _path(self, imbalance: float, width: int) -> dict[str, np.ndarray]:
         task, rate = self._task, (self.first_rate * self.second_rate) ** 0.5
-        between = -(-2000 // (self.times - 1))  # the drift is an integral over finer times
+        between = -(-2000 // (self.times - 1))  # the drift is an integral on a finer grid
         fine = np.linspace(0.0, self._times[-1], (self.times - 1) * between + 1)
         path = isotropic_flow(fine, task.inputs, task.targets, self._start, imbalance, width, rate=rate)
         beta = np.asarray(path.coefficients)
@@ -133,7 +135,7 @@ class WideLinear(Study):
         }
 
     def _step_drift(self, network: TwoLayer, step: float) -> float:
-        """Change of tr Δ over discrete descent."""
+        """Change of tr Δ during gradient descent."""
         steps = round(self._times[-1] / step)
         rates = {"first": step * self.first_rate, "second": step * self.second_rate}
         method = Descent(learning_rate=rates, steps=steps, save=[0, steps])
@@ -148,8 +150,8 @@ class WideLinear(Study):
 
     @functools.cached_property
     def _task(self) -> Task:
-        asked = {"samples": self.samples, "least_variance": self._least_variance, "seed": self.seed}
-        return unit_regression(self.inputs, self.outputs, **asked)
+        options = {"samples": self.samples, "least_variance": self._least_variance, "seed": self.seed}
+        return unit_regression(self.inputs, self.outputs, **options)
 
     @property
     def _least_variance(self) -> float:
@@ -166,12 +168,12 @@ class WideLinear(Study):
 
     @functools.cached_property
     def _times(self) -> np.ndarray:
-        """Five time constants, near the target, of the direction of least variance."""
+        """Five time constants of the slowest direction near the target."""
         return np.linspace(0.0, _SPAN / (self._least_variance * self._fastest), self.times)
 
     @property
     def _fastest(self) -> float:
-        """The rate of the strongest mode at its target, of size one."""
+        """The rate of the strongest mode at its target strength of one."""
         return float((4 * self.first_rate * self.second_rate + self.imbalance**2) ** 0.5)
 
     @property
