@@ -1,4 +1,4 @@
-"""Alternating Gradient Flows of diagonal networks: the same sequence of saddles at every depth, at different times."""
+"""Alternating Gradient Flows of diagonal networks: every depth visits the same saddles, at different times."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class AgfDiagonal(StaircaseStudy):
     """Levels, activation times and slopes of diagonal networks of depth two and more.
 
     Alternating Gradient Flows (AGF) predict when a dormant neuron, driven by a constant residual, reaches norm one. At
-    a finite scale, the predicted times are those of the limit times one factor, the same for all jumps. The related
-    study `diagonal-staircase` has depth two and predicts when the loss has fallen by half of a jump.
+    a finite scale, all predicted times are the limiting times multiplied by the same factor. The related
+    study `diagonal-staircase` has depth two and predicts the time at which half of each jump is completed.
     """
 
     depth: Annotated[int, Ge(2)] = parameter(
         2,
-        "Depth D. At D = 2, β = u ⊙ v with initial weights u = scale and v = 0; above, β = u^D − v^D with initial "
+        "Depth D. For D = 2, β = u ⊙ v with initial weights u = scale and v = 0. For D > 2, β = u^D − v^D with initial "
         "weights u = v = scale.",
     )
     data: Literal["example", "gaussian"] = parameter(
@@ -39,10 +39,11 @@ class AgfDiagonal(StaircaseStudy):
         '"example" for three samples of four inputs, one of which the network learns and later drops, or "gaussian".',
     )
     scale: OpenFraction = parameter(
-        1e-12, "Initial value of the weights; the slopes are measured between it and a smaller one."
+        1e-12, "Initial value of the weights. The slopes are measured between this scale and a smaller scale."
     )
     samples: Annotated[int, Ge(2)] = parameter(
-        40, "Number of samples of the Gaussian data. With fewer samples than inputs, the times have larger offsets."
+        40,
+        "Number of samples of the Gaussian data. With fewer samples than inputs, the jump times have larger offsets.",
     )
     inputs: PositiveInt = parameter(5, "Number of inputs of the Gaussian data.")
     seed: Seed = parameter(0, "Seed of the Gaussian data.")
@@ -50,7 +51,7 @@ class AgfDiagonal(StaircaseStudy):
     reference = Reference.of(
         papers.ALTERNATING,
         "Alternating Gradient Flows predict the saddles that a diagonal linear network visits and the times at which "
-        "its neurons activate; the depth changes these times but not the sequence of saddles.",
+        "its neurons activate. The depth changes these times but not the sequence of saddles.",
     )
     title = "Diagonal networks of any depth"
     question = (
@@ -67,7 +68,7 @@ class AgfDiagonal(StaircaseStudy):
                 "coefficient",
                 title="Coefficients of the inputs",
                 caption="Coefficient of each input over time. An input is learned when its coefficient leaves zero, "
-                "and dropped when it returns to zero. All active coefficients adjust at each jump.",
+                "and dropped when it returns to zero. At each jump, all active coefficients adjust.",
             ),
         ]
 
@@ -83,7 +84,7 @@ class AgfDiagonal(StaircaseStudy):
         )
 
     def trained_from(self, scale: float) -> xr.Dataset:
-        """Train for at least one and a half times as long as the last neuron takes to activate."""
+        """Train for at least 1.5 times the activation time of the last neuron."""
         last = float(self._staircase.accelerated_times[-1]) * time_unit(scale, degree=self.depth)
         flow = diagonal_flow if self.depth == 2 else functools.partial(deep_diagonal_flow, depth=self.depth)
         # A jump takes a time of order one, a large part of the total time at a large scale.
@@ -91,17 +92,17 @@ class AgfDiagonal(StaircaseStudy):
         return flow(self._task, scale=scale, duration=duration).assign_attrs(task=self._task.name)
 
     def second_scale(self) -> float:
-        """A much smaller scale at depth two; half the scale above, where times grow as a power of it."""
+        """A much smaller scale at depth two, and half the scale at larger depths, whose times grow as a power of it."""
         return other_scale(self.scale, degree=self.depth, divisor=2.0)
 
     def predicted(self) -> xr.Dataset:
         """Predict the saddles and the activation times of the neurons."""
         if self.depth == 2:
             offset = -4 / math.log(self.scale)
-            reason = "the final sizes of the coefficients shift the times by a bounded offset: 4/log(1/scale)"
+            reason = "the final coefficients shift the times by a bounded offset; the tolerance is 4/log(1/scale)"
         else:
             offset = 2 * self.depth * (self.depth - 2) * self.scale ** (self.depth - 2)
-            reason = "a jump takes a time of order one: up to two time units, at least 0.2 %"
+            reason = "a jump takes up to about two time units; the tolerance is at least 0.2 %"
         network = "diagonal" if self.depth == 2 else f"diagonal of depth {self.depth}"
         times = min(max(offset, 0.002), 0.3), reason
         slopes = 0.01, "the offset is nearly the same at both scales, except after slow plateaus"

@@ -1,4 +1,4 @@
-"""Alternating Gradient Flows of two-layer linear networks: greedy low-rank learning, or decoupled modes."""
+"""Alternating Gradient Flows of two-layer linear networks: greedy low-rank learning or decoupled modes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AgfLinear(StaircaseStudy):
         "example", '"example" for fixed data with three inputs and three outputs, or "random".'
     )
     scale: OpenFraction = parameter(
-        1e-15, "Factor on the initial weights; the slopes are measured between it and 1e-4 of it."
+        1e-15, "Factor on the initial weights. The slopes are measured between this scale and 1e-4 times this scale."
     )
     width: PositiveInt = parameter(10, "Number of hidden neurons.")
     size: PositiveInt = parameter(4, "Number of inputs and of outputs of the random data.")
@@ -40,8 +40,8 @@ class AgfLinear(StaircaseStudy):
 
     reference = Reference.of(
         papers.GREEDY,
-        "Alternating Gradient Flows of a two-layer linear network reduce to greedy low-rank learning: reduced-rank "
-        "regressions for generic data, and the singular modes of the correlations if the moments commute.",
+        "Alternating Gradient Flows of a two-layer linear network reduce to greedy low-rank learning. The plateaus are "
+        "reduced-rank regressions for generic data, and singular modes of the correlations if the moments commute.",
     )
     title = "Greedy low-rank learning in linear networks"
     question = "Does a linear network with small initial weights learn the best map of each rank in turn?"

@@ -24,16 +24,18 @@ class DiagonalStaircase(StaircaseStudy):
     inputs: PositiveInt = parameter(10, "Number of inputs.")
     relevant: PositiveInt = parameter(4, "Number of inputs on which the target depends.", most="inputs")
     correlation: Annotated[float, Interval(gt=-1, lt=1)] = parameter(
-        0.3, "ρ; inputs i and j have the correlation ρ^|i−j|."
+        0.3, "Correlation ρ of neighbouring inputs; inputs i and j have the correlation ρ^|i−j|."
     )
     noise: NonNegativeFloat = parameter(0.1, "Standard deviation of the target noise.")
-    scale: OpenFraction = parameter(1e-8, "Initial value of u; the slopes are measured between it and 1e-4 of it.")
+    scale: OpenFraction = parameter(
+        1e-8, "Initial value of u. The slopes are measured between this scale and 1e-4 times this scale."
+    )
     seed: Seed = parameter(0, "Seed of the data.")
 
     reference = Reference.of(
         "S. Pesme, N. Flammarion, Saddle-to-saddle dynamics in diagonal linear networks (arXiv 2304.00488)",
         "From vanishing initialisation, a diagonal linear network jumps between constrained least-squares solutions "
-        "along an explicit path, at times that grow as log(1/scale) with known slopes.",
+        "along an explicit path. The jump times grow as log(1/scale) with known slopes.",
     )
     title = "Saddle-to-saddle dynamics of a diagonal network"
     question = "Which inputs does a diagonal network with small initial weights select, and in which order?"
@@ -66,6 +68,6 @@ class DiagonalStaircase(StaircaseStudy):
         )
 
     def setup(self) -> Setup:
-        """Correlated inputs, and a target whose relevant inputs halve in strength from one to the next."""
+        """Correlated inputs, and a target in which each relevant input has half the strength of the one before."""
         options = {"correlation": self.correlation, "noise": self.noise, "seed": self.seed}
         return Setup(sparse_regression(self.samples, self.inputs, self.relevant, **options), "diagonal")

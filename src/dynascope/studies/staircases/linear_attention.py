@@ -45,7 +45,7 @@ class LinearAttentionStaircase(StaircaseStudy):
         "key-query matrix, which learns all components at once.",
     )
     scale: Annotated[float, Interval(gt=0, le=0.03)] = parameter(
-        1e-3, "Factor on the initial weights; the slopes are measured between it and a tenth of it."
+        1e-3, "Factor on the initial weights. The slopes are measured between this scale and a tenth of it."
     )
     seed: Seed = parameter(0, "Seed of the initial weights and of the orientation of the covariance.")
 
@@ -53,16 +53,15 @@ class LinearAttentionStaircase(StaircaseStudy):
     reference = Reference.of(
         papers.ATTENTION,
         "From small initialisation, linear attention with rank-one keys and queries learns in-context regression one "
-        "principal component at a time, and linear attention with merged keys and queries learns all components in "
-        "one drop.",
+        "principal component at a time. With merged keys and queries, it learns all components in one drop.",
     )
     title = "In-context regression with linear attention"
-    question = "In which order does linear attention learn to do regression on the examples in its prompt?"
+    question = "In which order does linear attention learn to perform regression on the examples in its prompt?"
     minutes = 0.2
     tiny = {"inputs": 2, "heads": 4, "scale": 3e-3}
 
     def check(self) -> None:
-        """A prompt has at least one example, and may have infinitely many."""
+        """Check that a prompt has at least one example; it may have infinitely many."""
         require_context(self.context_length)
 
     def figures(self, result: Comparison) -> list[Chart]:
@@ -100,7 +99,7 @@ class LinearAttentionStaircase(StaircaseStudy):
         learned = 1.2 * self._staircase(scale).times.max()
         duration = learned + 20.0 * self.condition**2
         save = np.append(np.linspace(0.0, learned, 5000, endpoint=False), np.linspace(learned, duration, 200))
-        # The explicit solver compiles faster, but its steps cannot grow along a long plateau.
+        # The explicit solver compiles faster, but its steps cannot grow on a long plateau.
         solver = "explicit" if duration < 3e5 else "stiff"
         read = jax.tree_util.Partial(_learned_fraction, *np.linalg.eigh(self._task.covariance))
         statistics = {"learned_fraction": (read, ("mode",))}
@@ -116,7 +115,7 @@ class LinearAttentionStaircase(StaircaseStudy):
         return other_scale(self.scale, degree=self._staircase(self.scale).degree, factor=0.1, divisor=10.0)
 
     def predicted(self) -> xr.Dataset:
-        """Integrate each small head up to its blow-up."""
+        """Predict by integrating each small head until its blow-up time."""
         network = f"linear attention, {self.parametrisation}"
         times = 0.01 + 10 * self.scale, "the neglected part of the times decreases with the scale"
         slopes = 0.02, "the neglected part of the times changes little between the two scales"

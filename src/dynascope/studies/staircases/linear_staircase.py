@@ -19,11 +19,11 @@ from dynascope.tasks.known_modes import halving_modes
 from dynascope.theory import papers
 from dynascope.validation.bounded import PositiveInt, Seed
 
-# Times may be off by 2.2 e-folds of growth. Usually 0.55 of them change between the two scales. With few neurons for
-# the rank, 1.5 of them change, because the initial weights contain little of the last modes.
+# Predicted times neglect up to 2.2 e-folds of growth. This error usually changes by 0.55 e-folds between both scales.
+# With few neurons for the rank it changes by 1.5 e-folds, because the initial weights contain little of the last modes.
 _CHANGE, _CHANGE_OF_FEW = 0.55, 1.5
-_SLOPE_LIMITS = 0.05, 0.24  # bounds on the tolerance of the slopes; the upper is reached if all 2.2 e-folds change
-_OVERLAPPING = "neighbouring modes overlap, less at smaller scales and with more neurons; at least 5 %"
+_SLOPE_LIMITS = 0.05, 0.24  # bounds on the tolerance of the slopes; a change by all 2.2 e-folds gives the upper bound
+_OVERLAPPING = "neighbouring modes overlap, less so at smaller scales and larger widths; the tolerance is at least 5 %"
 
 
 class LinearStaircase(StaircaseStudy):
@@ -33,7 +33,7 @@ class LinearStaircase(StaircaseStudy):
         "digits", '"digits" for the 1797 handwritten digits, or "gaussian" for regression on random correlated inputs.'
     )
     scale: Annotated[float, Interval(gt=0, le=0.01)] = parameter(
-        1e-12, "Factor on the initial weights; the slopes are measured between it and 1e-4 of it."
+        1e-12, "Factor on the initial weights. The slopes are measured between this scale and 1e-4 times this scale."
     )
     width: PositiveInt = parameter(50, "Number of hidden neurons.")
     samples: Annotated[int, Ge(2)] = parameter(500, "Number of samples of the Gaussian data.")
@@ -46,8 +46,8 @@ class LinearStaircase(StaircaseStudy):
 
     reference = Reference.of(
         papers.GREEDY,
-        "From small initialisation a two-layer linear network visits the reduced-rank regressions of the data in "
-        "order of rank, at times that grow as log(1/scale) with slopes set by the residual singular values.",
+        "From small initialisation, a two-layer linear network visits the reduced-rank regressions of the data in "
+        "order of rank. The jump times grow as log(1/scale), with slopes set by the residual singular values.",
     )
     title = "Rank-by-rank learning in linear networks"
     question = "In which order does a linear network learn the modes of its data, and when?"
@@ -74,13 +74,13 @@ class LinearStaircase(StaircaseStudy):
             f"A linear network with {self.width} hidden neurons was trained from initial weights scaled by "
             f"{rounded(self.scale)}, on {data}. Theory predicts that each jump of the loss adds one rank to the "
             "learned map: one direction of the inputs with one direction of the outputs. Levels and times are computed "
-            f"before training, from the moments of the data and the initial weights. {jump_times(result)} Jumps that "
-            "follow each other closely overlap, and the loss then hardly reaches the plateau between them. Smaller "
-            "initial weights separate them."
+            f"before training, from the moments of the data and the initial weights. {jump_times(result)} Closely "
+            "spaced jumps overlap, and the loss then hardly reaches the plateau between them. Smaller initial weights "
+            "separate the jumps."
         )
 
     def predicted(self) -> xr.Dataset:
-        """Predict the staircase, with a wider tolerance of the slopes where the modes overlap more."""
+        """Predict the staircase, with a wider tolerance on the slopes if the modes overlap more."""
         predicted = super().predicted()
         few = self.width < 2 * predicted.sizes["jump"]
         change = (_CHANGE_OF_FEW if few else _CHANGE) / -math.log(self.scale)

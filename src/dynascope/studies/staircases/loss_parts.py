@@ -22,9 +22,9 @@ def loss_parts(task: Learnable, encoding: np.ndarray, projections: Sequence[np.n
         encoding: Encoding of one element, shape (n,); the encodings of the others are permutations of it.
         projections: Projections onto the components, shape (n, n); they commute with the permutations.
     """
-    # With outputs in one component only, the loss contains the full power of the others.
+    # The loss of outputs in a single component also contains the full target power of the other components.
     others = np.array([(encoding @ encoding - encoding @ part @ encoding) / 2 for part in projections])
-    # A Partial passes its arrays as arguments, so that compiled programs serve other encodings too.
+    # A Partial passes its arrays as arguments, so that compiled programs can be reused for other encodings.
     return jax.tree_util.Partial(_losses, task, np.array(projections), others)
 
 

@@ -1,4 +1,4 @@
-"""The smallest width at which training reaches a loss, and the best loss of each width."""
+"""The smallest width at which training reaches a loss, and the best loss for each width."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def smallest_width(
     steps: int,
     **options: Any,
 ) -> tuple[int, float]:
-    """The smallest width, by doubling, at which the best of several networks reaches a loss, and its loss.
+    """Double the width until the best of several networks reaches a loss; return the width and the loss.
 
     Args:
-        networks: Returns the networks of a width.
+        networks: Function that returns the networks of a given width.
         task: The task to learn.
         target: The loss to reach.
         smallest: The first width.
-        largest: The largest width; the result is 0 if no width reaches the loss.
+        largest: The largest width. The returned width is 0 if no width reaches the loss.
         steps: Number of training steps.
         **options: Further fields of `Descent`.
     """
@@ -49,7 +49,7 @@ def smallest_width(
 def best_of_widths(
     sizes: tuple[int, int, int], activation: str, task: Learnable, *, steps: int, seeds: int, seed: int, **options: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best loss of two-layer networks of each width over seeds and learning rates, and the seconds it took.
+    """The best loss of two-layer networks over seeds and learning rates for each width, and the training times.
 
     Args:
         sizes: Numbers of inputs, of neurons in the widest network, and of outputs.

@@ -114,7 +114,7 @@ def test_a_descent_that_stops_early_turns_the_verdict(sides, monkeypatch):
 @pytest.mark.slow
 def test_digits_agree_too(monkeypatch):
     # SGD and Adam, which nothing is judged by, train in the tests above.
-    monkeypatch.setattr(AgfOptimizer, "_descended", lambda study, _: 2 * (np.ones(study.neurons),))
+    monkeypatch.setattr(AgfOptimizer, "_train_with", lambda study, _: 2 * (np.ones(study.neurons),))
     # At this size L-BFGS meets curvature that points uphill.
     study = dataclasses.replace(tiny, data="digits", samples=600)
     tree = study.run()

@@ -22,7 +22,7 @@ def figures(study: AgfOptimizer, result: Comparison) -> list[Chart]:
             title="Loss of ReLU networks",
             caption="Final loss against the number of ReLU neurons. The active-set method adds the neurons one at a "
             "time; SGD and Adam train all neurons at once. For SGD and Adam, the figure shows the best of three "
-            f"learning rates and {study.seeds} initialisations. The verdict does not depend on this comparison.",
+            f"learning rates and {study.seeds} initialisations. This comparison does not affect the verdict.",
             words=("active set", "SGD", "Adam"),
             y_label="loss",
         ),
@@ -38,8 +38,8 @@ def figures(study: AgfOptimizer, result: Comparison) -> list[Chart]:
             "growth_rate",
             over="neuron",
             title="Growth rate of the next linear neuron",
-            caption="Utility of the next neuron: the rate at which it grows while it is small. The utility is zero "
-            "once linear neurons cannot lower the loss further, and the method then adds no more neurons.",
+            caption="Utility of the next neuron, which is its growth rate while it is small. The method stops when the "
+            "utility is zero, because further linear neurons cannot lower the loss.",
             points=True,
         ),
     ]

@@ -29,12 +29,13 @@ _RATES: dict[Literal["sgd", "adam"], tuple[float, ...]] = {"sgd": (0.1, 0.3, 1.0
 
 
 class AgfOptimizer(Study):
-    """Loss against the number of neurons if each new neuron has the largest utility.
+    """Loss against the number of neurons, if each new neuron is the one with the largest utility.
 
-    The verdict compares predictions made before training. For linear neurons, the `loss` with k neurons is that of the
-    best map of rank k, and neuron k enters at the `growth_rate` σ₁(Σyx − P_{k−1} Σyx), which is zero beyond the rank of
-    the targets. Each ReLU neuron lowers the loss at least as much as its utility guarantees (`guarantee` is the
-    decrease over this bound, at most one). At a minimum, E‖f‖² + 2L = E‖y‖² (`power_balance`, left over right side).
+    The verdict compares training with predictions made before it. For linear neurons, the `loss` with k neurons equals
+    the loss of the best map of rank k, and neuron k enters at the `growth_rate` σ₁(Σyx − P_{k−1} Σyx), which is zero
+    beyond the rank of the targets. Each ReLU neuron lowers the loss at least as much as its utility guarantees
+    (`guarantee` is the decrease over this bound, at most one). At a minimum, E‖f‖² + 2L = E‖y‖² (`power_balance`, left
+    over right side).
 
     The study also reports, without effect on the verdict, `relu_loss` next to `sgd_loss` and `adam_loss` of ReLU
     networks with k neurons, the best of three learning rates and all seeds. It reports wall times without compilation:
@@ -87,10 +88,10 @@ class AgfOptimizer(Study):
         loss=(1e-5, "each minimisation stops at a gradient of 1e-6 times the initial loss"),
         growth_rate=(
             1e-3,
-            "its error grows linearly with the distance from the minimum, that of the loss quadratically",
+            "its error is linear in the distance from the minimum, whereas the error of the loss is quadratic",
         ),
         guarantee=(1e-6, "the bound is exact up to rounding"),
-        power_balance=(0.005, "quasi-Newton steps stop before a minimum that lies at kinks of the ReLU"),
+        power_balance=(0.005, "quasi-Newton steps stop before reaching minima at kinks of the ReLU"),
     )
     tiny = {"neurons": 3, "teacher": 2, "samples": 40, "starts": 16, "steps": 100, "batch_size": 20}
 
@@ -111,7 +112,7 @@ class AgfOptimizer(Study):
             **{f"relu_{name}": relu[name] for name in ("loss", "growth_rate", "seconds")},
         }
         for name in _RATES:
-            values[f"{name}_loss"], values[f"{name}_seconds"] = self._descended(name)
+            values[f"{name}_loss"], values[f"{name}_seconds"] = self._train_with(name)
         enough = {name: np.flatnonzero(values[f"{name}_loss"] <= 0.005 * power) for name in ("relu", *_RATES)}
         fewest = {name: int(found[0]) + 1 if len(found) else 0 for name, found in enough.items()}
         fewest = {"active set" if name == "relu" else name: number for name, number in fewest.items()}
@@ -119,13 +120,15 @@ class AgfOptimizer(Study):
         return self.record(values, neurons_to_one_percent=fewest, flow=flow)
 
     def predicted(self) -> xr.Dataset:
-        """Reduced-rank regression, the singular values of its residuals, and the identities of every ReLU network."""
+        """Reduced-rank regression, the singular values of its residuals, and the identities for ReLU networks."""
         cross = self._task.cross_moment
         ranks = linear_staircase(cross, self._task.input_moment, self._task.target_power, scale=1e-6)
-        # If two features lower the loss equally, theory cannot tell which of them is learned first.
+        # If two features lower the loss equally, the theory does not determine which of them is learned first.
         drops = -np.diff(ranks.levels)[: self.neurons]
         for first, (drop, following) in enumerate(itertools.pairwise(drops), start=1):
-            problem = f"seed is {self.seed}, and linear features {first} and {first + 1} lower the loss equally"
+            problem = (
+                f"seed is {self.seed}, and linear features {first} and {first + 1} lower the loss by the same amount"
+            )
             remedy = "choose another seed, or another number of samples"
             self.require(following <= (1 - _SAME) * drop, "seed", remedy, problem=problem)
         _, features = ranks.features["output_feature"]
@@ -151,15 +154,15 @@ class AgfOptimizer(Study):
         return relu_teacher(draw, self.samples, *teacher)
 
     def _active_set(self, activation: str) -> dict[str, np.ndarray]:
-        """Results with at most k neurons, k = 1, 2, …, and the rate at which neuron k enters."""
+        """Results with at most k neurons for k = 1, 2, …, and the growth rate of neuron k."""
         network = TwoLayer(self._task.input_dimension, 1, self._task.output_dimension, activation=activation)
         record, _ = active_set_descent(
             self._task, network, max_neurons=self.neurons, starts=self.starts, least_growth=1e-3, seed=self.seed
         )
         return by_neurons(record, self.neurons)
 
-    def _descended(self, optimizer: Literal["sgd", "adam"]) -> tuple[np.ndarray, np.ndarray]:
-        """The best loss of each width, and the seconds of its training."""
+    def _train_with(self, optimizer: Literal["sgd", "adam"]) -> tuple[np.ndarray, np.ndarray]:
+        """The best loss for each width, and the training time in seconds."""
         sizes = self._task.input_dimension, self.neurons, self._task.output_dimension
         options = {"learning_rate": _RATES[optimizer], "batches": min(self.batch_size, self._task.samples)}
         # Clipping the gradient norm keeps training finite at the largest rates.

@@ -1,4 +1,4 @@
-"""Claims about the growth of the width that training needs, from intervals of widths that double."""
+"""Claims about how the width that training needs grows, from the intervals of a doubling search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynascope.networks.exact_composition import ARCHITECTURES
 
 __all__ = ["WidthSearch", "growth_claims"]
 
-# For each architecture, the statement and the bounds on the growth of the width with so many further elements.
+# For each architecture, the statement and the bounds on the growth of the width as a function of the further elements.
 _CLAIMS = (
     (
         "In a two-layer network, the width that training needs at least doubles with each further element.",
@@ -29,11 +29,11 @@ _CLAIMS = (
 
 @dataclasses.dataclass(frozen=True)
 class WidthSearch:
-    """A search for the smallest sufficient width, by doubling.
+    """A search for the smallest sufficient width that doubles the width.
 
     Attributes:
-        smallest_width: The first width that is tried.
-        largest_width: Bound on the widths that are tried.
+        smallest_width: The first width.
+        largest_width: Upper bound on the widths.
     """
 
     smallest_width: int
@@ -41,11 +41,11 @@ class WidthSearch:
 
     @property
     def last(self) -> float:
-        """The largest width that is tried."""
+        """The largest width of the search."""
         return self.smallest_width * 2.0 ** math.floor(math.log2(self.largest_width / self.smallest_width))
 
     def interval(self, found: float, sufficient: int) -> tuple[float, float, float]:
-        """The width that training needs: its lower bound, the value found, and its upper bound.
+        """Lower bound, found value and upper bound of the width that training needs.
 
         Args:
             found: The width found, or 0 if no width was sufficient.
@@ -54,7 +54,7 @@ class WidthSearch:
         if found == 0:
             # If the search included a sufficient width, training failed, and the needed width is unknown.
             return (1.0 if sufficient <= self.last else self.last), np.inf, np.inf
-        # Nothing is known about widths below the first.
+        # The search does not cover widths below the first.
         return (found / 2 if found > self.smallest_width else 1.0), found, found
 
 
@@ -63,7 +63,7 @@ def growth_claims(search: WidthSearch, widths: np.ndarray, sufficient: np.ndarra
 
     Args:
         search: The search that found the widths.
-        widths: Widths found, 0 where none was sufficient, shape (lengths, architectures).
+        widths: Widths found, or 0 if no width was sufficient, shape (lengths, architectures).
         sufficient: Widths that are sufficient by construction, of the same shape.
     """
     claims = []
@@ -73,7 +73,7 @@ def growth_claims(search: WidthSearch, widths: np.ndarray, sufficient: np.ndarra
         )
         limits: dict[str, Any] = bounds(len(widths) - 1)
         claim = Claim(name, statement, last / first, least / high, most / low, **limits)
-        # If some search failed, the interval may still decide.
+        # Even if a search failed, the interval may decide the claim.
         failed = f"training reached the target loss at no width up to {search.last:g}"
         known = claim.outcome != "undecided" or bool(np.isfinite([first, last]).all())
         claims.append(claim.if_known(known, failed))

@@ -49,7 +49,7 @@ def figures(study: CompositionDepth, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: CompositionDepth, result: Comparison) -> str:
-    """The sizes of the constructed networks, the widths that training needs, and the claims of the verdict."""
+    """The sizes of the constructed networks, the widths that training needs, and the claims that are tested."""
     observed = result.observed
     width, depth = observed["width"].max("length"), observed["depth"].max("length")
     longest = observed["trained_width"].isel(length=-1)
@@ -74,4 +74,4 @@ def _at(values: xr.DataArray, architecture: str) -> str:
 
 def _trained(widths: xr.DataArray, architecture: str) -> str:
     width = int(widths.sel(architecture=architecture))
-    return f"{width} neurons" if width else "no tried width"
+    return f"{width} neurons" if width else "no tested width"

@@ -1,4 +1,4 @@
-"""Depth saves width: composition of k group elements in one layer, in k − 1 steps, or on ⌈log₂ k⌉ levels."""
+"""Depth saves width: composition of k group elements in one layer, in k − 1 steps, or in ⌈log₂ k⌉ levels."""
 
 from __future__ import annotations
 
@@ -32,36 +32,34 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt
 class CompositionDepth(Study):
     """Width and depth of networks that compose k = 2, 3, … elements of a group, constructed and trained.
 
-    Checks concern the constructed networks. For each k, these are the width, the depth (number of consecutive
+    The checks cover the constructed networks. For each k, they test the width, the depth (number of consecutive
     nonlinear layers) and the exactness, 1 − (largest error over all nᵏ sequences) / (largest target). The constructed
     widths are sufficient.
 
-    The verdict concerns trained networks: `trained_width` is the smallest width, by doubling, at which training reaches
+    The verdict covers trained networks: `trained_width` is the smallest width, by doubling, at which training reaches
     the target loss (0 if it never does), and `trained_loss` is the loss at this width. From k = 2 to the longest
     sequences, this width must at least double with each further element in two-layer networks. In recurrent networks
-    and trees it must at most double in total, which is the resolution of the search. The needed width lies between the
-    width found and its half, so its growth is known up to an interval. If training fails at a width that suffices by
-    construction, the growth is unknown. The needed width may be smaller than the constructed one, because the inputs
+    and trees it must at most double in total, which is the resolution of the search. The needed width lies between half
+    the width found and that width, so its growth is known up to an interval. If training fails at a width that suffices
+    by construction, the growth is unknown. The needed width may be smaller than the constructed one, because the inputs
     are finitely many: on a commutative group, a width polynomial in k suffices.
     """
 
     group: str = parameter("D3", 'Name of the group, such as "D3"; its elements are encoded one-hot, minus the mean.')
     longest: Annotated[int, Ge(3)] = parameter(4, "Largest number k of composed elements.")
-    smallest_width: PositiveInt = parameter(
-        8, "First width that is trained; it doubles until training reaches the target loss."
-    )
+    smallest_width: PositiveInt = parameter(8, "First width. It doubles until training reaches the target loss.")
     largest_width: PositiveInt = parameter(256, "Largest width that is trained.", least="smallest_width")
     target_loss: PositiveFloat = parameter(0.01, "Loss to reach, relative to that of the zero function.")
     steps: PositiveInt = parameter(
         1000, "Number of steps of Adam, with a cosine schedule of the learning rate down to zero."
     )
     learning_rate: PositiveFloat = parameter(0.02, "Initial learning rate.")
-    seeds: PositiveInt = parameter(4, "Number of initialisations per width, of which the best counts.")
+    seeds: PositiveInt = parameter(4, "Number of initialisations per width; the best one counts.")
 
     reference = Reference.of(
         papers.COMPOSITION,
-        "A two-layer network composes k group elements exactly at a width exponential in k, a recurrent network at "
-        "constant width in k − 1 steps, and a tree at constant width on ⌈log₂ k⌉ levels.",
+        "A two-layer network composes k group elements exactly with a width exponential in k. A recurrent network does "
+        "so with constant width in k − 1 steps, and a tree with constant width in ⌈log₂ k⌉ levels.",
     )
     title = "Depth instead of width in group composition"
     question = "How many neurons does a network need to compose k elements of a group, in one layer or in several?"
@@ -90,7 +88,7 @@ class CompositionDepth(Study):
     tolerance = curve_tolerance(
         width=(0.0, "the number of neurons is an exact count"),
         depth=(0.0, "the number of layers is an exact count"),
-        exactness=(1e-10, "the networks are exact up to rounding, which adds up over neurons"),
+        exactness=(1e-10, "the networks are exact up to rounding errors, which accumulate over neurons"),
     )
     checks = tuple(tolerance)
     judged_claims = ARCHITECTURES
@@ -141,7 +139,7 @@ class CompositionDepth(Study):
         return list(range(2, self.longest + 1))
 
     def _train(self, name: str, k: int, task: Task) -> dict[str, Any]:
-        """The smallest width that reaches the target loss, 0 if none does, and the relative loss at this width."""
+        """The smallest width that reaches the target loss, or 0 if none does, and its relative loss."""
         zero, n = task.target_power / 2, task.output_dimension
         width, loss = smallest_width(
             task,
@@ -151,7 +149,7 @@ class CompositionDepth(Study):
             largest=self.largest_width,
             steps=self.steps,
             learning_rate=self.learning_rate,
-            # Powers make the loss steep in places; clipping the gradient norm keeps training finite there.
+            # Power activations make the loss steep in places; clipping the gradient norm keeps training finite.
             optimizer=annealed("adam", self.steps, largest_gradient=1.0),
         )
         return {"trained_width": width, "trained_loss": loss / zero}

@@ -14,20 +14,20 @@ from dynascope.theory.groups.composition_utility import maximal_utility
 
 __all__ = ["paced_encoding", "undisturbed_irreps"]
 
-_SPACING = 2.5  # ratio of successive learning times, at which drops are short compared with plateaus
+_SPACING = 2.5  # ratio of successive learning times that makes drops short compared with plateaus
 
 
 def paced_encoding(
     group: Group, irreps: Sequence[Irrep], sequence_length: int, *, amplitudes: Sequence[float] = (), seed: int = 0
 ) -> np.ndarray:
-    """The encoding of an element in which all singular values of each irrep are equal.
+    """The encoding of an element whose Fourier coefficients have equal singular values in each irrep.
 
     Args:
         group: The group.
         irreps: The irreps in the encoding, in the intended order of learning.
         sequence_length: Number k of composed elements.
         amplitudes: Amplitude of each irrep. By default, the first irrep is learned at t = log(1/scale), and each
-            further irrep 2.5 times as late as the one before.
+            further irrep 2.5 times as late as its predecessor.
         seed: Seed of the encoding.
     """
     k = sequence_length
@@ -43,7 +43,7 @@ def paced_encoding(
 def undisturbed_irreps(
     group: Group, sequence_length: int, *, most: int = 3, scale: float = 1e-5, seed: int = 0
 ) -> list[Irrep]:
-    """A few irreps that are not predicted to be slow in this order; one of each dimension first, smallest first."""
+    """Choose irreps that are not predicted to be slow in this order, first one of each dimension, smallest first."""
     _, *offered = real_irreducible_representations(group)
     found: dict[int, list[Irrep]] = {}
     for irrep in offered:

@@ -26,7 +26,7 @@ from dynascope.theory.groups import composition_staircase
 from dynascope.theory.groups.irrep_neurons import irrep_projection, neurons_by_share, shares_of_irreps
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
-# With only as many neurons as the construction needs, gradient flow converges slowly to a plateau.
+# With the minimum number of neurons of the construction, gradient flow converges slowly to a plateau.
 _SURPLUS = 2
 
 
@@ -36,22 +36,23 @@ class GroupComposition(StaircaseStudy):
     The encoding of the elements contains a few irreps. All singular values of the Fourier coefficient of an irrep
     equal its amplitude. Each neuron starts near one irrep, and larger irreps have more neurons. The flow is
     homogeneity-normalised: each neuron has the learning rate norm^(1−k). The observed record also contains the part of
-    the loss in each irrep, which shows the order.
+    the loss in each irrep, which shows the order of learning.
     """
 
     group: str = parameter("D7", "Name of the group: C11, C5xC5, D7, S4, A5, Q8, Oh, …")
     sequence_length: Annotated[int, Interval(ge=2, le=20)] = parameter(2, "Number k of composed elements.")
     irreps: list[str] = parameter(
         [],
-        "Names of the irreps in the encoding. By default up to three, of different dimensions if possible, such that "
-        "learning one irrep does not drive the neurons of another; if the group has no two such irreps, its first two.",
+        "Names of the irreps in the encoding. The default is up to three irreps, of different dimensions if possible, "
+        "such that learning one irrep does not drive the neurons of another. If the group has no two irreps of this "
+        "kind, its first two are used.",
         fewest=0,
         repeats=True,
     )
     amplitudes: list[PositiveFloat] = parameter(
         [],
         "Amplitude of each irrep. By default, the first irrep is learned at t = log(1/scale), and each further irrep "
-        "2.5 times as late as the one before.",
+        "2.5 times as late as its predecessor.",
         fewest=0,
         repeats=True,
     )
@@ -62,14 +63,14 @@ class GroupComposition(StaircaseStudy):
         "at least as many neurons as in the construction.",
     )
     scale: Annotated[float, Interval(gt=0, le=0.01)] = parameter(
-        1e-5, "Initial norm of the neurons; the slopes are measured between it and 1e-4 of it."
+        1e-5, "Initial norm of the neurons. The slopes are measured between this scale and 1e-4 times this scale."
     )
     seed: Seed = parameter(0, "Seed of the encoding and of the neurons.")
 
     reference = Reference.of(
         papers.COMPOSITION,
         "From small initialisation, a two-layer network learns to compose the elements of a finite group one "
-        "irreducible representation of the encoding at a time, in an order set by the Fourier coefficients, the "
+        "irreducible representation of the encoding at a time. The order depends on the Fourier coefficients, the "
         "dimensions of the representations and the sequence length.",
     )
     title = "Group composition, one representation at a time"
@@ -106,7 +107,7 @@ class GroupComposition(StaircaseStudy):
 
     def predicted(self) -> xr.Dataset:
         """Predict times from the largest utility in each irrep, and levels from the power of each irrep."""
-        grown = "times are known up to growth by a factor of e², because many aligned neurons grow together"
+        grown = "times are known up to two e-folds of growth, because many aligned neurons grow together"
         slopes = 0.01, "the neglected part of the times is the same at both scales, up to the overlap of drops"
         network, times = f"two-layer, activation power-{self.sequence_length}", (2 / math.log(1 / self.scale), grown)
         return self.predicted_record(self._staircase(self.scale), network, jump_time=times, slope=slopes)

@@ -20,8 +20,8 @@ def neurons_near_frequencies(
 ) -> np.ndarray:
     """Neurons (u, v, w) of unit norm, each near one of the frequencies in turn, with random phases.
 
-    Of fully random neurons, almost all would learn the strongest frequency. For p = 17 and the amplitudes 0.8, 0.52 and
-    0.36, they are 989, 11 and 0 of 1000 neurons.
+    Almost all fully random neurons would learn the strongest frequency. For p = 17 and amplitudes 0.8, 0.52 and 0.36,
+    989, 11 and 0 of 1000 neurons learn the three frequencies.
 
     Args:
         encoding: x, shape (p,).
@@ -32,15 +32,15 @@ def neurons_near_frequencies(
         seed: Seed of the phases.
 
     Returns:
-        Shape (neurons, 3p), as `TwoLayer.with_neurons` takes them.
+        Rows for `TwoLayer.with_neurons`, shape (neurons, 3p).
     """
     chosen, p = np.array(frequencies), len(encoding)
     phases = np.random.default_rng(seed).uniform(0, 2 * np.pi, (neurons, 3, len(chosen)))
     if aligned:
         phases[:, 2] = phases[:, 0] + phases[:, 1] - np.angle(np.fft.fft(encoding)[chosen])
     angles = 2 * np.pi / p * np.multiply.outer(chosen, np.arange(p))
-    own = np.arange(neurons)[:, None] % len(chosen) == np.arange(len(chosen))
-    waves = np.cos(phases[..., None] + angles) * np.where(own, 1.0, leakage)[:, None, :, None]
+    assigned = np.arange(neurons)[:, None] % len(chosen) == np.arange(len(chosen))
+    waves = np.cos(phases[..., None] + angles) * np.where(assigned, 1.0, leakage)[:, None, :, None]
     rows = waves.sum(axis=2).reshape(neurons, -1)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 

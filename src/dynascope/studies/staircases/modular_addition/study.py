@@ -27,7 +27,7 @@ from dynascope.theory import papers
 from dynascope.theory.modular.addition import modular_addition_staircase
 from dynascope.validation.bounded import FiniteFloat, PositiveInt, Seed
 
-_NEURONS = 6  # per frequency, to learn it completely
+_NEURONS = 6  # neurons that a frequency needs to be learned completely
 _LARGEST_PLAIN = 0.05  # largest scale in the plain flow, at which times are known to within 25 %
 _SMALLEST_PLAIN = 1e-3  # smallest scale in the plain flow, at which training takes minutes
 
@@ -35,8 +35,8 @@ _SMALLEST_PLAIN = 1e-3  # smallest scale in the plain flow, at which training ta
 class ModularAddition(StaircaseStudy):
     """Levels, times and slopes of the loss staircase of a two-layer quadratic network on all pairs of numbers.
 
-    Each neuron starts near one of the frequencies, assigned in turn, with random phases and with norm `scale`. In the
-    plain clock the phases of its three parts are aligned, so that all neurons of a frequency grow at the same time.
+    Each neuron starts near one of the frequencies, assigned in turn, with random phases and with norm `scale`. With the
+    plain clock, the phases of its three parts are aligned, so that all neurons of a frequency grow at the same time.
     """
 
     p: Annotated[int, Ge(3)] = parameter(17, "Modulus of the addition.")
@@ -48,19 +48,19 @@ class ModularAddition(StaircaseStudy):
         'log(1/scale); "plain" for gradient flow, in which times grow as 1/scale and a scale of 0.02 is already small.',
     )
     width: PositiveInt = parameter(
-        60, "Number of neurons, at least six per frequency; twice as many are robust against unlucky phases."
+        60, "Number of neurons, at least six per frequency. Twice this number is robust against unlucky phases."
     )
     scale: Annotated[float, Interval(gt=0, le=0.1)] = parameter(
         1e-6,
-        "Initial norm of the neurons; the slopes are measured between it and 1e-4 of it, or half of it in the plain "
-        "clock.",
+        "Initial norm of the neurons. The slopes are measured between this scale and 1e-4 times this scale, or half of "
+        "it with the plain clock.",
     )
     seed: Seed = parameter(0, "Seed of the phases.")
 
     reference = Reference.of(
         papers.ALTERNATING,
         "From small initialisation, a two-layer quadratic network learns modular addition one frequency of the "
-        "encoding at a time, the strongest first, at times set by the cube of the Fourier coefficient.",
+        "encoding at a time, the strongest first. The cube of the Fourier coefficient sets the time of each jump.",
     )
     title = "Modular addition, one frequency at a time"
     question = "In which order does a network learn the frequencies of modular addition?"
@@ -74,12 +74,12 @@ class ModularAddition(StaircaseStudy):
 
     def check(self) -> None:
         """Check that each frequency has an amplitude and enough neurons, and that the clock allows the scale."""
-        given, asked = len(self.amplitudes), len(self.frequencies)
-        self.require(given == asked, "amplitudes", "give one amplitude per frequency", beside="frequencies")
-        remedy = f"choose at least {_NEURONS * asked}: learning a frequency takes {_NEURONS} neurons"
-        self.require(self.width >= _NEURONS * asked, "width", remedy, beside="frequencies")
+        amplitudes, frequencies = len(self.amplitudes), len(self.frequencies)
+        self.require(amplitudes == frequencies, "amplitudes", "give one amplitude per frequency", beside="frequencies")
+        remedy = f"choose at least {_NEURONS * frequencies}, which is {_NEURONS} neurons per frequency"
+        self.require(self.width >= _NEURONS * frequencies, "width", remedy, beside="frequencies")
         remedy = f"choose at least {_SMALLEST_PLAIN}, or the normalised clock"
-        problem = f"scale is {self.scale}, and the plain flow takes a time of order 1/scale"
+        problem = f"scale is {self.scale}, and the plain flow needs a training time of order 1/scale"
         self.require(self._normalised or self.scale >= _SMALLEST_PLAIN, "scale", remedy, problem=problem)
         small = self._normalised or self.scale <= _LARGEST_PLAIN
         self.require(small, "scale", f"choose at most {_LARGEST_PLAIN} with the plain clock")
@@ -100,13 +100,13 @@ class ModularAddition(StaircaseStudy):
         return record.assign_coords(frequency=self.frequencies)
 
     def second_scale(self) -> float:
-        """A much smaller scale where times grow as log(1/scale), half the scale where they grow as 1/scale."""
+        """A much smaller scale if times grow as log(1/scale), and half the scale if they grow as 1/scale."""
         return other_scale(self.scale, degree=3, normalised=self._normalised, divisor=2.0)
 
     def predicted(self) -> xr.Dataset:
         """Predict from the utilities of the frequencies and the growth of every neuron up to its activation."""
         if self._normalised:
-            times = 1 / math.log(1 / self.scale), "times are known up to the growth of neurons by a factor of e"
+            times = 1 / math.log(1 / self.scale), "times are known up to one e-fold of growth of the neurons"
             slopes = 0.01, "the neglected part of the times is the same at both scales, up to the overlap of drops"
         else:
             times = 5 * self.scale, "the neglected part of the times decreases with the scale"

@@ -13,9 +13,9 @@ __all__ = ["with_overlaps"]
 
 
 def with_overlaps(predicted: xr.Dataset, directions: np.ndarray, strengths: Sequence[float]) -> xr.Dataset:
-    """A predicted staircase with the overlaps between the first neuron of each jump and the directions of the target.
+    """Add to a predicted staircase the overlaps between the first neuron of each jump and the target directions.
 
-    The neuron learns the direction with the largest overlap, among those not learned before.
+    The neuron is assigned to the direction with the largest overlap among those that are not yet learned.
 
     Args:
         predicted: The staircase from `alternating_flow`, for a target Σ_r g_r φ(⟨w_r, x⟩).
@@ -26,7 +26,7 @@ def with_overlaps(predicted: xr.Dataset, directions: np.ndarray, strengths: Sequ
     overlaps = weights @ directions.T / np.linalg.norm(weights, axis=1, keepdims=True)
     every, found = range(len(strengths)), []
     for sizes in np.abs(overlaps):
-        # A neuron that also grew at an earlier jump still has most of its weight in the direction learned then.
+        # A neuron that also grew at an earlier jump still has most of its weight in the earlier direction.
         left = [index for index in every if index not in found] or every
         found.append(max(left, key=sizes.__getitem__))
     nearest, neurons = np.array(strengths)[found], predicted[names.LEARNED].to_numpy()

@@ -23,8 +23,8 @@ def figures(study: MultiIndexStaircase, result: Comparison) -> list[Chart]:
             "index_strength",
             title="Learned strength of each direction",
             caption="Strength of the network along each hidden direction over time, numbered as in the field "
-            "`strengths`. If the network learns the target exactly, it ends at these values. The strength of an "
-            "earlier direction can change when a later one is learned.",
+            "`strengths`. If the network learns the target exactly, the curves end at these values. The strength of "
+            "an earlier direction can change when the network learns a later one.",
         ),
     ]
 

@@ -40,11 +40,11 @@ class MultiIndexStaircase(StaircaseStudy):
 
     dimension: PositiveInt = parameter(10, "Number of inputs d.")
     strengths: list[FiniteFloat] = parameter(
-        [1.0, 0.4, 0.15], "Strengths g_r, one per direction; the directions are random and orthonormal.", repeats=True
+        [1.0, 0.4, 0.15], "Strengths g_r, one per direction. The directions are random and orthonormal.", repeats=True
     )
-    degree: Annotated[int, Ge(2)] = parameter(2, "k, the power in the target and of the neurons.")
+    degree: Annotated[int, Ge(2)] = parameter(2, "Power k of the target and of the neurons.")
     width: PositiveInt = parameter(
-        16, "Number of neurons, at least one per direction; some die out, so choose a few more."
+        16, "Number of neurons, at least one per direction. Choose a few more, because some neurons die out."
     )
     theory: Literal["alternating-flow", "closed-form"] = parameter(
         "alternating-flow",
@@ -52,15 +52,15 @@ class MultiIndexStaircase(StaircaseStudy):
         "the quadratic network with positive strengths.",
     )
     scale: Annotated[float, Interval(ge=_SMALLEST, le=1e-3)] = parameter(
-        1e-8, "Factor on the initial weights; the slopes are measured between it and 1e-8 of it."
+        1e-8, "Factor on the initial weights. The slopes are measured between this scale and 1e-8 times this scale."
     )
     seed: Seed = parameter(0, "Seed of the initial weights and of the directions.")
 
     name = "multi-index"
     reference = Reference.of(
         papers.ALTERNATING,
-        "Beyond the paper: alternating gradient flows also predict in which order, and when, a two-layer network "
-        "learns the hidden directions of a multi-index model with Gaussian inputs.",
+        "Alternating gradient flows predict the order and the times at which a two-layer network learns the hidden "
+        "directions of a multi-index model with Gaussian inputs. The paper does not treat this model.",
     )
     title = "Multi-index models, one direction at a time"
     question = "In which order does a network learn the hidden directions of its target?"
@@ -93,7 +93,7 @@ class MultiIndexStaircase(StaircaseStudy):
         return gradient_flow(self._task, self._network, method, scale=scale)
 
     def second_scale(self) -> float:
-        """A scale so much smaller that the uncertainty of the growth before a jump hardly affects the slopes."""
+        """A much smaller scale, at which the uncertain growth before a jump hardly affects the slopes."""
         return other_scale(self.scale, normalised=True, factor=_APART)
 
     def compares_slopes(self) -> bool:
@@ -102,9 +102,9 @@ class MultiIndexStaircase(StaircaseStudy):
         return first.sizes["jump"] == second.sizes["jump"]
 
     def predicted(self) -> xr.Dataset:
-        """Predict at both scales; the record of the general prediction also contains the closed form, if it exists."""
+        """Predict at both scales. The general prediction also records the closed form, if it exists."""
         first, second = self._staircases.values()
-        times = _OFFSET / -math.log(self.scale), f"times are known up to growth by {_OFFSET:g} e-folds"
+        times = _OFFSET / -math.log(self.scale), f"times are known up to {_OFFSET:g} e-folds of growth"
         # A plateau is flat only if it lasts longer than the neglected growth at its two ends. This minimum duration
         # follows from the time that one e-fold of growth takes before each jump.
         growth = -StaircaseView(first).times / math.log(self.scale)
@@ -115,11 +115,11 @@ class MultiIndexStaircase(StaircaseStudy):
             return first
         if self.compares_slopes():
             first = slopes_between(first, second)
-        reason = "growth before a jump is known to half an e-fold, out of eighteen between the scales"
+        reason = "growth before a jump is known to half an e-fold, and the scales differ by eighteen e-folds"
         first = with_tolerances(first, slope=(0.05, reason))
-        return self._beside_closed_form(with_overlaps(first, np.asarray(self._task.directions), self.strengths))
+        return self._with_closed_form(with_overlaps(first, np.asarray(self._task.directions), self.strengths))
 
-    def _beside_closed_form(self, predicted: xr.Dataset) -> xr.Dataset:
+    def _with_closed_form(self, predicted: xr.Dataset) -> xr.Dataset:
         if self.degree != 2 or min(self.strengths) < 0:
             return predicted
         steps = self._closed_form(self.scale)
@@ -146,9 +146,9 @@ class MultiIndexStaircase(StaircaseStudy):
 
     @functools.cached_property
     def _task(self) -> MultiIndex:
-        turn = orthonormal(np.random.default_rng(self.seed), self.dimension)
+        basis = orthonormal(np.random.default_rng(self.seed), self.dimension)
         link = hermite_e.poly2herme([0.0] * self.degree + [1.0])
-        return MultiIndex(np.multiply.outer(self.strengths, link), turn[:, : len(self.strengths)].T)
+        return MultiIndex(np.multiply.outer(self.strengths, link), basis[:, : len(self.strengths)].T)
 
     @functools.cached_property
     def _network(self) -> TwoLayer:

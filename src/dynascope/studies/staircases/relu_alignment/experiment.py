@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 __all__ = ["Experiment"]
 
 _LARGE = 1e-3  # norm of the largest neuron at the end of the alignment
-_SHRUNK = 3.0  # e-folds; neurons that shrink by more are not compared
+_SHRUNK = 3.0  # e-folds; neurons that shrink more are excluded from the comparison
 
 
 class Experiment:
     """The balanced ReLU network of a study, its training, and its theory.
 
     Args:
-        study: The study whose fields choose the data and the initial weights.
+        study: The study, whose fields set the data and the initial weights.
     """
 
     def __init__(self, study: ReluAlignment):
@@ -63,7 +63,7 @@ class Experiment:
 
     @property
     def learning_rate(self) -> float:
-        """A small fraction of the shortest time in which a neuron can turn."""
+        """A small fraction of the shortest time scale on which a neuron can turn."""
         task = self.task
         return 5e-4 / float(np.mean(np.abs(task.targets[:, 0]) * np.linalg.norm(task.inputs, axis=1)))
 
@@ -72,7 +72,7 @@ class Experiment:
         """The recorded steps, up to the time at which the first neuron is large."""
         scale, width = self.study.scale, self.study.width
         fastest = max(path.rate for path in self.paths.paths)
-        problem, remedy = f"none of {width} neurons grows", "choose more neurons, or another seed"
+        problem, remedy = f"none of the {width} neurons grows", "choose more neurons, or another seed"
         require(fastest > 0, problem, argument="width", value=width, remedy=remedy)
         end = self.paths.time_to_grow(np.log(_LARGE / scale), -2 * np.log(scale) / fastest)
         return np.unique(np.linspace(0, end / self.learning_rate, 200).astype(int))
@@ -90,7 +90,7 @@ class Experiment:
 
     def trained_to_align(self) -> xr.Dataset:
         """Train by small steps of gradient descent until the first neuron is large."""
-        # An adaptive solver would shorten its steps indefinitely where a neuron slides along a kink.
+        # An adaptive solver would shorten its steps indefinitely when a neuron slides along a kink.
         method = Descent(learning_rate=self.learning_rate, steps=int(self.steps[-1]), save=self.steps)
         run = observe(self.task, self.network, method=method, scale=self.study.scale, probes=[_alignment])
         run = run.record.isel(neuron=self.compared)
@@ -104,7 +104,7 @@ class Experiment:
             duration = training_time(self.alternation, scale)
         else:
             duration = 1.25 * float(self.staircase(scale).times[-1])
-        # Here no neuron slides along a kink, but all cross some, where the error of a step is of first order.
+        # Here no neuron slides along a kink, but neurons cross kinks, where the error of a step is of first order.
         return observe(
             self.task,
             self.network,

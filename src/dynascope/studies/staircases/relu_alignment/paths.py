@@ -1,4 +1,4 @@
-"""The paths of small neurons of a ReLU network, and the time for which they stay small."""
+"""The paths of small neurons of a ReLU network, and the time at which the first neuron becomes large."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AlignmentPaths:
         return np.stack(directions, axis=1), np.stack(growths, axis=1)
 
     def time_to_grow(self, growth: float, longest: float) -> float:
-        """The time at which some neuron first exceeds this growth in e-folds, to within `longest`/10 000."""
+        """The first time at which a neuron exceeds this growth in e-folds, to within `longest`/10 000."""
         times = np.linspace(0.0, longest, 10_000)
         return float(times[np.argmax(self.at(times)[1].max(axis=1) > growth)])
 

@@ -31,9 +31,9 @@ _LIMITS = curve_tolerance(
 class ReluAlignment(StaircaseStudy):
     """Directions and growth of every neuron of a ReLU network, or the staircase of its loss.
 
-    The network is f(x) = Σ aᵢ relu(wᵢ·x), with |aᵢ| = ‖wᵢ‖ at t = 0. On data in the plane, the neurons are followed
-    until the largest has reached a norm of 0.001. Neurons that are predicted to shrink more than twentyfold are
-    excluded: training keeps them balanced only up to the size of its steps, which matters once they are small.
+    The network is f(x) = Σ aᵢ relu(wᵢ·x), with |aᵢ| = ‖wᵢ‖ at t = 0. On data in the plane, training stops
+    when the largest neuron has reached a norm of 0.001. Neurons that are predicted to shrink more than twentyfold are
+    excluded, because discrete steps do not keep such small neurons balanced.
     """
 
     data: Literal["plane", "orthogonal", "general"] = parameter(
@@ -42,18 +42,20 @@ class ReluAlignment(StaircaseStudy):
         'with targets of both signs; "general" for Gaussian inputs in three dimensions and targets of two teacher '
         "neurons of opposite sign, where only alternating gradient flow predicts the staircase.",
     )
-    samples: Annotated[int, Ge(2)] = parameter(6, "Number of samples; general data have ten times as many.")
+    samples: Annotated[int, Ge(2)] = parameter(6, "Number of samples. General data have ten times this number.")
     width: PositiveInt = parameter(60, "Number of neurons.")
-    # Neurons must be aligned before they are large.
+    # Neurons must align before they become large.
     scale: Annotated[float, Interval(gt=0, le=1e-4)] = parameter(
-        1e-8, "Factor on the initial weights; with orthogonal data the slopes are measured between it and 1e-4 of it."
+        1e-8,
+        "Factor on the initial weights. With orthogonal data, the slopes are measured between this scale and 1e-4 "
+        "times this scale.",
     )
     seed: NonNegativeInt = parameter(10, "Seed of the data and of the initial weights.")
 
     reference = Reference.of(
         "H. Maennel, O. Bousquet, S. Gelly, Gradient descent quantizes ReLU network features (arXiv 1803.08367)",
-        "From vanishing initialisation, the neurons of a ReLU network turn along exactly known paths to a few "
-        "directions that depend only on the data; with orthogonal inputs, the loss then falls in jumps of known times "
+        "From vanishing initialisation, the neurons of a ReLU network turn along exactly known paths towards a few "
+        "directions that depend only on the data. With orthogonal inputs, the loss then falls in jumps of known times "
         "and levels (arXiv 2206.00939).",
     )
     title = "Alignment of ReLU neurons"
@@ -71,7 +73,7 @@ class ReluAlignment(StaircaseStudy):
 
     @property
     def question(self) -> str:
-        """The question, about directions in the plane or about a staircase."""
+        """The question for data in the plane, or for a staircase."""
         return (
             "In which directions do ReLU neurons align before the network learns?"
             if self.data == "plane"
@@ -95,12 +97,14 @@ class ReluAlignment(StaircaseStudy):
             return self._experiment.alternation
         staircase = self._experiment.staircase(self.scale)
         never_learned = any("not learned" in each for each in staircase.warnings)
-        problem = f"at scale {self.scale} the rounding of orthogonal inputs activates neurons on data they do not see"
+        problem = (
+            f"at scale {self.scale}, rounding errors of orthogonal inputs activate neurons that should stay inactive"
+        )
         remedy = f"choose at least {_ROUNDING:g}, or more neurons"
         self.require(self.scale >= _ROUNDING or not never_learned, "scale", remedy, problem=problem)
-        offset = "times are known up to an offset, which was below 0.5 in random problems: 1/log(1/scale)"
-        bent = "neurons that are not active on all data change the slopes by up to one percent"
-        times, slopes = (1.0 / -math.log(self.scale), offset), (0.02, bent)
+        offset = "times are known up to an offset, below 0.5 in random problems; the tolerance is 1/log(1/scale)"
+        inactive = "neurons that are inactive on some data change the slopes by up to one percent"
+        times, slopes = (1.0 / -math.log(self.scale), offset), (0.02, inactive)
         return self.predicted_record(staircase, "relu", jump_time=times, slope=slopes)
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
