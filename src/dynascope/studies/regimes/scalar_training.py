@@ -17,14 +17,14 @@ from dynascope.theory.scalar_networks.scalar import Setting
 
 __all__ = ["final_growth", "trained_curves"]
 
-_REST = 30.0  # time constants of training after a network has left its initialisation
+_REST = 30.0  # training time after a network has left its initialisation, in time constants
 _ACCURACY = 1e-11
 
 
 def final_growth(settings: Iterable[Setting]) -> list[float]:
     """The growth ln γ = ln Σ (a + b)² − ln Σ (a₀ + b₀)² of networks with positive targets after gradient flow.
 
-    SciPy integrates the gradients, because these networks are so small that compiling a program would take longer.
+    SciPy integrates the gradients, because compilation would take longer for networks of this size.
 
     Raises:
         DivergenceError: The integration failed.
@@ -46,9 +46,9 @@ def final_growth(settings: Iterable[Setting]) -> list[float]:
         path = solve_ivp(velocity, (0.0, end), start, "DOP853", rtol=_ACCURACY, atol=smallest)
         if not path.success:
             raise DivergenceError(
-                "a scalar network could not be trained to its end",
+                "the training of a scalar network failed before its end",
                 time=float(path.t[-1]),
-                remedy="choose a target and a factor nearer to one",
+                remedy="choose a target and a factor closer to one",
             )
         end_a, end_b = np.split(path.y[:, -1], 2)
         found.append(float(np.log(np.sum((end_a + end_b) ** 2) / np.sum((a + b) ** 2))))
@@ -62,7 +62,7 @@ def trained_curves(
 
     Args:
         setting: Target, initial weights, second moment of the inputs and divisor of the output.
-        inputs: Inputs, shape (n, 1), which are scaled to that second moment.
+        inputs: Inputs, shape (n, 1), which are rescaled to this second moment.
         times: Increasing times; training ends at the last.
         learning_rate: Learning rate η.
 
@@ -84,7 +84,7 @@ def trained_curves(
         ),
     )
     loss, overlap, size = (run[name].to_numpy() for name in ("loss", "overlap", "size"))
-    # Of Σ (a ± b)², the sum that grows is computed without cancellation.
+    # The growing one of the sums Σ (a ± b)² is free of cancellation.
     grows = np.sign(target)
     growing = size + 2 * grows * np.sign(divisor) * overlap
     return {

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynascope.studies.margins.max_margin.networks import follow_features, inputs_alike
+from dynascope.studies.margins.max_margin.networks import similar_inputs, train_features
 from dynascope.theory.margins import simplex_margin
 
 LABELS, LEVELS = np.repeat(np.arange(3), 2), np.array([10.0, 1e3])
@@ -11,12 +11,12 @@ LABELS, LEVELS = np.repeat(np.arange(3), 2), np.array([10.0, 1e3])
 
 @pytest.fixture(scope="module")
 def inputs():
-    return inputs_alike(np.random.default_rng(0), 3, 2, 0.8)
+    return similar_inputs(np.random.default_rng(0), 3, 2, 0.8)
 
 
 @pytest.mark.slow
 def test_normalised_features_collapse_and_others_do_not(inputs):
-    normalised, free = (follow_features(inputs, LABELS, 5, LEVELS, normalised=each, seed=1) for each in (True, False))
+    normalised, free = (train_features(inputs, LABELS, 5, LEVELS, normalised=each, seed=1) for each in (True, False))
     theory = simplex_margin(3)
     # Angles are off by a constant over ν².
     np.testing.assert_allclose(normalised.cosines, theory.gram, atol=1e-4)

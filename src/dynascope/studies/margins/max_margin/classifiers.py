@@ -1,4 +1,4 @@
-"""Three parametrisations of linear classifiers, followed to large margins."""
+"""Three parametrisations of linear classifiers, trained to large margins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from dynascope.flows.margin_flow import MarginPath, margin_flow
 from dynascope.theory.margins import normalised_margin, quasi_homogeneity
 
-__all__ = ["CLASSIFIERS", "FACTORS", "ClassifierPath", "follow_classifier"]
+__all__ = ["CLASSIFIERS", "FACTORS", "ClassifierPath", "train_classifier"]
 
 
 def _linear(p: Any, x: Any) -> Any:
@@ -62,14 +62,14 @@ class ClassifierPath:
         return float(np.exp(late - self.path.level[-1]) * late ** (2 - 2 * rate))
 
     def margin_kept(self) -> float:
-        """The smallest ratio of the normalised margin to its earlier maximum; one if the margin never falls."""
+        """The smallest ratio of the normalised margin to its earlier maximum, one if it never decreases."""
         rates = quasi_homogeneity(CLASSIFIERS[self.name], self.path.start, np.ones((1, self.weights.shape[1])))
         found = normalised_margin(self.path.margins, self.path.parameters, rates.vector)
         return float(np.min(found / np.maximum.accumulate(found)))
 
 
-def follow_classifier(name: str, start: Mapping[str, Any], z: np.ndarray, levels: np.ndarray) -> ClassifierPath:
-    """Train a classifier on samples z = y x from initial single weights `a` and factors `u`, `v` of products."""
+def train_classifier(name: str, start: Mapping[str, Any], z: np.ndarray, levels: np.ndarray) -> ClassifierPath:
+    """Train a classifier on samples z = y x, from initial single weights `a` and factors `u` and `v` of products."""
     given = {each: np.asarray(value, np.float64) for each, value in start.items()}
     path = margin_flow(CLASSIFIERS[name], given, z, np.ones(len(z)), levels=levels)
     rows = [path.params(place) for place in range(len(path.level))]

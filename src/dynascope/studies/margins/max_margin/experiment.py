@@ -1,4 +1,4 @@
-"""Classifiers and networks followed by gradient flow to large margins, and the problems that predict their limits."""
+"""Gradient flow of classifiers and networks to large margins, and the max-margin problems that predict its limits."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynascope.studies import Values
-from dynascope.studies.margins.max_margin.classifiers import CLASSIFIERS, FACTORS, follow_classifier
-from dynascope.studies.margins.max_margin.networks import CollapsePath, follow_features, inputs_alike
+from dynascope.studies.margins.max_margin.classifiers import CLASSIFIERS, FACTORS, train_classifier
+from dynascope.studies.margins.max_margin.networks import CollapsePath, similar_inputs, train_features
 from dynascope.studies.margins.max_margin.separable_data import SeparableData, separable_data
 from dynascope.theory import margins
 
@@ -26,23 +26,23 @@ _STARTS = {
 }
 _FACTOR = 0.5  # initial value of both factors of the product that separates one sample
 _FIRST, _LAST = 10.0, 1e5  # recorded range of ν; the initial ν of every classifier is smaller
-_FARTHEST = 1e6  # final ν on random data, where some errors fall only as log(ν)/ν
+_FARTHEST = 1e6  # final ν on random data, for which some errors fall only as log(ν)/ν
 _RANDOM_KINDS = ("linear", "mixed")  # their errors fall as 1/ν on any data, and those of products more slowly
-_PREDICTED_ERROR = 1e-5  # largest error of the limit that theory may predict on random data, a tenth of the tolerance
+_PREDICTED_ERROR = 1e-5  # largest predicted error of the limit on random data, a tenth of the tolerance
 
 
 class Experiment:
     """Gradient flow of classifiers on two samples, on random data and on one sample, and of networks.
 
     Attributes:
-        study: The study with the sizes and seeds.
+        study: The study, whose fields are the settings.
     """
 
     def __init__(self, study: MaxMargin):
         self.study = study
 
     def trained(self) -> Values:
-        """Follow all classifiers and networks."""
+        """Train all classifiers and networks."""
         return {**self._example(), **self._random(), **self._discarded(), **self._collapsed()}
 
     def exact(self) -> Values:
@@ -96,7 +96,7 @@ class Experiment:
 
     def _example(self) -> dict[str, Any]:
         """The three classifiers on two samples."""
-        paths = [follow_classifier(name, _STARTS[name], _EXAMPLE, self.levels) for name in CLASSIFIERS]
+        paths = [train_classifier(name, _STARTS[name], _EXAMPLE, self.levels) for name in CLASSIFIERS]
         both, problems = ("architecture", "margin_level"), self.problems
         distances = [_distance(path.scaled, of.weights) for path, of in zip(paths, problems, strict=True)]
         return {
@@ -110,7 +110,7 @@ class Experiment:
         }
 
     def _random(self) -> dict[str, Any]:
-        """Linear and mixed classifiers on all random data, at the last margin."""
+        """Linear and mixed classifiers on all random data, at the final ν."""
         draw, most = np.random.default_rng([self.study.seed, 1]), max(self.study.inputs)
         starts = {
             "linear": {"a": draw.normal(size=most)},
@@ -118,7 +118,7 @@ class Experiment:
         }
         kinds = [name for name in _RANDOM_KINDS for _ in self.study.inputs]
         scaled = [
-            [follow_classifier(name, starts[name], each.z, np.array([_FARTHEST])).scaled[-1] for each in row]
+            [train_classifier(name, starts[name], each.z, np.array([_FARTHEST])).scaled[-1] for each in row]
             for name, row in zip(kinds, self.data, strict=True)
         ]
         return {
@@ -128,7 +128,7 @@ class Experiment:
 
     def _discarded(self) -> dict[str, Any]:
         """The share of each block in the margin of the mixed classifier on one sample."""
-        found = follow_classifier("mixed", {"a": [0.0], "u": _FACTOR, "v": _FACTOR}, np.ones((1, 2)), self.levels)
+        found = train_classifier("mixed", {"a": [0.0], "u": _FACTOR, "v": _FACTOR}, np.ones((1, 2)), self.levels)
         return {"block_share": (("parameter_block", "margin_level"), (found.weights / found.path.margins).T)}
 
     def _collapsed(self) -> dict[str, Any]:
@@ -145,10 +145,10 @@ class Experiment:
     def _networks(self, *, normalised: bool) -> list[CollapsePath]:
         study = self.study
         labels = np.repeat(np.arange(study.classes), study.class_samples)
-        x = inputs_alike(np.random.default_rng([study.seed, 2]), study.classes, study.class_samples, study.likeness)
+        x = similar_inputs(np.random.default_rng([study.seed, 2]), study.classes, study.class_samples, study.likeness)
         options: Any = {"levels": self.levels, "normalised": normalised}
         seeds = [[study.seed, 3, start] for start in range(study.starts)]
-        return [follow_features(x, labels, study.features, **options, seed=each) for each in seeds]
+        return [train_features(x, labels, study.features, **options, seed=each) for each in seeds]
 
 
 def _distance(weights: np.ndarray, limit: np.ndarray) -> np.ndarray:

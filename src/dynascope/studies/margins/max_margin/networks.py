@@ -1,4 +1,4 @@
-"""A two-layer linear network with or without normalised features, followed to large margins."""
+"""A two-layer linear network with or without normalised features, trained to large margins."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dynascope.flows.margin_flow import margin_flow
 from dynascope.probes.class_moments import between_class_share, class_moments
 from dynascope.probes.neural_collapse import collapse_metrics
 
-__all__ = ["CollapsePath", "follow_features", "inputs_alike"]
+__all__ = ["CollapsePath", "similar_inputs", "train_features"]
 
-_OWN = 2.0  # component of the first sample of its class in each other sample
+_SAME_CLASS = 2.0  # component of the first sample of a class in the other samples of the class
 _READOUT = 0.1  # scale of the initial readout, small so that it does not determine the features
 
 
 class CollapsePath(NamedTuple):
-    """Statistics of the unit-norm features of a network, whether the network normalises them or not.
+    """Statistics of the features of a network, rescaled to unit norm.
 
     Attributes:
         nc1: Within-class over between-class variance at each recorded ν = log(1/L).
@@ -33,20 +33,21 @@ class CollapsePath(NamedTuple):
     classifier_cost: float
 
 
-def inputs_alike(random: np.random.Generator, classes: int, class_samples: int, likeness: float) -> np.ndarray:
+def similar_inputs(random: np.random.Generator, classes: int, class_samples: int, likeness: float) -> np.ndarray:
     """Linearly independent inputs of similar classes, sorted by class, shape (samples, samples).
 
-    Each sample has its own orthogonal direction. All but the first sample of a class also contain twice the first
-    sample of their class and `likeness` times that of the next class. A linear layer can map these inputs to any
-    features, but the layer of minimum norm keeps a component of the next class, because this costs no margin.
+    Each sample has a separate orthogonal direction. All but the first sample of a class also contain twice the first
+    sample of their class, and `likeness` times the first sample of the next class. A linear layer can map these inputs
+    to any features, but the layer of minimum norm keeps a component of the next class, which does not reduce the
+    margin.
     """
-    own = np.linalg.qr(random.normal(size=(classes * class_samples,) * 2))[0].reshape(classes, class_samples, -1)
-    x = own.copy()
-    x[:, 1:] += (_OWN * own[:, 0] + likeness * np.roll(own[:, 0], -1, axis=0))[:, None]
+    separate = np.linalg.qr(random.normal(size=(classes * class_samples,) * 2))[0].reshape(classes, class_samples, -1)
+    x = separate.copy()
+    x[:, 1:] += (_SAME_CLASS * separate[:, 0] + likeness * np.roll(separate[:, 0], -1, axis=0))[:, None]
     return x.reshape(classes * class_samples, -1)
 
 
-def follow_features(
+def train_features(
     x: np.ndarray, labels: np.ndarray, features: int, levels: np.ndarray, *, normalised: bool, seed: Any
 ) -> CollapsePath:
     """Train f = W h with h = V x, or with h/‖h‖ if normalised, from random weights."""

@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
-    """Margins and directions of the classifiers, the discarded weight, and the collapse of the features."""
+    """Margins and directions of the classifiers, the share of the discarded weight, and the collapse of features."""
     observed = result.observed
     linear, mixed = (rounded(_margin(result, name)) for name in ("linear", "mixed"))
     distance = observed["direction_distance"].sel(architecture="linear")
@@ -37,9 +37,9 @@ def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
             log="xy",
             title="Slow convergence of the direction",
             y_label="relative distance from the limit",
-            caption="Distance of β/ν from its limit, over ν = log(1/L). For the linear classifier it is "
-            f"{rounded(distance.isel(margin_level=0))} at the loss exp(−10) and "
-            f"{rounded(distance.isel(margin_level=-1))} at the end. Theory predicts a decay as 1/ν, and a slower one "
+            caption="Distance of β/ν from its limit, over ν = log(1/L). For the linear classifier, it falls "
+            f"from {rounded(distance.isel(margin_level=0))} at the loss exp(−10) to "
+            f"{rounded(distance.isel(margin_level=-1))} at the end. Theory predicts a decay as 1/ν, and a slower decay "
             "for products.",
         ),
         Chart(
@@ -61,8 +61,8 @@ def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
             log="xy",
             title="Contribution of an unnecessary weight",
             y_label="share of the margin",
-            caption="Mixed classifier trained on one sample that the product of weights separates alone. The share of "
-            f"the single weight in the margin ends at {rounded(share)}. Dashed curves are the exact solution.",
+            caption="Mixed classifier trained on one sample that the product of weights can separate alone. The share "
+            f"of the single weight in the margin ends at {rounded(share)}. Dashed curves show the exact solution.",
         ),
         Chart(
             ("normalised_nc1", "unnormalised_nc1"),
@@ -81,7 +81,7 @@ def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: MaxMargin, result: Comparison) -> str:
-    """How the growth rates of the parameters decide the margin, with the measured margins."""
+    """How the growth rates of the parameters determine the margin, with the measured margins."""
     observed = result.observed
     share = observed["block_share"].sel(parameter_block="single weight").isel(margin_level=-1)
     normalised, free = (observed[f"{name}_nc1"].isel(margin_level=-1).mean() for name in ("normalised", "unnormalised"))
@@ -97,9 +97,9 @@ def meaning(study: MaxMargin, result: Comparison) -> str:
         f"{rounded(share)}. A layer before a normalisation does not grow at all, and its norm is free. Theory then "
         "predicts neural collapse: the features move to where the readout has the smallest norm. The within-class "
         f"variance of the features over their between-class variance ended at {rounded(normalised)} with normalisation "
-        f"and at {rounded(free)} without. Convergence is slow. At the loss exp(−10) the direction of the mixed "
-        f"classifier was still {rounded(first)} from its limit, relative to the limit. The limits are judged at losses "
-        "of exp(−100000) or less, which training by discrete steps does not reach."
+        f"and at {rounded(free)} without. Convergence is slow. At the loss exp(−10), the relative distance of the "
+        f"mixed classifier from its limit was still {rounded(first)}. The verdict compares the limits at losses of "
+        "exp(−100000) or less, which training in discrete steps does not reach."
     )
 
 

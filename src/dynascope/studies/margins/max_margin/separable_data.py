@@ -1,4 +1,4 @@
-"""Random separable data to which the theory of margins applies at a given margin."""
+"""Random separable data to which the theory of margins applies at a given ν."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynascope.theory.margins import max_margin, support_drift, support_offset
 
 __all__ = ["SeparableData", "separable_data"]
 
-_APART = 0.1  # least distance of a sample from the plane that labels it
+_APART = 0.1  # smallest distance of a sample from the labelling plane
 _ROUNDING = 1e-8  # relative rounding error of a margin
 _TRIES = 2000
 
@@ -41,11 +41,11 @@ def separable_data(
 ) -> SeparableData:
     """Draw Gaussian data, labelled by a random plane, until the theory of margins predicts the limit of training.
 
-    The solution must be unique and need the block with the largest rate, samples off the margin must be at least `gap`
-    beyond it, and the predicted error at ν = `level`, from r + C log ν, must be below `most`.
+    The solution must be unique and use the block with the largest rate. All samples that are not support vectors must
+    exceed the margin by at least `gap`. The predicted error at ν = `level`, from r + C log ν, must be below `most`.
 
     Raises:
-        InputError: Many draws contain no suitable data.
+        InputError: No suitable data were found in many draws.
     """
     inputs = len(factors)
     for _ in range(_TRIES):
@@ -53,11 +53,11 @@ def separable_data(
         plane /= np.linalg.norm(plane)
         z = np.sign(x @ plane)[:, None] * x + _APART * plane
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # for a block that is not needed
+            warnings.simplefilter("ignore", UserWarning)  # about a block that the solution does not use
             problem = max_margin(z, factors)
         reached = np.sort(z @ problem.weights)
-        apart = reached[reached > 1 + _ROUNDING].min(initial=np.inf) > 1 + gap
-        if not (apart and problem.unique and problem.discarded.size == 0):
+        separated = reached[reached > 1 + _ROUNDING].min(initial=np.inf) > 1 + gap
+        if not (separated and problem.unique and problem.discarded.size == 0):
             continue
         try:
             offset = support_offset(z, factors) + support_drift(z, factors) * np.log(level)

@@ -1,4 +1,4 @@
-"""Classifiers whose parameters grow at different rates minimise only the fastest block, which may cost margin."""
+"""If parameters grow at different rates, gradient flow minimises only the fastest-growing, which can reduce margins."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from dynascope.validation.bounded import PositiveInt, Seed
 
 _LIMIT = (
     1e-4,
-    "corrections to the limit fall as 1/ν or nearly so, and are smaller than this at ν = 1e5, and at ν = 1e6 on "
-    "random data",
+    "corrections to the limit decay as about 1/ν; they are smaller than this at ν = 1e5, and at ν = 1e6 on random data",
 )
-_EXACT = (1e-5, "the closed form is exact, and the solver keeps the error of each step within 1e-8")
-_KEPT = (1e-5, "the normalised margin never falls, and the solver keeps the error of each step within 1e-8")
+_EXACT = (1e-5, "the closed form is exact, and the local error of the solver is below 1e-8")
+_KEPT = (1e-5, "the normalised margin never decreases, and the local error of the solver is below 1e-8")
 _DISTANCE = ("Euclidean margin", "1")
 
 
@@ -33,21 +32,23 @@ class MaxMargin(Study):
     Three classifiers f = Σ β_j x_j are trained on the same two samples. Each β_j is one weight (linear), each is a
     product of two weights (products), or the first is one weight and the second a product (mixed). The first two are
     homogeneous: all parameters grow at one rate, and gradient flow converges to the largest ℓ2 and ℓ1 margin. In the
-    mixed classifier the single weight grows faster, and gradient flow minimises this weight alone.
+    mixed classifier the single weight grows faster, and gradient flow minimises only this weight.
 
-    The study judges β/ν against the solution of the asymmetric max-margin problem (`weights`), the Euclidean margin
-    (`end_euclidean_margin`), and the constant of the loss over time t, L t (log t)^(2 − 2λ) → 2λ²P (`rate_constant`).
-    On random data it judges β/ν of linear and mixed classifiers (`random_weights`). On one sample that the product
-    alone separates, it judges the share of the unnecessary single weight in the margin (`block_share`).
+    The study compares β/ν with the solution of the asymmetric max-margin problem (`weights`). It also compares the
+    Euclidean margin (`end_euclidean_margin`) and the prefactor of the loss over time t, L t (log t)^(2 − 2λ) → 2λ²P
+    (`rate_constant`). On random data, it compares β/ν of linear and mixed classifiers (`random_weights`). On one sample
+    that the product alone can separate, it compares the share of the unnecessary single weight in the margin
+    (`block_share`).
 
-    It also judges a linear layer with normalised features and a readout. This layer has the rate zero, so its features
-    move freely and collapse to a simplex, with a readout of minimum norm (`feature_cosines`, `between_class_share`,
-    `classifier_cost`). Without normalisation, which is shown and not judged, features need not collapse.
+    The networks consist of a linear layer with normalised features and a readout. The layer has growth rate zero, so
+    its features move freely and collapse to a simplex, at which the norm of the readout is smallest (`feature_cosines`,
+    `between_class_share`, `classifier_cost`). Without normalisation, features need not collapse; these networks are
+    shown but do not affect the verdict.
 
-    Random data are followed to ν = 1,000,000. They are drawn until the theory applies at this ν: the solution is unique
-    and needs the single weights, samples off the margin are beyond it by at least `gap`, and the predicted error of the
-    limit (`support_offset`, `support_drift`) is below a tenth of the tolerance. A check is that the normalised margin
-    never falls (`margin_kept`).
+    On random data, training runs to ν = 1,000,000. Data are drawn until the theory applies at this ν: the solution is
+    unique and uses the single weights, samples that are not support vectors exceed the margin by at least `gap`, and
+    the predicted error of the limit (`support_offset`, `support_drift`) is below a tenth of the tolerance. A check
+    tests that the normalised margin never decreases (`margin_kept`).
     """
 
     levels: Annotated[int, Ge(3)] = parameter(30, "Number of recorded values of ν = log(1/L).")
@@ -55,22 +56,24 @@ class MaxMargin(Study):
     draws: PositiveInt = parameter(3, "Number of random data sets for each dimension and classifier.")
     samples: Annotated[int, Interval(ge=10, le=50)] = parameter(20, "Number of samples in each random data set.")
     gap: Annotated[float, Interval(gt=0, le=0.1)] = parameter(
-        0.05, "Least distance of the other samples beyond the margin, relative to the margin."
+        0.05, "Smallest excess of samples that are not support vectors over the margin, relative to the margin."
     )
     classes: Annotated[int, Interval(ge=3, le=5)] = parameter(4, "Number of classes of the networks.")
     class_samples: Annotated[int, Interval(ge=2, le=3)] = parameter(2, "Number of samples of each class.")
-    features: Annotated[int, Interval(ge=5, le=20)] = parameter(10, "Number of features, more than classes.")
+    features: Annotated[int, Interval(ge=5, le=20)] = parameter(
+        10, "Number of features, larger than the number of classes."
+    )
     likeness: Annotated[float, Interval(gt=0, le=0.9)] = parameter(
-        0.8, "Component of the next class in all but the first sample of a class."
+        0.8, "Component of the next class in all samples of a class except the first."
     )
     starts: PositiveInt = parameter(3, "Number of random initialisations of the networks.")
     seed: Seed = parameter(0, "Seed of the data and of the initial weights.")
 
     reference = Reference.of(
         papers.QUASI_HOMOGENEOUS,
-        "Gradient flow of a quasi-homogeneous classifier minimises only the parameters with the largest growth rate. "
-        "This can reduce robustness, discards these parameters where they are not needed, and collapses normalised "
-        "features.",
+        "Gradient flow of a quasi-homogeneous classifier minimises the norm of only the fastest-growing parameters. "
+        "This can reduce robustness, discards these parameters if they are not needed, and makes normalised features "
+        "collapse.",
     )
     theory = "asymmetric maximum margin"
     task = "separable samples"
@@ -90,7 +93,7 @@ class MaxMargin(Study):
         "run": "experiment.runs",
         "parameter_block": ("single weight", "product"),
     }
-    title = "Which margin gradient flow maximises"
+    title = "The margin that gradient flow maximises"
     question = "Many classifiers separate the data. Which one does training converge to, and how robust is it?"
     figures, meaning = page.figures, page.meaning
     names = {
@@ -98,7 +101,7 @@ class MaxMargin(Study):
         "end_euclidean_margin": ("final Euclidean margin", "1"),
         "euclidean_margin": _DISTANCE,
         "direction_distance": ("relative distance of β/ν from its limit", "1"),
-        "rate_constant": ("constant of the loss over time, L t (log t)^(2 − 2λ)", "1"),
+        "rate_constant": ("prefactor of the loss over time, L t (log t)^(2 − 2λ)", "1"),
         "random_weights": ("weights β over ν on random data", "1"),
         "random_distance": ("relative distance of β/ν from its limit on random data", "1"),
         "random_own_error": ("predicted error of the limit on random data", "1"),
@@ -130,11 +133,11 @@ class MaxMargin(Study):
         return Experiment(self)
 
     def check(self) -> None:
-        """There are enough features for a simplex."""
-        self.require(self.features > self.classes, "features", "choose more than classes", beside="classes")
+        """Check that there are enough features for a simplex."""
+        self.require(self.features > self.classes, "features", "choose more features than classes", beside="classes")
 
     def trained(self) -> Values:
-        """Follow the classifiers and networks to large margins."""
+        """Train the classifiers and networks to large margins."""
         return self.experiment.trained()
 
     def exact(self) -> Values:
@@ -142,7 +145,7 @@ class MaxMargin(Study):
         return self.experiment.exact()
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare, and draw the predicted limits of the Euclidean margin as lines."""
+        """Compare both records, and add the predicted limits of the Euclidean margin as lines for the figure."""
         result = super().compared(observed, predicted)
         line = predicted["end_euclidean_margin"].expand_dims(margin_level=observed["margin_level"]).drop_attrs()
         predicted = name_all(predicted.assign(euclidean_margin=line), {"euclidean_margin": _DISTANCE})

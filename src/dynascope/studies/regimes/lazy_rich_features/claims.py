@@ -1,4 +1,4 @@
-"""Hypotheses about the features of networks between rich and lazy learning."""
+"""Hypotheses about the features of networks between the rich and the lazy regime."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ SMALLNESS = tuple(
     )
 )
 LAST_LAYER = Hypothesis(
-    "frozen layers", "kappa_cka", 1, "H5", "Training only the last layer leaves the features even farther from minimum."
+    "frozen layers",
+    "kappa_cka",
+    1,
+    "H5",
+    "Training only the last layer leaves the features farther from minimum features.",
 )
 DISTANCE = Hypothesis(
     "which limit", "distance", 1, "H6", "A lazy network is closer to its linearisation than to last-layer training."

@@ -1,4 +1,4 @@
-"""Networks minus their initial function, and the first orders of this difference in small targets."""
+"""The change f − f₀ of a network function, and the first two orders of its expansion in small targets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["LazyOrders", "MovedMLP"]
 
 
 class MovedMLP(eqx.Module):
-    """f − f₀ of a network and its fixed initial network, or the linear order of all layers or of the last layer.
+    """The change f − f₀ of a network function, or its linear order in all layers or in the last layer.
 
     Attributes:
         network: The trained network f.
@@ -36,12 +36,12 @@ class MovedMLP(eqx.Module):
         return start.features(x) @ weights + self.network.classifier_bias - start.classifier_bias
 
     def features(self, x: Any) -> Any:
-        """Inputs of the last layer; they do not change if only the linear order is trained."""
+        """Inputs of the last layer, which stay fixed if only the linear order is trained."""
         return (self.network if self.kind == "all layers" else self.start).features(x)
 
 
 class LazyOrders(eqx.Module):
-    """F₁ and F₂ as functions of θ₁ and θ₂, and the first order of the features; θ₀ is fixed.
+    """F₁ and F₂ as functions of θ₁ and θ₂ at fixed θ₀, and the first order of the features.
 
     Attributes:
         start: The network with weights θ₀.

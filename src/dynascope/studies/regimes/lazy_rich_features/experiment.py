@@ -1,4 +1,4 @@
-"""Networks on ever smaller targets, their two lazy limits and scalar networks: trained, and predicted."""
+"""Training and prediction of networks on progressively smaller targets, their lazy limits and scalar networks."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["STEP", "Experiment"]
 
-STEP = 0.25  # of gradient descent, in fastest time constants
+STEP = 0.25  # step size of gradient descent, in units of the fastest time constant
 _LINEARISED, _LAST_LAYER = "linearised", "last layer only"
-_LARGEST_SECOND_ORDER = 0.02  # over the first order, for which the tolerances of the study hold
+_LARGEST_SECOND_ORDER = 0.02  # largest second order, relative to the first order, for which the tolerances hold
 
 
 class Experiment:
@@ -58,14 +58,14 @@ class Experiment:
         data = labelled_images(study.data, study.samples, study.test_samples, study.seed)
         problem = f"samples is {study.samples}, and there are {data.classes} classes"
         study.require(study.samples > data.classes, "samples", f"choose more than {data.classes}", problem=problem)
-        # With fewer neurons some output dimensions are empty, and higher orders of the expansion would fill them.
+        # With fewer neurons, some output dimensions would be filled only by higher orders of the expansion.
         enough, remedy = 2 * study.width + 1 >= data.classes, f"choose {data.classes // 2} or more"
-        study.require(enough, "width", remedy, problem=f"{study.width} neurons are few for {data.classes} classes")
+        study.require(enough, "width", remedy, problem=f"{study.width} neurons are too few for {data.classes} classes")
         return data
 
     @functools.cached_property
     def labels(self) -> np.ndarray:
-        """One-hot labels of the training images and then of the test images."""
+        """One-hot labels of the training images, followed by those of the test images."""
         return np.eye(self.data.classes)[np.concatenate([self.data.labels, self.data.test_labels])]
 
     @functools.cached_property
@@ -96,7 +96,7 @@ class Experiment:
 
     @functools.cached_property
     def steps(self) -> np.ndarray:
-        """Recorded steps, spaced at equal ratios."""
+        """Recorded steps, log-spaced."""
         last = round(self.study.duration / STEP)
         return np.unique(np.append(0, np.geomspace(1, last, self.study.times).round().astype(int)))
 
@@ -135,10 +135,10 @@ class Experiment:
         study = self.study
         inputs, targets, others = self.split
         found = expand(self.networks, inputs, targets, others, self.steps, learning_rate=self.learning_rate)
-        # The unknown third order is small if it is as much smaller than the second as the second than the first.
+        # The unknown third order is estimated from the ratio of the second to the first order.
         first, second = (np.linalg.norm(each[:, 1:], axis=(-2, -1)) for each in (found.first, found.second))
         least = float(np.max(second / first)) / _LARGEST_SECOND_ORDER
-        problem = f"at the first of lazy, {study.lazy[0]:g}, the second order is not small"
+        problem = f"at the smallest lazy factor, {study.lazy[0]:g}, the second-order correction is not small"
         study.require(study.lazy[0] >= least, "lazy", f"choose factors of {least:.0f} or more", problem=problem)
         outputs = np.stack([found.first + found.second / alpha for alpha in study.lazy], axis=1)
         features = np.stack([found.start + found.change / alpha for alpha in study.lazy], axis=1)
@@ -158,7 +158,7 @@ class Experiment:
         }
 
     def run(self, kind: str, divisor: float, statistics: Mapping[str, Any]) -> Trained:
-        """Train all networks on targets over a divisor."""
+        """Train all networks on targets divided by a number."""
         inputs, targets, _ = self.split
         options = {"divisor": divisor, "learning_rate": self.learning_rate}
         return train(self.networks, kind, inputs, targets, self.steps, statistics, **options)
@@ -166,7 +166,7 @@ class Experiment:
     def compared(
         self, outputs: np.ndarray, correction: np.ndarray, movement: np.ndarray, limits: Any, kappa: Any
     ) -> dict[str, Any]:
-        """The compared quantities, from outputs (seeds, lazy, times, m, c) and the outputs of both limits."""
+        """The compared quantities, from outputs of shape (seeds, lazy, times, m, c) and the outputs of both limits."""
         loss, error = errors(outputs, self.labels, self.study.samples)
         linearised, last = (errors(each, self.labels, self.study.samples)[1] for each in limits)
         return {

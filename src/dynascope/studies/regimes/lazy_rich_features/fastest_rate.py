@@ -1,4 +1,4 @@
-"""The largest learning rate of a mode of a linearised network, which sets the unit of time."""
+"""The rate of the fastest mode of a linearised network, which sets the unit of time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _ITERATIONS = 30
 
 
 def fastest_rate(network: Any, inputs: np.ndarray) -> float:
-    """Largest eigenvalue of the NTK over n, by power iteration; accurate enough for a unit of time.
+    """Estimate the largest eigenvalue of the NTK divided by n, by power iteration.
 
     Args:
-        network: A network with a `classifier_bias` for each output.
+        network: A network with an attribute `classifier_bias`, one entry for each output.
         inputs: Inputs, shape (n, ...).
     """
 

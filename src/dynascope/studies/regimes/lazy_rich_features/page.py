@@ -21,18 +21,18 @@ def figures(study: LazyRichFeatures, result: Comparison) -> list[Chart]:
             over="run",
             title="Features from rich to lazy",
             caption="Distance κ of the trained last-layer features from minimum features, which span only the "
-            "dimensions that the outputs need; one point for each initialisation. From the left, labels are divided "
-            "by increasing factors; then follow the linearised network and the network whose last layer alone is "
-            "trained.",
+            "dimensions that the outputs need; one point for each initialisation. From left to right, the labels are "
+            "divided by increasing factors. The last two columns show the linearised network and the network in which "
+            "only the last layer is trained.",
             x_label="training",
         ),
         Chart(
             ("distance_to_linearised", "distance_to_last_layer"),
             over="run",
             title="Distance to both limits",
-            caption="Distance of the trained functions from the linearised network and from the network whose last "
-            "layer alone is trained, on test images. As targets shrink, the distance to the limit that is approached "
-            "vanishes.",
+            caption="Distance of the trained functions from the linearised network, and from the network in which only "
+            "the last layer is trained, on test images. The distance to the correct lazy limit vanishes as the targets "
+            "become small.",
             words=("to the linearised network", "to training the last layer alone"),
             x_label="training",
             y_label="distance of the functions",
@@ -41,7 +41,7 @@ def figures(study: LazyRichFeatures, result: Comparison) -> list[Chart]:
             "final_test_error",
             over="run",
             title="Test error",
-            caption=f"Error on at most {study.test_samples} test images after training, one point for each "
+            caption=f"Error on up to {study.test_samples} test images after training. Each point is one "
             "initialisation.",
             x_label="training",
         ),
@@ -52,9 +52,9 @@ def figures(study: LazyRichFeatures, result: Comparison) -> list[Chart]:
             places={"seed": (0,)},
             symbols={"scaling_parameter": "α"},
             title="Approach to the linearised network",
-            caption="Distance to the linearised network during training, times the factor α that divides the targets, "
-            "from the first initialisation. Curves of different α coincide if the distance falls as 1/α. The dashed "
-            "prediction uses derivatives at the initial weights, without training.",
+            caption="Distance to the linearised network during training, multiplied by the factor α that divides the "
+            "targets, for the first initialisation. Curves of different α coincide if the distance falls as 1/α. The "
+            "dashed prediction uses derivatives at the initial weights, without training.",
             y_label="distance to the linearised network × α",
         ),
     ]
@@ -67,15 +67,14 @@ def meaning(study: LazyRichFeatures, result: Comparison) -> str:
     depth = "one hidden layer" if study.hidden_layers == 1 else f"{study.hidden_layers} hidden layers"
     correction = percent(result.quantities["correction_maximum"].error)
     return (
-        f"Networks with {depth} learn {study.samples} labelled images. The labels are "
-        "divided by a factor α and the outputs multiplied by it. The larger α, the less the weights need to move: "
+        f"Networks with {depth} were trained on {study.samples} labelled images. The labels are "
+        "divided by a factor α, and the outputs are multiplied by it. With a larger α, the weights move less and "
         "learning becomes lazy. Minimum features span only as many dimensions as the outputs need, and κ is the "
         "distance of the features from them. From the smallest α to the lazy limit, a network that is linear in its "
         f"weights, the mean κ goes from {rounded(kappa[0])} to {rounded(kappa.sel(linear))} and the mean test error "
         f"from {rounded(error[0])} to {rounded(error.sel(linear))}. Training the last layer alone ends at κ = "
-        f"{rounded(kappa.sel(last))} and a test error of {rounded(error.sel(last))}. The approach to the lazy limit is "
-        "compared with an expansion in 1/α, which is known before training. The predicted correction and the measured "
-        f"one differ by at most {correction} of the largest correction. The verdict covers only this expansion. No "
-        f"theory covers the features between the limits: they are measured on few images, in {study.seeds} networks of "
-        "each kind."
+        f"{rounded(kappa.sel(last))} and a test error of {rounded(error.sel(last))}. The verdict compares the approach "
+        "to the lazy limit with an expansion in 1/α that is computed before training. The predicted and the measured "
+        f"correction differ by at most {correction} of the largest correction. No theory covers the features between "
+        f"the limits; they were measured on few images, in {study.seeds} networks of each kind."
     )

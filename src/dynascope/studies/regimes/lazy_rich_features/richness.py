@@ -1,4 +1,4 @@
-"""Scalar networks of different richness."""
+"""Scalar networks with different degrees of richness."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDENINGS = (1, 4, 16)
 
 
 def richer_settings(neurons: int, target: float, factor: float) -> dict[str, Setting]:
-    """A network with weights ±1 and zero output, made richer in three ways, and widened with outputs over √width.
+    """A network with weights ±1 and zero output, three richer variants, and wider variants with outputs over √width.
 
     Neurons with zero weights, which stay zero in training, pad all networks to one shape.
 

@@ -1,4 +1,4 @@
-"""Small targets make a network lazy: limits and speed of the change of its features and its function."""
+"""Small targets make a network lazy: its function and features approach a limit at a predicted rate."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from dynascope.tasks.data.labelled_images import LabelledImages
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _LAZIEST = 1e6
-_TWO_ORDERS = (1e-3, "two orders of the expansion are known; the next is smaller by 1/α²")
-_ONE_ORDER = (0.02, "one order of the expansion is known; the next is smaller by 1/α")
-_SAME = (1e-6, "training and theory follow the same linear recursion, in independent code")
-_EXACT = (1e-6, "the theory is exact for every step of descent")
+_TWO_ORDERS = (1e-3, "the theory neglects the third order of the expansion, which is smaller by 1/α²")
+_ONE_ORDER = (0.02, "the theory neglects the next order of the expansion, which is smaller by 1/α")
+_SAME = (1e-6, "training and theory iterate the same linear recursion in independent code")
+_EXACT = (1e-6, "the theory is exact for every step of gradient descent")
 
 
 class LazyRichFeatures(Study):
-    """A network F = α (f − f₀), where f₀ is the initial network, learns labels; large α make it lazy.
+    """A network F = α (f − f₀), where f₀ is the initial network, learns labels and becomes lazy for large α.
 
-    In other words, f learns labels divided by α. Expanded in 1/α, F = F₁ + F₂/α + …, where F₁ is the network linearised
-    in all its weights at initialisation, and not the network whose last layer alone is trained. Both terms, and the
-    movement of the last-layer features, are computed without training and compared with trained networks at lazy α:
-    losses, test errors, the distance to the linearised network times α (`correction`), the movement of the features
-    times α (`feature_movement`), and the distance κ_CKA of the features from minimum features (`lazy_kappa_cka`). These
-    decide the verdict. The study also checks that the linearised network and the last layer trained alone follow their
-    linear recursions.
+    In other words, f learns labels divided by α. The expansion in 1/α is F = F₁ + F₂/α + …, where F₁ is the network
+    linearised in all its weights at initialisation, not the network in which only the last layer is trained. Both
+    terms, and the movement of the last-layer features, are computed without training and compared with trained networks
+    at lazy α: losses, test errors, the distance to the linearised network times α (`correction`), the movement of the
+    features times α (`feature_movement`), and the distance κ_CKA of the features from minimum features
+    (`lazy_kappa_cka`). These decide the verdict. The study also checks that the linearised network and the last layer
+    trained alone follow their linear recursions.
 
-    Between rich and lazy learning, the study reports how features change with α, as hypotheses with 95 % intervals over
-    initialisations: κ_CKA, effective dimensions, similarity to the initial features, test error, and the closer limit.
+    Between rich and lazy learning, the study reports how features change with α, as hypotheses with 95 % confidence
+    intervals over initialisations. They concern κ_CKA, effective dimensions, similarity to the initial features, test
+    error, and which limit is closer.
 
-    In a network with one input and many linear neurons, richness is one number: the final growth ln γ₊ of the weights
-    (`final_log_growth`), which is known exactly. The study checks it for initial weights ±1; for weights smaller by
-    √factor, a target larger by the factor and an output smaller by it, which are equally rich; and for wider networks
-    with outputs over √width, which are lazier.
+    In a network with one input and many linear neurons, a single number measures richness: the final growth ln γ₊ of
+    the weights (`final_log_growth`), which is known exactly. The study checks it for initial weights ±1. It also checks
+    three equally rich variants (weights divided by √factor, the target multiplied by the factor, or the output divided
+    by it), and lazier networks, which are wider and have outputs over √width.
     """
 
     data: str = parameter("digits", '"digits", or the path of labelled images.')
@@ -50,36 +51,39 @@ class LazyRichFeatures(Study):
         "tanh", 'Activation "tanh", "erf" or "gelu"; the expansion needs smooth activations.'
     )
     rich: list[PositiveFloat] = parameter(
-        [1.0, 3.0, 10.0, 30.0, 100.0], "Factors α that are measured only.", fewest=0, increasing=True
+        [1.0, 3.0, 10.0, 30.0, 100.0], "Factors α at which the networks are only measured.", fewest=0, increasing=True
     )
     lazy: list[Annotated[float, Interval(gt=0, le=_LAZIEST)]] = parameter(
         [300.0, 3000.0],
-        "Larger factors α that are also compared with theory; at most 1e6, beyond which f − f₀ is lost in rounding.",
+        "Larger factors α, at which the networks are also compared with theory. Beyond 1e6, rounding errors exceed "
+        "f − f₀.",
         increasing=True,
     )
-    duration: PositiveFloat = parameter(2000.0, "Training time, in fastest time constants of the linearised network.")
-    times: Annotated[int, Ge(2)] = parameter(50, "Number of recorded times, at equal ratios.")
+    duration: PositiveFloat = parameter(
+        2000.0, "Training time, in units of the fastest time constant of the linearised network."
+    )
+    times: Annotated[int, Ge(2)] = parameter(50, "Number of recorded log-spaced times.")
     seeds: Annotated[int, Ge(2)] = parameter(4, "Number of initialisations.")
     factor: PositiveFloat = parameter(10.0, "Factor by which the scalar network is made richer.")
-    scalar_neurons: PositiveInt = parameter(4, "Number of neurons of the scalar network; even.")
+    scalar_neurons: PositiveInt = parameter(4, "Even number of neurons of the scalar network.")
     scalar_target: PositiveFloat = parameter(3.0, "Slope S that the scalar network learns.")
     seed: Seed = parameter(0, "Seed of the data and of the first initialisation.")
 
     reference = Reference.of(
         "Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6); L. Chizat, E. Oyallon, F. Bach, On "
         "Lazy Training in Differentiable Programming (arXiv 1812.07956)",
-        "With small targets a network learns like its linearisation and keeps its features, up to corrections "
-        "proportional to the targets that are known before training.",
+        "On small targets, a network trains like its linearisation and keeps its features. The corrections are "
+        "proportional to the targets and are known before training.",
     )
     theory = "expansion in small targets"
     notes = (
         "Labels are divided by the scaling parameter and outputs are multiplied by it.",
-        "Time is measured in fastest time constants of the linearised network.",
+        "Time is measured in units of the fastest time constant of the linearised network.",
     )
     trains = "{activation}, {hidden_layers} hidden layers of {width}"
     flow = "gradient descent, in steps of a quarter of the fastest time constant"
     names = {
-        "time": ("training time, in fastest time constants", "1"),
+        "time": ("training time in fastest time constants", "1"),
         "final_test_error": ("final test error", "1"),
         "linearised_test_error": ("test error of the linearised network", "1"),
         "last_layer_test_error": ("test error of the last layer alone", "1"),
@@ -100,7 +104,7 @@ class LazyRichFeatures(Study):
     }
     along = ("time", "scaling_parameter", "dial")
     title = "Features from rich to lazy learning"
-    question = "How do the features of a network change as it is trained on ever smaller targets?"
+    question = "How do the features of a trained network change as its targets become smaller?"
     figures, meaning = page.figures, page.meaning
     minutes = 1.5
     tolerance = curve_tolerance(
@@ -109,7 +113,7 @@ class LazyRichFeatures(Study):
         feature_movement=_ONE_ORDER,
         linearised_test_error=_SAME,
         last_layer_test_error=_EXACT,
-        final_log_growth=(1e-6, "the theory is exact, and training lasts thirty time constants"),
+        final_log_growth=(1e-6, "the theory is exact, and training lasts for thirty time constants"),
     )
     checks = tuple(exact("linearised_test_error", "last_layer_test_error", "final_log_growth"))
     tiny = {
@@ -118,12 +122,12 @@ class LazyRichFeatures(Study):
     }
 
     def check(self) -> None:
-        """Two or more increasing factors, more steps than times, and a scalar network with zero initial output."""
+        """Check the order and number of factors, the number of times, and that the scalar network has zero output."""
         alphas = [*self.rich, *self.lazy]
         increasing = len(alphas) >= 2 and bool(np.all(np.diff(alphas) > 0))
-        self.require(increasing, "lazy", "give larger factors than the rich ones, and two or more in all")
-        few = self.times <= round(self.duration / STEP)
-        self.require(few, "times", "choose fewer times, or a longer duration", beside="duration")
+        self.require(increasing, "lazy", "choose factors larger than those of rich, and at least two factors in total")
+        resolved = self.times <= round(self.duration / STEP)
+        self.require(resolved, "times", "choose fewer times, or a longer duration", beside="duration")
         even = self.scalar_neurons % 2 == 0
         self.require(even, "scalar_neurons", "choose an even number, so that the initial output is zero")
 

@@ -1,4 +1,4 @@
-"""Training on small targets, of all layers, of the linearised network or of the last layer; and its expansion."""
+"""Training of all layers, of the linearised network or of the last layer on small targets, and its expansion."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _METRICS = ("kappa_cka", "effective_dimension", "effective_dimension_quality", "
 
 
 class Trained(NamedTuple):
-    """Trained networks, evaluated on the training inputs and then on test inputs.
+    """Trained networks, evaluated on the training inputs followed by the test inputs.
 
     Attributes:
         outputs: f − f₀ times the divisor of the targets, shape (seeds, times, m, c).
@@ -66,14 +66,14 @@ def train(
     divisor: float,
     learning_rate: float,
 ) -> Trained:
-    """Train f − f₀ on targets over a divisor by gradient descent.
+    """Train f − f₀ on targets divided by α by gradient descent.
 
     Args:
         networks: Initial networks, with biases.
         kind: "all layers", "linearised" (all layers of the linearised network) or "last layer only".
         inputs: Shape (n, d).
         targets: Shape (n, c).
-        steps: Numbers of steps after which to record.
+        steps: Recorded numbers of steps.
         statistics: Statistics of `measures`.
         divisor: Divisor α of the targets.
         learning_rate: Learning rate η.
@@ -92,7 +92,7 @@ def train(
 def measures(inputs: np.ndarray, others: np.ndarray) -> dict[str, Any]:
     """Statistics for `train`: outputs on training and test inputs, and feature movement on training inputs.
 
-    The arrays are arguments of the compiled program, so that other arrays of the same sizes reuse it.
+    The arrays are arguments of the compiled program, so arrays of the same shapes can reuse it.
     """
     return {"statistics": _MEASURES, "reference": _seen(inputs, others)}
 
@@ -139,7 +139,7 @@ def expand(
     *,
     learning_rate: float,
 ) -> Expansion:
-    """First two orders of gradient descent in 1/α, from derivatives at the initial weights alone.
+    """Compute the first two orders of gradient descent in 1/α from derivatives at the initial weights.
 
     With θ = θ₀ + θ₁/α + θ₂/α² + …, Jacobian J and second derivative H of f at θ₀, and r = J θ₁ − y, each step takes
 

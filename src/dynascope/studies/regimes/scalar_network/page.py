@@ -14,17 +14,17 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: ScalarNetwork, result: Comparison) -> list[Chart]:
-    """The final growth under each dial, the growth over time, and the learned part of the target."""
+    """The final growth for each scaled quantity, the growth over time, and the learned part of the target."""
     error = rounded(result.quantities["log_growth_maximum"].error)
     return [
         Chart(
             "final_log_growth",
             over="dial",
-            title="Final growth of the weights under four dials",
-            caption="Growth ln γ of the weights by the end of training. One of four dials is turned by a factor c: the "
-            "target times c, the output or the input divided by c, or the weights divided by √c. Points of one colour "
-            "are level if all four dials have the same effect.",
-            x_label="dial",
+            title="Final growth of the weights under four scalings",
+            caption="Growth ln γ of the weights by the end of training. In each column, a factor c scales one "
+            "quantity: the target is multiplied by c, the output or the input is divided by c, or the weights are "
+            "divided by √c. Points of one colour are level if all four scalings have the same effect.",
+            x_label="scaled quantity",
         ),
         Chart(
             "log_growth",
@@ -32,16 +32,16 @@ def figures(study: ScalarNetwork, result: Comparison) -> list[Chart]:
             places={"dial": (0,)},
             residual=True,
             title="Growth of the weights over time",
-            caption="Growth of the weights over time when the target is scaled. Theory predicts the same curves for "
-            "the other dials, because the learning rate compensates for their clocks. The lower panel shows training "
-            f"minus theory; over all dials they differ by at most {error} of the largest growth.",
+            caption="Growth of the weights over time if the target is scaled. Theory predicts the same curves for the "
+            "other scalings, because the learning rates compensate for their time scales. The lower panel shows "
+            f"training minus theory. For all four scalings, they differ by at most {error} of the largest growth.",
         ),
         Chart(
             "learned_fraction",
             over="time",
             places={"dial": (-1,)},
             title="Learned part of the target",
-            caption="Learned part of the target when the weights are scaled. The unit of time is the time constant of "
+            caption="Learned part of the target if the weights are scaled. The unit of time is the time constant of "
             "the final approach to the target. Rich networks (large c) leave their initialisation slowly; lazy ones "
             "(small c) approach the target from the beginning. A curve starts below zero if the initial slope has the "
             "wrong sign.",
@@ -50,21 +50,22 @@ def figures(study: ScalarNetwork, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: ScalarNetwork, result: Comparison) -> str:
-    """The growth of the weights at the first and the last factor, over all dials."""
+    """The growth of the weights at the first and the last factor, over all scalings."""
     growth, predicted = (side["final_log_growth"] for side in (result.observed, result.predicted))
 
     def of(place: int) -> str:
-        seen, told = (side.isel(scaling_parameter=place) for side in (growth, predicted))
+        seen, expected = (side.isel(scaling_parameter=place) for side in (growth, predicted))
         return (
             f"for c = {rounded(study.factors[place])} it is between {rounded(seen.min())} and {rounded(seen.max())} "
-            f"over the four dials (predicted: {rounded(told.mean())} for all)"
+            f"over the four scalings (predicted: {rounded(expected.mean())} for all)"
         )
 
     ends = of(0) if len(study.factors) == 1 else f"{of(0)}; {of(-1)}"
     return (
-        f"A network with one input and {study.neurons} linear hidden neurons learns the slope of a line. One of four "
-        "dials is turned by a factor c: the target, the output, the input or the initial weights. The size of ln γ, "
+        f"A network with one input and {study.neurons} linear hidden neurons learns the slope of a line. A factor c "
+        "scales one of four quantities: the target, the output, the input or the initial weights. The size of ln γ, "
         "the logarithmic growth of the weights during training, measures how rich learning is: it is near zero in a "
-        f"lazy network and large in a rich one. In training, {ends}. In this theory richness is a single "
-        "number, and each dial sets it. In larger or nonlinear networks the four dials need not be equivalent."
+        f"lazy network and large in a rich one. In training, {ends}. In this theory, a single number measures "
+        "richness, and each scaling can set it. In larger or nonlinear networks, the four scalings need not be "
+        "equivalent."
     )

@@ -1,4 +1,4 @@
-"""Weights, target, input and output of a scalar network are four equivalent dials from lazy to rich learning."""
+"""Four equivalent ways to move a scalar network from lazy to rich learning: scale weights, target, input or output."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ _DIALS = ("target", "output", "input", "weights")
 
 
 class ScalarNetwork(Study):
-    """The network f(x) = (x/Z) Σ aᵢ bᵢ learns y = S x under four dials, each turned by the same factors c.
+    """The network f(x) = (x/Z) Σ aᵢ bᵢ learns y = S x under four scalings by the same factors c.
 
-    The dials multiply the target by c, divide the output by c, divide the input by c while the labels stay the same,
-    and divide the weights by √c. Each network is trained on samples. Its learning rate compensates for the clock of its
-    dial, so that the distance to the target finally falls as exp(−t). Theory then predicts that the four dials coincide
-    at all times: the same growth ln γ of the weights, the same learned part of the target, the same relative loss.
+    The scalings multiply the target by c, divide the output by c, divide the input by c while the labels stay the same,
+    and divide the weights by √c. Each network is trained on samples. Its learning rate compensates for the time scale
+    of its scaling, so that the distance to the target finally falls as exp(−t). Theory then predicts the same curves
+    for all four scalings: the same growth ln γ of the weights, the same learned part of the target, the same relative
+    loss.
     """
 
     factors: list[PositiveFloat] = parameter(
-        [0.1, 1.0, 10.0], "Factors c; large factors make learning rich, small ones lazy."
+        [0.1, 1.0, 10.0], "Factors c. Large factors make learning rich, and small factors make it lazy."
     )
     neurons: PositiveInt = parameter(8, "Number of hidden neurons.")
-    target: FiniteFloat = parameter(1.0, "Unscaled slope S of the target; not zero, may be negative.")
+    target: FiniteFloat = parameter(1.0, "Unscaled slope S of the target. It must not be zero and may be negative.")
     weight_scale: PositiveFloat = parameter(1.0, "Standard deviation of the initial weights, times √neurons.")
     input_power: PositiveFloat = parameter(1.0, "Unscaled second moment E[x²] of the input.")
-    divisor: FiniteFloat = parameter(1.0, "Unscaled divisor Z of the output; not zero.")
+    divisor: FiniteFloat = parameter(1.0, "Unscaled divisor Z of the output. It must not be zero.")
     samples: PositiveInt = parameter(10, "Number of samples.")
     times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the initial weights and of the samples.")
@@ -50,11 +51,11 @@ class ScalarNetwork(Study):
         "Y. Nam, S. H. Lee, C. C. J. Dominé, Y. Park, C. London, W. Choi, N. Göring, S. Lee, Position: Solve Layerwise "
         "Linear Models First to Understand Neural Dynamical Phenomena (arXiv 2502.21009)",
         "Small weights, a large target, a small output and a small input make a two-layer network rich in exactly the "
-        "same way: training differs only in its clock.",
+        "same way. The training curves differ only in their time scale.",
         also="; theorem in Nam, DPhil thesis (2024)",
     )
-    title = "Four equivalent dials"
-    question = "Are small weights, large targets, small outputs and small inputs four ways to the same regime?"
+    title = "Four equivalent routes to rich learning"
+    question = "Do small weights, large targets, small outputs and small inputs lead to the same regime?"
     figures, meaning = page.figures, page.meaning
     minutes = 0.2
     symbols = {"scaling_parameter": "c"}
@@ -78,27 +79,27 @@ class ScalarNetwork(Study):
     tiny = {"factors": [0.5, 4.0], "neurons": 3, "samples": 4, "times": 40}
 
     def check(self) -> None:
-        """Target and divisor are not zero."""
+        """Check that target and divisor are not zero."""
         for name in ("target", "divisor"):
             self.require(getattr(self, name), name, "choose a finite number other than zero")
 
     def trained(self) -> Values:
         """Train every network by gradient flow."""
         inputs = np.random.default_rng([self.seed, 1]).normal(size=(self.samples, 1))
-        found = self._turned(lambda setting, rate: trained_curves(setting, inputs, self._times, rate))
+        found = self._scaled_curves(lambda setting, rate: trained_curves(setting, inputs, self._times, rate))
         return {**found, "final_log_growth": (self.axes[:2], found["log_growth"][..., -1])}
 
     def exact(self) -> Values:
         """Evaluate the exact solution of every network."""
-        found = self._turned(self._solve)
+        found = self._scaled_curves(self._solve)
         return {**found, "final_log_growth": (self.axes[:2], found["final_log_growth"])}
 
-    def _turned(self, curves: Callable[[Setting, float], Mapping[str, Any]]) -> dict[str, np.ndarray]:
-        """Curves of the networks under every dial and factor, each at its learning rate."""
+    def _scaled_curves(self, curves: Callable[[Setting, float], Mapping[str, Any]]) -> dict[str, np.ndarray]:
+        """Curves of the networks for every scaling and factor, each with its learning rate."""
 
         def at(dial: str, c: float) -> Values:
             scaling = self._scalings[c][dial]
-            return curves(scaling.setting, 1 / (float(scaling.clock) * float(self._ends[c].rate)))
+            return curves(scaling.setting, 1 / (float(scaling.clock) * float(self._limits[c].rate)))
 
         runs = [[at(dial, c) for c in self.factors] for dial in _DIALS]
         return {name: np.array([[run[name] for run in row] for row in runs]) for name in runs[0][0]}
@@ -121,11 +122,11 @@ class ScalarNetwork(Study):
         return {c: equivalent_scalings(setting, c) for c in self.factors}
 
     @functools.cached_property
-    def _ends(self) -> dict[float, ScalarLimit]:
-        """Limits of the networks with a scaled target; the other dials have the same limits on their own clocks."""
+    def _limits(self) -> dict[float, ScalarLimit]:
+        """Limits of the networks with a scaled target; the other scalings share them up to the time scale."""
         return {c: scalar_limit(each["target"].setting) for c, each in self._scalings.items()}
 
     @property
     def _times(self) -> np.ndarray:
         """Times until the richest network has left the saddle and converged."""
-        return np.linspace(0.0, 8.0 + max(float(end.richness) for end in self._ends.values()), self.times)
+        return np.linspace(0.0, 8.0 + max(float(end.richness) for end in self._limits.values()), self.times)

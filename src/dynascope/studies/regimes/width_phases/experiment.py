@@ -1,4 +1,4 @@
-"""Wide two-layer networks of all parametrisations, trained on a line and on digits, and solved on the line."""
+"""Training of wide two-layer networks on a line and on digits in all parametrisations, and exact solutions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["Experiment"]
 
 _COMPARED_INPUTS = 20  # digits on which NTKs are compared
-_NARROW = 256  # networks up to this width are padded to one shape, so that programs are compiled once
-_LARGEST_CORRECTION = 0.2  # of an exponent, about a quarter of the step between exponents: larger ones show no limit
+_NARROW = 256  # narrower networks are padded to this width, so that programs are compiled once
+_LARGEST_CORRECTION = (
+    0.2  # of an exponent, about a quarter of the spacing of exponents; larger corrections hide the limit
+)
 _AXES = ("scaling_parameter", "architecture")
 
 
@@ -32,7 +34,7 @@ class Experiment:
     Attributes:
         study: The study, whose fields are the settings.
         parametrisations: The eight parametrisations by name.
-        phases: The predicted phase of each one, at constant learning rates.
+        phases: The predicted phase of each parametrisation at constant learning rates.
     """
 
     def __init__(self, study: WidthPhases):
@@ -55,7 +57,7 @@ class Experiment:
         return chosen.centred()
 
     def trained(self) -> dict[str, Any]:
-        """Train linear networks on the line, and ReLU networks on digits if there are any."""
+        """Train linear networks on the line and, if requested, ReLU networks on digits."""
         line = self.on_line(trained_on_line)
         exponents = self.exponents(line)
         kernel, speed = (exponents[f"{each}_exponent"][1] for each in ("kernel", "speed"))
@@ -80,7 +82,7 @@ class Experiment:
     def exact(self) -> dict[str, Any]:
         """Evaluate the closed form of each network on the line, and the exponents of the phase diagram."""
         given = f"{self.study.scaling_parameters} and target {self.study.target:g}"
-        remedy = "choose larger ones, or a target nearer to one"
+        remedy = "choose larger values, or a target closer to one"
         for off in (np.abs(each).max() for _, each in self.corrections.values()):
             problem = f"with scaling_parameters {given} an exponent differs from its limit by {off:.2g}"
             self.study.require(off <= _LARGEST_CORRECTION, "scaling_parameters", remedy, problem=problem)
@@ -99,7 +101,7 @@ class Experiment:
 
     @functools.cached_property
     def corrections(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """For each exponent its limits, and the deviation of fits to the exact solution from them."""
+        """For each exponent, its limits and the deviations of fits to the exact solution from them."""
         fitted = self.exponents(self.solved)
         names = ("kernel_exponent", "speed_exponent")
         limits = {name: np.array([getattr(each, name) for each in self.phases]) for name in names}
@@ -107,20 +109,24 @@ class Experiment:
 
     @property
     def predicted_phases(self) -> dict[str, list[str]]:
-        """The phases of the diagram, at constant and at stable learning rates."""
+        """The phases of the diagram at constant and at stable learning rates."""
         stable = [phase(stable_rates(each)).name for each in self.parametrisations.values()]
         return {"phase": [each.name for each in self.phases], "phase_at_stable_rates": stable}
 
     def phase_claim(self, phases: Mapping[str, list[str]]) -> Claim:
-        """The claim that every measured phase is the predicted one."""
-        pairs = [pair for name, told in self.predicted_phases.items() for pair in zip(phases[name], told, strict=True)]
-        statement = "Each parametrisation is in its phase of the diagram, at constant and at stable learning rates."
-        return Claim("phases", statement, sum(seen == told for seen, told in pairs), least=len(pairs))
+        """The claim that every measured phase equals the predicted phase."""
+        pairs = [
+            pair
+            for name, expected in self.predicted_phases.items()
+            for pair in zip(phases[name], expected, strict=True)
+        ]
+        statement = "Each parametrisation is in the predicted phase, at constant and at stable learning rates."
+        return Claim("phases", statement, sum(seen == expected for seen, expected in pairs), least=len(pairs))
 
     def trained_on_digits(self, name: str, kappa: float) -> WideRun:
         """Train the ReLU networks of a parametrisation at one κ until they have learned half of the digits."""
         start = self.start(name, kappa, self.digits, self.study.digits_seeds, activation="relu")
-        # With zero output, partner neurons cancel each other's outputs, but not the errors of the solver.
+        # At zero output, the outputs of paired neurons cancel, but the solver errors do not.
         accuracy = 1e-10 if self.parametrisations[name].zero_output else 1e-6
         return trained_to_half(start, self.digits, _COMPARED_INPUTS, accuracy, name=f"{name} at {kappa:g}")
 
@@ -144,7 +150,7 @@ class Experiment:
         }
 
     def start(self, name: str, kappa: float, task: Task, members: int, **options: Any) -> WideNetworks:
-        """Initial networks of a parametrisation at one κ, padded to the shape that all share."""
+        """Initial networks of a parametrisation at one κ, padded to a common shape."""
         fixed = self.study.fixed_width
         widest = 1 + max(_NARROW, fixed, *map(round, self.study.scaling_parameters))
         shape, seeds = (task.input_dimension, task.output_dimension), range(self.study.seed, self.study.seed + members)

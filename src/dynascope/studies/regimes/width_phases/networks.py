@@ -77,8 +77,8 @@ def drawn_networks(
         shape: Numbers of inputs and outputs.
         seeds: One seed for each network.
         activation: A name of `homogeneous_activation`.
-        fixed_width: Width if it does not scale with κ.
-        widest: Width to which all networks are padded, so that one compiled program serves all widths.
+        fixed_width: Width of parametrisations whose width does not scale with κ.
+        widest: Width to which all networks are padded, so that they share one compiled program.
         direction: Direction along which initial weights are `stratified`: overlaps are quantiles of the normal
             distribution.
     """
@@ -97,10 +97,11 @@ def drawn_networks(
 def stratified(
     network: TwoLayer, direction: np.ndarray, first_size: float, second_size: float, overlap: float
 ) -> TwoLayer:
-    """Give the layers of a linear network their expected norms along a direction, and a given overlap.
+    """Set the norms of the layers along a direction to their expected values, and their overlap to a given value.
 
-    Σᵢ vᵢ² and Σᵢ uᵢ² become their expectations, and Σᵢ uᵢvᵢ = overlap · its standard deviation; everything else stays
-    random. Without stratification, hundreds of networks would be needed to average out the scatter of the overlap.
+    Σᵢ vᵢ² and Σᵢ uᵢ² become their expectations, and Σᵢ uᵢvᵢ becomes `overlap` times its standard deviation. Everything
+    else stays random. Without stratification, averaging out the fluctuations of the overlap would take hundreds of
+    networks.
 
     Args:
         network: A network with one output.

@@ -16,7 +16,7 @@ _WIDTH = "width κ, or output multiplier"
 
 
 def figures(study: WidthPhases, result: Comparison) -> list[Chart]:
-    """The change of the NTK against κ, the fitted exponents and, where they were trained, networks on digits."""
+    """The change of the NTK against κ, the fitted exponents and, if they were trained, networks on digits."""
     charts = [
         Chart(
             "log_kernel_change",
@@ -24,9 +24,9 @@ def figures(study: WidthPhases, result: Comparison) -> list[Chart]:
             log="x",
             title="Change of the NTK",
             caption="Change of the NTK during training, relative to its initial norm, against the scaling parameter κ: "
-            "the width, or in lazy training the output multiplier. If a line is level, networks learn features at any "
-            "width; if it falls, the NTK of wide networks stays constant. Each line is one parametrisation. A second "
-            'word, "learning" or "kernel", means that an output multiplier moves it into that phase.',
+            "the width, or in lazy training the output multiplier. Each line is one parametrisation. If it is level, "
+            "networks learn features at any width; if it falls, the NTK of wide networks stays constant. The suffix "
+            '"learning" or "kernel" means that an output multiplier moves the parametrisation into that phase.',
             x_label=_WIDTH,
         ),
         Chart(
@@ -34,8 +34,9 @@ def figures(study: WidthPhases, result: Comparison) -> list[Chart]:
             over="architecture",
             title="Exponents of each parametrisation",
             caption="Powers of κ with which the NTK change and the learning speed scale, fitted to training. The "
-            "kernel exponent is zero in the phase that learns features and negative in the kernel phase. A speed "
-            "exponent of zero is stable; other parametrisations become stable if learning rates scale with κ too.",
+            "kernel exponent is zero in the feature-learning phase and negative in the kernel phase. A speed exponent "
+            "of zero means stable training; other parametrisations become stable if the learning rates also scale with "
+            "κ.",
             words=("change of the NTK", "learning speed"),
             x_label="parametrisation",
             y_label="power of κ",
@@ -48,7 +49,7 @@ def figures(study: WidthPhases, result: Comparison) -> list[Chart]:
                 over="scaling_parameter",
                 log="x",
                 title="Change of the NTK on digits",
-                caption="Mean change of the NTK of ReLU networks that learn handwritten digits (networks of each "
+                caption="Mean change of the NTK of ReLU networks that learn handwritten digits (number of networks per "
                 f"parametrisation: {study.digits_seeds}). No closed form is known for these networks. "
                 f"{_judged(result)}",
                 x_label=_WIDTH,
@@ -66,18 +67,18 @@ def meaning(study: WidthPhases, result: Comparison) -> str:
         "Several parametrisations of the initial weights and the output scale are in use for wide networks: NTK, mean "
         f"field, Xavier, Kaiming and lazy training. For each one, {study.seeds} two-layer linear networks learned a "
         "line at every value of the scaling parameter κ, which is the width or, in lazy training, the output "
-        "multiplier. Names with a second word are parametrisations that an output multiplier moves into the other "
+        "multiplier. The suffix of some names means that an output multiplier moves the parametrisation into the other "
         "phase, which learns features (learning) or keeps its NTK constant (kernel). The change of the NTK scales with "
         f"powers of κ between {rounded(seen.min())} and {rounded(seen.max())}; theory predicts "
         f"{rounded(predicted.min())} to {rounded(predicted.max())}. The fitted powers differ from the predicted ones "
-        f"by at most {error} of the largest. In this theory the parametrisation decides whether a wide network learns "
-        "features, and an output multiplier is enough to change that. The powers are exact for linear networks on a "
-        f"line.{digits}"
+        f"by at most {error} of the largest. According to the theory, the parametrisation decides whether a wide "
+        "network learns features, and an output multiplier can change the outcome. The powers are exact for linear "
+        f"networks on a line.{digits}"
     )
 
 
 def _judged(result: Comparison) -> str:
     """Whether networks on digits count towards the verdict."""
     if "digits_keeps_kernel" in result.quantities:
-        return "They are judged only by whether their NTK stays constant."
-    return "They are not judged here, because a fitted exponent lies halfway between the two phases."
+        return "The verdict on these networks depends only on whether their NTK stays constant."
+    return "These networks do not count towards the verdict, because a fitted exponent lies halfway between the phases."

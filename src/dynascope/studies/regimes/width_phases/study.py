@@ -19,29 +19,29 @@ from dynascope.theory import papers
 from dynascope.theory.regimes.phases import ZERO
 from dynascope.validation.bounded import FiniteFloat, NonNegativeInt, PositiveInt, Seed
 
-_FEWEST_DIGITS = 20  # on which NTKs are compared
-_DIGITS = 1797  # in the data set, of which at least two stay out of training
-_DIGITS_WIDTH = 64  # least κ and fixed width at which networks on digits show their limit
-_LIMIT = "the exact exponents at these κ differ from the limit by as much; the solver's error in the curves adds 0.002"
+_FEWEST_DIGITS = 20  # number of digits on which NTKs are compared
+_DIGITS = 1797  # size of the data set; at least two digits are not used for training
+_DIGITS_WIDTH = 64  # smallest κ and fixed width at which networks on digits are close to their limit
+_LIMIT = "at these κ, the exact exponents deviate from the limit by this amount; the solver error adds 0.002"
 _SOLVER = 0.002
 _UNCLEAR = 0.25  # exponents this close to −1/2 lie halfway between a constant and a changing NTK
-_KEEPS = "the NTK stays constant or changes; exponents above -1/2 count as zero"
+_KEEPS = "a yes/no outcome leaves no room for errors; the NTK counts as changing if its exponent exceeds −1/2"
 
 
 class WidthPhases(Study):
-    """Learning speed and NTK change against the scaling parameter κ, for table 1 of the paper.
+    """Scaling of the learning speed and of the NTK change with κ, for the parametrisations of table 1 of the paper.
 
     The study trains the five standard parametrisations, and those that the output multiplier of corollaries 2 and 3
-    moves into the other phase, at learning rates that do not scale. Rates ~ κ^c, the same for both layers, multiply the
-    speed by κ^c and change nothing else. The eight entries therefore give the phases of all twenty of the table.
+    moves into the other phase, at learning rates that are independent of κ. Learning rates proportional to κ^c in both
+    layers only multiply the speed by κ^c, so these eight entries determine the phases of all twenty in the table.
 
     On a line, each linear network is compared with its closed form. The exponents of the ensemble are compared with the
-    phase diagram, within the deviation that the closed form has at these κ. The claim is that every phase that follows
-    from the exponents is that of the diagram. No closed form is known for two-layer ReLU networks on handwritten
-    digits. They are judged by whether their NTK stays constant, which means that its relative change falls faster than
-    κ^(−1/2), unless an exponent lies within 0.25 of −1/2. Exponents are fitted to means over seeds on double
-    logarithmic axes; `_error` is the standard error. Initial weights on the line are stratified in the overlap of the
-    layers, so that few networks are enough.
+    phase diagram, and may deviate from it as much as the closed form does at these κ. The claim is that the measured
+    exponents place every parametrisation in the predicted phase. No closed form is known for two-layer ReLU networks on
+    handwritten digits. For them, the verdict tests whether the NTK stays constant, which means that its relative change
+    falls faster than κ^(−1/2). It ignores digits if an exponent lies within 0.25 of −1/2. Exponents are fitted to means
+    over seeds on log–log axes; `_error` is the standard error. Initial weights on the line are stratified in the
+    overlap of the layers, so that few networks suffice.
     """
 
     scaling_parameters: list[Annotated[float, Ge(16)]] = parameter(
@@ -50,23 +50,25 @@ class WidthPhases(Study):
         fewest=3,
         increasing=True,
     )
-    fixed_width: PositiveInt = parameter(64, "Width in lazy training, where it does not scale.")
+    fixed_width: PositiveInt = parameter(64, "Width in lazy training, in which the width does not scale with κ.")
     seeds: Annotated[int, Ge(2)] = parameter(16, "Number of linear networks for each parametrisation and κ.")
-    target: FiniteFloat = parameter(1.5, "Slope S of the target y = S·x on the line; not zero, may be negative.")
+    target: FiniteFloat = parameter(
+        1.5, "Slope S of the target y = S·x on the line. It must not be zero and may be negative."
+    )
     digits_samples: Annotated[int, Interval(ge=_FEWEST_DIGITS, le=_DIGITS - 2)] = parameter(
         100, "Number of training digits."
     )
     digits_seeds: NonNegativeInt = parameter(
         2,
-        "Number of ReLU networks on digits for each parametrisation and κ; zero leaves the digits out.",
-        zero="none, the digits are left out",
+        "Number of ReLU networks on digits for each parametrisation and κ; zero skips the digits.",
+        zero="none, digits skipped",
     )
     seed: Seed = parameter(0, "Seed of the first network and of the choice of digits.")
 
     reference = Reference.of(
         papers.ON_A_LINE,
-        "Whether the NTK of a wide or lazy network stays constant or changes during training, and how learning time "
-        "scales, follow from the exponents of width, output multiplier, initial variances and learning rates.",
+        "The scaling exponents of width, output multiplier, initial variances and learning rates determine whether the "
+        "NTK of a wide or lazy network changes during training, and how the learning time scales.",
     )
     along = "architecture"
     title = "When wide networks learn features"
@@ -85,27 +87,27 @@ class WidthPhases(Study):
     }
     names = {
         "digits_keeps_kernel": ("whether the NTK stays constant, on digits", "1"),
-        "log_kernel_change": ("change of the NTK (its decimal logarithm)", "1"),
-        "log_learning_speed": ("learning speed (its decimal logarithm)", "1"),
-        "kernel_exponent": ("exponent of the NTK change in κ", "1"),
-        "speed_exponent": ("exponent of the learning speed in κ", "1"),
+        "log_kernel_change": ("decimal logarithm of the NTK change", "1"),
+        "log_learning_speed": ("decimal logarithm of the learning speed", "1"),
+        "kernel_exponent": ("exponent of κ in the NTK change", "1"),
+        "speed_exponent": ("exponent of κ in the learning speed", "1"),
         "phase": ("phase", "1"),
         "phase_at_stable_rates": ("phase at stable learning rates", "1"),
     }
     tolerance = exact(
         *("log_kernel_change", "log_learning_speed"),
         error=1e-4,
-        reason="the closed form is exact; the solver's error of 1e-9 is larger relative to a small NTK change",
+        reason="the closed form is exact; relative to a small NTK change, the solver error exceeds 1e-9",
     )
     judged_claims = ("phases",)
     tiny = {"scaling_parameters": [64.0, 128.0, 256.0], "seeds": 4, "digits_seeds": 0}
 
     def check(self) -> None:
-        """Networks on digits are wide enough to show their limit, which theory does not quantify."""
+        """Check that the target is not zero, and that networks on digits are wide enough to show their limit."""
         self.require(self.target, "target", "choose a finite number other than zero")
         for name, least in (("scaling_parameters", self.scaling_parameters[0]), ("fixed_width", self.fixed_width)):
             enough = self.digits_seeds == 0 or least >= _DIGITS_WIDTH
-            remedy = f"choose {_DIGITS_WIDTH} or more for digits, or leave them out (digits_seeds=0)"
+            remedy = f"choose {_DIGITS_WIDTH} or more for digits, or skip the digits (digits_seeds=0)"
             self.require(enough, name, remedy)
 
     def trained(self) -> Values:
@@ -117,14 +119,14 @@ class WidthPhases(Study):
         return self._experiment.exact()
 
     def prediction_attributes(self) -> Values:
-        """Tolerances of the exponents, and of the networks on digits if there are any."""
-        said = limit_tolerances(self._experiment.corrections, _SOLVER, _LIMIT)
+        """Tolerances of the exponents and, if they are trained, of the networks on digits."""
+        attributes = limit_tolerances(self._experiment.corrections, _SOLVER, _LIMIT)
         for name in exact("digits_keeps_kernel") if self.digits_seeds else ():
-            said |= {f"{name}_tolerance": 0.0, f"{name}_tolerance_reason": _KEEPS}
-        return said
+            attributes |= {f"{name}_tolerance": 0.0, f"{name}_tolerance_reason": _KEEPS}
+        return attributes
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare both sides; digits are not judged if an exponent is halfway between phases and no other is wrong."""
+        """Compare both records, without digits if one exponent is halfway between phases and none is clearly wrong."""
         if not self.digits_seeds:
             return super().compared(observed, predicted)
         half_way = np.abs(observed["digits_kernel_exponent"] + ZERO) < _UNCLEAR
@@ -134,11 +136,11 @@ class WidthPhases(Study):
         return dataclasses.replace(tree, predicted=predicted)
 
     def about(self) -> Values:
-        """Both tasks and networks, or those on the line alone if there are no digits."""
-        said = super().about()
+        """Both tasks and networks, or only the line if there are no networks on digits."""
+        attributes = super().about()
         if not self.digits_seeds:
-            return {**said, "task": "a line", "network": "two-layer linear"}
-        return {**said, "description": [*said["description"], *self._experiment.digits.description]}
+            return {**attributes, "task": "a line", "network": "two-layer linear"}
+        return {**attributes, "description": [*attributes["description"], *self._experiment.digits.description]}
 
     @functools.cached_property
     def _experiment(self) -> Experiment:

@@ -23,8 +23,8 @@ class WideRun(NamedTuple):
     """Measurements of one ensemble, with an entry for each network.
 
     Attributes:
-        kernel_change: Relative change ‖K − K₀‖/‖K₀‖ of the NTK by the end.
-        learning_speed: Decay rate of the error on a line; on other tasks, one over the time to learn half of the task.
+        kernel_change: Relative change ‖K − K₀‖/‖K₀‖ of the NTK by the end of training.
+        learning_speed: Decay rate of the error on a line; on other tasks, inverse time to learn half of the task.
         loss: Final loss.
     """
 
@@ -34,7 +34,7 @@ class WideRun(NamedTuple):
 
 
 def solved_on_line(start: WideNetworks, task: Task) -> WideRun:
-    """The exact run of linear networks on a line, for ten times one over their mean speed 1/t_c."""
+    """Solve linear networks on a line exactly, up to ten times the inverse of their mean speed 1/t_c."""
     times, path = _path(start, task)
     speed = np.log(np.abs(path.residual[:, 0] / path.residual[:, 1])) / times[1]
     change = start.kernel_change(path.first[:, -1], path.second[:, -1, :, None], task.inputs[:1])
@@ -42,7 +42,7 @@ def solved_on_line(start: WideNetworks, task: Task) -> WideRun:
 
 
 def trained_on_line(start: WideNetworks, task: Task) -> WideRun:
-    """The same run, trained by gradient flow."""
+    """Train the networks of `solved_on_line` by gradient flow over the same times."""
     times, _ = _path(start, task)
     run, trained = gradient_flow(
         task,
@@ -65,7 +65,7 @@ def trained_to_half(start: WideNetworks, task: Task, compared: int, relative_tol
         task: The task.
         compared: Number of inputs on which NTKs are compared.
         relative_tolerance: Relative tolerance of the solver.
-        name: Name of the networks in an error.
+        name: Name of the networks for error messages.
 
     Raises:
         DivergenceError: A network does not learn half of the task.
@@ -96,7 +96,7 @@ def trained_to_half(start: WideNetworks, task: Task, compared: int, relative_tol
 
 
 def _path(start: WideNetworks, task: Task) -> tuple[np.ndarray, LineTrajectory]:
-    """The times 0, 2 and 10 over the mean speed 1/t_c, and the exact trajectory at these times."""
+    """The times 0, 2 and 10 in units of the inverse mean speed, and the exact trajectory at these times."""
     data = line_data(task.inputs, task.targets)
     first, second = start.layers()
     network = LineNetwork(first, second[..., 0], rates=LayerRates(**start.rates))
