@@ -95,7 +95,7 @@ class StaircaseStudy(Study):
         jump_time: tuple[float, str] | None = None,
         slope: tuple[float, str] | None = None,
     ) -> xr.Dataset:
-        """The record of a staircase from the study's own theory, with its tolerances and their reasons."""
+        """The record of a staircase from a study-specific theory, with tolerances and their reasons."""
         limits = {"jump_time_tolerance": jump_time, "slope_tolerance": slope}
         return staircase_record(staircase, self._task, scale=self.scale, network=network, **limits)
 

@@ -250,7 +250,7 @@ class Study:
         return ""
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
-        """The prediction with this study's tolerances attached."""
+        """Attach the tolerances of the study to a prediction."""
         return with_limits(predicted, self.tolerance)
 
     def parameters(self) -> dict[str, Any]:

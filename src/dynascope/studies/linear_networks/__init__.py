@@ -1,1 +1,1 @@
-"""Studies of linear networks, whose training is solved exactly."""
+"""Studies of linear networks with exactly solvable training dynamics."""

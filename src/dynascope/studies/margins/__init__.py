@@ -1,1 +1,1 @@
-"""Studies of margins, and of what classifiers end in."""
+"""Studies of margins: the limits of training on separable data."""

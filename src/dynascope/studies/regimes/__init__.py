@@ -1,1 +1,1 @@
-"""Studies of regimes: lazy or rich, by scale, width and rates."""
+"""Studies of lazy and rich learning, which depend on scale, width and learning rates."""

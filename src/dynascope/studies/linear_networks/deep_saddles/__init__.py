@@ -1,1 +1,1 @@
-"""Deep linear networks: training is lazy or moves from saddle to saddle, depending on the initial variance."""
+"""Deep linear networks train lazily or move from saddle to saddle, depending on the initial variance."""

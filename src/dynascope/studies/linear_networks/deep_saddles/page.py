@@ -61,7 +61,7 @@ def meaning(study: DeepSaddles, result: Comparison) -> str:
         "learning at γ = 1. In the network with the smallest weights, the loss on successive plateaus goes from "
         f"{rounded(plateaus[0])} to {rounded(plateaus[-1])}; the best linear maps of rank 0 to {len(best) - 1} have "
         f"losses from {rounded(best[0])} to {rounded(best[-1])}. As the weights shrink, the network waits longer "
-        f"before its first jump. The slope of this waiting time is {rounded(seen['escape_slope'])} in units in which "
-        f"the leading-order theory gives {rounded(predicted['escape_slope'])}. The paper conjectures that random "
+        f"before its first jump. The measured slope of this waiting time is {rounded(seen['escape_slope'])} times the "
+        f"leading-order slope (predicted: {rounded(predicted['escape_slope'])}). The paper conjectures that random "
         "networks visit these saddles in turn; this study tests the conjecture for one network and one target."
     )

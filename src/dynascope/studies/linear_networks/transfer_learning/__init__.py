@@ -1,1 +1,1 @@
-"""Transfer learning: the balance of the layers decides which features of an old task serve a new one."""
+"""Transfer learning: the balance of the layers determines which features of an old task a new task can use."""

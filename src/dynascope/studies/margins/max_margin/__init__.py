@@ -1,1 +1,1 @@
-"""Classifiers whose parameters grow at different rates minimise only the fastest block, which may cost margin."""
+"""If parameters grow at different rates, gradient flow minimises only the fastest-growing, which can reduce margins."""

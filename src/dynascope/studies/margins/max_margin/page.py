@@ -37,7 +37,7 @@ def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
             log="xy",
             title="Slow convergence of the direction",
             y_label="relative distance from the limit",
-            caption="Distance of β/ν from its limit, over ν = log(1/L). For the linear classifier, it falls "
+            caption="Distance of β/ν from its limit, against ν = log(1/L). For the linear classifier, it falls "
             f"from {rounded(distance.isel(margin_level=0))} at the loss exp(−10) to "
             f"{rounded(distance.isel(margin_level=-1))} at the end. Theory predicts a decay as 1/ν, and a slower decay "
             "for products.",

@@ -1,1 +1,1 @@
-"""Small targets make a network lazy: limits and speed of the change of its features and its function."""
+"""Small targets make a network lazy: its function and features approach a limit at a predicted rate."""

@@ -131,7 +131,7 @@ class Experiment:
         }
 
     def exact(self) -> dict[str, Any]:
-        """Evaluate two orders of the expansion at every lazy α, the last layer alone, and the scalar networks."""
+        """Evaluate two orders of the expansion at every lazy α, last-layer training and the scalar networks."""
         study = self.study
         inputs, targets, others = self.split
         found = expand(self.networks, inputs, targets, others, self.steps, learning_rate=self.learning_rate)

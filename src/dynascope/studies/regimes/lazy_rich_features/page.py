@@ -33,7 +33,7 @@ def figures(study: LazyRichFeatures, result: Comparison) -> list[Chart]:
             caption="Distance of the trained functions from the linearised network, and from the network in which only "
             "the last layer is trained, on test images. The distance to the correct lazy limit vanishes as the targets "
             "become small.",
-            words=("to the linearised network", "to training the last layer alone"),
+            words=("to the linearised network", "to last-layer training"),
             x_label="training",
             y_label="distance of the functions",
         ),

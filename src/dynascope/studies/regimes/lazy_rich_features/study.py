@@ -86,12 +86,12 @@ class LazyRichFeatures(Study):
         "time": ("training time in fastest time constants", "1"),
         "final_test_error": ("final test error", "1"),
         "linearised_test_error": ("test error of the linearised network", "1"),
-        "last_layer_test_error": ("test error of the last layer alone", "1"),
+        "last_layer_test_error": ("test error of last-layer training", "1"),
         "final_log_growth": ("final growth ln γ of the weights", "1"),
         "feature_movement": ("movement of the features", "1"),
         "feature_similarity": ("similarity of the features to the initial features", "1"),
         "distance_to_linearised": ("distance to the linearised network", "1"),
-        "distance_to_last_layer": ("distance to training the last layer alone", "1"),
+        "distance_to_last_layer": ("distance to last-layer training", "1"),
         "correction": ("correction to lazy learning", "1"),
         "lazy_kappa_cka": ("distance κ of lazy features to minimum features", "1"),
     }
@@ -136,7 +136,7 @@ class LazyRichFeatures(Study):
         return self._experiment.trained()
 
     def exact(self) -> Values:
-        """Evaluate the expansion, the last layer as a linear model, and the limit of the scalar networks."""
+        """Evaluate the expansion, last-layer training as a linear model, and the limit of the scalar networks."""
         return self._experiment.exact()
 
     @functools.cached_property

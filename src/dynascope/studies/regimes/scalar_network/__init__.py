@@ -1,1 +1,1 @@
-"""Weights, target, input and output of a scalar network are four equivalent dials from lazy to rich learning."""
+"""Four equivalent ways to move a scalar network from lazy to rich learning: scale weights, target, input or output."""

@@ -1,1 +1,1 @@
-"""Depth saves width: composition of k group elements in one layer, in k − 1 steps, or on ⌈log₂ k⌉ levels."""
+"""Depth saves width: composition of k group elements in one layer, in k − 1 steps, or in ⌈log₂ k⌉ levels."""
