@@ -34,8 +34,8 @@ class AgfOptimizer(Study):
     The verdict compares training with predictions made before it. For linear neurons, the `loss` with k neurons equals
     the loss of the best map of rank k, and neuron k enters at the `growth_rate` σ₁(Σyx − P_{k−1} Σyx), which is zero
     beyond the rank of the targets. Each ReLU neuron lowers the loss at least as much as its utility guarantees
-    (`guarantee` is the decrease over this bound, at most one). At a minimum, E‖f‖² + 2L = E‖y‖² (`power_balance` is the ratio of
-    both sides).
+    (`guarantee` is the decrease over this bound, at most one). At a minimum, E‖f‖² + 2L = E‖y‖²
+    (`power_balance` is the ratio of both sides).
 
     The study also reports, without effect on the verdict, `relu_loss` next to `sgd_loss` and `adam_loss` of ReLU
     networks with k neurons, the best of three learning rates and all seeds. It reports wall times without compilation:
