@@ -98,10 +98,10 @@ def test_a_field_out_of_range_is_refused_by_name_when_the_study_is_made(field, v
         (
             {"depth": 2, "training_gammas": [2.5, 3.5], "singular_values": [4.1, 4.0]},
             "singular_values",
-            "choose strengths further apart",
+            "choose singular values further apart",
         ),
         ({"singular_values": [4.0, 1.5], "training_gammas": [1.2, 1.5]}, "singular_values", "or larger"),
-        ({"depth": 4, "training_gammas": [5.0, 8.0]}, "training_gammas", "choose a smaller one as the last"),
+        ({"depth": 4, "training_gammas": [5.0, 8.0]}, "training_gammas", "choose a smaller last value"),
     ],
 )
 def test_starts_without_plateaus_or_with_endless_ones_are_refused(change, argument, remedy):

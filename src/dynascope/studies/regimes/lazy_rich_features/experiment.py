@@ -138,7 +138,7 @@ class Experiment:
         # The unknown third order is estimated from the ratio of the second to the first order.
         first, second = (np.linalg.norm(each[:, 1:], axis=(-2, -1)) for each in (found.first, found.second))
         least = float(np.max(second / first)) / _LARGEST_SECOND_ORDER
-        problem = f"at the smallest lazy factor, {study.lazy[0]:g}, the second-order correction is not small"
+        problem = f"at the smallest lazy factor, {study.lazy[0]:g}, the second order of the expansion is not small"
         study.require(study.lazy[0] >= least, "lazy", f"choose factors of {least:.0f} or more", problem=problem)
         outputs = np.stack([found.first + found.second / alpha for alpha in study.lazy], axis=1)
         features = np.stack([found.start + found.change / alpha for alpha in study.lazy], axis=1)
