@@ -47,6 +47,11 @@ class ContinualLearning(TwoTasksStudy):
         "its loss on the old task exactly. The balance sets the time course of forgetting, but not its final amount.",
     )
     question = "How does a network forget an old task while it learns a new one?"
+    equation = (
+        r"\dot P = F P + P F - P^2, \quad F = \begin{pmatrix} -\frac{\lambda}{2} I & \Sigma \\ \Sigma^\top & "
+        r"\frac{\lambda}{2} I \end{pmatrix}, \quad P = Q Q^\top, \quad Q = \begin{pmatrix} W_1 \\ W_2^\top "
+        r"\end{pmatrix}"
+    )
     minutes = 0.2
     names = {
         "old_loss": ("loss on the old task", "1"),

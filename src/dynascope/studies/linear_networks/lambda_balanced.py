@@ -54,6 +54,11 @@ class LambdaBalanced(BalancedStudy):
     )
     title = "Layer balance: from lazy to rich learning"
     question = "How does the balance of its two layers affect how a network learns?"
+    equation = (
+        r"\dot P = F P + P F - P^2, \quad F = \begin{pmatrix} -\frac{\lambda}{2} I & \Sigma \\ \Sigma^\top & "
+        r"\frac{\lambda}{2} I \end{pmatrix}, \quad P = Q Q^\top, \quad Q = \begin{pmatrix} W_1 \\ W_2^\top "
+        r"\end{pmatrix}"
+    )
     minutes = 0.2
     names = {
         "input_representation": ("representation of the inputs", "1"),

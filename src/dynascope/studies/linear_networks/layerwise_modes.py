@@ -50,6 +50,7 @@ class LayerwiseModes(Study):
     )
     title = "Modes learned one by one"
     question = "In which order does a network learn the modes of its data, and how fast?"
+    equation = r"\dot a_i = \lambda_i \, b_i \, (S - a_i b_i), \quad \dot b_i = \lambda_i \, a_i \, (S - a_i b_i)"
     minutes = 0.1
     theory = "sigmoidal modes"
     trains = "diagonal"

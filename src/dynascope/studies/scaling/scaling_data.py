@@ -66,6 +66,7 @@ class ScalingData(SkillScaling):
     along = ("samples", "exponent")
     title = "The scaling law of data"
     question = "How fast does the loss decrease with more data if most skills are rare?"
+    equation = r"L(D) \propto D^{-\alpha / (\alpha + 1)}, \quad P(k) \propto k^{-(\alpha + 1)}"
     minutes = 0.6
     names = {
         **SkillScaling.names,

@@ -61,6 +61,7 @@ class ScalingParameters(SkillScaling):
     along = ("neurons", "exponent")
     title = "The scaling law of model size"
     question = "How fast does the loss decrease with model size if most skills are rare?"
+    equation = r"L(N) = A_N \left( N + \frac{1}{2} \right)^{-\alpha}, \quad P(k) \propto k^{-(\alpha + 1)}"
     minutes = 0.2
     tolerance = curve_tolerance(loss=_LOSS, loss_over_law=_LOSS, decay_exponent=_EXPONENT, prefactor=_PREFACTOR)
     tiny = {"exponents": [0.4, 0.8], "skills": 5000, "most_neurons": 300, "sizes": 9}

@@ -66,6 +66,7 @@ class ScalingTime(SkillScaling):
     along = ("time", "exponent")
     title = "The scaling law of training time"
     question = "How fast does the loss decrease with training time if most skills are rare?"
+    equation = r"L(T) \propto T^{-\alpha / (\alpha + 1)}, \quad P(k) \propto k^{-(\alpha + 1)}"
     minutes = 0.2
     names = {
         **SkillScaling.names,

@@ -57,6 +57,10 @@ class AgfDiagonal(StaircaseStudy):
     question = (
         "In which order does a diagonal network with small initial weights learn its inputs, and does its depth matter?"
     )
+    equation = (
+        r"\dot\theta = \nabla_\theta \, U(\theta), \quad U(\theta) = E \left\langle f(x; \theta), \, r(x) "
+        r"\right\rangle, \quad f(x; u, v) = (u^D - v^D) \, x_i"
+    )
     minutes = 0.2
     tiny = {"depth": 2, "scale": 1e-14}
 

@@ -45,6 +45,10 @@ class AgfLinear(StaircaseStudy):
     )
     title = "Greedy low-rank learning in linear networks"
     question = "Does a linear network with small initial weights learn the best map of each rank in turn?"
+    equation = (
+        r"\mathcal{L}_k = \frac{1}{2} \left( \mathrm{tr}\, \Sigma_{yy} - \sum_{j \leq k} s_j^2 \right), \quad "
+        r"s_j = \sigma_j\left(\Sigma_{yx} \Sigma_{xx}^{-1/2}\right)"
+    )
     minutes = 0.2
     tiny = {"moments": "commuting", "width": 6}
 

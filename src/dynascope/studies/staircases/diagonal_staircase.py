@@ -39,6 +39,10 @@ class DiagonalStaircase(StaircaseStudy):
     )
     title = "Saddle-to-saddle dynamics of a diagonal network"
     question = "Which inputs does a diagonal network with small initial weights select, and in which order?"
+    equation = (
+        r"\beta(t) = \frac{\alpha^2}{2} \sinh\left( 2 \int_0^t m \, dt' \right), \quad m = E\left[ x (y - "
+        r"\beta^\top x) \right]"
+    )
     minutes = 0.1
     tiny = {"samples": 20, "inputs": 3, "relevant": 2, "correlation": 0.0, "noise": 0.0, "scale": 1e-12}
 

@@ -57,6 +57,10 @@ class LinearAttentionStaircase(StaircaseStudy):
     )
     title = "In-context regression with linear attention"
     question = "In which order does linear attention learn to perform regression on the examples in its prompt?"
+    equation = (
+        r"\dot v = k^\top M q, \quad \dot k = v M q, \quad \dot q = v M^\top k, \quad M = \Sigma^2 \text{ on "
+        r"the modes not yet learned}"
+    )
     minutes = 0.2
     tiny = {"inputs": 2, "heads": 4, "scale": 3e-3}
 

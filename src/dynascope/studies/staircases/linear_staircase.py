@@ -51,6 +51,10 @@ class LinearStaircase(StaircaseStudy):
     )
     title = "Rank-by-rank learning in linear networks"
     question = "In which order does a linear network learn the modes of its data, and when?"
+    equation = (
+        r"\mathcal{L}_k = \frac{1}{2} \left( \mathrm{tr}\, \Sigma_{yy} - \sum_{j \leq k} s_j^2 \right), \quad "
+        r"s_j = \sigma_j\left(\Sigma_{yx} \Sigma_{xx}^{-1/2}\right)"
+    )
     minutes = 0.2
     tiny = {"data": "gaussian", "samples": 60, "inputs": 4, "outputs": 2, "width": 6, "scale": 1e-20}
 

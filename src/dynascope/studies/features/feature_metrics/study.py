@@ -74,6 +74,7 @@ class FeatureMetrics(ClaimsStudy):
         **{"run": ("last layer", "full"), "time": "_experiment.times"},
         "seed": lambda study: study.seed + np.arange(study.seeds),
     }
+    equation = r"\dot w = -\frac{1}{n} H^\top (H w - y), \quad H \text{ the initial features}"
     minutes = 0.8
     theory = "gradient flow of a linear model on fixed features"
     flow = "SGD on all layers, and gradient flow of the last layer alone"

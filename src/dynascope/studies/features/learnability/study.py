@@ -85,6 +85,10 @@ class Learnability(Study):
         "effective_ridge": ("effective ridge", "1"),
         "overfitting_coefficient": ("overfitting coefficient", "1"),
     }
+    equation = (
+        r"n = \sum_k \frac{\rho_k}{\rho_k + \kappa} + \frac{\delta}{\kappa}, \quad \mathcal{L}_k = "
+        r"\frac{\rho_k}{\rho_k + \kappa}"
+    )
     minutes = 0.2
     tolerance = exact(
         *("loss", "training_loss", "coefficients", "learned_fraction"),

@@ -60,6 +60,7 @@ class LinearInductiveBias(Study):
     title = "Inductive bias of linear models"
     question = "If many functions fit the same few points, which one does a linear model learn?"
     figures, meaning = page.figures, page.meaning
+    equation = r"\dot r = -\frac{1}{n} K r, \quad r(t) = \sum_k a_k (a_k \cdot r_0) \, e^{-\rho_k t}"
     minutes = 0.2
     names = {
         "population_coefficients": ("coefficient in training on the population", "1"),

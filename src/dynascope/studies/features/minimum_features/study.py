@@ -73,6 +73,7 @@ class MinimumFeatures(ClaimsStudy):
     labelled = {"run": "_experiment.names", "dial": lambda study: claims.varied_settings(study.hypotheses)}
     along = "run"
     checks = ("total_utilization", "total_utilization_maximum", "dimension_bound", "dimension_bound_maximum")
+    equation = r"\kappa_{\text{CKA}} = 1 - \mathrm{CKA}(T, T_{\text{MP}})"
     minutes = 2.8
     question = "Which training settings reduce the features of a network to the few its task needs?"
     figures, meaning = page.figures, page.meaning

@@ -84,6 +84,10 @@ class NeuralCollapse(Study):
     along = ("time", "start")
     question = "Why do the features of all samples of a class become equal during training?"
     figures, meaning = page.figures, page.meaning
+    equation = (
+        r"L = \frac{1}{2n} \left\| H W - Y \right\|^2, \quad \dot H = -\eta_H \frac{\partial L}{\partial H}, "
+        r"\quad \dot W = -\eta_W \frac{\partial L}{\partial W}"
+    )
     minutes = 1.0
     theory = "unconstrained feature model"
     task = "one-hot labels of unconstrained features, and digits"

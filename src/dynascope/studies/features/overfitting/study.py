@@ -73,6 +73,7 @@ class Overfitting(Study):
     title = "Benign and malignant overfitting"
     question = "When is it harmless for a model to fit the noise in its data?"
     figures, meaning = page.figures, page.meaning
+    equation = r"\dot r = -\frac{1}{n} K r, \quad K = \sum_k \rho_k \, e_k e_k^\top"
     minutes = 0.3
     flow = "gradient flow"
     names = {

@@ -70,6 +70,7 @@ class GrokkingDiagonal(Study):
     title = "Grokking of a diagonal network"
     question = "Can theory predict when a network generalises, long after it has fitted its samples?"
     figures, meaning = page.figures, page.meaning
+    equation = r"t_{\text{grok}} = \frac{1}{2 \lambda} \ln \frac{\alpha^2}{b^*} + \tau"
     minutes = 0.2
     tolerance = curve_tolerance(
         test_error=(0.02, "the theory is of leading order in the weight decay"),

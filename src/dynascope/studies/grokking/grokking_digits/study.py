@@ -92,6 +92,7 @@ class GrokkingDigits(ClaimsStudy):
     title = "Grokking of digits"
     question = "Which training settings shorten the delay between fitting and generalising?"
     figures, meaning = page.figures, page.meaning
+    equation = r"y = b \, f(a x), \quad \text{delay} = k_{\text{test}} - k_{\text{train}}"
     minutes = 2.0
     names = {
         "dial": ("twin", "1"),

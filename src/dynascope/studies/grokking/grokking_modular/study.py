@@ -109,6 +109,7 @@ class GrokkingModular(ClaimsStudy):
     title = "Grokking of modular arithmetic"
     question = "When does a network that has memorised its training samples learn the underlying rule?"
     figures, meaning = page.figures, page.meaning
+    equation = r"f(a, b) = a \circ b \bmod p"
     minutes = 1.6
     names = {
         "renamed_loss": ("loss with renamed numbers over the original loss", "1"),

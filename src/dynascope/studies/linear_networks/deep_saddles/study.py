@@ -68,6 +68,7 @@ class DeepSaddles(Study):
     title = "From saddle to saddle"
     question = "When does a deep network learn its whole task at once, and when does it learn one mode at a time?"
     figures, meaning = page.figures, page.meaning
+    equation = r"\frac{ds_i}{dt} = L \, s_i^{2 - 2/L} (\sigma_i - s_i)"
     minutes = 0.3
     theory = "deep modes"
     along = ("time", "level", "exponent")

@@ -69,6 +69,10 @@ class LineAlignment(Study):
     title = "Do layers align?"
     question = "Do the layers of a network align during training, and what determines whether they do?"
     figures, meaning = page.figures, page.meaning
+    equation = (
+        r"\frac{dg}{dt} = k \left( S g - \gamma P g^2 + \gamma Q \right), \quad \theta = \gamma \left( P g - "
+        r"\frac{Q}{g} \right)"
+    )
     minutes = 0.4
     theory = "exact solution on a line"
     trains = "linear"

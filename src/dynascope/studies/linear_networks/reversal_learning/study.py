@@ -54,6 +54,11 @@ class ReversalLearning(TwoTasksStudy):
     figures, meaning = page.figures, page.meaning
     tasks = ("a task", "the reversed task")
     accuracy = 1e-12
+    equation = (
+        r"\dot P = F P + P F - P^2, \quad F = \begin{pmatrix} -\frac{\lambda}{2} I & \Sigma \\ \Sigma^\top & "
+        r"\frac{\lambda}{2} I \end{pmatrix}, \quad P = Q Q^\top, \quad Q = \begin{pmatrix} W_1 \\ W_2^\top "
+        r"\end{pmatrix}"
+    )
     minutes = 0.2
     names = {
         "reversal_time": ("time at which the mode crosses zero", "gradient-flow time"),

@@ -61,6 +61,10 @@ class SingleNeuron(Study):
     title = "A single neuron, lazy or rich"
     question = "Three neurons start from the same function. Why do they take different paths to the same target?"
     figures, meaning = page.figures, page.meaning
+    equation = (
+        r"\dot a = -\eta_a \, w \cdot (\beta - \beta^*), \quad \dot w = -\eta_w \, a \, (\beta - \beta^*), "
+        r"\quad \beta = a w"
+    )
     minutes = 0.2
     symbols = {"imbalance": "δ"}
     theory = "exact single linear neuron"

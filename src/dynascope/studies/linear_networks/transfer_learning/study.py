@@ -59,6 +59,7 @@ class TransferLearning(TwoTasksStudy):
     question = "Which features of an old task can a new task use?"
     figures, meaning = page.figures, page.meaning
     tasks = ("the old task", "a new task")
+    equation = r"\text{speed}(s) = \sqrt{s^2 + \frac{\lambda^2}{4}} - \frac{\lambda}{2}"
     minutes = 0.2
     along = ("time", "balance")
     names = {

@@ -68,6 +68,10 @@ class WideLinear(Study):
     title = "The imbalance of wide layers"
     question = "In a network with several outputs, does it matter which of its two layers is larger?"
     figures, meaning = page.figures, page.meaning
+    equation = (
+        r"\dot\beta = -\left( G \sqrt{\kappa^2 \beta^\top \beta + \frac{\delta^2}{4}} + \sqrt{\kappa^2 \beta "
+        r"\beta^\top + \frac{\delta^2}{4}} \; G \right), \quad G = E[x x^\top] \beta - E[x y^\top]"
+    )
     minutes = 0.3
     labelled = {
         "learning_rate": "_steps",

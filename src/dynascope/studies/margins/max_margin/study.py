@@ -117,6 +117,10 @@ class MaxMargin(Study):
         "margin_level": ("margin log(1/L)", "1"),
         "parameter_block": ("block of parameters with one growth rate", "1"),
     }
+    equation = (
+        r"\min_\theta \, \| \theta_{\text{fastest}} \|^2 \quad \text{subject to} \quad y_i f(x_i; \theta) "
+        r"\geq 1"
+    )
     minutes = 0.5
     tolerance = curve_tolerance(
         **dict.fromkeys(("weights", "end_euclidean_margin", "rate_constant", "random_weights"), _LIMIT),

@@ -81,6 +81,10 @@ class AnomalousDiffusion(ClaimsStudy):
     title = "Anomalous diffusion"
     question = "How far do the weights move after the loss has converged?"
     figures, meaning = page.figures, page.meaning
+    equation = (
+        r"E \left\| \theta_k - \theta_0 \right\|^2 \propto k^c, \quad c = \min(1, 1/p) \text{ for curvatures "
+        r"} h_l \propto l^{-p}"
+    )
     minutes = 1.1
     theory = "diffusion in a quadratic loss with a spectrum of curvatures"
     task = "regression, and labelled images"

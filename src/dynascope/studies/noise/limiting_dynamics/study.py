@@ -62,6 +62,10 @@ class LimitingDynamics(ClaimsStudy):
     title = "The limiting dynamics of SGD"
     question = "How do the weights move after SGD has reached a minimum?"
     figures, meaning = page.figures, page.meaning
+    equation = (
+        r"d\theta = v \, dt, \quad dv = -\frac{2}{\eta (1 + \beta)} \left[ \left( (1 - \beta) v + \nabla L + "
+        r"\lambda \theta \right) dt + \sqrt{\frac{\eta}{S}} \, \Sigma^{1/2} dW \right]"
+    )
     minutes = 0.2
     theory = "exact moments of SGD, and Langevin dynamics"
     task = "linear regression"

@@ -117,6 +117,7 @@ class StochasticCollapse(ClaimsStudy):
     title = "Stochastic collapse"
     question = "When does gradient noise drive weights to zero, and when does it repel them from zero?"
     figures, meaning = page.figures, page.meaning
+    equation = r"d\theta = (\theta - \theta^3) \, dt + \zeta \, \theta \, dW"
     minutes = 1.5
     theory = "multiplicative noise near invariant sets"
     task = "digits with noisy labels"

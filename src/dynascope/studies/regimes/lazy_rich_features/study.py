@@ -106,6 +106,7 @@ class LazyRichFeatures(Study):
     title = "Features from rich to lazy learning"
     question = "How do the features of a trained network change as its targets become smaller?"
     figures, meaning = page.figures, page.meaning
+    equation = r"F = \alpha \, (f - f_0) = F_1 + \frac{F_2}{\alpha} + O\left( \alpha^{-2} \right)"
     minutes = 1.5
     tolerance = curve_tolerance(
         **dict.fromkeys(("loss", "test_error", "lazy_kappa_cka"), _TWO_ORDERS),

@@ -57,6 +57,10 @@ class ScalarNetwork(Study):
     title = "Four equivalent routes to rich learning"
     question = "Do small weights, large targets, small outputs and small inputs lead to the same regime?"
     figures, meaning = page.figures, page.meaning
+    equation = (
+        r"f(x) = \frac{x}{Z} \sum_i a_i b_i, \quad \dot a_i = \frac{E[x^2]}{Z} \, b_i \left( S - \frac{1}{Z} "
+        r"\sum_j a_j b_j \right)"
+    )
     minutes = 0.2
     symbols = {"scaling_parameter": "c"}
     theory = "scalar network"

@@ -74,6 +74,10 @@ class WidthPhases(Study):
     title = "When wide networks learn features"
     question = "Do very wide networks still learn features, or only reweight their initial ones?"
     figures, meaning = page.figures, page.meaning
+    equation = (
+        r"f(x) = \gamma \, x W u, \quad \gamma \sim \kappa^{c_\gamma}, \quad \sigma_w^2 \sim \kappa^{c_w}, "
+        r"\quad \sigma_u^2 \sim \kappa^{c_u}, \quad d \sim \kappa^{c_d}"
+    )
     minutes = 1.0
     theory = "phase diagram"
     task = "a line and digits"

@@ -80,6 +80,7 @@ class EmergenceData(EmergenceStudy):
     title = "How many samples a skill needs"
     question = "How many samples does a network need to learn a skill, and can theory forecast the number?"
     figures, meaning = page.figures, page.meaning
+    equation = r"\frac{R_k}{S} = \min\left( \frac{d_k}{D_c}, 1 \right), \quad d_k \sim \mathrm{Bin}(D, P(k))"
     minutes = 7.3
     names = {
         **EmergenceStudy.names,

@@ -79,6 +79,7 @@ class EmergenceParameters(EmergenceStudy):
     title = "How many neurons a skill needs"
     question = "How large must a network be to learn a skill, and can theory forecast the size?"
     figures, meaning = page.figures, page.meaning
+    equation = r"\frac{R_k}{S} = \min\left( \max\left( \frac{N}{N_c} - (k - 1), 0 \right), 1 \right)"
     minutes = 3.0
     names = {
         **EmergenceStudy.names,

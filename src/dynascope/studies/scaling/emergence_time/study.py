@@ -101,6 +101,7 @@ class EmergenceTime(EmergenceStudy):
     title = "When skills emerge during training"
     question = "Networks learn some skills suddenly, after a long time without progress. Can theory forecast when?"
     figures, meaning = page.figures, page.meaning
+    equation = r"\frac{R_k}{S} = \frac{1}{1 + \exp\left( \ln c - 2 \eta S r P(k) T \right)}"
     minutes = 0.8
     names = {
         **EmergenceStudy.names,

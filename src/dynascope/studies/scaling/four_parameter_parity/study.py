@@ -68,6 +68,7 @@ class FourParameterParity(Study):
     title = "A parity learned neuron by neuron"
     question = "Why does a skill saturate more slowly than it rises?"
     figures, meaning = page.figures, page.meaning
+    equation = r"f(x) = w \cdot \sigma(W x + b) + c, \quad w = (-2\alpha, \beta, \gamma)"
     minutes = 0.2
     names = {
         "multilinear_strength": ("strength in the multilinear model", "1"),

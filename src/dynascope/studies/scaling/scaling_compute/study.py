@@ -65,6 +65,7 @@ class ScalingCompute(SkillScaling):
     title = "The scaling law of compute"
     question = "Given a compute budget, how large should a model be, and how low can its loss get?"
     figures, meaning = page.figures, page.meaning
+    equation = r"\min_{T N = C} L(T, N) \propto C^{-\alpha / (\alpha + 2)}, \quad P(k) \propto k^{-(\alpha + 1)}"
     minutes = 0.2
     names = {
         **SkillScaling.names,

@@ -83,6 +83,10 @@ class AgfOptimizer(Study):
         "sgd_seconds": ("duration of SGD", "s"),
     }
     along = "neuron"
+    equation = (
+        r"\theta^* = \mathrm{arg\,max}_{\| \theta \| = 1} E \left\langle f(x; \theta), \, y - "
+        r"f_{\text{active}}(x) \right\rangle"
+    )
     minutes = 0.3
     tolerance = curve_tolerance(
         loss=(1e-5, "each minimisation stops at a gradient of 1e-6 times the initial loss"),

@@ -76,6 +76,7 @@ class CompositionDepth(Study):
     axes = ("length", "architecture")
     labelled = {"length": "_lengths", "architecture": ARCHITECTURES}
     along = "length"
+    equation = r"\left( x_{g_1}, \ldots, x_{g_k} \right) \mapsto x_{g_1 g_2 \cdots g_k}"
     minutes = 0.9
     names = {
         "trained_loss": ("loss at the smallest sufficient width, over that of the zero function", "1"),

@@ -76,6 +76,10 @@ class GroupComposition(StaircaseStudy):
     title = "Group composition, one representation at a time"
     question = "In which order does a network learn the irreducible representations of a group?"
     figures, meaning = page.figures, page.meaning
+    equation = (
+        r"t_\rho = \frac{\log(1/\alpha)}{(k+1) \, U^*_\rho}, \quad E_\rho = \frac{c_\rho d_\rho}{n} \left\| "
+        r"\hat{x}(\rho) \right\|^2"
+    )
     minutes = 0.2
     names = {
         "irrep_loss": ("loss in the representation", "1"),

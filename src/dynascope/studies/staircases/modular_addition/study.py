@@ -65,6 +65,10 @@ class ModularAddition(StaircaseStudy):
     title = "Modular addition, one frequency at a time"
     question = "In which order does a network learn the frequencies of modular addition?"
     figures, meaning = page.figures, page.meaning
+    equation = (
+        r"\mathcal{L} = \frac{1}{2} \left( \|x\|^2 - \sum_{\xi \in K} E_\xi \right), \quad E_\xi = "
+        r"\frac{2}{p} \left| \hat{x}[\xi] \right|^2"
+    )
     minutes = 0.2
     names = {
         "frequency_loss": ("loss in the frequency", "1"),

@@ -65,6 +65,7 @@ class MultiIndexStaircase(StaircaseStudy):
     title = "Multi-index models, one direction at a time"
     question = "In which order does a network learn the hidden directions of its target?"
     figures, meaning = page.figures, page.meaning
+    equation = r"y = \sum_r g_r \left\langle w_r, x \right\rangle^k, \quad x \sim \mathcal{N}(0, I)"
     minutes = 0.3
     names = {
         "index_strength": ("strength of the direction", "1"),

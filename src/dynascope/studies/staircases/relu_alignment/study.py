@@ -62,6 +62,10 @@ class ReluAlignment(StaircaseStudy):
     figures, meaning = page.figures, page.meaning
     trains = "relu"
     symbols = {"neuron": ""}
+    equation = (
+        r"\dot w = a \, D(w), \quad \dot a = w \cdot D(w), \quad D(w) = \frac{1}{n} \sum_{w \cdot x_j > 0} "
+        r"y_j x_j"
+    )
     minutes = 0.2
     names = {
         "extremal_direction": ("extremal direction", "1"),

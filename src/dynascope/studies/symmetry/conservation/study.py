@@ -81,6 +81,7 @@ class Conservation(ClaimsStudy):
         "epsilon_change": ("change of the squared norm of a channel", "1"),
         "epsilon_integral": ("predicted change of the squared norm of a channel", "1"),
     }
+    equation = r"\frac{d}{dt} \, \theta^\top G \theta = -2 \, \theta^\top G \, \nabla L = 0"
     minutes = 0.6
     tolerance = curve_tolerance(charges=_CONSERVED)
     tiny = {"networks": ["deep linear", EPSILON], "times": 200}

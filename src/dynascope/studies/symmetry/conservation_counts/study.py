@@ -77,6 +77,10 @@ class ConservationCounts(ClaimsStudy):
         "final_charge": ("charge after training", "1"),
         "loss": ("loss after training", "1"),
     }
+    equation = (
+        r"\text{number of laws} = \dim \theta - \dim \mathrm{Lie}\left( \nabla f_1, \nabla f_2, \ldots "
+        r"\right)(\theta)"
+    )
     minutes = 0.7
     tolerance = curve_tolerance(laws=_COUNT, linear_laws=_COUNT, linear_bound=_COUNT, final_charge=_CONSERVED)
     checks = ("final_charge", "final_charge_maximum")

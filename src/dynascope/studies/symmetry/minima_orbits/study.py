@@ -77,6 +77,10 @@ class MinimaOrbits(Study):
         "along": ("position τ on the orbit", "1"),
         "loss": ("loss at the minimum", "1"),
     }
+    equation = (
+        r"L\left( e^{s X} \theta \right) = L(\theta) \quad \Rightarrow \quad \nabla^2 L \; X \theta = 0 "
+        r"\text{ at a minimum}"
+    )
     minutes = 0.7
     tolerance = curve_tolerance(
         flat_directions=_COUNT, sharpness=_CLOSED_FORM, path_loss=_IDENTITY, path_gradient=_IDENTITY

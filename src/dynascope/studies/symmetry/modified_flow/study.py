@@ -65,6 +65,10 @@ class ModifiedFlow(Study):
     title = "The modified flow of gradient descent"
     question = "How far is gradient descent from gradient flow, and which flow describes it better?"
     figures, meaning = page.figures, page.meaning
+    equation = (
+        r"\dot\theta = -\nabla \left[ \frac{L}{1 - \beta} + \frac{\eta (1 + \beta)}{4 (1 - \beta)^3} \left\| "
+        r"\nabla L \right\|^2 \right]"
+    )
     minutes = 0.2
     theory = "modified gradient flow"
     task = "the outputs of a random tanh teacher"

@@ -69,6 +69,10 @@ class NeuralMechanics(ClaimsStudy):
     )
     title = "The mechanics of training"
     question = "How do symmetries constrain the weights of a network that is trained by SGD with momentum?"
+    equation = (
+        r"r = \theta^\top G \theta, \quad r_{k+1} = (1 - \eta \lambda)^2 \, r_k + \eta^2 \, g_k^\top G g_k "
+        r"\quad (\beta = 0)"
+    )
     minutes = 0.2
     theory = "broken conservation laws of SGD"
     task = "digits"

@@ -80,6 +80,10 @@ class NoetherDynamics(ClaimsStudy):
     title = "Norms as adaptive learning rates"
     question = "How do learning rate, weight decay and momentum control the norm of scale-invariant weights?"
     figures, meaning = page.figures, page.meaning
+    equation = (
+        r"\frac{d r^2}{dt} = -\frac{4 \lambda}{1 - \beta} \, r^2 + \frac{2 \eta (1 + \beta)}{(1 - \beta)^3} "
+        r"\left\| \hat g \right\|^2 \quad \text{(coherent gradients)}"
+    )
     minutes = 0.2
     theory = "closures of scale-invariant weights"
     task = "digits with random labels"
