@@ -22,7 +22,7 @@ def compare_curves(
 
     Args:
         observed: Record of a run.
-        predicted: Record of a theory. A number without a dimension is compared if an attribute has its tolerance.
+        predicted: Record of a theory. A scalar is compared if an attribute states its tolerance.
         along: Dimensions; a variable is compared if it has one of them, over all its dimensions.
 
     Returns:

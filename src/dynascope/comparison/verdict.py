@@ -106,7 +106,7 @@ def decided(
 
     Args:
         rows: The compared quantities.
-        claims: The outcomes of the claims that decide.
+        claims: The outcomes of the claims that decide the verdict.
         checks: The identities.
 
     Example:
@@ -138,7 +138,7 @@ def verdict_sentence(
     Args:
         rows: The compared quantities.
         staircase: The predicted and observed jumps; None if theory predicts curves.
-        claims: The outcomes of the claims that decide.
+        claims: The outcomes of the claims that decide the verdict.
         reported: The outcomes of the claims that do not decide the verdict.
         checks: The identities.
         share: The share of the decrease of the loss that was scored (`share_of_fall`), if known.
