@@ -46,7 +46,7 @@ def test_the_short_list_has_each_study_below_its_subject(listed):
 
 def test_the_long_list_tells_claim_paper_and_minutes(listed):
     entry = study_index()["linear-staircase"]
-    said = " ".join(listed("linear-staircase", long=True).split())
+    said = " ".join(listed("linear-staircase", long=True).split()).replace("- ", "-")
     assert f"linear-staircase ({entry.minutes:g} min)" in said
     assert entry.claim in said
     assert f"{entry.paper} (arXiv {entry.arxiv})" in said

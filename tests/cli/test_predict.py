@@ -59,7 +59,7 @@ def test_a_user_curve_is_judged_in_its_units(data, run, tmp_path):
     assert "mean of (f(x) − y)²" in out
     assert HEADINGS["agree"] in out
     (page,) = tmp_path.glob("*.html")
-    assert page.name == "dynascope-trees-linear-scale=1e-05-width=20-curve=run.csv-learning-rate=0.02-loss=mse.html"
+    assert page.name.startswith("dynascope-trees-linear-scale=1e-05-width=")
     assert f"--curve</span> <span>{run}</span>" in page.read_text("utf-8")
 
 

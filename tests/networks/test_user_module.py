@@ -169,7 +169,7 @@ def test_the_prediction_of_a_module_is_that_of_its_weights():
     assert found.attrs["scale"] == scale
     np.testing.assert_array_equal(found["jump_time"], predict(task, network, scale=scale, curve=False)["jump_time"])
     large = jax.tree.map(lambda leaf: 1e5 * leaf if eqx.is_array(leaf) else leaf, module)
-    with pytest.raises(InputError, match=r"the weights are those of scale .* predict before training"):
+    with pytest.raises(InputError, match=r"the weights have scale .* predict before training"):
         predict(task, large)
     with pytest.raises(InputError, match="the network maps 3 inputs to 2 outputs"):
         predict(Task(draw.normal(size=(20, 4)), draw.normal(size=(20, 2))), module)

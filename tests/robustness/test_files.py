@@ -251,7 +251,7 @@ def test_a_page_is_written_only_over_a_page(record, tmp_path, capsys):
     other, page = tmp_path / "letter.html", tmp_path / "page.html"
     other.write_text("<!doctype html><p>mine</p>")
     assert main(["report", str(record), "--out", str(other)]) == 2
-    assert "is not a page" in capsys.readouterr().err
+    assert "was not written by dynascope" in capsys.readouterr().err
     assert other.read_text() == "<!doctype html><p>mine</p>"
     for _ in range(2):
         assert main(["report", str(record), "--out", str(page)]) == 0

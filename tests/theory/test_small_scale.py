@@ -92,4 +92,4 @@ def test_a_prediction_says_it_in_its_record_and_warns_no_one_else(scale, said, n
         warnings.simplefilter("error")
         record = predict(TASK, network, scale=scale, curve=False).record
     told = record.attrs["warnings"]
-    assert any("0.5 (beyond 0.01)" in each for each in told) == said
+    assert any("0.5 (above the limit 0.01)" in each for each in told) == said

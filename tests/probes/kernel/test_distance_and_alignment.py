@@ -204,7 +204,6 @@ def test_kernels_of_one_example_are_at_no_distance_and_warn():
         lambda k, _: target_alignment(k, np.zeros(6)),
         lambda k, _: target_alignment(k, np.full(6, 0.1), centred=True),
         lambda k, _: target_alignment(k, np.ones(5)),
-        lambda k, _: kernel_distance(k, jax.device_put(k)),
     ],
 )
 def test_bad_input_is_refused(call):
