@@ -30,7 +30,7 @@ from dynascope.studies import find_study, study_index
 
 DOCS = Path(__file__).parent.parent / "docs"
 FILE = DOCS / "concepts" / "default_verdicts.csv"
-FIGURES = DOCS / "studies" / "figures"
+FIGURES = DOCS / "studies" / "figures"  # those beside another file are written into a folder beside it
 COLUMNS = ("study", "verdict", "in words", "not supported", "minutes stated", "minutes taken", "meaning", "figures")
 
 
@@ -42,10 +42,11 @@ def main() -> None:
     kept = {row["study"] for row in rows(asked.file)}
     for name in asked.only:
         if name not in kept:
-            keep(asked.file, found(name), COLUMNS, shown=("study", "verdict", "minutes taken"))
+            figures = FIGURES if asked.file == FILE else asked.file.parent / "figures"
+            keep(asked.file, found(name, figures), COLUMNS, shown=("study", "verdict", "minutes taken"))
 
 
-def found(name: str) -> dict[str, Any]:
+def found(name: str, figures: Path) -> dict[str, Any]:
     """One study."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryDirectory() as folder:
@@ -55,7 +56,7 @@ def found(name: str) -> dict[str, Any]:
         if "error" in answer:
             raise RuntimeError(answer["error"]["message"])
         tree = load(Path(folder) / Path(answer["record"]).name)
-    draw_first(tree, FIGURES / f"{name}.svg")
+    draw_first(tree, figures / f"{name}.svg")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {
@@ -72,7 +73,7 @@ def found(name: str) -> dict[str, Any]:
 
 def draw_first(tree: Result, path: Path) -> None:
     """Draw the first figure of the page, with its text as text."""
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context({"svg.fonttype": "none", "path.simplify_threshold": 0.5}):
         save_figure(draw_chart(tree, dataclasses.replace(tree.charts[0], title="", caption="")), path)
 

@@ -7,8 +7,9 @@ import pytest
 
 
 @pytest.mark.slow
-def test_a_study_is_run_as_a_user_would():
-    row = benchmark.found("agf-diagonal")
+def test_a_study_is_run_as_a_user_would(tmp_path):
+    row = benchmark.found("agf-diagonal", tmp_path)
     assert row["verdict"] == "agree"
+    assert (tmp_path / "agf-diagonal.svg").read_text("utf-8").startswith("<?xml")
     assert not row["not supported"]
     assert float(row["minutes taken"]) > 0

@@ -291,11 +291,11 @@ def test_a_study_is_one_object_with_the_documented_keys(study):
 
 @pytest.mark.slow
 def test_a_study_writes_its_page_and_its_record(study):
-    name, fields, said, out = study
+    name, _, said, out = study
     written = Path(said.answer["record"])
     assert {path.name for path in out.iterdir()} == {written.name, f"{written.name.removesuffix('.zarr.zip')}.html"}
     assert written.name.startswith(f"dynascope-{name}-")
-    assert all(f"-{field.replace('_', '-')}=" in written.name for field in fields)
+    assert len(written.name) < 60
     assert store.load(written).verdict.outcome == "agree"
 
 
@@ -454,7 +454,7 @@ def bad(folder, data, table):
         (["predict", "trees.npz", "--width", 0], "width is 0"),
         (["predict", "trees.npz", "--seed", -1], "seed is -1"),
         (["predict", "trees.npz", "--only", "y3"], "no target is called 'y3'"),
-        (["predict", "trees.npz", "--network", "diagonal"], "keep one target"),
+        (["predict", "trees.npz", "--network", "diagonal"], "select one target"),
         (["predict", "digits", "--target", "yield"], "digits has no named columns"),
         (["predict", "digits", "--drop", "yield"], "omit --drop"),
         (["predict", "orchard.csv", "--target", "yield", "--drop", "hight"], "choose 'height'"),

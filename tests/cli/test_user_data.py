@@ -109,8 +109,8 @@ def test_units_that_are_far_apart_are_warned_of(arrays, tmp_path):
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
         main(["predict", arrays, "--network", "diagonal", "--json", "--out", str(tmp_path)])
-    (warning,) = (each for each in json.loads(said.getvalue())["warnings"] if "spread" in each)
-    assert "for 'x2'" in warning
+    (warning,) = (each for each in json.loads(said.getvalue())["warnings"] if "'x2'" in each)
+    assert "standard deviation" in warning
 
 
 def test_what_was_done_is_said_where_anything_was_done(table, arrays):

@@ -166,7 +166,7 @@ def _variables(view: Result, chart: Chart) -> Found:
     unknown = sorted({*chart.members, *chart.places} - dimensions)
     require(
         not unknown,
-        f"a chart of {', '.join(chart.variables)} selects members of {', '.join(unknown)}, not its dimensions",
+        f"one of the figures, of {', '.join(chart.variables)}, selects members of {', '.join(unknown)}, which it lacks",
         argument="members",
         value=unknown,
         remedy=f"choose from {', '.join(sorted(dimensions))}",
@@ -215,7 +215,7 @@ def _sides_over(view: Result, name: str, over: str) -> dict[str, xr.Dataset]:
     known = dict.fromkeys(str(each) for record in having.values() for each in record[name].dims)
     require(
         fitting,
-        f"a chart draws {name!r} over {over or 'time'!r}, but its dimensions are {', '.join(known)}",
+        f"one of the figures draws {name!r} over {over or 'time'!r}, but its dimensions are {', '.join(known)}",
         argument="over",
         value=over,
         remedy="name one of its dimensions, or a variable over the same dimensions",
@@ -228,7 +228,7 @@ def _sides_with(view: Result, name: str) -> dict[str, xr.Dataset]:
     known = dict.fromkeys(str(each) for record in view.sides.values() for each in record.data_vars)
     require(
         having,
-        f"a chart names {name!r}, which the result does not contain",
+        f"one of the figures names {name!r}, which the result does not contain",
         argument="variables",
         value=name,
         remedy=f"choose from {', '.join(known)}",
@@ -260,7 +260,7 @@ def _chosen(values: xr.DataArray, chart: Chart) -> xr.DataArray:
         missing = [label for label in labels if label not in known]
         require(
             not missing,
-            f"a chart selects {dimension} {missing[:1]} of {str(values.name)!r}, which does not exist",
+            f"one of the figures selects {dimension} {missing[:1]} of {str(values.name)!r}, which does not exist",
             argument="members",
             value=missing[:1],
             remedy=f"choose from {', '.join(map(str, known))}",
