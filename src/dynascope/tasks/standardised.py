@@ -1,4 +1,4 @@
-"""Mean 0 and spread 1: the units in which inputs compare."""
+"""Standardisation to mean 0 and variance 1, so that inputs are comparable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynascope.tasks.data.labels import are_classes
 
 __all__ = ["standardising"]
 
-_WORD = "standardised (mean 0, spread 1)"
+_WORD = "standardised (mean 0, variance 1)"
 
 
 def standardising(
@@ -37,7 +37,7 @@ def standardising(
     Example:
         >>> _, _, sentence = standardising(np.array([[1.0], [3.0]]), np.array([[10.0], [30.0]]), ["price"])
         >>> sentence
-        "Inputs and target are standardised (mean 0, spread 1): a loss times 100 is in units of 'price' squared."
+        "Inputs and target are standardised (mean 0, variance 1): a loss times 100 is in units of 'price' squared."
     """
     scaled = AffineMap.standardising(inputs)
     if are_classes(targets) if classes is None else classes:

@@ -214,7 +214,7 @@ class Task:
         return self.mapped(AffineMap.centring(self.inputs), AffineMap.centring(self.targets), _CENTRED)
 
     def standardised(self, *, classes: bool | None = None) -> Task:
-        """The task with every input, and every target that is a quantity, at mean 0 and spread 1.
+        """The task with every input, and every target that is a quantity, at mean 0 and variance 1.
 
         Targets that are class labels, each 0 or 1, are centred alone, so that losses keep their meaning. Columns that
         are constant become zero. The description says how losses read afterwards.

@@ -73,7 +73,7 @@ def encode_inputs(
         >>> inputs = {"kind": Column.of(["oak", "elm", "oak"]), "age": Column.of([31, 35, 33])}
         >>> values, names, notes = encode_inputs(inputs, source="table")
         >>> names, notes
-        (('kind=oak', 'age'), ["Text of two values is one column of 1 and 0: 'kind=oak' (0 is 'elm')."])
+        (('kind=oak', 'age'), ["Text columns with two values become 1 and 0: 'kind=oak' (0 is 'elm')."])
     """
     encoded: dict[str, Column] = {}
     counts: list[str] = []
@@ -107,7 +107,7 @@ def encode_inputs(
             remedy="give one of them another name, or leave it out with `drop`",
         )
         encoded |= {str(each): Column(values, "number") for each, values in new.items()}
-    notes = [f"Text of two values is one column of 1 and 0: {', '.join(pairs)}."] if pairs else []
+    notes = [f"Text columns with two values become 1 and 0: {', '.join(pairs)}."] if pairs else []
     notes += [f"Text is one-hot encoded: {', '.join(counts)}."] if counts else []
     return to_numbers(encoded, "input", source), tuple(encoded), notes
 

@@ -42,7 +42,7 @@ def read_table(
     Arrays: x is (n, d), (n,) or images (n, height, width), which are flattened; y is (n, c) or (n,). They are centred.
 
     Tables: the columns in `target` are the targets and all others the inputs. Units of columns are arbitrary and would
-    decide what is learned first, so inputs and targets that are quantities are **standardised** (mean 0, spread 1);
+    decide what is learned first, so inputs and targets that are quantities are **standardised** (mean 0, variance 1);
     losses are then in units of the target's variance. Inputs of text become a column "kind=oak" of 1 and 0 for each
     value, a single one for two values, or are left out if more than half of the rows have a value of their own.
 
@@ -58,7 +58,7 @@ def read_table(
         drop: For tables, the name of a column to leave out, or several.
         missing: What is done about missing or infinite values: None rejects them, "drop" leaves out the rows, "mean"
             fills inputs by the mean of their column and leaves out rows without a target.
-        standardise: Whether to bring inputs, and targets that are quantities, to mean 0 and spread 1; None does so for
+        standardise: Bring inputs, and targets that are quantities, to mean 0 and variance 1; None does so for
             tables that are centred and hold no images.
         centre: Remove the mean of every input and target.
         classification: Whether the target is a class label; None decides by the rule above.
@@ -79,7 +79,7 @@ def read_table(
         (Task('trees', 3 × 2 → 2), ('height', 'girth'), ('elm', 'oak'))
         >>> trees = {"height": [9.0, 7.0, 8.0], "girth": [1.0, 3.0, 2.5], "age": [60.0, 90.0, 84.0]}
         >>> read_table(trees, target="age", name="trees").description[-1]
-        "Inputs and target are standardised (mean 0, spread 1): a loss times 168 is in units of 'age' squared."
+        "Inputs and target are standardised (mean 0, variance 1): a loss times 168 is in units of 'age' squared."
     """
     options: dict[str, Any] = {"target": target, "name": name, "drop": drop, "missing": missing}
     options |= {"standardise": standardise, "centre": centre, "classification": classification}

@@ -46,7 +46,7 @@ def assembled(
         missing: What is done about missing values.
         classification: Whether the target is a class label; None decides.
         centre: Remove the mean of every input and target.
-        standardise: Bring inputs, and targets that are quantities, to mean 0 and spread 1.
+        standardise: Bring inputs, and targets that are quantities, to mean 0 and variance 1.
 
     Raises:
         InputError: The columns do not hold at least two complete samples of what can be read as numbers, or
