@@ -12,7 +12,7 @@ import pytest
 from documented import Member, is_numeric, members, numbers
 
 from dynascope import theory
-from dynascope.validation.units import parsed_units
+from dynascope.theory.units import parsed_units
 
 STATED = {
     name: member for name, member in members(theory).items() if any(getattr(member.function, "units", {}).values())

@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.validation import (
-    array_namespace,
-    holds,
-    require_axes,
-    require_finite_values,
-    require_labels,
-    require_real_values,
-)
+from dynascope.validation import array_namespace, holds, require_axes, require_finite_values, require_labels
 
 LIBRARIES = ["numpy", "jax.numpy", "torch"]
 
@@ -71,26 +64,26 @@ def test_other_axes_or_an_empty_one_are_refused_by_name(make, values):
 @pytest.mark.slow
 def test_finite_floating_point_numbers_pass(make):
     require_finite_values("weights", make([1, 2]))
-    require_real_values("weights", make([1.0, -2.0]))
+    require_finite_values("weights", make([1.0, -2.0]), floating=True)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-@pytest.mark.parametrize("check", [require_finite_values, require_real_values])
-def test_values_that_are_not_finite_are_refused_by_name(make, check, value):
+@pytest.mark.parametrize("floating", [False, True])
+def test_values_that_are_not_finite_are_refused_by_name(make, floating, value):
     with pytest.raises(InputError, match="weights has values that are not finite") as caught:
-        check("weights", make([1.0, value]))
+        require_finite_values("weights", make([1.0, value]), floating=floating)
     assert caught.value.argument == "weights"
 
 
 @pytest.mark.parametrize("values", [[1, 2], [True], [1j]])
 def test_numbers_of_another_kind_are_no_real_values(make, values):
     with pytest.raises(InputError, match="weights has values of type") as caught:
-        require_real_values("weights", make(values))
+        require_finite_values("weights", make(values), floating=True)
     assert caught.value.argument == "weights"
 
 
 def test_values_that_jax_traces_are_not_seen():
-    jax.jit(lambda x: require_real_values("weights", x) or x)(jnp.nan)
+    jax.jit(lambda x: require_finite_values("weights", x) or x)(jnp.nan)
 
 
 def test_numbers_of_classes_pass(make):

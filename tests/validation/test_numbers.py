@@ -11,23 +11,13 @@ from annotated_types import Ge, Gt, Interval, Le, Lt
 from hypothesis import strategies as st
 
 from dynascope.errors import InputError
-from dynascope.validation import (
-    given,
-    require,
-    require_choice,
-    require_context,
-    require_kind,
-)
+from dynascope.validation import require, require_choice, require_kind
 from dynascope.validation.bounded import FiniteFloat, Fraction, OpenFraction, PositiveFloat, PositiveInt, Seed
 
 NO_NUMBERS = ["3", None, 1j, np.array([1.0, 2.0]), [1.0], {}]
 # Whole numbers below 2**53, which every type of number here holds exactly.
 whole = st.integers(-(2**53), 2**53)
 TYPES = st.sampled_from([int, float, np.float64, np.int64, np.asarray])
-
-
-def test_of_the_arguments_that_may_be_left_out_those_that_are_given_stay():
-    assert given(draws=None, batch_size=0, name="") == {"batch_size": 0, "name": ""}
 
 
 def test_require_raises_only_when_the_condition_fails():
@@ -151,15 +141,3 @@ def test_a_seed_that_is_no_whole_number_from_zero_is_named(seed):
     with pytest.raises(InputError, match=f"seed is {named}") as caught:
         require_kind(Seed, seed=seed)
     assert caught.value.argument == "seed"
-
-
-@pytest.mark.parametrize("length", [1, 2.5, math.inf])
-def test_the_length_of_a_context_passes_from_one_to_infinity(length):
-    assert require_context(length) == length
-
-
-@pytest.mark.parametrize("length", [0, 0.999, -math.inf, math.nan])
-def test_a_context_without_an_example_is_refused_by_name(length):
-    with pytest.raises(InputError, match="context_length is") as caught:
-        require_context(length)
-    assert caught.value.argument == "context_length"

@@ -17,7 +17,7 @@ from dynascope.flows.pieces import in_pieces
 from dynascope.flows.save_times import SaveTimes, recorded_times
 from dynascope.flows.solvers.solver import Solver, SolverName
 from dynascope.protocols import Learnable, Network, SumOfNeurons
-from dynascope.validation import checked, given, require, require_kind
+from dynascope.validation import checked, require, require_kind
 from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["GradientFlow", "gradient_flow"]
@@ -139,11 +139,15 @@ def gradient_flow(
     relative = chosen.relative_tolerance
     if relative is None:
         relative = usual_tolerance("explicit" if solver == "fastest" else solver, ensemble.dtype)
-    stops = given(loss_target=method.loss_target, stationarity=method.stationarity)
-    absolute = given(absolute_tolerance=chosen.absolute_tolerance)
-    # As arrays, so that other values do not need another program.
-    numbers = {"duration": duration, "relative_tolerance": relative, **stops, **absolute}
-    numbers = {name: np.asarray(value, times.dtype) for name, value in numbers.items()}
+    options = {
+        "duration": duration,
+        "relative_tolerance": relative,
+        "absolute_tolerance": chosen.absolute_tolerance,
+        "loss_target": method.loss_target,
+        "stationarity": method.stationarity,
+    }
+    # Arrays, so that other values need no other program.
+    numbers = {name: np.asarray(value, times.dtype) for name, value in options.items() if value is not None}
     max_steps = _STEPS if chosen.max_steps is None else chosen.max_steps
     fixed = statistics, solver, max_steps, bool(method.normalised), many
     if not many and (solver == "fastest" or is_limited()):
@@ -162,7 +166,7 @@ def gradient_flow(
             "flow": "homogeneity-normalised gradient flow" if method.normalised else "gradient flow",
             "solver": solver,
             "relative_tolerance": relative,
-            **absolute,
+            **({} if chosen.absolute_tolerance is None else {"absolute_tolerance": chosen.absolute_tolerance}),
         },
     )
     return (record, ensemble.network(result["weights"])) if return_networks else record

@@ -23,7 +23,6 @@ from dynascope.flows.solvers.langevin_steps import langevin_steps, require_lange
 from dynascope.results.named_tuples import short_repr
 from dynascope.validation import (
     checked,
-    count_axes,
     require,
     require_array,
     require_covariance,
@@ -125,11 +124,11 @@ def langevin(
     clock = np.asarray(times)
     require_shape("times", clock, (None,))
     require_increasing("times", clock)
-    first = require_array("start", start, (None,) if count_axes(start) < 2 else (runs, None))
+    first = require_array("start", start, (None,), (runs, None))
     size = first.shape[-1]
     require(size > 0, "start is empty", argument="start", value=first.shape, remedy="give at least one weight")
     pushed = np.zeros(size) if velocity is None else velocity
-    pushed = require_array("velocity", pushed, (size,) if count_axes(pushed) < 2 else (runs, size))
+    pushed = require_array("velocity", pushed, (size,), (runs, size))
     slope: Any = gradient
     if not callable(gradient):
         slope = jax.tree_util.Partial(_along_modes, require_array("gradient", gradient, (size,)))
@@ -184,7 +183,7 @@ def _along_modes(curvature: Any, points: Any) -> Any:
 
 def _root_of(noise: ArrayLike, size: int) -> np.ndarray:
     """Σ^½, of shape (d,) where coordinates are independent."""
-    if count_axes(noise) < 2:
+    if np.ndim(noise) < 2:
         variances = require_array("noise", noise, (size,))
         require_kind(NonNegativeNumbers, noise=variances)
         return np.sqrt(variances)

@@ -12,7 +12,7 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.networks.mlp import ACTIVATIONS, ActivationName
-from dynascope.validation import checked, given, require, require_room
+from dynascope.validation import checked, require, require_room
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["Transformer"]
@@ -126,7 +126,8 @@ class Transformer(eqx.Module):
         )
         sizes = {"vocabulary": vocabulary, "length": length, "output_dimension": output_dimension}
         layers = blocks * (4 * width + 2 * hidden) + sum(sizes.values()) + 2
-        require_room(width * layers, **sizes, **given(hidden_width=hidden_width), width=width, blocks=blocks)
+        chosen = {} if hidden_width is None else {"hidden_width": hidden_width}
+        require_room(width * layers, **sizes, **chosen, width=width, blocks=blocks)
         draw = np.random.default_rng(seed)
 
         def drawn(rows: int, columns: int, input_width: int) -> np.ndarray:

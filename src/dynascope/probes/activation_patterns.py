@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import array_namespace, checked, require, require_real_values
+from dynascope.validation import array_namespace, checked, require, require_finite_values
 from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = [
@@ -222,7 +222,7 @@ def _layers(name: str, preactivations: Any) -> Sequence[Any]:
         remedy="give shapes (n, h), or (times, n, h), with the same samples in every layer",
     )
     for each in layers:
-        require_real_values(name, each)
+        require_finite_values(name, each, floating=True)
     return layers
 
 

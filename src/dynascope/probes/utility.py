@@ -10,14 +10,7 @@ from typing import Annotated, Any, NamedTuple
 from annotated_types import Ge
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import (
-    array_namespace,
-    checked,
-    holds,
-    require,
-    require_axes,
-    require_finite_values,
-)
+from dynascope.validation import array_namespace, checked, holds, require, require_axes, require_finite_values
 from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["NeuronUtility", "UtilitySpectrum", "output_utility", "two_layer_utility", "utility_spectrum"]

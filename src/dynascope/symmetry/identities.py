@@ -17,12 +17,7 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.charge import Charge, checked_charge
 from dynascope.symmetry.parameters import arrays_by_path
 from dynascope.symmetry.symmetry_defects import lengths
-from dynascope.validation import (
-    require,
-    require_finite_values,
-    shown,
-    shown_error,
-)
+from dynascope.validation import require, require_finite_values, shown, shown_error
 from dynascope.validation.bounded_scalars import Seed
 
 __all__ = ["Identities", "check_identities", "orbit_directions"]

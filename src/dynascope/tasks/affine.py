@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dynascope.validation import checked, count_axes, require, require_array, shown
+from dynascope.validation import checked, require, require_array, shown
 from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["AffineMap", "varying"]
@@ -37,7 +37,7 @@ class AffineMap:
 
     def __post_init__(self):
         shift = require_array("shift", self.shift, (None,))
-        matrix = require_array("matrix", self.matrix, (len(shift), None)[: min(count_axes(self.matrix), 2)])
+        matrix = require_array("matrix", self.matrix, (len(shift),), (len(shift), None))
         for name, value in {"shift": shift, "matrix": matrix}.items():
             object.__setattr__(self, name, value)
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from dynascope.tasks.task import Task
-from dynascope.validation import checked, count_axes, require, require_array, require_covariance
+from dynascope.validation import checked, require, require_array, require_covariance
 from dynascope.validation.bounded_scalars import NonNegativeFloat, Seed
 
 __all__ = ["regression"]
@@ -55,8 +55,7 @@ def regression(
     """
     root = _square_root(input_covariance)
     dimension = len(root)
-    shape = (dimension, None) if count_axes(target_map) == 2 else (dimension,)
-    linear_map = require_array("target_map", target_map, shape).reshape(dimension, -1)
+    linear_map = require_array("target_map", target_map, (dimension,), (dimension, None)).reshape(dimension, -1)
     noise_dimension = linear_map.shape[1] if noise else 0
     fewest = max(2, dimension + noise_dimension) if exact_moments else 2
     require(

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynascope.theory.assumptions import SMALL_START, Assumption
+from dynascope.theory.finite_answers import finite_answers
 from dynascope.theory.second_moment import MEASURED, require_moment
-from dynascope.validation import finite_answers, is_traced
+from dynascope.validation import is_traced
 
 __all__ = ["Domain", "covers", "find_domains", "warn_of_large_scale"]
 

@@ -13,7 +13,6 @@ from dynascope.validation.array_libraries import (
     require_finite_values,
     require_jax_arrays,
     require_labels,
-    require_real_values,
 )
 from dynascope.validation.arrays import (
     is_traced,
@@ -22,55 +21,29 @@ from dynascope.validation.arrays import (
     require_known,
 )
 from dynascope.validation.checked import checked, face
-from dynascope.validation.compiled import (
-    all_finite,
-    fitting,
-    in_one_shape,
-    nan_outside,
-)
-from dynascope.validation.finite_answers import finite_answers, require_answer
 from dynascope.validation.known import require_increasing, require_whole_numbers
 from dynascope.validation.memory import require_memory, require_room, require_unpacked, said_bytes
 from dynascope.validation.numbers import (
-    given,
     require,
     require_choice,
-    require_context,
     shown,
     shown_error,
 )
-from dynascope.validation.shapes import (
-    count_axes,
-    require_broadcast,
-    require_last_axes,
-    require_row_of_times,
-    require_shape,
-)
-from dynascope.validation.units import in_units
+from dynascope.validation.shapes import require_broadcast, require_shape
 from dynascope.validation.user_functions import calling, require_function
 
 __all__ = [
-    "all_finite",
     "array_namespace",
     "calling",
     "checked",
-    "count_axes",
     "face",
-    "finite_answers",
-    "fitting",
-    "given",
     "holds",
-    "in_one_shape",
-    "in_units",
     "is_traced",
-    "nan_outside",
     "require",
-    "require_answer",
     "require_array",
     "require_axes",
     "require_broadcast",
     "require_choice",
-    "require_context",
     "require_covariance",
     "require_finite_values",
     "require_function",
@@ -79,11 +52,8 @@ __all__ = [
     "require_kind",
     "require_known",
     "require_labels",
-    "require_last_axes",
     "require_memory",
-    "require_real_values",
     "require_room",
-    "require_row_of_times",
     "require_shape",
     "require_unpacked",
     "require_whole_numbers",

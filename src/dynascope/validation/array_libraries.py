@@ -15,7 +15,6 @@ __all__ = [
     "require_finite_values",
     "require_jax_arrays",
     "require_labels",
-    "require_real_values",
 ]
 
 
@@ -110,8 +109,19 @@ def require_axes(name: str, values: Any, axes: int) -> tuple[int, ...]:
     return shape
 
 
-def require_finite_values(name: str, values: Any, *, remedy: str = "drop or fill them first") -> None:
+def require_finite_values(
+    name: str, values: Any, *, floating: bool = False, remedy: str = "drop or fill them first"
+) -> None:
     """Raise `InputError` unless all values of an array of any library are finite, where they are known.
+
+    Args:
+        name: Name of the argument, for the message.
+        values: The array.
+        floating: Whether the values must be floating-point numbers.
+        remedy: What to do about values that are not finite, for the message.
+
+    Raises:
+        InputError: If a value is NaN or infinite, or is an integer although `floating` is set.
 
     Example:
         >>> import numpy as np
@@ -119,10 +129,21 @@ def require_finite_values(name: str, values: Any, *, remedy: str = "drop or fill
         Traceback (most recent call last):
         ...
         dynascope.errors.InputError: features has values that are not finite: drop or fill them first.
+        >>> require_finite_values("weights", np.arange(3), floating=True)
+        Traceback (most recent call last):
+        ...
+        dynascope.errors.InputError: weights has values of type int64: pass floating-point numbers.
     """
     xp = _namespace(values, name)
+    require(
+        not floating or xp.isdtype(values.dtype, "real floating"),
+        f"{name} has values of type {values.dtype}",
+        argument=name,
+        value=str(values.dtype),
+        remedy="pass floating-point numbers",
+    )
     if _lies_here(values):
-        # Seen by NumPy, which has nothing to compile.
+        # NumPy has nothing to compile.
         import numpy as xp  # here, so that the command line reports a bad argument without loading arrays
     require(
         holds(xp.all(xp.isfinite(values))),
@@ -130,26 +151,6 @@ def require_finite_values(name: str, values: Any, *, remedy: str = "drop or fill
         argument=name,
         remedy=remedy,
     )
-
-
-def require_real_values(name: str, values: Any) -> None:
-    """Raise `InputError` unless an array of any library holds floating-point numbers, finite where they are known.
-
-    Example:
-        >>> import numpy as np
-        >>> require_real_values("weights", np.arange(3))
-        Traceback (most recent call last):
-        ...
-        dynascope.errors.InputError: weights has values of type int64: pass floating-point numbers.
-    """
-    require(
-        _namespace(values, name).isdtype(values.dtype, "real floating"),
-        f"{name} has values of type {values.dtype}",
-        argument=name,
-        value=str(values.dtype),
-        remedy="pass floating-point numbers",
-    )
-    require_finite_values(name, values)
 
 
 def require_labels(name: str, labels: Any, samples: int, *, classes: int | None = None) -> None:

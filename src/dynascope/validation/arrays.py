@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dynascope.errors import InputError
 from dynascope.validation.known import require_bounds
 from dynascope.validation.numbers import require
-from dynascope.validation.shapes import count_axes, require_shape
+from dynascope.validation.shapes import require_shape
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,14 +27,14 @@ __all__ = [
 _ROUNDING = 1e-10  # relative asymmetry or negative eigenvalue of a covariance that counts as rounding
 
 
-def require_array(name: str, values: Any, shape: tuple[int | None, ...], *, infinite: bool = False) -> np.ndarray:
-    """Return the values as a float64 array after checking that they are finite and have the shape.
+def require_array(name: str, values: Any, *shapes: tuple[Any, ...], infinite: bool = False) -> np.ndarray:
+    """Return the values as a float64 array after checking that they are finite and have one of the shapes.
 
     Args:
         name: Name of the argument, for the message.
         values: Anything `numpy.asarray` takes.
-        shape: Expected length of each axis; None accepts any length.
-        infinite: Whether infinite values are taken too.
+        *shapes: Allowed lengths of the axes, as in `require_shape`.
+        infinite: Whether infinite values are accepted.
 
     Returns:
         Array of dtype float64.
@@ -62,7 +62,7 @@ def require_array(name: str, values: Any, shape: tuple[int | None, ...], *, infi
             value=type(values).__name__,
             remedy="pass real numbers in rows of equal length",
         ) from None
-    require_shape(name, array, shape)
+    require_shape(name, array, *shapes)
     bad = int(np.sum(np.isnan(array) if infinite else ~np.isfinite(array)))
     require(
         bad == 0,
@@ -91,7 +91,7 @@ def require_covariance(name: str, values: Any) -> np.ndarray:
     """
     import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
-    matrix = require_array(name, values, (None, None) if count_axes(values) == 2 else (None,))
+    matrix = require_array(name, values, (None,), (None, None))
     matrix = require_array(name, np.diag(matrix) if matrix.ndim == 1 else matrix, (len(matrix),) * 2)
     largest = np.abs(matrix).max(initial=0.0)
     asymmetry = np.abs(matrix - matrix.T).max(initial=0.0)

@@ -9,26 +9,14 @@ from typing import Any
 from dynascope.errors import InputError
 
 __all__ = [
-    "given",
     "require",
     "require_choice",
-    "require_context",
     "shown",
     "shown_error",
 ]
 
 _MOST_DIGITS, _MOST_LETTERS = 20, 80
 _MOST_OF_AN_ERROR = 200  # letters
-
-
-def given(**arguments: Any) -> dict[str, Any]:
-    """The named arguments that are not None, to check those that may be left out.
-
-    Example:
-        >>> given(draws=None, batch_size=3)
-        {'batch_size': 3}
-    """
-    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def shown(value: Any) -> str:
@@ -89,24 +77,3 @@ def require_choice(name: str, value: Any, choices: Collection[Any]) -> None:
     named = [repr(each) for each in choices]
     remedy = " or ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
     require(valid, f"{name} is {_quoted(value)}", argument=name, value=shown(value), remedy=f"choose {remedy}")
-
-
-def require_context(context_length: Any) -> float:
-    """Return the number N of labelled examples in a prompt after checking that it is at least one; it may be infinite.
-
-    Example:
-        >>> require_context(20)
-        20.0
-    """
-    try:
-        length = float(context_length)
-    except (TypeError, ValueError, OverflowError):
-        length = math.nan
-    require(
-        length >= 1,
-        f"context_length is {shown(context_length)}",
-        argument="context_length",
-        value=context_length,
-        remedy="choose at least one example, or infinity",
-    )
-    return length

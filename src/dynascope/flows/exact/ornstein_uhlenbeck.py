@@ -9,7 +9,7 @@ from dynascope.flows.langevin import LangevinRuns
 from dynascope.theory import SGD
 from dynascope.theory.noise import langevin_moments
 from dynascope.theory.sgd import Momentum
-from dynascope.validation import count_axes, require_array, require_increasing, require_shape
+from dynascope.validation import require_array, require_increasing, require_shape
 from dynascope.validation.bounded import (
     FiniteNumbers,
     NonNegativeFloat,
@@ -69,7 +69,7 @@ def ornstein_uhlenbeck(
     require_shape("times", clock, (None,))
     require_increasing("times", clock)
     random = np.random.default_rng(seed)
-    modes = np.atleast_1d(require_array("curvature", curvature, (None,) * min(count_axes(curvature), 1)))
+    modes = np.atleast_1d(require_array("curvature", curvature, (), (None,)))
     sgd, chosen = SGD(learning_rate, momentum, weight_decay, batch_size), {"curvature": modes, "noise": noise}
     gaps = np.diff(clock, prepend=0.0)
     mean = langevin_moments(clock[0], sgd, **chosen, position=position, velocity=velocity)

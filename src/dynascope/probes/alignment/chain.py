@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from dynascope.validation import array_namespace, require, require_real_values
+from dynascope.validation import array_namespace, require, require_finite_values
 
 __all__ = ["check_chain"]
 
@@ -33,5 +33,5 @@ def check_chain(weights: Sequence[Any], *, least: int) -> Any:
         remedy="give matrices that act as x @ W, all with one time axis in front or all without",
     )
     for each in weights:
-        require_real_values("weights", each)
+        require_finite_values("weights", each, floating=True)
     return xp

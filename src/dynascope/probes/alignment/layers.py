@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from dynascope.probes.alignment.chain import check_chain
 from dynascope.probes.alignment.vectors import largest, overlap, top_directions
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import array_namespace, require, require_axes, require_real_values
+from dynascope.validation import array_namespace, require, require_axes, require_finite_values
 
 __all__ = ["DataAlignment", "LayerAlignment", "data_alignment", "layer_alignment"]
 
@@ -108,7 +108,7 @@ def data_alignment(
     array_namespace(weights[0], inputs, targets)
     expected = (weights[0].shape[-2], weights[-1].shape[-1])
     for name, values in (("inputs", inputs), ("targets", targets)):
-        require_real_values(name, values)
+        require_finite_values(name, values, floating=True)
         require_axes(name, values, 2)
     require(
         inputs.shape[0] == targets.shape[0],

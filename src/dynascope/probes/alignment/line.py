@@ -9,7 +9,7 @@ import numpy as np
 
 from dynascope.probes.alignment.vectors import clipped, largest, unit_vector
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import array_namespace, holds, require, require_real_values
+from dynascope.validation import array_namespace, holds, require, require_finite_values
 
 __all__ = ["LineAlignment", "LineLayers", "line_alignment"]
 
@@ -54,7 +54,7 @@ def line_alignment(first: Any, second: Any, direction: Any) -> LineAlignment:
     """
     xp = array_namespace(first, second, direction)
     for name, values in (("first", first), ("second", second), ("direction", direction)):
-        require_real_values(name, values)
+        require_finite_values(name, values, floating=True)
     shape = tuple(first.shape)
     outputs = second[..., 0] if tuple(second.shape) == (*shape[:-2], *shape[-1:], 1) else second
     require(

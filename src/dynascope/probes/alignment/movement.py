@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 from dynascope.probes.alignment.vectors import clipped, unit_vector, vector_norm
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import array_namespace, holds, require, require_real_values
+from dynascope.validation import array_namespace, holds, require, require_finite_values
 
 __all__ = ["WeightMovement", "weight_movement"]
 
@@ -66,8 +66,8 @@ def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> WeightMov
     xp = array_namespace(*weights, *initial)
     times = tuple(weights[0].shape)[: max(len(weights[0].shape) - len(initial[0].shape), 0)]
     for layer, (each, start) in enumerate(zip(weights, initial, strict=True), 1):
-        require_real_values("weights", each)
-        require_real_values("initial", start)
+        require_finite_values("weights", each, floating=True)
+        require_finite_values("initial", start, floating=True)
         require(
             len(times) < 2 and tuple(each.shape) == (*times, *start.shape),
             f"array {layer} has shape {tuple(each.shape)} and {tuple(start.shape)} at the start",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, NamedTuple
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import array_namespace, checked, require, require_axes, require_real_values
+from dynascope.validation import array_namespace, checked, require, require_axes, require_finite_values
 
 __all__ = ["Displacements", "displacements"]
 
@@ -45,7 +45,7 @@ def displacements(path: Any) -> Displacements:
         Displacements(global_displacement=[0, 25, 9], local_displacement=[25, 16], squared_drift=2.25)
     """
     count, _ = require_axes("path", path, 2)
-    require_real_values("path", path)
+    require_finite_values("path", path, floating=True)
     require(
         count >= 2, "path has one checkpoint", argument="path", value=count, remedy="give the weights of two or more"
     )

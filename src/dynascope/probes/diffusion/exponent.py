@@ -11,14 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import (
-    array_namespace,
-    checked,
-    holds,
-    require,
-    require_axes,
-    require_real_values,
-)
+from dynascope.validation import array_namespace, checked, holds, require, require_axes, require_finite_values
 from dynascope.validation.bounded_scalars import OpenFraction, PositiveInt
 
 __all__ = ["ExponentFit", "fit_exponent"]
@@ -85,7 +78,7 @@ def fit_exponent(
         0.996 0.88 1.112
     """
     runs, count = require_axes("squared_displacements", squared_displacements, 2)
-    require_real_values("squared_displacements", squared_displacements)
+    require_finite_values("squared_displacements", squared_displacements, floating=True)
     require(
         first < last,
         f"last is {last}, and first {first}",

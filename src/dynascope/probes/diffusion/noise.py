@@ -6,13 +6,7 @@ import dataclasses
 from typing import Any
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import (
-    array_namespace,
-    checked,
-    require,
-    require_axes,
-    require_real_values,
-)
+from dynascope.validation import array_namespace, checked, require, require_axes, require_finite_values
 from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["GradientNoise", "gradient_noise"]
@@ -109,7 +103,7 @@ def gradient_noise(
     rows = {"batch_gradients": batch_gradients, "full_gradient": full_gradient}
     rows |= {} if directions is None else {"directions": directions}
     for name, each in rows.items():
-        require_real_values(name, each)
+        require_finite_values(name, each, floating=True)
     require(
         require_axes("full_gradient", full_gradient, 1) == (size,),
         f"full_gradient has shape {tuple(full_gradient.shape)}, and batch_gradients {(count, size)}",

@@ -13,7 +13,7 @@ from dynascope.compilation import jit
 from dynascope.probes.diffusion.hessian import curvature_product, require_lanczos
 from dynascope.probes.diffusion.lanczos import tridiagonal
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import require, require_axes, require_real_values
+from dynascope.validation import require, require_axes, require_finite_values
 from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["NoiseSpectrum", "noise_spectrum", "quadrature_nodes"]
@@ -77,7 +77,7 @@ def noise_spectrum(
     """
     flat, product = curvature_product(loss, weights, model, gauss_newton=gauss_newton)
     count, size = require_axes("noise", noise, 2)
-    require_real_values("noise", noise)
+    require_finite_values("noise", noise, floating=True)
     require(
         size == len(flat),
         f"noise has {size} entries in a row, of {len(flat)} weights",

@@ -5,12 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from dynascope.validation import (
-    array_namespace,
-    holds,
-    require,
-    require_finite_values,
-)
+from dynascope.validation import array_namespace, holds, require, require_finite_values
 from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["centred_alignment", "kernel_distance", "kernel_velocity", "relative_change", "target_alignment"]

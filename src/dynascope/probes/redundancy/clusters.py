@@ -11,14 +11,7 @@ import scipy.spatial.distance
 
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import (
-    array_namespace,
-    checked,
-    is_traced,
-    require,
-    require_axes,
-    require_real_values,
-)
+from dynascope.validation import array_namespace, checked, is_traced, require, require_axes, require_finite_values
 from dynascope.validation.bounded_scalars import NonNegativeFloat
 
 __all__ = ["RedundantUnits", "redundant_units"]
@@ -147,7 +140,7 @@ def redundant_units(
 def _checked(name: str, values: Any) -> Any:
     array_namespace(values)
     require_axes(name, values, 3 if len(values.shape) == 3 else 2)
-    require_real_values(name, values)
+    require_finite_values(name, values, floating=True)
     return values
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from jaxtyping import Shaped
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import array_namespace, checked, require, require_real_values
+from dynascope.validation import array_namespace, checked, require, require_finite_values
 from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["UnitGroup", "UnitPart", "UnitWeights", "unit_weights"]
@@ -137,7 +137,7 @@ def _rows(arrays: Mapping[str, Any], parts: Sequence[Any], units: int) -> Any:
             remedy=f"choose from {', '.join(arrays)}",
         )
         array = arrays[part.parameter]
-        require_real_values("parameters", array)
+        require_finite_values("parameters", array, floating=True)
         shape = tuple(array.shape)
         require(
             -len(shape) <= part.axis < len(shape) and shape[part.axis] % units == 0,

@@ -12,7 +12,8 @@ from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import checked, finite_answers, require, require_context, require_covariance, require_shape
+from dynascope.theory.finite_answers import finite_answers
+from dynascope.validation import checked, require, require_covariance, require_shape
 from dynascope.validation.bounded import FiniteNumbers, PositiveInt
 
 __all__ = [
@@ -75,7 +76,7 @@ def attention_modes(covariance: FiniteNumbers, context_length: float) -> Attenti
         >>> attention_modes([0.5, 1.0], 10).gains
         array([1.25, 0.7 ])
     """
-    sigma, length = require_covariance("covariance", covariance), require_context(context_length)
+    sigma, length = require_covariance("covariance", covariance), _require_length(context_length)
     variances, axes = np.linalg.eigh(sigma)
     kept = variances[::-1] > _NO_VARIANCE * variances[-1]
     variances, axes = variances[::-1][kept], axes[:, ::-1][:, kept]
@@ -132,7 +133,7 @@ def context_correlation(
         array([[1.  , 0.  ],
                [0.  , 0.25]])
     """
-    sigma, length = require_covariance("covariance", covariance), require_context(context_length)
+    sigma, length = require_covariance("covariance", covariance), _require_length(context_length)
     square = sigma @ sigma
     if matrix is None:
         return square
@@ -179,3 +180,15 @@ def split_heads(neurons: ArrayLike, dimension: int) -> tuple[np.ndarray, np.ndar
         remedy="pass the initial weights at unit scale",
     )
     return rows[:, 0], rows[:, 1 : dimension + 1], rows[:, dimension + 1 :]
+
+
+def _require_length(context_length: float) -> float:
+    """Return N after checking that it is at least one."""
+    require(
+        context_length >= 1,
+        f"context_length is {context_length}",
+        argument="context_length",
+        value=context_length,
+        remedy="choose at least one example, or infinity",
+    )
+    return float(context_length)

@@ -10,8 +10,10 @@ from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.attention.levels import AttentionModes, Heads, attention_modes
 from dynascope.theory.domain import covers
+from dynascope.theory.finite_answers import require_answer
 from dynascope.theory.papers import ALTERNATING, ATTENTION
-from dynascope.validation import in_units, require, require_answer, require_shape
+from dynascope.theory.units import in_units
+from dynascope.validation import require, require_shape
 from dynascope.validation.bounded import FiniteNumbers, OpenFraction
 
 __all__ = ["merged_attention_staircase"]

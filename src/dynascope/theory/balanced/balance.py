@@ -17,15 +17,10 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory.assumptions import BALANCED_LAYERS
+from dynascope.theory.finite_answers import finite_answers
+from dynascope.theory.kernels import broadcast_known, nan_outside
 from dynascope.theory.layer_rates import LayerRates, positive_rates, rate_shapes
-from dynascope.validation import (
-    finite_answers,
-    in_one_shape,
-    nan_outside,
-    require,
-    require_broadcast,
-    require_last_axes,
-)
+from dynascope.validation import require, require_broadcast, require_shape
 
 __all__ = [
     "LAYER_UNITS",
@@ -74,7 +69,7 @@ class TwoLayers(NamedTuple):
     def checked(cls, first: Any, second: Any, rates: LayerRates, **further: Any) -> TwoLayers:
         """Two layers that can be multiplied; their leading axes, and those of other arrays, fit together."""
         for name, layer in (("first", first), ("second", second)):
-            require_last_axes(name, layer, None, None)
+            require_shape(name, layer, (..., None, None))
         require(
             first.shape[-1] == second.shape[-2],
             f"the layers have shapes {first.shape} and {second.shape}",
@@ -88,7 +83,7 @@ class TwoLayers(NamedTuple):
             **rate_shapes(rates),
             **{name: np.shape(each)[:-2] for name, each in further.items()},
         )
-        return cls(first, second, LayerRates._make(in_one_shape(*rates)))
+        return cls(first, second, LayerRates._make(broadcast_known(*rates)))
 
     @property
     def valid(self) -> Bool[Array, "*members"]:

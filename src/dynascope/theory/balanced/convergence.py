@@ -14,7 +14,8 @@ from dynascope.theory.balanced.balance import STANDARDS, UNITS, Balance, TwoLaye
 from dynascope.theory.balanced.propagation import drift_matrix
 from dynascope.theory.balanced.solution import covers_balanced
 from dynascope.theory.layer_rates import LayerRates
-from dynascope.validation import in_units, require_array
+from dynascope.theory.units import in_units
+from dynascope.validation import require_array
 
 __all__ = ["BalancedLimit", "balanced_limit", "slowest_rate"]
 

@@ -17,8 +17,9 @@ from dynascope.theory.balanced.balance import (
     TargetMap,
 )
 from dynascope.theory.balanced.solution import BalancedGram, covers_balanced, layers_and_map, solved
+from dynascope.theory.kernels import nan_outside
 from dynascope.theory.layer_rates import LayerRates
-from dynascope.validation import is_traced, nan_outside, require, require_broadcast, require_last_axes
+from dynascope.validation import is_traced, require, require_broadcast, require_shape
 from dynascope.validation.bounded import NonNegativeArray, PositiveInt
 
 __all__ = ["loss", "ntk"]
@@ -121,7 +122,7 @@ def ntk(
         [0.02 4.  ]
     """
     network, target = layers_and_map(first, second, target_map, rates)
-    require_last_axes("inputs", inputs, None, network.first.shape[-2])
+    require_shape("inputs", inputs, (..., None, network.first.shape[-2]))
     return _kernel(solved(network, target, times, approximate, steps), network.rates, inputs)
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from dynascope.theory.kernels import nan_outside
 from dynascope.theory.second_derivatives import once_differentiable
-from dynascope.validation import is_traced, nan_outside, require, require_known
+from dynascope.validation import is_traced, require, require_known
 
 __all__ = ["Steps", "drift_matrix", "given_steps", "plan_steps", "propagate"]
 

@@ -28,8 +28,9 @@ from dynascope.theory.balanced.balance import (
 from dynascope.theory.balanced.determinants import warn_of_opposite_determinants
 from dynascope.theory.balanced.propagation import Steps, drift_matrix, given_steps, plan_steps, propagate
 from dynascope.theory.domain import covers
+from dynascope.theory.kernels import nan_outside
 from dynascope.theory.layer_rates import LayerRates, clock_of
-from dynascope.validation import is_traced, nan_outside, require, require_last_axes
+from dynascope.validation import is_traced, require, require_shape
 from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["BalancedGram", "covers_balanced", "gram", "product", "solved", "unit_rate_layers"]
@@ -167,13 +168,13 @@ def product(
 def layers_and_map(first: Any, second: Any, target_map: Any, rates: LayerRates) -> tuple[TwoLayers, Any]:
     """Layers and a map that fit together."""
     network = TwoLayers.checked(first, second, rates, target_map=target_map)
-    require_last_axes("target_map", target_map, first.shape[-2], second.shape[-1])
+    require_shape("target_map", target_map, (..., first.shape[-2], second.shape[-1]))
     return network, target_map
 
 
 def solved(network: TwoLayers, target_map: Any, times: Any, approximate: bool, steps: int | None) -> BalancedGram:
     """The solution of `gram`, for layers and a map that fit together."""
-    require_last_axes("times", times, None)
+    require_shape("times", times, (..., None))
     known = not any(map(is_traced, jax.tree.leaves(network)))
     balance = require_balanced(network, approximate) if known else None
     speed, stuck = None, np.asarray(False)

@@ -14,7 +14,8 @@ from jaxtyping import Float
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, ENOUGH_SAMPLES, SMALL_START, WHITE_INPUTS
 from dynascope.theory.domain import covers
-from dynascope.validation import fitting, is_traced, nan_outside, require, require_known
+from dynascope.theory.kernels import broadcast, nan_outside
+from dynascope.validation import is_traced, require, require_known
 from dynascope.validation.bounded import FiniteArray
 
 __all__ = ["escape_slope", "saddle_escape_time"]
@@ -60,7 +61,7 @@ def saddle_escape_time(
         [3.627, 50.0, 250.0]
     """
     require_known(depth=depth)
-    mode = fitting(target=target, initial_strength=initial_strength)
+    mode = broadcast(target=target, initial_strength=initial_strength)
     require(
         any(map(is_traced, mode)) or np.all(_dwells(*map(np.asarray, mode))),
         "a mode does not start between zero and its target",

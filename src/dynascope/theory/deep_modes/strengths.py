@@ -18,9 +18,12 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ALIGNED_LAYERS, BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.deep_modes.time_map import deep_strength, deep_time
 from dynascope.theory.domain import covers
+from dynascope.theory.finite_answers import finite_answers
+from dynascope.theory.kernels import all_finite, broadcast, nan_outside
 from dynascope.theory.scalar_networks.growth import growth_factor
 from dynascope.theory.scalar_networks.passage_time import time_to_reach
-from dynascope.validation import all_finite, finite_answers, fitting, in_units, is_traced, nan_outside, require_known
+from dynascope.theory.units import in_units
+from dynascope.validation import is_traced, require_known
 from dynascope.validation.bounded import FiniteArray, NonNegativeArray, PositiveInt
 
 __all__ = ["DeepModeLimit", "DeepModeStrength", "deep_mode_limit", "strength_at", "time_to_strength"]
@@ -107,7 +110,7 @@ def time_to_strength(
         [1.323326, 1.977559, 2.393285]
     """
     require_known(depth=depth)
-    arguments = fitting(strength=strength, target=target, initial_strength=initial_strength)
+    arguments = broadcast(strength=strength, target=target, initial_strength=initial_strength)
     time, visited = _passage_in_units(depth)(*arguments)
     if unreachable == "raise" and not any(map(is_traced, arguments)):
         known = np.asarray(visited)
@@ -157,7 +160,7 @@ def strength_at(
         [0.01     0.052802 1.067969]
     """
     require_known(depth=depth)
-    known = fitting(times=times, target=target, initial_strength=initial_strength)
+    known = broadcast(times=times, target=target, initial_strength=initial_strength)
     return _strength_in_units(depth)(*known)
 
 
@@ -182,7 +185,7 @@ def deep_mode_limit(target: FiniteArray, initial_strength: FiniteArray, *, depth
         ['converges', 'saddle', 'power law', 'static']
     """
     require_known(depth=depth, target=target, initial_strength=initial_strength)
-    sigma, start = map(np.asarray, fitting(target=target, initial_strength=initial_strength))
+    sigma, start = map(np.asarray, broadcast(target=target, initial_strength=initial_strength))
     static = (sigma == start) | ((depth > 1) & (start == 0))
     trapped = (depth > 1) & (sigma * start < 0)
     power_law = (depth > 1) & (sigma == 0)

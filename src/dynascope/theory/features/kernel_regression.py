@@ -27,7 +27,8 @@ from dynascope.theory.features.ridge import (
     ridge_problem,
     solve_ridge,
 )
-from dynascope.validation import all_finite, in_one_shape, nan_outside, require_broadcast
+from dynascope.theory.kernels import all_finite, broadcast_known, nan_outside
+from dynascope.validation import require_broadcast
 from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["KernelRegression", "kernel_regression_error"]
@@ -147,7 +148,7 @@ def kernel_regression_error(
         noise_variance=np.shape(noise_variance),
         unreachable_power=np.shape(unreachable_power),
     )
-    n, delta, noise, outside = in_one_shape(problem.n, problem.delta, noise_variance, unreachable_power)
+    n, delta, noise, outside = broadcast_known(problem.n, problem.delta, noise_variance, unreachable_power)
     return _errors(problem._replace(n=n, delta=delta), coefficients, noise, outside)
 
 

@@ -19,7 +19,8 @@ from jaxtyping import Float, Real
 
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
-from dynascope.validation import in_one_shape, nan_outside, require, require_broadcast
+from dynascope.theory.kernels import broadcast_known, nan_outside
+from dynascope.validation import require, require_broadcast
 from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = [
@@ -158,7 +159,7 @@ def ridge_problem(intensity: ArrayLike, samples: ArrayLike, ridge: ArrayLike, mu
     require_fitting("multiplicity", multiplicity, modes)
     shapes = {"samples": np.shape(samples), "ridge": np.shape(ridge), "multiplicity": np.shape(multiplicity)[:-1]}
     require_broadcast(intensity=modes[:-1], **shapes)
-    n, delta = in_one_shape(samples, ridge)
+    n, delta = broadcast_known(samples, ridge)
     return RidgeProblem(intensity, n, delta, multiplicity)
 
 

@@ -20,7 +20,8 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.features.ridge import require_fitting
-from dynascope.validation import all_finite, checked, nan_outside, require, require_shape
+from dynascope.theory.kernels import all_finite, nan_outside
+from dynascope.validation import checked, require, require_shape
 from dynascope.validation.bounded import FiniteArray, NonNegativeArray, PositiveFloat
 
 __all__ = ["FeatureSpectrum", "ModeFlow", "TrainingFlow", "eigenspectrum", "mode_flow", "training_flow"]

@@ -19,8 +19,9 @@ from jaxtyping import Float, Real
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
+from dynascope.theory.kernels import nan_outside
 from dynascope.theory.scalar_networks import mode_strength
-from dynascope.validation import checked, nan_outside, require, require_whole_numbers
+from dynascope.validation import checked, require, require_whole_numbers
 from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["ClassModes", "Collapse", "class_modes", "collapse_end", "collapse_trajectory"]

@@ -18,16 +18,10 @@ from dynascope.symmetry.layer_charges import layer_charges
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.balanced.balance import FirstLayer, SecondLayer, TwoLayers
 from dynascope.theory.domain import covers
+from dynascope.theory.kernels import broadcast_known, nan_outside
 from dynascope.theory.layer_rates import LayerRates, clock_of, rate_shapes
 from dynascope.theory.neuron.function_space import MapStart, preconditioner_of
-from dynascope.validation import (
-    in_one_shape,
-    is_traced,
-    nan_outside,
-    require,
-    require_broadcast,
-    require_last_axes,
-)
+from dynascope.validation import is_traced, require, require_broadcast, require_shape
 from dynascope.validation.bounded import FiniteArray, PositiveArray
 
 __all__ = ["conserved_matrices", "conserved_matrix", "preconditioner_matrix", "single_output_preconditioner"]
@@ -107,7 +101,7 @@ def conserved_matrices(
         remedy="give one for each layer",
     )
     for layer in layers:
-        require_last_axes("weights", layer, None, None)
+        require_shape("weights", layer, (..., None, None))
     pairs = []
     for first, second, *each in zip(layers, layers[1:], chosen, chosen[1:], strict=False):
         require(
@@ -191,7 +185,7 @@ def single_output_preconditioner(
     """
     beta: Any = coefficients
     delta: Any = imbalances
-    require_last_axes("coefficients", beta, None, None)
+    require_shape("coefficients", beta, (..., None, None))
     require(
         np.shape(delta) == beta.shape[:-1],
         f"coefficients has shape {beta.shape} and imbalances {np.shape(delta)}",
@@ -208,7 +202,7 @@ def single_output_preconditioner(
             remedy="give it a nonzero map, whose direction is that of the weights",
         )
     require_broadcast(coefficients=beta.shape[:-1], **rate_shapes(rates))
-    return _single_output(MapStart(beta, delta, LayerRates._make(in_one_shape(*rates))))
+    return _single_output(MapStart(beta, delta, LayerRates._make(broadcast_known(*rates))))
 
 
 @float64_jit

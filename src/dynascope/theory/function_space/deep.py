@@ -23,7 +23,8 @@ from dynascope.theory.function_space.map_flow import (
     integrate,
     rank,
 )
-from dynascope.validation import nan_outside, require, require_last_axes
+from dynascope.theory.kernels import nan_outside
+from dynascope.validation import require, require_shape
 from dynascope.validation.bounded import NonNegativeArray
 
 __all__ = ["deep_isotropic_flow", "deep_isotropic_rate", "layer_spectra"]
@@ -66,7 +67,7 @@ def layer_spectra(singular_value: NonNegativeArray, gaps: _Gaps) -> Float[AnyArr
         >>> [f"{x:.3f}" for x in layer_spectra(0.8, [0.5, -0.2])]
         ['0.621', '1.121', '0.921']
     """
-    require_last_axes("gaps", gaps, None)
+    require_shape("gaps", gaps, (..., None))
     return _layer_spectra(singular_value, gaps)
 
 
@@ -93,7 +94,7 @@ def deep_isotropic_rate(singular_value: NonNegativeArray, gaps: _Gaps) -> Float[
         >>> f"{deep_isotropic_rate(0.8, [0.5, -0.2]):.4f}"
         '2.2979'
     """
-    require_last_axes("gaps", gaps, None)
+    require_shape("gaps", gaps, (..., None))
     return _rate(singular_value, gaps)
 
 
@@ -138,7 +139,7 @@ def deep_isotropic_flow(
         [0.5 1. ]
     """
     start: Any = coefficients
-    require_last_axes("coefficients", start, None, None)
+    require_shape("coefficients", start, (..., None, None))
     require(
         start.shape[0] == start.shape[1],
         f"coefficients has shape {start.shape}",
@@ -146,7 +147,7 @@ def deep_isotropic_flow(
         value=start.shape,
         remedy="give a square matrix: all widths must be equal",
     )
-    require_last_axes("gaps", gaps, None)
+    require_shape("gaps", gaps, (..., None))
     samples, t = Samples.checked(inputs, targets, times, start.shape)
     return finished(_flow(start, gaps, samples, t), t)
 

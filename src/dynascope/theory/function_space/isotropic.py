@@ -26,8 +26,10 @@ from dynascope.theory.function_space.map_flow import (
     integrate,
     rank,
 )
+from dynascope.theory.kernels import nan_outside
 from dynascope.theory.layer_rates import positive
-from dynascope.validation import in_units, is_traced, nan_outside, require, require_known, require_last_axes
+from dynascope.theory.units import in_units
+from dynascope.validation import is_traced, require, require_known, require_shape
 from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["isotropic_flow", "isotropic_preconditioner", "trace_drift"]
@@ -62,7 +64,7 @@ class _IsotropicMap(NamedTuple):
     def checked(cls, beta: Any, delta: Any, width: int, kappa: Any) -> _IsotropicMap:
         """A map whose function tells its own motion."""
         require_known(width=width)
-        require_last_axes("coefficients", beta, None, None)
+        require_shape("coefficients", beta, (..., None, None))
         if not is_traced(delta) and delta != 0:
             wanted = beta.shape[-1] if delta > 0 else beta.shape[-2]
             require(

@@ -16,7 +16,8 @@ from jaxtyping import Bool, Float, Real
 from dynascope.compilation import AnyArray
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.integration_steps import MOST_STEPS, step_control
-from dynascope.validation import is_traced, nan_outside, require, require_increasing, require_last_axes
+from dynascope.theory.kernels import nan_outside
+from dynascope.validation import is_traced, require, require_increasing, require_shape
 
 __all__ = ["Inputs", "MapPath", "Samples", "Targets", "finished", "integrate", "rank"]
 
@@ -52,8 +53,8 @@ class Samples(NamedTuple):
     @classmethod
     def checked(cls, inputs: Any, targets: Any, times: Any, shape: tuple[int, ...]) -> tuple[Samples, Any]:
         """Samples for a map of a shape, and increasing times."""
-        require_last_axes("inputs", inputs, None, shape[0])
-        require_last_axes("targets", targets, len(inputs), shape[1])
+        require_shape("inputs", inputs, (..., None, shape[0]))
+        require_shape("targets", targets, (..., len(inputs), shape[1]))
         if not is_traced(times):
             require_increasing("times", np.asarray(times))
         return cls(inputs, targets), times

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 from dynascope.groups.encodings import valid_encoding
 from dynascope.groups.representations import Irrep, irreducible_representations
 from dynascope.groups.tables import Group
-from dynascope.validation import finite_answers, require, require_shape
+from dynascope.theory.finite_answers import finite_answers
+from dynascope.validation import require, require_shape
 
 __all__ = ["Encoding", "SequenceLength", "composition_utility", "maximal_utility", "maximisers"]
 

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
+from dynascope.theory.kernels import nan_outside
 from dynascope.theory.line_inputs.decomposition import (
     STANDARDS,
     UNITS,
@@ -23,7 +24,8 @@ from dynascope.theory.line_inputs.decomposition import (
     root,
 )
 from dynascope.theory.line_inputs.setting import LineData, LineNetwork, covers_line
-from dynascope.validation import in_units, nan_outside, require_row_of_times
+from dynascope.theory.units import in_units
+from dynascope.validation import require_shape
 from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["AlignmentChange", "alignment_change", "layer_cosine"]
@@ -90,7 +92,7 @@ def layer_cosine(
         [0.    0.962 0.999]
     """
     start = LineStart.checked(network, data, prefactor)
-    require_row_of_times(times)
+    require_shape("times", times, (), (None,))
     return _alignment(start, times)
 
 

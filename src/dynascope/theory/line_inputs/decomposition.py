@@ -11,18 +11,11 @@ from jax import Array
 from jaxtyping import Float
 
 from dynascope.compilation import AnyArray
+from dynascope.theory.kernels import all_finite, broadcast_known, nan_outside
 from dynascope.theory.layer_rates import LayerRates
 from dynascope.theory.line_inputs.setting import LineData, LineNetwork
 from dynascope.theory.scalar_networks.growth import GrowthFactor, GrowthLimit, growth_factor, growth_limit
-from dynascope.validation import (
-    all_finite,
-    in_one_shape,
-    is_traced,
-    nan_outside,
-    require,
-    require_broadcast,
-    require_known,
-)
+from dynascope.validation import is_traced, require, require_broadcast, require_known
 
 __all__ = [
     "LOSS",
@@ -83,7 +76,7 @@ class LineStart(NamedTuple):
         }
         shapes = {name: getattr(value, "shape", ()) for name, value in numbers.items()}
         require_broadcast(**{"network.second": layers[1].shape[:-1]}, **shapes)
-        power, target, unexplained, multiplier, *rates, prefactor = in_one_shape(*numbers.values())
+        power, target, unexplained, multiplier, *rates, prefactor = broadcast_known(*numbers.values())
         return cls(
             LineNetwork(*layers, multiplier, LayerRates(*rates)),
             LineData(data.direction, power, target, unexplained),

@@ -13,9 +13,10 @@ from jaxtyping import Float, Real
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
+from dynascope.theory.kernels import all_finite, nan_outside
 from dynascope.theory.layer_rates import rate_shapes
 from dynascope.theory.line_inputs.setting import LineNetwork
-from dynascope.validation import all_finite, nan_outside, require, require_broadcast
+from dynascope.validation import require, require_broadcast
 
 __all__ = ["tangent_kernel"]
 

@@ -23,7 +23,8 @@ from dynascope.theory.line_inputs.decomposition import (
 )
 from dynascope.theory.line_inputs.setting import LineData, LineNetwork, covers_line
 from dynascope.theory.scalar_networks.growth import GrowthFactor
-from dynascope.validation import in_units, require_row_of_times
+from dynascope.theory.units import in_units
+from dynascope.validation import require_shape
 from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["LineLimit", "LineTrajectory", "TimeScale", "line_limit", "line_trajectory", "time_scale"]
@@ -143,7 +144,7 @@ def line_trajectory(
         [0.176    0.517475] [ 0.568078 -0.28883   0.32166 ]
     """
     start = LineStart.checked(network, data, prefactor)
-    require_row_of_times(times)
+    require_shape("times", times, (), (None,))
     return _trajectory(start, times)
 
 

@@ -23,7 +23,8 @@ from dynascope.theory.line_inputs.decomposition import (
 )
 from dynascope.theory.line_inputs.setting import LineData, LineNetwork, covers_line
 from dynascope.theory.scalar_networks.passage_time import time_to_reach
-from dynascope.validation import in_units, require_row_of_times
+from dynascope.theory.units import in_units
+from dynascope.validation import require_shape
 from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["LayerNorms", "Rescaling", "layer_norms", "rescaling"]
@@ -94,7 +95,7 @@ def layer_norms(
         (2.0, 1.0, 5.0)
     """
     start = LineStart.checked(network, data, prefactor)
-    require_row_of_times(times)
+    require_shape("times", times, (), (None,))
     return _layer_norms(start, times)
 
 

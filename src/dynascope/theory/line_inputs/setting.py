@@ -14,8 +14,9 @@ from jaxtyping import Real
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import INPUTS_ON_A_LINE, ONE_OUTPUT
 from dynascope.theory.domain import covers
+from dynascope.theory.finite_answers import finite_answers
 from dynascope.theory.layer_rates import LayerRates
-from dynascope.validation import finite_answers, require, require_array
+from dynascope.validation import require, require_array
 from dynascope.validation.bounded import FiniteArray, PositiveArray
 
 __all__ = ["LineData", "LineNetwork", "covers_line", "line_data"]

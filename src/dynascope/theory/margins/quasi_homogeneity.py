@@ -19,7 +19,7 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.parameters import Model, Point, points, read
 from dynascope.theory.domain import covers
 from dynascope.theory.margins.balanced_rates import balanced_rates
-from dynascope.validation import checked, count_axes, require, require_array
+from dynascope.validation import checked, require, require_array
 from dynascope.validation.bounded import Seed
 
 __all__ = ["QuasiHomogeneity", "quasi_homogeneity"]
@@ -142,7 +142,7 @@ def quasi_homogeneity(
     if isinstance(example_inputs, list) and all(
         isinstance(each, int | float) for each in jax.tree.leaves(example_inputs)
     ):
-        example_inputs = require_array("example_inputs", example_inputs, (None,) * count_axes(example_inputs))
+        example_inputs = require_array("example_inputs", example_inputs, (...,))
     model, point = read(apply, params, example_inputs)
     sizes = [each.size for each in point[0]]
     kind = per or ("element" if sum(sizes) <= _MOST else "array")

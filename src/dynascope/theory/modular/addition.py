@@ -12,6 +12,7 @@ from dynascope.results.clock import time_unit
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
+from dynascope.theory.finite_answers import finite_answers
 from dynascope.theory.modular.growth import Encoding, Neurons, Spectrum, Starts
 from dynascope.theory.modular.jumps import (
     HARMONIC,
@@ -22,7 +23,7 @@ from dynascope.theory.modular.jumps import (
     too_few,
 )
 from dynascope.theory.papers import ALTERNATING
-from dynascope.validation import checked, finite_answers, require, require_known
+from dynascope.validation import checked, require, require_known
 from dynascope.validation.bounded import FiniteFloat, NonNegativeInt, OpenFraction
 
 __all__ = [

@@ -23,19 +23,12 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
 from dynascope.theory.integration_steps import MOST_STEPS
+from dynascope.theory.kernels import broadcast_known, nan_outside
 from dynascope.theory.layer_rates import LayerRates, clock_of, positive_rates, rate_shapes
 from dynascope.theory.neuron.coordinates import chart_at, integrate, of_each, parts, polar
 from dynascope.theory.neuron.state import Vector
-from dynascope.validation import (
-    in_one_shape,
-    in_units,
-    is_traced,
-    nan_outside,
-    require,
-    require_broadcast,
-    require_last_axes,
-    require_row_of_times,
-)
+from dynascope.theory.units import in_units
+from dynascope.validation import is_traced, require, require_broadcast, require_shape
 from dynascope.validation.bounded import FiniteArray, NonNegativeArray
 
 __all__ = [
@@ -178,7 +171,7 @@ def function_space_flow(
     """
     x, y = samples(inputs, targets)
     start = MapStart.checked("coefficients", coefficients, imbalance, rates, length=x.shape[1])
-    require_row_of_times(times)
+    require_shape("times", times, (), (None,))
     require(np.size(times) > 0, "there are no times", argument="times", value=0, remedy="give at least one")
     path = _flow(times, x, y, start)
     if not is_traced(path.loss):
@@ -211,7 +204,7 @@ class MapStart(NamedTuple):
         cls, name: str, beta: Any, delta: Any, rates: LayerRates, *, length: Any = None, **before: tuple[int, ...]
     ) -> MapStart:
         """A map of which the direction of the weights is known, by the name of its argument."""
-        require_last_axes(name, beta, length)
+        require_shape(name, beta, (..., length))
         shapes = {**before, name: beta.shape[:-1], "imbalance": getattr(delta, "shape", ())}
         require_broadcast(**shapes, **rate_shapes(rates))
         if not is_traced(beta) and not is_traced(delta):
@@ -222,7 +215,7 @@ class MapStart(NamedTuple):
                 value=0.0,
                 remedy="give a nonzero map, whose direction is that of the weights",
             )
-        delta, *known = in_one_shape(delta, *rates)
+        delta, *known = broadcast_known(delta, *rates)
         return cls(beta, delta, LayerRates._make(known))
 
     @property
@@ -234,7 +227,7 @@ class MapStart(NamedTuple):
 
 def samples(inputs: Any, targets: Any) -> tuple[Any, Any]:
     """X of shape (n, d) and y of shape (n,), checked; one program serves for targets in a row and in a column."""
-    require_last_axes("inputs", inputs, None, None)
+    require_shape("inputs", inputs, (..., None, None))
     require(
         np.shape(targets) in ((len(inputs),), (len(inputs), 1)),
         f"targets has shape {np.shape(targets)} for {len(inputs)} samples",

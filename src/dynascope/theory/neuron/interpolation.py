@@ -14,12 +14,14 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ONE_OUTPUT
 from dynascope.theory.domain import covers
+from dynascope.theory.kernels import nan_outside
 from dynascope.theory.layer_rates import LayerRates, clock_of
 from dynascope.theory.neuron.coordinates import parts, polar
 from dynascope.theory.neuron.final_sign import ROUNDING, followed_sign, whitened_sign
 from dynascope.theory.neuron.function_space import Inputs, MapStart, covers_map, samples
 from dynascope.theory.neuron.state import Neuron, Vector
-from dynascope.validation import in_units, nan_outside, require_last_axes
+from dynascope.theory.units import in_units
+from dynascope.validation import require_shape
 from dynascope.validation.bounded import FiniteArray
 
 __all__ = ["Interpolator", "implicit_bias_objective", "interpolator"]
@@ -204,7 +206,7 @@ def implicit_bias_objective(
         >>> print(f"{implicit_bias_objective(start, start, -0.05):.6f}")
         -0.058926
     """
-    require_last_axes("coefficients", coefficients, None)
+    require_shape("coefficients", coefficients, (..., None))
     *leading, length = np.shape(coefficients)
     begun = ("initial_coefficients", initial_coefficients, imbalance, rates)
     return _objective(coefficients, MapStart.checked(*begun, length=length, coefficients=tuple(leading)))

@@ -14,10 +14,11 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
+from dynascope.theory.kernels import nan_outside
 from dynascope.theory.layer_rates import LayerRates
 from dynascope.theory.neuron.coordinates import polar
 from dynascope.theory.neuron.state import Neuron, Vector
-from dynascope.validation import is_traced, nan_outside, require, require_broadcast
+from dynascope.validation import is_traced, require, require_broadcast
 from dynascope.validation.bounded import FiniteArray
 
 __all__ = ["KernelChange", "kernel_change"]

@@ -15,12 +15,14 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
+from dynascope.theory.kernels import nan_outside
 from dynascope.theory.layer_rates import LayerRates
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.kernel import kernel_change
 from dynascope.theory.neuron.state import STANDARDS, UNITS, TargetedNeuron, Vector
 from dynascope.theory.neuron.whitened import limit_of
-from dynascope.validation import in_units, is_traced, nan_outside, require, require_known
+from dynascope.theory.units import in_units
+from dynascope.validation import is_traced, require, require_known
 from dynascope.validation.bounded import FiniteArray, PositiveFloat
 
 __all__ = ["Regime", "regime", "regime_along", "rich_delay"]

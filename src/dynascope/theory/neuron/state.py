@@ -12,8 +12,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Real
 
 from dynascope.results.named_tuples import short_repr
+from dynascope.theory.kernels import broadcast_known
 from dynascope.theory.layer_rates import LayerRates, positive_rates, rate_shapes
-from dynascope.validation import in_one_shape, require_broadcast, require_known, require_last_axes
+from dynascope.validation import require_broadcast, require_known, require_shape
 
 __all__ = ["RATE_UNITS", "STANDARDS", "UNITS", "Neuron", "TargetedNeuron", "Vector"]
 
@@ -44,9 +45,9 @@ class Neuron(NamedTuple):
     def checked(cls, rates: LayerRates, *, inputs: int | None = None, **state: Any) -> Neuron:
         """The output weight and the weights, by the names of the arguments, for so many inputs if they are given."""
         (output, a), (weights, w) = state.items()
-        require_last_axes(weights, w, inputs)
+        require_shape(weights, w, (..., inputs))
         require_broadcast(**{weights: w.shape[:-1], output: getattr(a, "shape", ())}, **rate_shapes(rates))
-        a, *known = in_one_shape(a, *rates)
+        a, *known = broadcast_known(a, *rates)
         return cls(a, w, LayerRates._make(known))
 
     @property
@@ -77,7 +78,7 @@ class TargetedNeuron(NamedTuple):
         """The start, by the names of the arguments."""
         state = {"initial_output": initial_output, "initial_weights": initial_weights}
         neuron = Neuron.checked(rates, **state)
-        require_last_axes("target", target, neuron.weights.shape[-1])
+        require_shape("target", target, (..., neuron.weights.shape[-1]))
         require_broadcast(initial_output=neuron.batch, target=target.shape[:-1])
         return cls(neuron, target)
 

@@ -15,11 +15,13 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ENOUGH_SAMPLES, ONE_OUTPUT, WHITE_INPUTS
 from dynascope.theory.domain import covers
+from dynascope.theory.kernels import nan_outside
 from dynascope.theory.layer_rates import LayerRates
 from dynascope.theory.neuron.coordinates import polar
 from dynascope.theory.neuron.decomposition import Decomposition, decompose
 from dynascope.theory.neuron.state import STANDARDS, UNITS, Neuron, TargetedNeuron, Vector
-from dynascope.validation import in_units, nan_outside, require_row_of_times
+from dynascope.theory.units import in_units
+from dynascope.validation import require_shape
 from dynascope.validation.bounded import FiniteArray, NonNegativeArray
 
 __all__ = ["NeuronLimit", "NeuronTrajectory", "limit_of", "neuron_imbalance", "neuron_limit", "neuron_trajectory"]
@@ -167,7 +169,7 @@ def neuron_trajectory(
         [0.973817, -0.486909, 0.292105]
     """
     start = TargetedNeuron.checked(initial_output, initial_weights, target, rates)
-    require_row_of_times(times)
+    require_shape("times", times, (), (None,))
     return _trajectory(start, times)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD
-from dynascope.validation import count_axes, require, require_array
+from dynascope.validation import require, require_array
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeFloat
 
 __all__ = ["NoisySteps", "QuadraticLoss", "checked_regression", "covers_modes", "noisy_steps", "quadratic_loss"]
@@ -191,6 +191,5 @@ def checked_regression(inputs: ArrayLike, targets: ArrayLike) -> tuple[np.ndarra
     """X, shape (N, d), and y, shape (N,), of a regression with one output."""
     x = require_array("inputs", inputs, (None, None))
     require(x.size > 0, "inputs is empty", argument="inputs", value=x.shape, remedy="give at least one sample")
-    flat = count_axes(targets) < 2
-    y = require_array("targets", targets, (len(x),) if flat else (len(x), 1))
+    y = require_array("targets", targets, (len(x),), (len(x), 1))
     return x, y.reshape(len(x))

@@ -19,7 +19,8 @@ from dynascope.theory.relu_alignment.path import (
     single_output,
 )
 from dynascope.theory.relu_alignment.plane import attractors_in_plane
-from dynascope.validation import in_units, require
+from dynascope.theory.units import in_units
+from dynascope.validation import require
 from dynascope.validation.bounded import PositiveInt, Seed
 
 __all__ = ["ExtremalDirections", "extremal_directions"]

@@ -13,7 +13,8 @@ from jaxtyping import Float
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ONE_OUTPUT, SMALL_START
 from dynascope.theory.domain import covers
-from dynascope.validation import checked, in_units, require, require_shape
+from dynascope.theory.units import in_units
+from dynascope.validation import checked, require, require_shape
 
 __all__ = [
     "AlignmentPath",

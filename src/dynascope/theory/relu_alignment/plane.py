@@ -9,7 +9,8 @@ from annotated_types import IsFinite
 from jaxtyping import Float
 
 from dynascope.theory.relu_alignment.path import ExtremalKind, FrozenDrift
-from dynascope.validation import in_units, require, require_broadcast, require_shape
+from dynascope.theory.units import in_units
+from dynascope.validation import require, require_broadcast, require_shape
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
 __all__ = ["PlaneAttractor", "angle_within_arc", "attractors_in_plane"]

@@ -17,7 +17,9 @@ from jaxtyping import Float, Real
 
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import all_finite, array_namespace, fitting, in_units, nan_outside, require_known
+from dynascope.theory.kernels import all_finite, broadcast, nan_outside
+from dynascope.theory.units import in_units
+from dynascope.validation import array_namespace, require_known
 from dynascope.validation.bounded import FiniteArray, NonNegativeArray, PositiveArray
 
 __all__ = ["GrowthFactor", "GrowthLimit", "growth_factor", "growth_limit", "mirrored"]
@@ -137,7 +139,7 @@ def growth_factor(
         1.379777 0.620223
     """
     return _growth(
-        *fitting(times=times, target=target, growing=growing, shrinking=shrinking, rate=rate, log_scale=log_scale)
+        *broadcast(times=times, target=target, growing=growing, shrinking=shrinking, rate=rate, log_scale=log_scale)
     )
 
 
@@ -173,7 +175,7 @@ def growth_limit(
     """
     start = {"target": target, "growing": growing, "shrinking": shrinking, "log_scale": log_scale}
     require_known(**start)
-    s, c, d, log_c = (np.asarray(each, np.float64) for each in fitting(**start))
+    s, c, d, log_c = (np.asarray(each, np.float64) for each in broadcast(**start))
     square = np.exp(2 * log_c)
     radius = np.sqrt(s**2 + 4 * (square * c) * (square * d))
     trapped = ((c == 0) & (s > 0)) | ((d == 0) & (s < 0))

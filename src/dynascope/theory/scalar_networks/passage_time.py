@@ -12,8 +12,10 @@ from jaxtyping import Float
 
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.errors import InputError
+from dynascope.theory.kernels import all_finite, broadcast, nan_outside
 from dynascope.theory.scalar_networks.growth import growth_factor, mirrored
-from dynascope.validation import all_finite, fitting, in_units, is_traced, nan_outside
+from dynascope.theory.units import in_units
+from dynascope.validation import is_traced
 from dynascope.validation.bounded import FiniteArray, NonNegativeArray, PositiveArray
 
 __all__ = ["time_to_reach"]
@@ -70,7 +72,7 @@ def time_to_reach(
         ...     print(f"{time_to_reach(1.0, 2.0, 1e-3, 0.0, 1.4):.6f}")
         2.714429
     """
-    arguments = fitting(
+    arguments = broadcast(
         strength=strength,
         target=target,
         growing=growing,

@@ -16,14 +16,11 @@ from jaxtyping import Float
 
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.domain import covers
+from dynascope.theory.finite_answers import require_answer
+from dynascope.theory.kernels import nan_outside
 from dynascope.theory.scalar_networks.growth import GrowthFactor, growth_factor, growth_limit
 from dynascope.theory.scalar_networks.setting import Setting, require_fitting
-from dynascope.validation import (
-    nan_outside,
-    require_answer,
-    require_known,
-    require_row_of_times,
-)
+from dynascope.validation import require_known, require_shape
 from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = [
@@ -170,7 +167,7 @@ def scalar_trajectory(
         ...     print(f"{run.strength:.6f}", run.output_weights.round(6))
         0.567423 [ 0.747995 -0.050474 -0.25499 ]
     """
-    require_row_of_times(times)
+    require_shape("times", times, (), (None,))
     require_fitting(setting, learning_rate=learning_rate)
     return _followed(times, setting, learning_rate)
 

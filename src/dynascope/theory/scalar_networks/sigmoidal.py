@@ -22,9 +22,11 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import ALIGNED_LAYERS, UNCORRELATED_INPUTS
 from dynascope.theory.domain import covers
+from dynascope.theory.kernels import all_finite, broadcast, nan_outside
 from dynascope.theory.scalar_networks.growth import growth_factor
 from dynascope.theory.scalar_networks.passage_time import time_to_reach
-from dynascope.validation import all_finite, fitting, in_units, is_traced, nan_outside, require
+from dynascope.theory.units import in_units
+from dynascope.validation import is_traced, require
 from dynascope.validation.bounded import FiniteArray, NonNegativeArray, PositiveArray
 
 __all__ = [
@@ -115,7 +117,7 @@ def mode_strength(
         0.643328 0.451521 0.290476
     """
     return _mode_strength(
-        *fitting(
+        *broadcast(
             times=times,
             target=target,
             input_power=input_power,
@@ -157,7 +159,9 @@ def linear_mode_strength(
         >>> print(f"{linear_mode_strength(1.0, 2.0, 0.5):.4f}")
         0.7869
     """
-    return _linear_strength(*fitting(times=times, target=target, input_power=input_power, learning_rate=learning_rate))
+    return _linear_strength(
+        *broadcast(times=times, target=target, input_power=input_power, learning_rate=learning_rate)
+    )
 
 
 @_covers(gives="when a mode has reached a fraction of its target", reference="Nam, DPhil thesis (2024), 3.12")
@@ -255,7 +259,7 @@ def emerging_modes(
     fraction: ArrayLike,
 ) -> list[Any]:
     """Modes that have something to learn, and a fraction of it, in their common shape."""
-    modes = fitting(
+    modes = broadcast(
         target=target,
         input_power=input_power,
         initial_output_weight=initial_output_weight,

@@ -16,8 +16,9 @@ from jaxtyping import Bool, Float
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import UNCORRELATED_INPUTS
 from dynascope.theory.domain import covers
+from dynascope.theory.kernels import all_finite, broadcast, nan_outside
 from dynascope.theory.scalar_networks.sigmoidal import emergence_and_saturation, emerging_modes
-from dynascope.validation import all_finite, fitting, is_traced, nan_outside, require, require_known
+from dynascope.validation import is_traced, require, require_known
 from dynascope.validation.bounded import FiniteArray, PositiveArray, PositiveFloat
 
 __all__ = ["clean_stages", "is_stage_like", "stage_threshold"]
@@ -61,7 +62,7 @@ def stage_threshold(
         ...     print(f"{stage_threshold(5.0, 1e-4, 1.0, 0.5):.6f}")
         0.026427
     """
-    modes = fitting(
+    modes = broadcast(
         target=target,
         initial_strength=initial_strength,
         input_power=input_power,

@@ -13,12 +13,13 @@ from scipy.special import expit
 from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.domain import covers
+from dynascope.theory.finite_answers import finite_answers
 from dynascope.theory.scaling_laws.fitting import PowerLawFit
 from dynascope.theory.scaling_laws.joint_fitting import JointLawFit
 from dynascope.theory.scaling_laws.joint_law import JointLaw, PowerLaw
 from dynascope.theory.scaling_laws.resources import time_law
 from dynascope.theory.scaling_laws.skill_model import exact_integral, skill_model
-from dynascope.validation import finite_answers, require
+from dynascope.validation import require
 from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, PositiveNumbers
 
 __all__ = ["ComputeOptimum", "Plan", "compute_optimum", "finite_optimum", "plan"]

@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 
+from dynascope.theory.finite_answers import finite_answers
 from dynascope.theory.scaling_laws.skill_model import skill_model
-from dynascope.validation import finite_answers, in_units, require
+from dynascope.theory.units import in_units
+from dynascope.validation import require
 from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["learning_folds", "missing_loss", "smooth_steps", "time_window"]

@@ -14,7 +14,8 @@ from jaxtyping import Float
 from scipy.special import zeta
 
 from dynascope.compilation import AnyArray, float64_jit
-from dynascope.validation import all_finite, checked, fitting, nan_outside, require, require_known
+from dynascope.theory.kernels import all_finite, broadcast, nan_outside
+from dynascope.validation import checked, require, require_known
 from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["SkillModel", "exact_integral", "skill_integral", "skill_model"]
@@ -54,7 +55,7 @@ def skill_integral(
         ...     print(f"{skill_integral(0.375, 99.0):.12f}")
         4.174716642224
     """
-    return _integral(*fitting(exponent=exponent, contrast=contrast, lower=lower))
+    return _integral(*broadcast(exponent=exponent, contrast=contrast, lower=lower))
 
 
 @float64_jit

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, stdtrit
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.validation import in_units, require, require_increasing, require_shape
+from dynascope.theory.units import in_units
+from dynascope.validation import require, require_increasing, require_shape
 from dynascope.validation.bounded import FiniteNumbers, OpenFraction, PositiveFloat
 
 __all__ = ["Amounts", "Calibration", "Strengths", "calibrate", "checked_curves"]

@@ -14,7 +14,9 @@ from scipy.optimize import brentq
 
 from dynascope.errors import InputError
 from dynascope.theory.domain import covers
-from dynascope.validation import finite_answers, fitting, require, require_increasing, require_known
+from dynascope.theory.finite_answers import finite_answers
+from dynascope.theory.kernels import broadcast
+from dynascope.validation import require, require_increasing, require_known
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveFloat
 
 __all__ = [
@@ -332,5 +334,5 @@ def _logarithms(start: TiedWeights) -> Float[np.ndarray, " parameters"]:
 
 def _state(weights: TiedWeights) -> Float[np.ndarray, "*batch 4"]:
     """The four parameters along the last axis."""
-    fields = fitting(**{f"weights.{name}": value for name, value in weights._asdict().items()})
+    fields = broadcast(**{f"weights.{name}": value for name, value in weights._asdict().items()})
     return np.stack(fields, axis=-1)

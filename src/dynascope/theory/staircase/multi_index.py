@@ -17,8 +17,9 @@ from dynascope.results.clock import time_unit
 from dynascope.results.staircase import Staircase
 from dynascope.theory.assumptions import SMALL_START
 from dynascope.theory.domain import covers
+from dynascope.theory.finite_answers import finite_answers
 from dynascope.theory.papers import ALTERNATING
-from dynascope.validation import checked, finite_answers, require
+from dynascope.validation import checked, require
 from dynascope.validation.bounded import OpenFraction
 
 __all__ = ["information_exponent", "overlap_time", "quadratic_index_staircase", "utility_polynomial"]

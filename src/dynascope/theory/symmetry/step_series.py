@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.symmetry.step_rules import RULES, Rule
 from dynascope.theory.domain import covers
-from dynascope.validation import given, require, require_array, require_choice
+from dynascope.validation import require, require_array, require_choice
 
 __all__ = [
     "NEUTRAL",
@@ -73,16 +73,17 @@ def per_step(name: str, value: ArrayLike, count: int) -> Float[np.ndarray, " ste
 
 def require_steps(steps: ArrayLike | None, count: int) -> None:
     """Raise `InputError` unless every step from the first on is there: laws of steps say nothing of checkpoints."""
-    for name, value in given(steps=steps).items():
-        numbers = require_array(name, value, (count,))
-        gaps = np.flatnonzero(np.diff(numbers) != 1)
-        require(
-            not gaps.size,
-            f"after step {numbers[gaps[0]] if gaps.size else 0:g} steps are missing",
-            argument=name,
-            value=int(gaps.size),
-            remedy="record every step, as the law is of steps and not of checkpoints",
-        )
+    if steps is None:
+        return
+    numbers = require_array("steps", steps, (count,))
+    gaps = np.flatnonzero(np.diff(numbers) != 1)
+    require(
+        not gaps.size,
+        f"steps are missing after step {numbers[gaps[0]] if gaps.size else 0:g}",
+        argument="steps",
+        value=int(gaps.size),
+        remedy="record every step, because the law holds from one step to the next",
+    )
 
 
 def known_rule(optimizer: str) -> Rule:

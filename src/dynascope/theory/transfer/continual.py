@@ -17,8 +17,9 @@ from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_
 from dynascope.theory.balanced.balance import FirstLayer, MapTimes, SecondLayer
 from dynascope.theory.balanced.solution import layers_and_map, solved
 from dynascope.theory.domain import covers
+from dynascope.theory.kernels import nan_outside
 from dynascope.theory.layer_rates import LayerRates
-from dynascope.validation import nan_outside, require, require_last_axes, require_row_of_times
+from dynascope.validation import require, require_shape
 from dynascope.validation.bounded import NonNegativeArray, PositiveInt
 
 __all__ = ["Forgetting", "forgetting", "lazy_forgetting"]
@@ -134,7 +135,7 @@ def lazy_forgetting(
         [0.0, 4.0]
     """
     _require_one_shape(old_map, new_map)
-    require_row_of_times(times)
+    require_shape("times", times, (), (None,))
     return _lazy(old_map, new_map, times, balance)
 
 
@@ -152,7 +153,7 @@ def _lazy(old: Array, new: Array, times: Array, balance: Array) -> Array:
 
 
 def _require_one_shape(old_map: Any, new_map: Any) -> None:
-    require_last_axes("old_map", old_map, None, None)
+    require_shape("old_map", old_map, (..., None, None))
     require(
         old_map.shape == new_map.shape,
         f"new_map has shape {new_map.shape} and old_map {old_map.shape}",

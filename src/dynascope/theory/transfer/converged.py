@@ -17,10 +17,11 @@ from jaxtyping import Float, Real
 from dynascope.compilation import AnyArray, float64_jit
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.domain import covers
+from dynascope.theory.kernels import nan_outside
 from dynascope.theory.second_derivatives import once_differentiable
 from dynascope.theory.transfer.hidden_rotation import rotation_invariant
 from dynascope.theory.transfer.readout import speed_along
-from dynascope.validation import is_traced, nan_outside, require, require_known, require_last_axes
+from dynascope.validation import is_traced, require, require_known, require_shape
 from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["converged_layers"]
@@ -86,7 +87,7 @@ def converged_layers(
         -1.000
     """
     require_known(width=width)
-    require_last_axes("target_map", target_map, None, None)
+    require_shape("target_map", target_map, (..., None, None))
     wanted: Any = target_map
     imbalance: Any = balance
     if is_traced(wanted) or is_traced(imbalance):

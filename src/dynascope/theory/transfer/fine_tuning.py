@@ -18,7 +18,8 @@ from dynascope.theory.balanced.balance import LAYER_UNITS, FirstLayer, MapTimes
 from dynascope.theory.balanced.solution import layers_and_map, solved
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates
-from dynascope.validation import in_units, is_traced, require, require_last_axes
+from dynascope.theory.units import in_units
+from dynascope.validation import is_traced, require, require_shape
 from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["JointTransfer", "joint_transfer"]
@@ -102,7 +103,7 @@ def joint_transfer(
     """
     given: dict[str, Any] = {"second": second, "old_map": old_map, "new_map": new_map}
     for name, each in given.items():
-        require_last_axes(name, each, None, None)
+        require_shape(name, each, (..., None, None))
     readout, old, new = given.values()
     require(
         len(old) == len(new),

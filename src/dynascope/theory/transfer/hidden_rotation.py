@@ -11,7 +11,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Bool, Float
 
-from dynascope.validation import is_traced, nan_outside, require
+from dynascope.theory.kernels import nan_outside
+from dynascope.validation import is_traced, require
 
 __all__ = ["rotation_invariant"]
 

@@ -15,8 +15,9 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.domain import covers
+from dynascope.theory.kernels import broadcast, nan_outside
 from dynascope.theory.layer_rates import positive
-from dynascope.validation import fitting, nan_outside, require, require_last_axes, require_row_of_times
+from dynascope.validation import require, require_shape
 from dynascope.validation.bounded import FiniteArray, NonNegativeArray
 
 __all__ = ["TransferError", "speed_along", "transfer_error", "transfer_speed"]
@@ -72,7 +73,7 @@ def transfer_speed(strength: FiniteArray, balance: FiniteArray) -> Float[AnyArra
         >>> transfer_speed(np.array([2.0, 0.0]), -3.0).tolist(), transfer_speed(np.array([2.0, 0.0]), 3.0).tolist()
         ([4.0, 3.0], [1.0, 0.0])
     """
-    return _speed(*fitting(strength=strength, balance=balance))
+    return _speed(*broadcast(strength=strength, balance=balance))
 
 
 @covers(
@@ -125,7 +126,7 @@ def transfer_error(
     """
     given: dict[str, Any] = {"first": first, "new_map": new_map}
     for name, each in given.items():
-        require_last_axes(name, each, None, None)
+        require_shape(name, each, (..., None, None))
     features, targets = given.values()
     require(
         len(features) == len(targets),
@@ -134,7 +135,7 @@ def transfer_error(
         value=targets.shape,
         remedy="give both a row for each input",
     )
-    require_row_of_times(times)
+    require_shape("times", times, (), (None,))
     return _readout_error(features, targets, times, second_rate)
 
 

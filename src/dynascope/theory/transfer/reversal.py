@@ -14,8 +14,9 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.domain import covers
+from dynascope.theory.kernels import broadcast, nan_outside
 from dynascope.theory.layer_rates import LayerRates, clock_of, positive_rates
-from dynascope.validation import fitting, is_traced, nan_outside, require
+from dynascope.validation import is_traced, require
 from dynascope.validation.bounded import FiniteArray, NonNegativeArray
 
 __all__ = ["Reversal", "reversal_time", "reversal_trajectory"]
@@ -151,7 +152,7 @@ class _Mode(NamedTuple):
 def _fitting(strength: Any, balance: Any, rates: LayerRates, **before: Any) -> list[Any]:
     """All in their common shape."""
     numbers = {"strength": strength, "balance": balance, "rates.first": rates.first, "rates.second": rates.second}
-    *found, first, second = fitting(**before, **numbers)
+    *found, first, second = broadcast(**before, **numbers)
     return [*found, LayerRates(first, second)]
 
 

@@ -1,4 +1,4 @@
-"""Functions whose answers are finite: where an answer overflows or is NaN, the call raises instead of returning it."""
+"""Decorator for functions with finite results: raise `InputError` where a result overflows or is NaN."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from dynascope.errors import InputError
-from dynascope.validation.arrays import is_traced
-from dynascope.validation.checked import checked
+from dynascope.validation import checked, is_traced
 
 __all__ = ["arguments_of", "finite_answers", "is_finite", "require_answer", "sizes_of"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_ORDINARY = 64  # arguments between 2⁻⁶⁴ and 2⁶⁴ are not what an error of arithmetic comes from
+_ORDINARY = 64  # arguments between 2⁻⁶⁴ and 2⁶⁴ do not make a result overflow on their own
 
 
 def finite_answers(*, infinite: bool = False) -> Callable[[_Function], _Function]:
-    """Decorate a function so that its arguments are `checked` and an answer that is not finite raises.
+    """Decorate a function so that its arguments are `checked` and a result that is not finite raises.
 
     Args:
-        infinite: Whether ∞ is among the answers, so that only NaN is refused.
+        infinite: Whether ∞ is a valid result, so that only NaN raises.
 
     Raises:
-        InputError: When called: the answer is not finite; the error names the argument of the most unusual size.
+        InputError: When the function is called: if the result is not finite, or Python's arithmetic overflows. The
+            error lists the arguments above 2⁶⁴ or below 2⁻⁶⁴, or all numeric arguments if there are none.
 
     Example:
         >>> @finite_answers()
@@ -36,7 +36,7 @@ def finite_answers(*, infinite: bool = False) -> Callable[[_Function], _Function
         >>> area(1e200)
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: radius is about 1e+200, for which the answer leaves the floating-point numbers: ...
+        dynascope.errors.InputError: the result is not a finite number at radius ≈ 1e+200: choose less extreme values.
     """
 
     def decorate(function: _Function) -> _Function:
@@ -46,15 +46,10 @@ def finite_answers(*, infinite: bool = False) -> Callable[[_Function], _Function
         def call(*positional: Any, **named: Any) -> Any:
             try:
                 answer = function(*positional, **named)
-            except InputError:
-                raise
-            except (ArithmeticError, ValueError):
-                given = arguments_of(signature, positional, named)
-                if max(map(abs, _extremes(given).values()), default=0.0) <= _ORDINARY:
-                    raise
-                raise _beyond(given) from None
+            except ArithmeticError:
+                raise _overflow(arguments_of(signature, positional, named)) from None
             if not is_finite(answer, infinite):
-                raise _beyond(arguments_of(signature, positional, named))
+                raise _overflow(arguments_of(signature, positional, named))
             return answer
 
         return checked(call)  # pyright: ignore[reportReturnType]
@@ -63,27 +58,27 @@ def finite_answers(*, infinite: bool = False) -> Callable[[_Function], _Function
 
 
 def require_answer(answer: Any, arguments: Mapping[str, Any], *, infinite: bool = False) -> Any:
-    """Return the answer if all its known numbers are finite.
+    """Return a result if all its known numbers are finite.
 
     Args:
         answer: Arrays and numbers, in tuples and records.
-        arguments: What it is the answer to, by name.
-        infinite: Whether ∞ is one.
+        arguments: The arguments of the computation, by name.
+        infinite: Whether ∞ is valid.
 
     Raises:
-        InputError: NaN or ∞ in the answer; it names the argument of the most unusual size.
+        InputError: If the result contains NaN or ∞; the error lists the arguments as in `finite_answers`.
 
     Example:
         >>> require_answer((1.0, "static"), {})
         (1.0, 'static')
     """
     if not is_finite(answer, infinite):
-        raise _beyond(arguments)
+        raise _overflow(arguments)
     return answer
 
 
 def is_finite(answer: Any, infinite: bool) -> bool:
-    """Whether all known numbers of an answer are numbers, and finite unless ∞ is one."""
+    """Whether no known number of a result is NaN, or infinite unless ∞ is valid."""
     import jax  # not at the top, so that the command line reports a bad argument without it
     import numpy as np
 
@@ -97,7 +92,7 @@ def is_finite(answer: Any, infinite: bool) -> bool:
 
 
 def arguments_of(signature: inspect.Signature, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a call by name with their defaults, those of `**options` beside the others."""
+    """The arguments of a call by name, with defaults filled in and `**options` merged."""
     bound = signature.bind(*positional, **named)
     bound.apply_defaults()
     found: dict[str, Any] = {}
@@ -106,27 +101,22 @@ def arguments_of(signature: inspect.Signature, positional: tuple[Any, ...], name
     return found
 
 
-def _beyond(arguments: Mapping[str, Any]) -> InputError:
-    """The error of an answer that is not finite; it names the argument of the most unusual size."""
-    extremes = _extremes(arguments)
-    name = max(extremes, key=lambda each: abs(extremes[each]), default="times")
-    size = f"1e{extremes.get(name, 0.0) * math.log10(2):+.0f}"
+def _overflow(arguments: Mapping[str, Any]) -> InputError:
+    """The error of a result that is not finite."""
+    sizes = {name: max(found, key=abs) for name, value in arguments.items() if (found := sizes_of(value))}
+    sizes = {name: size for name, size in sizes.items() if abs(size) > _ORDINARY} or sizes
+    values = {name: f"1e{size * math.log10(2):+03.0f}" for name, size in sizes.items()}
+    listed = ", ".join(f"{name} ≈ {value}" for name, value in values.items())
     return InputError(
-        f"{name} is about {size}, for which the answer leaves the floating-point numbers",
-        argument=name,
-        value=size,
-        remedy="choose values nearer to those of the other arguments",
+        f"the result is not a finite number{f' at {listed}' if listed else ''}",
+        argument=", ".join(values) or "arguments",
+        value=", ".join(values.values()),
+        remedy="choose less extreme values",
     )
 
 
-def _extremes(arguments: Mapping[str, Any]) -> dict[str, float]:
-    """The most unusual size of each argument, in powers of two."""
-    sizes = {name: sizes_of(value) for name, value in arguments.items()}
-    return {name: max(found, key=abs) for name, found in sizes.items() if found}
-
-
 def sizes_of(value: Any) -> list[float] | None:
-    """Sizes of the largest number and of the smallest but zero, in powers of two; None where it holds no numbers."""
+    """Base-2 logarithms of the largest and the smallest non-zero absolute value; None if there are no numbers."""
     import jax  # not at the top, as above
     import numpy as np
 

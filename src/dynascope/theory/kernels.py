@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dynascope.validation.shapes import require_broadcast
+from dynascope.validation import require_broadcast
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "all_finite",
-    "fitting",
-    "in_one_shape",
+    "broadcast",
+    "broadcast_known",
     "nan_outside",
 ]
 
@@ -25,7 +25,7 @@ _Values = TypeVar("_Values")
 _NONE: Mapping[str, float] = MappingProxyType({})
 
 
-def fitting(**values: Any) -> list[Any]:
+def broadcast(**values: Any) -> list[Any]:
     """The numbers and arrays in their common shape, where all are known, after checking that they broadcast.
 
     Args:
@@ -36,26 +36,26 @@ def fitting(**values: Any) -> list[Any]:
 
     Example:
         >>> import numpy as np
-        >>> [each.tolist() for each in fitting(times=np.array([1.0, 2.0]), rate=3.0)]
+        >>> [each.tolist() for each in broadcast(times=np.array([1.0, 2.0]), rate=3.0)]
         [[1.0, 2.0], [3.0, 3.0]]
     """
     shapes = {name: getattr(each, "shape", ()) for name, each in values.items()}
     if len({*shapes.values()}) == 1:
         return list(values.values())
     require_broadcast(**shapes)
-    return in_one_shape(*values.values())
+    return broadcast_known(*values.values())
 
 
-def in_one_shape(*values: Any) -> list[Any]:
+def broadcast_known(*values: Any) -> list[Any]:
     """The numbers in their common shape, where all are known: one program serves, whichever of them are arrays.
 
     Args:
         *values: Python numbers or arrays that fit together. Where there are arrays of JAX, all stay what they are.
 
     Example:
-        >>> [each.tolist() for each in in_one_shape([1.0, 2.0], 3.0)]
+        >>> [each.tolist() for each in broadcast_known([1.0, 2.0], 3.0)]
         [[1.0, 2.0], [3.0, 3.0]]
-        >>> in_one_shape(1.0, 3.0)
+        >>> broadcast_known(1.0, 3.0)
         [1.0, 3.0]
     """
     # Imported here, as above.

@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from dynascope.errors import InputError
-from dynascope.validation.arrays import is_traced
-from dynascope.validation.checked import checked
-from dynascope.validation.finite_answers import arguments_of, finite_answers, is_finite, require_answer, sizes_of
+from dynascope.theory.finite_answers import arguments_of, finite_answers, is_finite, require_answer, sizes_of
+from dynascope.validation import checked, is_traced
 
 __all__ = ["in_units", "parsed_units"]
 
@@ -56,7 +55,7 @@ def in_units(
         >>> diagonal_square(1e160)
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: length is about 1e+160, for which the answer leaves the floating-point numbers: ...
+        dynascope.errors.InputError: the result is not a finite number at length ≈ 1e+160: choose less extreme values.
     """
 
     def state(function: _Function) -> _Function:

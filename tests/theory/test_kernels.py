@@ -7,7 +7,8 @@ import pytest
 
 from dynascope.compilation import float64_jit
 from dynascope.errors import InputError
-from dynascope.validation import all_finite, in_one_shape, nan_outside, require_known, require_last_axes
+from dynascope.theory.kernels import all_finite, broadcast_known, nan_outside
+from dynascope.validation import require_known, require_shape
 
 
 @pytest.mark.parametrize(
@@ -15,7 +16,7 @@ from dynascope.validation import all_finite, in_one_shape, nan_outside, require_
 )
 def test_other_last_axes_are_refused_by_name(shape, last):
     with pytest.raises(InputError) as refusal:
-        require_last_axes("weights", np.ones(shape), *last)
+        require_shape("weights", np.ones(shape), (..., *last))
     assert refusal.value.argument == "weights"
     assert refusal.value.value == shape
 
@@ -27,13 +28,13 @@ def test_python_floats_numbers_of_numpy_and_arrays_are_brought_to_one_shape():
         return one * other
 
     for pair in ((2.0, 3.0), (np.float64(2.0), 3.0), (2.0, np.float32(3.0))):
-        assert product(*in_one_shape(*pair)) == 6
+        assert product(*broadcast_known(*pair)) == 6
     for pair in (([2.0, 4.0], 3.0), (2.0, [3.0, 6.0])):
-        np.testing.assert_array_equal(product(*in_one_shape(*pair)), [6, 12])
+        np.testing.assert_array_equal(product(*broadcast_known(*pair)), [6, 12])
 
 
 def test_arrays_of_jax_are_not_spread():
-    one, other = in_one_shape(jnp.ones(2), 3.0)
+    one, other = broadcast_known(jnp.ones(2), 3.0)
     assert one.shape == (2,)
     assert other == 3.0
 
