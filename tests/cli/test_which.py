@@ -47,7 +47,7 @@ def test_machines_get_one_object_with_every_number(table, capsys):
     assert (answer["network"], answer["scale"]) == ("diagonal", 0.05)
     first = answer["theories"][0]
     assert (first["theory"], first["status"], first["exact"]) == ("diagonal-staircase", "almost", False)
-    small = {each["name"]: each for each in first["assumptions"]}["small start"]
+    small = {each["name"]: each for each in first["assumptions"]}["small initialisation"]
     assert (small["value"], small["limit"], small["holds"], small["almost_holds"]) == (0.05, 0.01, False, True)
     assert (answer["learning_rate"], answer["batch_size"], answer["normalised"]) == (None, None, False)
     assert answer["version"] == __version__

@@ -89,7 +89,7 @@ INSIDE = {
     "one neuron on any inputs": (ONE, TwoLayer(3, 1, 1), 0.5, "neuron-function-space"),
     "one neuron that starts small": (ONE, TwoLayer(3, 1, 1), 1e-4, "neuron-function-space"),
     "line": (LINE, TwoLayer(3, 7, 1), 0.8, "line"),
-    "line from a small start": (LINE, TwoLayer(3, 7, 1), 1e-5, "line"),
+    "line from a small initialisation": (LINE, TwoLayer(3, 7, 1), 1e-5, "line"),
     "diagonal": (ONE, DiagonalLinear(3), 1e-4, "diagonal-staircase"),
     "diagonal on its axes": (AXES, DiagonalLinear(3), 0.5, "independent-modes"),
     "deep diagonal": (ONE, DeepDiagonal(3, 3), 1e-3, "deep-diagonal-staircase"),
@@ -129,7 +129,7 @@ OUTSIDE = {
         "orthogonal samples",
         "no",
     ),
-    "start that is not small": (PLAIN, TwoLayer(3, 9, 2), 0.05, "linear-staircase", "small start", "almost"),
+    "start that is not small": (PLAIN, TwoLayer(3, 9, 2), 0.05, "linear-staircase", "small initialisation", "almost"),
     "diagonal with two targets": (PLAIN, DiagonalLinear(3), 1e-4, "diagonal-staircase", "one output", "no"),
     "diagonal on white inputs with two targets": (
         WHITE,

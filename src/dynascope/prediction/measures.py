@@ -67,7 +67,7 @@ def _orthogonal(case: Case) -> float | None:
 
 
 def _outputs(case: Case) -> float | None:
-    return None if case.samples is None else float(case.task.output_dimension - 1)
+    return None if case.samples is None else float(case.task.output_dimension)
 
 
 def _balance(case: Case) -> float | None:

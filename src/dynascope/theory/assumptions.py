@@ -1,6 +1,6 @@
-"""What theories assume of data, network, start and training, each as a number that can be measured.
+"""Assumptions of theories about data, network, initialisation and training, each as a measurable number.
 
-A theory states its assumptions by these (`domain.covers`); `which` measures them on a task and a network.
+A theory lists its assumptions (`domain.covers`); `which` measures them on a task and a network.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class Assumption:
-    """One thing that theories assume; two are the same where their names are.
+    """An assumption of a theory; assumptions with the same name are equal.
 
     Attributes:
-        name: In two or three words.
-        meaning: What it says, in plain words.
-        measure: What the number says of it, which is zero where it holds exactly.
-        limit: The number up to which it holds.
-        almost: The number up to which a theory still says something; `limit` where anything beyond is another case.
-        growth: What a larger number does to what is predicted.
-        remedy: What to do about it.
+        name: Two or three words.
+        meaning: Plain statement of the assumption.
+        measure: Definition of the number that measures the violation.
+        limit: Largest number at which the assumption holds.
+        almost: Largest number at which the theory is still approximate; equal to `limit` if it fails beyond the limit.
+        growth: Effect of a larger number on the prediction.
+        remedy: What the user can do about a violation.
     """
 
     name: str
@@ -53,10 +53,10 @@ class Assumption:
     remedy: str = dataclasses.field(compare=False)
 
     def costing(self, growth: str) -> Assumption:
-        """The same of a theory that it costs something else.
+        """Return the same assumption for a theory on which a violation has another effect.
 
         Args:
-            growth: What a larger number does to what this theory predicts.
+            growth: Effect of a larger number on the prediction of this theory.
 
         Example:
             >>> SMALL_START.costing("levels are off by less than a tenth") == SMALL_START
@@ -67,169 +67,168 @@ class Assumption:
 
 ENOUGH_SAMPLES = Assumption(
     "enough samples",
-    "there are at least as many samples as inputs, without which these cannot be white",
-    "share of the inputs beyond the number of samples",
+    "there are at least as many samples as inputs; with fewer samples, the inputs cannot be white",
+    "fraction of the inputs in excess of the number of samples",
     limit=0,
     almost=0,
     growth="the theory does not apply",
-    remedy="whiten the inputs on what the samples span, which takes fewer coordinates: task.whitened()",
+    remedy="whiten the inputs in the subspace that the samples span: task.whitened()",
 )
 WHITE_INPUTS = Assumption(
     "white inputs",
-    "no two inputs are correlated, and all have the same spread",
-    "largest distance of an eigenvalue of E[x xᵀ] from their mean, over the mean",
+    "the inputs are uncorrelated and have equal variances",
+    "largest deviation of an eigenvalue of E[x xᵀ] from the mean eigenvalue, relative to the mean",
     limit=1e-6,
     almost=0.3,
-    growth="times are off by about as much, more for what is learned last",
+    growth="times are wrong by about this fraction, and by more for the last jumps",
     remedy="whiten the inputs: task.whitened(), whose transform maps results back",
 )
 UNCORRELATED_INPUTS = Assumption(
     "uncorrelated inputs",
-    "no two inputs are correlated",
-    "largest correlation of two inputs",
+    "the inputs are uncorrelated",
+    "largest absolute correlation between two inputs",
     limit=1e-6,
     almost=0.1,
-    growth="strengths are off by about as much",
-    remedy="turn the inputs to their principal axes, or whiten them: task.whitened()",
+    growth="strengths are wrong by about this fraction",
+    remedy="rotate the inputs to their principal axes, or whiten them: task.whitened()",
 )
 INPUTS_ON_A_LINE = Assumption(
     "inputs on a line",
-    "all inputs rise and fall together, as if there were one",
-    "share of the power of the inputs outside their main direction",
+    "all inputs are proportional to one variable",
+    "fraction of the input power outside the main direction",
     limit=1e-12,
     almost=0.05,
-    growth="what the other directions explain of the target is not in it",
-    remedy="keep one input, or project the inputs on one direction",
+    growth="the prediction omits what the other directions explain of the target",
+    remedy="keep one input, or project the inputs onto one direction",
 )
 ORTHOGONAL_SAMPLES = Assumption(
     "orthogonal samples",
-    "every two samples are at right angles",
-    "largest cosine of the angle between two samples, without its sign",
+    "the samples are pairwise orthogonal",
+    "largest absolute cosine of the angle between two samples",
     limit=1e-9,
     almost=1e-9,
     growth="the theory does not apply",
-    remedy="use alternating gradient flow, which takes any samples",
+    remedy="use alternating gradient flow, which accepts any samples",
 )
 ONE_OUTPUT = Assumption(
     "one output",
     "there is one target column",
-    "number of outputs beyond the first",
-    limit=0,
-    almost=0,
+    "number of outputs",
+    limit=1,
+    almost=1,
     growth="the theory does not apply",
     remedy="keep one target with `only`",
 )
 SMALL_START = Assumption(
-    "small start",
+    "small initialisation",
     "the initial weights are small",
-    "norm of the weights over that of weights at unit scale; PyTorch's default initialisation is at "
+    "norm of the weights divided by the norm at scale 1; PyTorch's default initialisation is at "
     "√((width + outputs)/(3 (inputs + outputs)))",
     limit=1e-2,
     almost=0.3,
-    growth="times are off by up to 2.2/log(1/scale) of them",
-    remedy="make all weights smaller by one factor, such as 0.01",
+    growth="times are wrong by up to a fraction 2.2/log(1/scale)",
+    remedy="multiply all weights by one small factor, such as 0.01",
 )
 BALANCED_LAYERS = Assumption(
     "balanced layers",
-    "neighbouring layers start equally strong in every hidden direction, or one stronger by the same in all",
-    "distance of the conserved matrices W₂ W₂ᵀ − W₁ᵀ W₁ from multiples of the identity, over the size of the layers",
-    limit=1e-6,  # what is left of balance by weights of single precision
+    "W₂ W₂ᵀ − W₁ᵀ W₁ is a multiple of the identity for each pair of neighbouring layers",
+    "distance of the conserved matrices W₂ W₂ᵀ − W₁ᵀ W₁ from multiples of the identity, relative to the layers",
+    limit=1e-6,  # rounding of balanced weights in single precision
     almost=0.1,
-    growth="the function is off by less than that, and hardly at all from small starts",
-    remedy="start balanced: networks.balanced_linear of two layers; of more, multiples of orthogonal matrices",
+    growth="the function is wrong by less than this fraction, and by much less at small initialisation",
+    remedy="initialise with networks.balanced_linear (two layers) or multiples of orthogonal matrices (more layers)",
 )
 ALIGNED_LAYERS = Assumption(
     "aligned layers",
-    "the network starts along the very directions that the targets have in the inputs",
-    "share of the first map outside the singular vectors of the target",
+    "the initial map has the singular vectors of the target map",
+    "fraction of the initial map outside the singular vectors of the target map",
     limit=1e-6,
     almost=0.1,
-    growth="strengths are off by about as much",
-    remedy="start along those directions, or use deep-isotropic, which does without them",
+    growth="strengths are wrong by about this fraction",
+    remedy="initialise along the singular vectors, or use deep-isotropic, which does not need them",
 )
 EQUAL_WEIGHTS = Assumption(
     "equal weights",
-    "all initial weights are of the same size",
-    "range of the weights of the start over the largest",
+    "all initial weights have the same absolute value",
+    "range of the absolute initial weights, relative to the largest",
     limit=1e-8,
     almost=1e-8,
     growth="the theory does not apply",
-    remedy="start as the network is initialised",
+    remedy="keep the default initialisation of the network",
 )
 LARGE_OUTPUT_WEIGHTS = Assumption(
     "large output weights",
-    "the output weight of each neuron is at least as large as all of its input weights together",
-    "by how much the output weight of a neuron is below the norm of its input weights, over that norm, at most",
+    "the absolute output weight of each neuron is at least the norm of its input weights",
+    "largest relative shortfall of an output weight below the norm of the input weights of the neuron",
     limit=1e-9,
     almost=1,
-    growth="neurons may change the sign of their output weight before they grow, and learn other data; of few neurons "
-    "jumps may be missing, and of many hardly anything changes",
-    remedy="use alternating gradient flow, which follows every neuron",
+    growth="an output weight may change sign before its neuron grows, and the neuron then fits other samples: a narrow "
+    "network may miss jumps, a wide network hardly changes",
+    remedy="use alternating gradient flow, which integrates every neuron",
 )
 EQUAL_WIDTHS = Assumption(
     "equal widths",
-    "there are as many neurons in each layer as inputs and outputs",
-    "range of the widths of the layers over the largest",
+    "every layer has as many neurons as there are inputs and outputs",
+    "range of the layer widths, relative to the largest",
     limit=0,
     almost=0,
     growth="the theory does not apply",
-    remedy="give all layers as many neurons as there are inputs and outputs",
+    remedy="use equal numbers of inputs, neurons and outputs",
 )
 ENOUGH_NEURONS = Assumption(
     "enough neurons",
-    "there are neurons for every direction that is to be learned",
-    "what the best map has of a higher rank than there are neurons",
+    "there is a neuron for every direction of the target map",
+    "rank of the best linear map in excess of the number of neurons",
     limit=0,
     almost=float("inf"),
-    growth="as many jumps are told as there are neurons; where those do not explain most, they are exchanged later for "
-    "what does, which is not told",
-    remedy="give the network more neurons",
+    growth="the prediction has one jump per neuron; it omits later exchanges of learned directions for stronger ones",
+    remedy="use a wider network",
 )
 SEPARATED_TIMES = Assumption(
     "separated times",
-    "each jump is over before the next one begins",
-    "largest s^(1 − τ/τ′) of two jumps that follow one another, which white inputs would have at times τ < τ′ from "
-    "weights of scale s: 0 where the later one still sleeps, 1 where they coincide",
+    "each jump ends before the next one begins",
+    "largest s^(1 − τ/τ′) over pairs of consecutive jumps at limit times τ < τ′ for initial scale s: near 0 if the "
+    "later jump has not begun, 1 if the jumps coincide",
     limit=0.5,
     almost=float("inf"),
-    growth="neighbouring jumps shift each other in time by up to an eighth of this ratio and can merge",
-    remedy="start from smaller weights, from which times lie further apart, or read the curve at this scale",
+    growth="neighbouring jumps shift each other by up to an eighth of this number and can merge",
+    remedy="use smaller initial weights, which separates the jumps, or use the predicted loss curve at this scale",
 )
 LAZY_TRAINING = Assumption(
     "lazy training",
-    "training hardly moves the weights, over their size",
-    "how far the linearised network moves the weights, over their norm (on a part of the samples, if there are many)",
+    "training hardly changes the weights, relative to their norm",
+    "distance that linearised training moves the weights, relative to their norm (on a subset of large data)",
     limit=0.05,
     almost=0.5,
-    growth="losses are off by up to about a seventh of that share of the first one",
-    remedy="start from larger weights, or take a wider network; from small ones it learns features: dynascope predict",
+    growth="losses are wrong by up to about a seventh of this fraction of the initial loss",
+    remedy="use larger initial weights or a wider network; from small weights the network learns features: dynascope predict",
 )
 SMALL_STEPS = Assumption(
     "small steps",
-    "steps of descent are small enough to follow the slope of the loss",
-    "learning rate times the largest curvature, over the 2 at which steps diverge",
+    "gradient steps are small enough to approximate gradient flow",
+    "learning rate times the largest curvature, divided by 2, the threshold of divergence",
     limit=0.05,
     almost=0.5,
-    growth="times are off by about as much where the curvature is largest, and beyond 1 steps diverge",
-    remedy="take a smaller learning rate",
+    growth="times are wrong by about this fraction in the direction of largest curvature; beyond 1, training diverges",
+    remedy="use a smaller learning rate",
 )
 EQUAL_RATES = Assumption(
     "equal rates",
-    "all layers learn at one rate",
-    "range of the learning rates of the layers, over the largest",
+    "all layers have the same learning rate",
+    "range of the learning rates of the layers, relative to the largest",
     limit=0,
     almost=0.9,
-    growth="losses are off by up to a tenth of that share of the first one, where times are steps times the geometric "
-    "mean of the rates",
-    remedy="take one rate; or predict the network that has one, their geometric mean: divide the weights of each layer "
-    "by the root of its rate over that mean",
+    growth="losses are wrong by up to a tenth of this fraction of the initial loss, with time = steps × the geometric mean "
+    "of the rates",
+    remedy="use one rate; or predict an equivalent network with the geometric mean of the rates: divide the weights of "
+    "each layer by the square root of its rate over that mean",
 )
 FULL_BATCHES = Assumption(
     "full batches",
-    "every step sees all samples",
-    "share of the samples that a batch leaves out",
+    "every step uses all samples",
+    "fraction of the samples that a batch leaves out",
     limit=0,
     almost=1,
-    growth="losses scatter by the noise of the batches, more for larger steps",
-    remedy="take larger batches or smaller steps",
+    growth="minibatch noise scatters the losses, more at larger learning rates",
+    remedy="use larger batches or a smaller learning rate",
 )

@@ -1,6 +1,6 @@
-"""What each theory covers: the network, the data and the start that it assumes, and what it gives.
+"""The domain of each theory: the network, data and initial weights it assumes, and the quantity it returns.
 
-The statement stands on the function itself, so that the table "Which theory covers my case?" cannot fall behind it.
+Each function declares its own domain, so that the table "Which theory covers my case?" stays up to date.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _Answer = TypeVar("_Answer", covariant=True)
 _COVARIANCE = inspect.Parameter(
     "covariance", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="ArrayLike | None"
 )
-_EXPLAINED = """    covariance: E[x xᵀ] of the inputs, shape (d, d), by which to check them: too far from {assumed} they
-        are refused, and nearer by they are warned of. Without it nothing is checked.
+_EXPLAINED = """    covariance: E[x xᵀ] of the inputs, shape (d, d), to check the assumption of {assumed}: a large deviation
+        raises `InputError`, a small one warns. None skips the check.
 """
 
 
 class Covering(Protocol[_Arguments, _Answer]):
-    """A function that says what it covers, and which takes the covariance of the inputs if it assumes any."""
+    """A function with a domain, which accepts the covariance of the inputs if the domain restricts it."""
 
     domain: Domain
 
@@ -49,16 +49,16 @@ class Covering(Protocol[_Arguments, _Answer]):
 
 @dataclasses.dataclass(frozen=True)
 class Domain:
-    """What a theory function covers.
+    """The domain of a theory function.
 
     Attributes:
         network: Network, such as "two-layer linear, any widths".
-        data: What the inputs and targets must be, such as "whitened inputs, any targets".
-        start: What the initial weights must be, such as "λ-balanced".
-        gives: What the function returns of the training, in a few words.
-        exact: Whether it is exact in its domain, or the leading order of a limit.
+        data: Requirements on the inputs and targets, such as "whitened inputs, any targets".
+        start: Requirements on the initial weights, such as "λ-balanced".
+        gives: The quantity that the function returns, in a few words.
+        exact: Whether the result is exact in the domain, or the leading order of a limit.
         reference: Source, such as "arXiv:2409.14623".
-        assumes: What of it can be measured, such as `assumptions.WHITE_INPUTS`.
+        assumes: Measurable assumptions, such as `assumptions.WHITE_INPUTS`.
     """
 
     network: str
@@ -81,11 +81,11 @@ def covers(
     infinite: bool = False,
     assumes: tuple[Assumption, ...] = (),
 ) -> Callable[[Callable[_Arguments, _Answer]], Covering[_Arguments, _Answer]]:
-    """State on a public function of `dynascope.theory` what it covers; the words are those of `Domain`.
+    """Declare the domain of a public function of `dynascope.theory`; the arguments are the attributes of `Domain`.
 
-    What it answers to known values is a number, or `InputError` is raised; only with `infinite` may it be ∞. Where it
-    assumes something of the second moment of inputs that it is not given itself, it takes that as `covariance`, and
-    checks it. One of a small start warns of a `scale` beyond which it says little.
+    The decorated function raises `InputError` if its result is NaN or, unless `infinite` is set, infinite. If it
+    assumes white or uncorrelated inputs, it gains an argument `covariance` that checks them. If it assumes small
+    initial weights, it warns of a large `scale`.
 
     Example:
         >>> @covers(network="linear", data="any", start="zero", gives="the loss", reference="folklore")
@@ -108,7 +108,7 @@ def covers(
 
 
 def _of_a_covariance(function: Callable[..., Any], assumes: tuple[Assumption, ...]) -> Callable[..., Any]:
-    """The function, which takes E[x xᵀ] too, and checks it."""
+    """Return the function with a further argument, E[x xᵀ], which is checked."""
     name = f"{function.__module__.split('.')[-2]}.{function.__name__}"
 
     @functools.wraps(function)
@@ -128,29 +128,29 @@ def _of_a_covariance(function: Callable[..., Any], assumes: tuple[Assumption, ..
 
 
 def warn_of_large_scale(name: str, scale: Any, assumed: Assumption = SMALL_START) -> None:
-    """Warn who called the caller of a scale of the start beyond which a theory of small starts says little.
+    """Warn the user of a scale at which a theory of small initial weights is unreliable.
 
     Args:
-        name: What to call the theory.
-        scale: The factor on the weights, or several. Of values that JAX traces nothing is known, and nothing is said.
-        assumed: The small start, as the theory assumes it.
+        name: Name of the theory, for the message.
+        scale: One or more factors on the weights. Values that JAX traces are not checked.
+        assumed: The assumption of the theory about its initial weights.
     """
     if is_traced(scale):
         return
     largest = float(np.max(np.asarray(scale)))
     if largest > assumed.almost:
-        told = f"{name} assumes a {assumed.name}, and the scale is {largest:.3g}, beyond {assumed.almost:g}"
-        warnings.warn(f"{told}: {assumed.growth}: {assumed.remedy}", stacklevel=3)
+        problem = f"{name} assumes a {assumed.name}, but the scale is {largest:.3g}, above {assumed.almost:g}"
+        warnings.warn(f"{problem}: {assumed.growth}; {assumed.remedy}", stacklevel=3)
 
 
 def _of_a_small_scale(function: Callable[..., Any], assumed: Assumption) -> Callable[..., Any]:
-    """The function, which warns of a scale beyond which a theory of small starts says little."""
+    """Return the function with a warning of a scale at which a theory of small initial weights is unreliable."""
     name = f"{function.__module__.split('.')[-2]}.{function.__name__}"
     signature = inspect.signature(function)
 
     @functools.wraps(function)
     def call(*positional: Any, **named: Any) -> Any:
-        answer = function(*positional, **named)  # which refuses what is no scale, however it was given
+        answer = function(*positional, **named)  # rejects invalid scales first
         given = signature.bind(*positional, **named)
         given.apply_defaults()
         warn_of_large_scale(name, given.arguments["scale"], assumed)
@@ -160,7 +160,7 @@ def _of_a_small_scale(function: Callable[..., Any], assumed: Assumption) -> Call
 
 
 def _explained(documentation: str, entry: str) -> str:
-    """The docstring with a further argument, the last but those that are passed on."""
+    """Insert an entry for a further argument in the docstring, before `**options`."""
     head, arguments, rest = re.split(
         r"(?<=^Args:\n)((?: .*\n|\n(?= ))*)", documentation, maxsplit=1, flags=re.MULTILINE
     )
@@ -170,7 +170,7 @@ def _explained(documentation: str, entry: str) -> str:
 
 
 def find_domains() -> dict[str, Domain]:
-    """The domain of every function of `dynascope.theory` that states one, by the name under which to call it.
+    """The domain of every function of `dynascope.theory` that declares one, by its public name.
 
     Example:
         >>> all(name.startswith("theory.") for name in find_domains())
@@ -188,7 +188,7 @@ def find_domains() -> dict[str, Domain]:
 
 
 def _public_home(module: str, name: str) -> str:
-    """The package that offers the function, if its module's does, or the module."""
+    """The package that exports the function, or its module if no package does."""
     package = module.rpartition(".")[0]
     offered = package != "dynascope.theory" and name in getattr(importlib.import_module(package), "__all__", ())
     return package if offered else module

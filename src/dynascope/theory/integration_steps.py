@@ -1,4 +1,4 @@
-"""Sizes of the steps in which theories integrate an equation that has no closed form."""
+"""Step-size control for theories that integrate an equation without a closed form."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from jax import Array
 __all__ = ["MOST_STEPS", "step_control"]
 
 MOST_STEPS = 2**16
-_SHORTEST = 1e-16  # step, as a share of the whole time, below which no number of steps would reach the end
+_SHORTEST = 1e-16  # smallest step, as a fraction of the duration; the solver gives up below it
 
 
 def step_control(relative: float, absolute: float | Array, duration: Array) -> diffrax.PIDController:
-    """Steps of the errors asked for, until they are so short that the end is out of reach.
+    """Adaptive step sizes for given tolerances, with a smallest step of 1e-16 of the duration.
 
-    A step that overflows is too long, like any other whose error is too large.
+    A step that overflows counts as a step with too large an error.
 
     Example:
         >>> import numpy as np
@@ -34,7 +34,7 @@ def step_control(relative: float, absolute: float | Array, duration: Array) -> d
     usual = diffrax.PIDController(rtol=relative, atol=absolute).norm
 
     def size(error: Any) -> Array:
-        # What is infinite in comparison with what is infinite is no number.
+        # ∞/∞ is NaN.
         found = usual(error)
         return jnp.where(jnp.isnan(found), jnp.inf, found)
 

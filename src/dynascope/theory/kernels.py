@@ -1,11 +1,9 @@
-"""Arguments of compiled functions: checked in NumPy where they are known, and inside the program where they are not."""
+"""Broadcast the arguments of compiled formulas, and return NaN outside their domain for traced arguments."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dynascope.validation import require_broadcast
@@ -22,17 +20,16 @@ __all__ = [
 ]
 
 _Values = TypeVar("_Values")
-_NONE: Mapping[str, float] = MappingProxyType({})
 
 
 def broadcast(**values: Any) -> list[Any]:
-    """The numbers and arrays in their common shape, where all are known, after checking that they broadcast.
+    """Check that the arguments broadcast, and broadcast them as `broadcast_known` does.
 
     Args:
         **values: Checked values by the name of the argument.
 
     Raises:
-        InputError: As `require_broadcast`.
+        InputError: If the shapes do not broadcast.
 
     Example:
         >>> import numpy as np
@@ -47,10 +44,10 @@ def broadcast(**values: Any) -> list[Any]:
 
 
 def broadcast_known(*values: Any) -> list[Any]:
-    """The numbers in their common shape, where all are known: one program serves, whichever of them are arrays.
+    """Broadcast NumPy arrays and numbers to one shape, so that one compiled program serves all combinations.
 
     Args:
-        *values: Python numbers or arrays that fit together. Where there are arrays of JAX, all stay what they are.
+        *values: Python numbers or arrays that broadcast. If any is a JAX array, all are returned unchanged.
 
     Example:
         >>> [each.tolist() for each in broadcast_known([1.0, 2.0], 3.0)]
@@ -70,7 +67,7 @@ def broadcast_known(*values: Any) -> list[Any]:
 
 
 def all_finite(*arrays: np.ndarray | Array) -> Array:
-    """Where every one of the arrays, which broadcast, is finite; inside a compiled function.
+    """Element-wise test that all of the arrays, which broadcast, are finite; for use inside a compiled function.
 
     Example:
         >>> import numpy as np
@@ -83,12 +80,12 @@ def all_finite(*arrays: np.ndarray | Array) -> Array:
 
 
 def nan_outside(inside: Array, values: _Values, *, leading: bool = False) -> _Values:
-    """The values, and NaN where the arguments they follow from are not inside the domain.
+    """Replace values by NaN where the arguments are outside the domain.
 
     Args:
-        inside: Truth values whose shape broadcasts with that of each of the values.
-        values: An array, or a tuple of arrays; those of truth values or whole numbers stay as they are.
-        leading: Whether the axes of `inside` are the first of each of the values, instead of the last.
+        inside: Boolean array that broadcasts with each of the values.
+        values: An array, or a tuple of arrays; boolean and integer arrays stay unchanged.
+        leading: Whether the axes of `inside` are the leading axes of each value, instead of the last.
 
     Example:
         >>> from jax import numpy as jnp
@@ -99,7 +96,7 @@ def nan_outside(inside: Array, values: _Values, *, leading: bool = False) -> _Va
     """
     import jax  # not at the top, as above
 
-    # A product, unlike a choice, takes the NaN into the derivatives too.
+    # Unlike `where`, a product also makes the derivatives NaN.
     factor = jax.numpy.where(inside, 1.0, math.nan)
 
     def limited(value: Array) -> Array:

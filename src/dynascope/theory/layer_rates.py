@@ -17,8 +17,8 @@ class LayerRates(NamedTuple):
     """Learning rates of the two layers of a network, for gradient flow W₁' = −η₁ ∂L/∂W₁, W₂' = −η₂ ∂L/∂W₂.
 
     Attributes:
-        first: η₁ > 0, of the layer next to the inputs, or one for each member of an ensemble.
-        second: η₂ > 0, of the layer next to the outputs, likewise.
+        first: η₁ > 0 of the layer next to the inputs; a number, or one for each member of an ensemble.
+        second: η₂ > 0 of the layer next to the outputs; a number, or one for each member.
 
     References:
         Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 3.
@@ -35,17 +35,17 @@ class LayerRates(NamedTuple):
 
 
 def rate_shapes(rates: LayerRates) -> dict[str, tuple[int, ...]]:
-    """The shapes of checked rates, by the names under which errors report them."""
+    """The shapes of checked rates, keyed by the names that error messages use."""
     return {f"rates.{name}": getattr(each, "shape", ()) for name, each in zip(rates._fields, rates, strict=True)}
 
 
 def clock_of(rates: LayerRates) -> Float[Array, ...]:
-    """κ = √(η₁ η₂), without leaving the floating-point range on the way; inside a compiled function."""
+    """κ = √(η₁ η₂), computed without overflow; for use inside a compiled function."""
     return jnp.sqrt(rates.first) * jnp.sqrt(rates.second)
 
 
 def positive_rates(rates: LayerRates) -> Bool[Array, ...]:
-    """Whether both rates are finite and positive; inside a compiled function."""
+    """Whether both rates are finite and positive; for use inside a compiled function."""
     return positive(rates.first) & positive(rates.second)
 
 

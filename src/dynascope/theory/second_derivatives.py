@@ -15,11 +15,11 @@ __all__ = ["once_differentiable"]
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
 def once_differentiable(value: Array, function: str, argument: str) -> Array:
-    """Returns the value, and rejects its derivative; for the arguments of a custom derivative.
+    """Return the value and reject its derivative; for the arguments of a custom derivative.
 
     Args:
         value: An array from which a first derivative is computed.
-        function: What is differentiated, for the message.
+        function: Name of the differentiated function, for the message.
         argument: Name of the argument, for the error.
 
     Example:
@@ -32,7 +32,7 @@ def once_differentiable(value: Array, function: str, argument: str) -> Array:
 @once_differentiable.defjvp
 def _(function: str, argument: str, primals: Any, tangents: Any) -> Any:
     raise InputError(
-        f"{function} is differentiated twice, and has first derivatives only",
+        f"{function} is differentiated twice, but supports first derivatives only",
         argument=argument,
-        remedy="take differences of the first derivative",
+        remedy="use finite differences of the first derivative",
     )

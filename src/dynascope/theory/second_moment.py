@@ -1,4 +1,4 @@
-"""What theories assume of the second moment E[x xᵀ] of inputs: how far it is from that, and what is too far."""
+"""Assumptions about the second moment E[x xᵀ] of the inputs: measure violations and reject large ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["MEASURED", "distance_from_white", "largest_correlation", "require_mo
 
 
 def distance_from_white(moment: Float[np.ndarray, "d d"]) -> float:
-    """The largest distance of an eigenvalue of E[x xᵀ] from their mean, over the mean; 1 where all are zero.
+    """Largest deviation of an eigenvalue of E[x xᵀ] from the mean eigenvalue, relative to the mean; 1 if all vanish.
 
     Example:
         >>> distance_from_white(np.diag([1.0, 3.0])), distance_from_white(4 * np.eye(2))
@@ -27,7 +27,7 @@ def distance_from_white(moment: Float[np.ndarray, "d d"]) -> float:
 
 
 def largest_correlation(moment: Float[np.ndarray, "d d"]) -> float:
-    """The largest correlation of two inputs, without its sign.
+    """Largest absolute correlation between two inputs.
 
     Example:
         >>> largest_correlation(np.array([[4.0, 1.0], [1.0, 1.0]]))
@@ -47,21 +47,21 @@ MEASURED: Mapping[str, Callable[[np.ndarray], float]] = {
 
 
 def require_moment(covariance: Any, assumptions: Iterable[Assumption], theory: str) -> None:
-    """Refuse a second moment that is too far from what a theory assumes of it, and warn of one that is rather far.
+    """Raise if a second moment violates the assumptions of a theory, and warn if it violates them slightly.
 
     Args:
         covariance: E[x xᵀ], shape (d, d).
-        assumptions: What the theory assumes; those of the second moment are looked at.
-        theory: What to call the theory.
+        assumptions: Assumptions of the theory; only those about the second moment are checked.
+        theory: Name of the theory, for messages.
 
     Raises:
-        InputError: No such matrix, or one beyond `Assumption.almost`.
+        InputError: If the matrix is not a covariance, or violates an assumption beyond `Assumption.almost`.
 
     Example:
         >>> require_moment(np.diag([1.0, 3.0]), [WHITE_INPUTS], "balanced.gram")
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: balanced.gram assumes white inputs, and these are off by 0.5 (largest distance ...
+        dynascope.errors.InputError: balanced.gram assumes white inputs, but the deviation is 0.5 (largest deviation ...
     """
     moment = require_covariance("covariance", covariance)
     for each in assumptions:
@@ -74,7 +74,7 @@ def require_moment(covariance: Any, assumptions: Iterable[Assumption], theory: s
 
 
 def _require_near(value: float, assumption: Assumption, assumed: str, measure: str, remedy: str) -> None:
-    problem = f"{assumed}, and these are off by {value:.3g} ({measure})"
+    problem = f"{assumed}, but the deviation is {value:.3g} ({measure})"
     require(value <= assumption.almost, problem, argument="covariance", value=value, remedy=remedy)
     if value > assumption.limit:
-        warnings.warn(f"{problem}: {assumption.growth}", stacklevel=5)  # where a function of a face is called
+        warnings.warn(f"{problem}: {assumption.growth}", stacklevel=5)  # the caller of the public function

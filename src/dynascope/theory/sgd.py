@@ -1,4 +1,4 @@
-"""The settings of stochastic gradient descent, as theories of its steps take them."""
+"""Settings of stochastic gradient descent for theories of discrete steps."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class SGD:
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
         batch_size: S ≥ 1, the samples in a batch.
-        samples: N ≥ S, the samples in the data, if no batch contains a sample twice. Their noise is smaller by
-            (N − S)/(N − 1). None if each sample of a batch is drawn from all data.
+        samples: N ≥ S, the number of samples in the data, if batches are drawn without replacement, which reduces the
+            noise by the factor (N − S)/(N − 1). None if batches are drawn with replacement.
 
     Raises:
-        InputError: A setting is out of range, is traced by JAX, or batches have more samples than the data.
+        InputError: If a setting is out of range or traced by JAX, or the batch size exceeds the number of samples.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
@@ -50,36 +50,36 @@ class SGD:
     def __post_init__(self):
         require(
             self.samples is None or self.batch_size <= self.samples,
-            f"batch_size is {self.batch_size}, of {self.samples} samples",
+            f"batch_size is {self.batch_size}, but there are {self.samples} samples",
             argument="batch_size",
             value=self.batch_size,
-            remedy="draw no more samples than there are, or leave out samples, for batches drawn with replacement",
+            remedy="choose a smaller batch, or omit samples for batches drawn with replacement",
         )
 
     @property
     def noise_share(self) -> float:
-        """The noise covariance of a batch over that of a sample: 1/S, or (N − S)/(S(N − 1)) without replacement."""
+        """Ratio of the noise covariances of a batch and a sample: 1/S, or (N − S)/(S(N − 1)) without replacement."""
         if self.samples is None:
             return 1 / self.batch_size
         return (self.samples - self.batch_size) / (self.batch_size * max(self.samples - 1, 1))
 
     @property
     def without_batches(self) -> SGD:
-        """The same steps, for laws that do not depend on the batches."""
+        """The same settings without batches, for laws that do not depend on them."""
         return dataclasses.replace(self, batch_size=1, samples=None)
 
     def require_without_batches(self) -> None:
-        """Raise `InputError` if batches are stated: a law that does not depend on them would ignore them."""
+        """Raise `InputError` if batches are given to a law that does not depend on them."""
         require(
             self == self.without_batches,
-            f"batch_size is {self.batch_size}, and samples is {self.samples}, on which this law does not depend",
+            f"batch_size is {self.batch_size} and samples is {self.samples}, but this law does not depend on batches",
             argument="batch_size",
             value=self.batch_size,
-            remedy="leave them out, or pass sgd.without_batches",
+            remedy="omit both, or pass sgd.without_batches",
         )
 
 
 def steps_of(sgd: SGD) -> tuple[float, float, float]:
-    """η, λ and β of steps whose batches are not stated, as a law that does not depend on them would ignore those."""
+    """η, λ and β, after checking that no batches are given."""
     sgd.require_without_batches()
     return float(sgd.learning_rate), float(sgd.weight_decay), float(sgd.momentum)

@@ -1,7 +1,7 @@
-"""Problems in units of their own: what is measured is brought to ordinary size before it is computed with, and back.
+"""Rescale extreme arguments to units in which they are of order one, and the result back.
 
-A function states in which units its arguments and its answer are. Data, weights and times in other units then give the
-same answer in other units: squares do not overflow, starts do not underflow, and no formula has to care.
+A function declares the units of its arguments and its result. Squares of large numbers then do not overflow and small
+initial weights do not underflow, and the formulas need no special cases.
 """
 
 from __future__ import annotations
@@ -22,29 +22,28 @@ __all__ = ["in_units", "parsed_units"]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Units = str | Mapping[str, Any] | tuple[Any, ...]
 
-_ORDINARY = 64  # powers of two up to which an argument is left as it is
+_ORDINARY = 64  # arguments between 2⁻⁶⁴ and 2⁶⁴ are not rescaled
 _SMALL, _LARGE = 2.0**-_ORDINARY, 2.0**_ORDINARY
 
 
 def in_units(
     *standards: str, gives: _Units = "", infinite: bool = False, **units: _Units
 ) -> Callable[[_Function], _Function]:
-    """State in which units a function measures, and compute it where they are of ordinary size.
+    """Declare the units of a function, and rescale its arguments if any is above 2⁶⁴ or below 2⁻⁶⁴.
 
-    Where an argument is larger than 2⁶⁴ or smaller than 2⁻⁶⁴, units are chosen in which the standards are of order one,
-    all are converted to them, which rounds nothing as they are powers of two, and the answer is converted back. Values
-    that JAX traces are computed with as they are. What comes back is `checked`.
+    Units are powers of two, so that rescaling does not round; they are chosen such that the standards are of order one.
+    Values that JAX traces are not rescaled. The decorated function is also `checked`.
 
     Args:
-        *standards: Names of arguments that are to be of order one, the most important first; of "target|weights" the
-            one that leaves the other below one. Those that are zero, or follow from those before, are passed over.
-        gives: Units of the answer: of all its numbers, or by the names or in the order of its parts.
-        infinite: Whether ∞ is among the answers.
-        **units: Units of each argument that has some, such as "metre^2 second^-1"; of a record, by the names of its
-            parts. One that the function passes on by `**options` is one where it is left out.
+        *standards: Names of the arguments that should be of order one, the most important first; for "target|weights",
+            the one that leaves the other below one. Standards that are zero or depend on earlier ones are skipped.
+        gives: Units of the result: one for all numbers, a mapping by name, or a tuple in the order of its parts.
+        infinite: Whether ∞ is a valid result.
+        **units: Units of each argument that has units, such as "metre^2 second^-1"; for a record, by the names of its
+            parts. An argument that the function accepts through `**options` counts as one if it is omitted.
 
     Raises:
-        InputError: When called: an answer that is not a number, or too large for one.
+        InputError: When the function is called: if the result is NaN or overflows.
 
     Example:
         >>> @in_units("length", length="m", gives="m^2")
@@ -77,7 +76,7 @@ def in_units(
             try:
                 answer = finite(**given | changed)
             except InputError:
-                finite(*positional, **named)  # so that the error names the values as they were given
+                finite(*positional, **named)  # so that the error reports the original values
                 raise
             backwards = {unit: -power for unit, power in powers.items()}
             return require_answer(_scaled(answer, gives, backwards), given, infinite=infinite)
@@ -89,7 +88,7 @@ def in_units(
 
 
 def _is_ordinary(value: Any) -> bool:
-    """Whether no number is so large or small that units matter; False where that is not seen at once."""
+    """Whether no number needs rescaling; False if that needs a closer look."""
     kind = type(value)
     if kind is float or kind is int:
         return value == 0 or _SMALL < abs(value) < _LARGE
@@ -106,7 +105,7 @@ def _is_ordinary(value: Any) -> bool:
 
 
 def _powers(standards: tuple[str, ...], units: Mapping[str, _Units], given: dict[str, Any]) -> dict[str, int]:
-    """The power of two by which each unit is to be made smaller; nothing where all is of ordinary size."""
+    """The power of two that divides each unit; empty if no number needs rescaling."""
     import numpy as np  # not at the top, as above
 
     for name in units:
@@ -115,7 +114,7 @@ def _powers(standards: tuple[str, ...], units: Mapping[str, _Units], given: dict
     extreme = False
     for name, unit in units.items():
         for path, (part, size) in _measured(name, given[name], unit).items():
-            if size is None:  # what cannot be measured is refused by the function itself
+            if size is None:  # the function itself rejects such a value
                 return {}
             extreme = extreme or abs(size) > _ORDINARY
             if math.isfinite(size):

@@ -149,7 +149,7 @@ def real_array(
 
     Raises:
         InputError: Values that are not real numbers, not finite, out of range, in another number of axes, or too large
-            for 64 bits; values that are traced in 32 bits, in which small starts and large squares would be lost.
+            for 64 bits; values that are traced in 32 bits, in which small values underflow and squares overflow.
 
     Example:
         >>> real_array("times", [0, 1, 2], minimum=0).tolist()

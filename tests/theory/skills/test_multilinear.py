@@ -49,7 +49,7 @@ def test_strengths_are_those_of_gradient_flow(model, neurons):
     start = np.full(2 * neurons, np.sqrt(model["initial_strength"]))
     trained = solve_ivp(velocity, (0, 20), start, "DOP853", times, rtol=1e-11, atol=1e-13).y.reshape(2, neurons, -1)
     strength = skill_strengths(times, skill_frequencies(6, 0.5), counts=COUNTS, neurons=neurons, **model)
-    # The integrator's tolerance, amplified by the growth from a small start.
+    # The integrator's tolerance, amplified by the growth from a small initialisation.
     np.testing.assert_allclose(strength[:, :neurons], trained.prod(axis=0).T, rtol=0, atol=1e-7)
     assert not strength[:, neurons:].any()
 

@@ -218,7 +218,7 @@ def collapse_end(
     Args:
         class_sizes: n_c, whole numbers, shape (C,), as of `class_modes`.
         initial_features: a₀ ≥ 0 of an aligned start, as in `collapse_trajectory`; zero, with b₀, for the limit of
-            small starts of any kind.
+            small initial weights of any kind.
         initial_classifier: b₀ ≥ 0.
         feature_rate: η_H > 0, a number.
         classifier_rate: η_W > 0, a number.

@@ -38,7 +38,7 @@ class Chart(NamedTuple):
         return self.radius(log_growth)[..., None] * self.unit * direction
 
     def radius(self, log_growth: Array) -> Array:
-        """C g − D/g, which has the sign of a(t)/a(0), without cancellation at small starts."""
+        """C g − D/g, which has the sign of a(t)/a(0), without cancellation at small initial weights."""
         rest = jnp.where(log_growth >= 0, self.growing, self.shrinking)
         return self.start * jnp.exp(-jnp.abs(log_growth)) + 2 * rest * jnp.sinh(log_growth)
 

@@ -124,7 +124,7 @@ def regime(
     "lazy" if its tangent kernel changes by less than `change_threshold` in all, ρ(∞) < 0.1. Otherwise "delayed rich"
     if λ ≤ −4 ‖β*‖ and the norm fits in less than `delay_threshold` of the escape time, 1/|δ| < 0.1 t. Otherwise
     "rich". Expect lazy far upstream, and far downstream if w₀ is aligned with β*; delayed rich far downstream if it is
-    nearly orthogonal; rich near balance from a small start.
+    nearly orthogonal; rich near balance from a small initialisation.
 
     Args:
         initial_output: a(0), shape (...).

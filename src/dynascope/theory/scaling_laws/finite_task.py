@@ -29,8 +29,8 @@ def time_window(
     """The times between which a task of n_s skills follows its power law, for `fit(..., window=…)`.
 
     From 10 ln c/(2 η S A), when the first skills have long been learned, to 0.05 n_s^(α+1)/(2 η S A), when the last
-    ones have not begun. At small starts the loss still falls in steps, skill by skill, until k = (α + 1) ln c of them
-    are learned, at ln c k^(α+1)/(2 η S A); begin there if that is later.
+    ones have not begun. At small initial weights the loss still falls in steps, skill by skill, until k = (α + 1) ln c
+    of them are learned, at ln c k^(α+1)/(2 η S A); begin there if that is later.
 
     Args:
         exponent: α > 0.

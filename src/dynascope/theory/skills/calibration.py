@@ -279,6 +279,6 @@ def _growing(found: np.ndarray) -> np.ndarray:
         "the strength does not grow from below one half" if slope > 0 else "the strength does not grow in the window",
         argument="strength",
         value=float(slope if slope <= 0 else -offset),
-        remedy="give R/S of a skill that is learned from a small start",
+        remedy="give R/S of a skill that is learned from a small initialisation",
     )
     return found

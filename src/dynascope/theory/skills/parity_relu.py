@@ -37,7 +37,7 @@ _PRE_ACTIVATION = INPUTS @ [-1.0, 1.0, -1.0]
 # (u)₊, (u + 1)₊ and (−u − 1)₊ on the eight inputs, with the signs and factors of the output weights.
 _MODES = np.maximum([_PRE_ACTIVATION, _PRE_ACTIVATION + 1, -_PRE_ACTIVATION - 1], 0) * np.array([[-2.0], [1.0], [1.0]])
 _LARGEST = 600.0  # logarithm of a square up to which its products with small numbers are finite
-_MOST_SPANS = 12  # doublings of the time within which every mode of a small start is half learned
+_MOST_SPANS = 12  # doublings of the time within which every mode of a small initialisation is half learned
 _covers = functools.partial(
     covers,
     network="ReLU, three tied neurons and a bias",

@@ -36,8 +36,8 @@ def skill_strength(
 ) -> Float[np.ndarray, ...]:
     """The strength R/S of a skill of which a D_c-shot learner has seen d samples.
 
-    The learner writes the skill as g = Σ_l e_l/√D_c in D_c orthonormal features. From a small start it ends at the
-    interpolant of least norm, which finds the fraction φ = min(d/D_c, 1) of g and leaves the loss ½ S² (1 − φ). So
+    The learner writes the skill as g = Σ_l e_l/√D_c in D_c orthonormal features. From a small initialisation it ends at
+    the interpolant of least norm, which finds the fraction φ = min(d/D_c, 1) of g and leaves the loss ½ S² (1 − φ). So
 
         R/S = φ                     in correlation, R = E[g f], as strength is measured;
         R/S = 1 − √(1 − φ)          in loss, the strength for which the loss would be ½ (S − R)².
