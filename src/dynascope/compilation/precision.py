@@ -46,11 +46,11 @@ def float64_jit(function: _Function, **options: Any) -> _Function:
 
     @functools.wraps(function)
     def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> Any:
-        floating = [leaf for leaf in jax.tree.leaves((arguments, named)) if _is_floating(leaf)]
-        if any(isinstance(leaf, jax.Array) for leaf in floating):
-            return _of_jax(compiled, arguments, named, floating)
+        leaves, structure = jax.tree.flatten((arguments, named))
+        if any(isinstance(leaf, jax.Array) and _is_floating(leaf) for leaf in leaves):
+            return _of_jax(compiled, arguments, named, [leaf for leaf in leaves if _is_floating(leaf)])
         with jax.enable_x64(True):
-            wide, options = jax.tree.map(_widened, (arguments, named))
+            wide, options = jax.tree.unflatten(structure, map(_widened, leaves))
             return jax.tree.map(_known, compiled(*wide, **options))
 
     # For those who want to read the program.
@@ -83,8 +83,10 @@ def _is_floating(leaf: Any) -> bool:
 
 def _widened(leaf: Any) -> Any:
     if type(leaf) is float:
-        # The same program as for an array: JAX would make another for a number whose precision gives way.
+        # As an array, because JAX compiles another program for a weakly typed number.
         return np.asarray(leaf)
+    if type(leaf) is np.ndarray and leaf.dtype == np.float64:
+        return leaf
     if not _is_floating(leaf) or leaf.dtype == np.float64:
         return leaf
     # What is known is widened by NumPy, for which nothing is compiled.

@@ -152,9 +152,9 @@ def at_unit_scale(network: Network) -> tuple[TwoLayer | DiagonalLinear | DeepLin
         places, size = (lambda net: net.weights), sum(len(weight) for weight in network.weights)
     else:
         raise InputError(
-            "nothing says how small the weights are",
+            f"a {type(network).__name__} has no default scale",
             argument="scale",
-            remedy="give the factor on the weights of the network, scale=1 if they are those of the start",
+            remedy="pass scale=1 to train from the weights as they are, or another factor on all weights",
         )
     weights = tuple(np.asarray(each, np.float64) for each in places(network))
     scale = float(np.sqrt(sum(np.sum(each**2) for each in weights) / size))

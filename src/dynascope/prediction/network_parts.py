@@ -198,7 +198,7 @@ def network_parts(module: Any, problem: str = "") -> NetworkParts:
         "x = INPUTS  # a batch of inputs",
         f"before = {kernel}.values",
         f"after = {kernel}.values  # after training",
-        "probes.kernel.kernel_distance(before, after)  # near 0: lazy; near 1: rich",
+        "probes.kernel.kernel_distance(before, after)  # compare with that of two random initialisations",
     )
     unique = dict(reversed(obstacles))  # the first reason of each theory
     return NetworkParts(name, tuple((each, unique[each]) for each in dict.fromkeys(k for k, _ in obstacles)), observing)

@@ -201,7 +201,7 @@ LAZY_TRAINING = Assumption(
     limit=0.05,
     almost=0.5,
     growth="losses are wrong by up to about a seventh of this fraction of the initial loss",
-    remedy="use larger initial weights or a wider network; from small weights the network learns features: dynascope predict",
+    remedy="use larger initial weights or a wider network; dynascope predict covers feature learning (small weights)",
 )
 SMALL_STEPS = Assumption(
     "small steps",
@@ -218,8 +218,8 @@ EQUAL_RATES = Assumption(
     "range of the learning rates of the layers, relative to the largest",
     limit=0,
     almost=0.9,
-    growth="losses are wrong by up to a tenth of this fraction of the initial loss, with time = steps × the geometric mean "
-    "of the rates",
+    growth="losses are wrong by up to a tenth of this fraction of the initial loss, with time = steps × the geometric "
+    "mean of the rates",
     remedy="use one rate; or predict an equivalent network with the geometric mean of the rates: divide the weights of "
     "each layer by the square root of its rate over that mean",
 )

@@ -30,8 +30,8 @@ _Answer = TypeVar("_Answer", covariant=True)
 _COVARIANCE = inspect.Parameter(
     "covariance", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="ArrayLike | None"
 )
-_EXPLAINED = """    covariance: E[x xᵀ] of the inputs, shape (d, d), to check the assumption of {assumed}: a large deviation
-        raises `InputError`, a small one warns. None skips the check.
+_EXPLAINED = """    covariance: E[x xᵀ] of the inputs, shape (d, d), to check the assumption of {assumed}: a large
+        deviation raises `InputError`, a small one warns. None skips the check.
 """
 
 

@@ -86,7 +86,8 @@ def is_finite(answer: Any, infinite: bool) -> bool:
     for part in jax.tree.leaves(held):
         if isinstance(part, float | np.ndarray | np.generic | jax.Array) and not is_traced(part):
             values = np.asarray(part)
-            if values.dtype.kind == "f" and (np.isnan(values).any() if infinite else not np.isfinite(values).all()):
+            finite = values.dtype.kind != "f" or np.isfinite(values).all()
+            if not finite and not (infinite and not np.isnan(values).any()):
                 return False
     return True
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dynascope.flows import track
 from dynascope.networks import TwoLayer
 from dynascope.protocols import Learnable
 from dynascope.training.descend import Descent, descend
@@ -72,7 +73,7 @@ def best_of_widths(
 
     best(1, 1)  # compiles
     losses, seconds = [], []
-    for width in range(1, widest + 1):
+    for width in track(range(1, widest + 1), "widths"):
         began = time.perf_counter()
         losses.append(best(width, steps))
         seconds.append(time.perf_counter() - began)

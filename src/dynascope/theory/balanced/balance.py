@@ -139,26 +139,24 @@ def _balance(network: TwoLayers) -> Balance:
     return nan_outside(network.valid, balance_of(network), leading=True)
 
 
-def balance_of(network: TwoLayers, numbers: Any = jnp) -> Balance:
-    """The balance of checked layers, in the arrays of jax.numpy or of NumPy."""
+def balance_of(network: TwoLayers) -> Balance:
+    """The balance of checked layers; for use inside a compiled function."""
     first, second, rates = network
-    ratio = numbers.sqrt(numbers.divide(*rates))
+    ratio = jnp.sqrt(jnp.divide(*rates))
     charges, width = layer_charges(first, second, (1 / ratio, ratio)), first.shape[-1]
     value, size = charges.total / width, charges.size
-    rest = charges.matrix - value[..., None, None] * numbers.eye(width, dtype=first.dtype)
+    rest = charges.matrix - value[..., None, None] * jnp.eye(width, dtype=first.dtype)
     # In units of the size, and with a slope of zero where the norm has its corner, at exact balance.
-    squares = numbers.sum((rest / numbers.where(size > 0, size, 1)[..., None, None]) ** 2, axis=(-2, -1))
+    squares = jnp.sum((rest / jnp.where(size > 0, size, 1)[..., None, None]) ** 2, axis=(-2, -1))
     some = squares > 0
-    return Balance(value, numbers.where(some, numbers.sqrt(numbers.where(some, squares, 1)), 0))
+    return Balance(value, jnp.where(some, jnp.sqrt(jnp.where(some, squares, 1)), 0))
 
 
 def require_balanced(network: TwoLayers, approximate: bool) -> Balance:
     """The balance of known layers, in NumPy; not λ-balanced ones are refused, or warned of."""
-    known = jax.tree.map(np.asarray, network)
-    with np.errstate(over="ignore", invalid="ignore"):
-        balance = balance_of(known, np)
+    balance = jax.tree.map(np.asarray, _balance(network))
     worst = float(np.max(balance.error, initial=0.0))
-    balanced = worst <= balance_rounding(np.result_type(known.first, known.second))
+    balanced = worst <= balance_rounding(np.result_type(network.first, network.second))
     problem = f"W₂ W₂ᵀ − W₁ᵀ W₁ differs from λ I by {worst:.3g} of the size of the layers"
     require(
         balanced or approximate,

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import optax
 
+from dynascope.flows import track
 from dynascope.networks import MLP, Convolutional
 from dynascope.networks.mlp import with_random_biases
 from dynascope.probes.features import eigenfeatures
@@ -50,7 +51,7 @@ class Experiment:
         seeds = range(self.study.seed + 1, self.study.seed + self.study.seeds)
         with jax.enable_x64(True):
             others = [Experiment(dataclasses.replace(self.study, seed=seed, times=2)) for seed in seeds]
-            starts = [each.runs() for each in (self, *others)]
+            starts = [each.runs() for each in track((self, *others), "initialisations")]
         runs = starts[0]
         last, full = (_along_axes(each) for each in runs)
         kinds = ["minimum features" if each["minimum_features"][-1] else "extended features" for each in runs]

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from dynascope.flows import track
 from dynascope.networks import MLP, Convolutional
 from dynascope.studies.features.neural_collapse.collapse_measures import classifier_collapse
 from dynascope.studies.features.relabelled_digits import LABELS, relabelled_digits
@@ -59,8 +60,11 @@ class CollapsingNetworks:
         # Training is twice as fast in single precision.
         with jax.enable_x64(False):
             runs = [
-                [[self._trained(network, each, start) for start in self.seeds] for each in self.labels]
-                for network in self.networks
+                [
+                    [self._trained(network, each, start) for start in track(self.seeds, "seeds")]
+                    for each in track(self.labels, "labels")
+                ]
+                for network in track(self.networks, "networks")
             ]
         return {
             f"network_{name}": (

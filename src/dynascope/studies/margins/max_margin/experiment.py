@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynascope.flows import track
 from dynascope.studies import Values
 from dynascope.studies.margins.max_margin.classifiers import CLASSIFIERS, FACTORS, train_classifier
 from dynascope.studies.margins.max_margin.networks import CollapsePath, similar_inputs, train_features
@@ -43,7 +44,10 @@ class Experiment:
 
     def trained(self) -> Values:
         """Train all classifiers and networks."""
-        return {**self._example(), **self._random(), **self._discarded(), **self._collapsed()}
+        values: dict[str, Any] = {}
+        for part in track((self._example, self._random, self._discarded, self._collapsed), "parts"):
+            values |= part()
+        return values
 
     def exact(self) -> Values:
         """The solutions of the max-margin problems, and the simplex of collapsed features."""
@@ -119,7 +123,7 @@ class Experiment:
         kinds = [name for name in _RANDOM_KINDS for _ in self.study.inputs]
         scaled = [
             [train_classifier(name, starts[name], each.z, np.array([_FARTHEST])).scaled[-1] for each in row]
-            for name, row in zip(kinds, self.data, strict=True)
+            for name, row in track(list(zip(kinds, self.data, strict=True)), "classifiers")
         ]
         return {
             "random_weights": (("run", "seed", "weight"), scaled),
@@ -148,7 +152,7 @@ class Experiment:
         x = similar_inputs(np.random.default_rng([study.seed, 2]), study.classes, study.class_samples, study.likeness)
         options: Any = {"levels": self.levels, "normalised": normalised}
         seeds = [[study.seed, 3, start] for start in range(study.starts)]
-        return [train_features(x, labels, study.features, **options, seed=each) for each in seeds]
+        return [train_features(x, labels, study.features, **options, seed=each) for each in track(seeds, "networks")]
 
 
 def _distance(weights: np.ndarray, limit: np.ndarray) -> np.ndarray:

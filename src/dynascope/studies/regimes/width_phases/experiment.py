@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynascope.comparison import Claim, report_claims
+from dynascope.flows import track
 from dynascope.studies.power_fit import measured_exponents
 from dynascope.studies.regimes.width_phases.networks import WideNetworks, drawn_networks
 from dynascope.studies.regimes.width_phases.wide_run import WideRun, solved_on_line, trained_on_line, trained_to_half
@@ -138,7 +139,7 @@ class Experiment:
     def means(self, run: Callable[[str, float], WideRun]) -> dict[str, np.ndarray]:
         """Means over seeds of the fields of runs, shape (scaling parameters, parametrisations)."""
         kappas, names = self.study.scaling_parameters, self.parametrisations
-        means = np.array([[np.mean(run(name, kappa), axis=1) for name in names] for kappa in kappas])
+        means = np.array([[np.mean(run(name, kappa), axis=1) for name in names] for kappa in track(kappas, "widths")])
         return dict(zip(WideRun._fields, np.moveaxis(means, -1, 0), strict=True))
 
     def exponents(self, means: Mapping[str, np.ndarray]) -> dict[str, tuple[Any, np.ndarray]]:

@@ -10,6 +10,7 @@ import numpy as np
 import optax
 
 from dynascope.comparison import Claim, claim_on_mean
+from dynascope.flows import track
 from dynascope.studies import Values
 from dynascope.studies.scaling.emergence_data.interpolants import least_norm_strength, mean_interpolants
 from dynascope.studies.scaling.extended_multilinear import train_extended
@@ -58,7 +59,7 @@ class Experiment(SkillNeeds):
         draw = np.random.default_rng([study.seed, 0])
         counts = (draw.multinomial(size, frequencies, size=study.draws) for size in study.samples)
         strength, loss = zip(*(mean_interpolants(each, study.features, draw) for each in counts), strict=True)
-        found = [self.train(size) for size in study.samples]
+        found = [self.train(size) for size in track(study.samples, "training sets")]
         runs = np.array([by_training_set(each) for each, *_ in found])
         losses, left = (np.array([each[place] for each in found]).mean(axis=1) for place in (1, 2))
         return {
@@ -108,7 +109,7 @@ class Experiment(SkillNeeds):
         """
         study, found = self.study, []
         most, widths = study.samples[-1], (self.task.input_dimension, study.width, 1)
-        for run in range(study.runs):
+        for run in track(range(study.runs), "runs"):
             key = int(np.random.default_rng([study.seed, size, run, 0 if skill is None else 1]).integers(2**31))
             # Every training set is tiled to the largest size, so that all sizes share compiled programs.
             drawn = self.task.sample(jax.random.key(key), most, skill=skill)

@@ -9,6 +9,7 @@ import numpy as np
 from annotated_types import Ge
 
 from dynascope.comparison import report_claims
+from dynascope.flows import track
 from dynascope.groups import Group, find_group
 from dynascope.networks.exact_composition import (
     ARCHITECTURES,
@@ -99,7 +100,7 @@ class CompositionDepth(Study):
         """Measure the constructed networks, and train others from random weights."""
         recurrent = recurrent_composition(self._group, self._encoding)
         tree, table = tree_composition(self._group, self._encoding), []
-        for k in self._lengths:
+        for k in track(self._lengths, "sequence lengths"):
             task = group_composition(self._group, sequence_length=k)
             layer = two_layer_composition(self._group, self._encoding, k)
             built = zip(ARCHITECTURES, (layer, recurrent, tree), strict=True)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from dynascope.flows import GradientFlow, Solver, gradient_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow, track
 from dynascope.studies.symmetry.formulas import ZOO, Formula, convolutional, drawn
 from dynascope.symmetry import Charge, charges
 from dynascope.tasks import Task
@@ -58,7 +58,7 @@ class Experiment:
 
     def trained(self) -> Values:
         """Train all networks and record their charges."""
-        runs = {name: self._run(name) for name in self.study.networks}
+        runs = {name: self._run(name) for name in track(self.study.networks, "networks")}
         norms = {name: float(np.sum(self._network(name).flat ** 2)) for name in self.study.networks}
         changes = {name: np.abs(run.charges - run.charges[0]).max(axis=1) for name, run in runs.items()}
         corrected = [(run.charges - self._integral(run)).T for run in runs.values()]

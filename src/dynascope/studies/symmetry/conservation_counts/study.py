@@ -11,7 +11,7 @@ import numpy as np
 from annotated_types import Ge, Interval
 
 from dynascope.comparison import Claim
-from dynascope.flows import GradientFlow, Solver, gradient_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow, track
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.symmetry.conservation_counts import page
 from dynascope.studies.symmetry.formulas import LAWS, SMALL, Formula, drawn
@@ -93,7 +93,7 @@ class ConservationCounts(ClaimsStudy):
     def trained(self) -> Values:
         """Count the laws from gradients, then train and compute the charges before and after."""
         found, linear = list(self._found.values()), [self._counted(each) for each in self._random_sizes]
-        trained = [self._trained(name) for name in self.networks]
+        trained = [self._trained(name) for name in track(self.networks, "networks")]
         ends, moved, losses = (list(each) for each in zip(*trained, strict=True))
         return {
             "laws": ("architecture", [each.laws for each in found]),

@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 from dynascope.compilation import jit
 from dynascope.errors import DivergenceError
-from dynascope.flows import GradientFlow, Solver, gradient_flow
+from dynascope.flows import GradientFlow, Solver, gradient_flow, track
 from dynascope.networks.balanced_linear import balanced_networks
 from dynascope.studies.symmetry.formulas import LAWS, SMALL, Formula, Orbit, along_orbit, drawn
 from dynascope.symmetry import orbit_directions
@@ -48,7 +48,7 @@ class Experiment:
 
     def trained(self) -> Values:
         """Train to a minimum, compute the curvatures, and move along the orbits."""
-        minima = [self._minimum(name) for name in self.study.networks]
+        minima = [self._minimum(name) for name in track(self.study.networks, "networks")]
         spectra = [each / each[-1] for each, _, _ in minima]
         flat = [int((each < _FLAT).sum()) for each in spectra]
         sharpness = self._sharpness()
