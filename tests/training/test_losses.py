@@ -237,8 +237,8 @@ def test_what_does_not_fit_a_loss_is_refused_by_name(options, argument, words):
     ("fields", "argument", "words"),
     [
         ({"over_outputs": "max"}, "over_outputs", "choose 'sum' or 'mean'"),
-        ({"label_smoothing": 0.1}, "label_smoothing", "smooth the labels of loss"),
-        ({"kind": absolute_errors, "label_smoothing": 0.1}, "label_smoothing", "smooth the labels of loss"),
+        ({"label_smoothing": 0.1}, "label_smoothing", 'use loss="cross_entropy"'),
+        ({"kind": absolute_errors, "label_smoothing": 0.1}, "label_smoothing", 'use loss="cross_entropy"'),
         ({"kind": "cross_entropy", "label_smoothing": 1.0}, "label_smoothing", "1"),
         ({"kind": "cross_entropy", "label_smoothing": -0.1}, "label_smoothing", "-0.1"),
         ({"kind": "cross_entropy", "label_smoothing": np.nan}, "label_smoothing", "nan"),
@@ -256,6 +256,6 @@ PARITY = SparseParity(skills=2, bits=4, relevant_bits=2)
 
 @pytest.mark.parametrize("loss", ["logistic", absolute_errors, Loss(over_outputs="mean")])
 def test_an_expectation_is_that_of_the_squared_loss(loss):
-    with pytest.raises(InputError, match="of which the expectation is known") as caught:
+    with pytest.raises(InputError, match="whose expectation has a closed form") as caught:
         descend(PARITY.expectation(), DeepLinear((PARITY.input_dimension, 1)), Descent(loss=loss, **ONCE))
     assert caught.value.argument == "loss"

@@ -58,7 +58,7 @@ def test_of_an_ensemble_one_member_stops_and_the_others_go_on():
 
 def test_a_run_whose_members_all_diverge_is_an_error_with_step_loss_and_remedy():
     with pytest.raises(
-        DivergenceError, match=r"loss is 1.34e\+08 .*by step 14, time 42.*smaller learning rate"
+        DivergenceError, match=r"loss exploded to 1.34e\+08 by step 14, time 42.*smaller learning rate"
     ) as caught:
         descend(TASK, LINE, Descent(learning_rate=3.0, steps=30, save=RECORDED))
     assert caught.value.time == pytest.approx(42)
@@ -110,7 +110,7 @@ def test_a_network_that_is_not_finite_is_told():
         def __call__(self, x):
             return jnp.log(self.w * x)
 
-    with pytest.raises(DivergenceError, match="left the finite numbers by step 0"):
+    with pytest.raises(DivergenceError, match="became non-finite by step 0"):
         descend(TASK, Broken(np.array(-1.0)), Descent(learning_rate=0.1, steps=2, save=[0, 2]))
 
 
@@ -131,7 +131,7 @@ class Late(Stream):
 @pytest.mark.parametrize(("task", "augmentation", "argument"), [(TASK, broken, "augmentation"), (Late(), None, "task")])
 def test_a_batch_that_is_not_finite_is_named(task, augmentation, argument):
     batches = Batches(2, augmentation=augmentation)
-    with pytest.raises(InputError, match=r"inputs of the batch of step \d+ are not finite") as caught:
+    with pytest.raises(InputError, match=r"inputs of the batch at step \d+ are not finite") as caught:
         descend(task, LINE, Descent(learning_rate=0.1, steps=30, batches=batches, save=[0, 30]))
     assert caught.value.argument == argument
 

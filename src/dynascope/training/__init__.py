@@ -1,4 +1,4 @@
-"""Training by discrete steps: any loss, any optimiser, and what happens inside a step."""
+"""Discrete-time training with any loss and optimiser, and statistics of its steps."""
 
 from dynascope.validation import face
 

@@ -1,4 +1,4 @@
-"""The batches that steps draw, and the number of steps and epochs."""
+"""Sampling of batches, and the number of steps and epochs of a run."""
 
 from __future__ import annotations
 
@@ -24,32 +24,35 @@ __all__ = ["ALL_SAMPLES", "Batch", "Batches", "Sampler", "SaveSteps", "Steps", "
 
 SaveSteps: TypeAlias = Annotated[int, Ge(2)] | Sequence[int] | Real[np.ndarray, " steps"]
 
-ALL_SAMPLES = (Task, Labelled)  # tasks that are a number of samples
+ALL_SAMPLES = (Task, Labelled)  # tasks that consist of a fixed set of samples
 
-_FORM = "give a JAX function of a random key and inputs, with new inputs of the same shape and type"
-_RECORDS = 100  # steps at which to record
-_AUGMENTED = 1  # follows the step in the keys of augmentation
-_MOST = 2**31 - 2  # steps are counted in 32 bits, and the largest such number is never reached
+_FORM = "give a JAX function of a random key and inputs that returns new inputs of the same shape and type"
+_RECORDS = 100  # recorded steps by default
+_AUGMENTED = 1  # folded into the key of a step for its augmentation
+_MOST = 2**31 - 2  # the largest int32 is reserved for a step that is never reached
 
 
 @checked
 @dataclasses.dataclass(frozen=True)
 class Batches:
-    """How the samples of each step are chosen. The size alone, as in `batches=32`, stands for `Batches(32)`.
+    """Selection of the samples of each training step.
+
+    An integer stands for a batch size: `batches=32` means `Batches(32)`.
 
     Attributes:
-        size: Samples in a step; None for all. A stream needs one.
-        micro_size: Samples of which the gradient is computed at a time, a divisor of the batch; None for all. The
-            gradient of the batch is the mean of the gradients of its micro-batches, which takes less memory and, where
-            they stay in a core's cache, less time. Batch normalisation is that of the micro-batch.
-        independent: Whether each member of an ensemble draws its own batches; by default all see the same.
-        replacement: Whether each sample of a batch is drawn from all. Otherwise the data are shuffled for each epoch,
-            and the samples at its end that do not fill a batch are left out.
-        augmentation: A JAX function of a random key and the inputs of a batch, with new inputs of the same shape, such
-            as `tasks.CropAndFlip()`.
+        size: Batch size; None for all samples. Required for a stream.
+        micro_size: Number of samples whose gradient is computed at once, a divisor of the batch size; None for the
+            whole batch. The gradient of the batch is the mean over its micro-batches. Micro-batches need less memory,
+            and less time if they fit into the cache of a core. Batch normalisation uses the statistics of each
+            micro-batch.
+        independent: Whether each ensemble member draws its own batches; by default all members see the same batches.
+        replacement: Whether samples are drawn with replacement. Otherwise the data are shuffled in every epoch, and
+            an incomplete batch at the end of an epoch is dropped.
+        augmentation: A JAX function of a random key and the inputs of a batch that returns new inputs of the same shape
+            and type, such as `tasks.CropAndFlip()`.
 
     Raises:
-        InputError: A value of another kind.
+        InputError: If an attribute has the wrong type or is out of range.
 
     Example:
         >>> Batches(32, independent=True).replacement
@@ -73,16 +76,16 @@ class Batches:
 
     @classmethod
     def of(cls, batches: PositiveInt | Batches | None) -> Batches:
-        """The batches, or those of this size; None for all samples in each step."""
+        """Return `batches`, or `Batches(batches)` for a batch size or None."""
         return batches if isinstance(batches, Batches) else cls(batches)
 
 
 class Batch(NamedTuple):
-    """Inputs and what belongs to them.
+    """Inputs and targets of a batch.
 
     Attributes:
         inputs: x, shape (n, …).
-        targets: y, shape (n, c), or labels, shape (n,).
+        targets: y, shape (n, c), or class labels, shape (n,).
     """
 
     inputs: Any
@@ -93,17 +96,17 @@ class Batch(NamedTuple):
 class Sampler:
     """Draws the batches of a task.
 
-    The samples of a step follow from the seed and the number of the step alone, and, where members of an ensemble see
-    their own, from the number of the member.
+    The samples of a step depend only on the seed and the number of the step. If members draw independent batches, they
+    also depend on the number of the member.
 
     Attributes:
-        size: Samples in a step; None for all of them.
-        samples: Number of samples of the task; zero if it has none.
-        replacement: Whether each sample of a batch is drawn from all, whatever was drawn before; if not, all samples
-            are shuffled for each epoch, and what does not fill a batch at its end is left out.
-        independent: Whether every member draws its own.
-        stream: The task, if it draws fresh samples.
-        augmentation: A function of a key and inputs with new inputs of the same shape, or None.
+        size: Batch size; None for all samples.
+        samples: Number of samples of the task; zero for streams and expectations.
+        replacement: Whether samples are drawn with replacement. Otherwise the samples are shuffled in every epoch, and
+            an incomplete batch at the end of an epoch is dropped.
+        independent: Whether members draw independent batches.
+        stream: The task, if it is a stream; otherwise None.
+        augmentation: A function of a random key and inputs that returns new inputs of the same shape, or None.
         parts: Number of micro-batches in a batch.
     """
 
@@ -117,33 +120,38 @@ class Sampler:
 
     @property
     def per_epoch(self) -> int | None:
-        """Steps of an epoch; None where there are none."""
+        """Steps per epoch; None if the task has no epochs."""
         if self.samples == 0 or self.replacement:
             return None
         return 1 if self.size is None else self.samples // self.size
 
     def key(self, seed: Any, member: Any) -> Any:
-        """The key of all batches of a member."""
+        """Return the random key from which a member draws all its batches."""
         key = jax.random.key(seed)
         return jax.random.fold_in(key, member) if self.independent else key
 
     def no_order(self, step: Any) -> Any:
-        """The placeholder for the order of the samples before the first `draw`."""
+        """Return a placeholder for the order of the samples before the first `draw`."""
         shuffled = self.size is not None and self.stream is None and not self.replacement
-        # Of no epoch, so that it is drawn where it is needed, and compiled once.
+        # Epoch −1 makes the first draw shuffle the samples, so that this code is compiled only once.
         return (-jnp.ones_like(step), jnp.zeros(self.samples, int)) if shuffled else ()
 
     def draw(self, key: Any, step: Any, order: Any, data: Batch | None, dtype: Any) -> tuple[Batch | None, Any]:
-        """The samples of a step, None for a task without samples, and the order of the epoch with its number."""
-        batch, order = self._drawn(key, step, order, data, dtype)
+        """Draw the samples of a step.
+
+        Returns:
+            The batch, or None for a task without samples; and the number of the epoch with its order of the samples.
+        """
+        batch, order = self._draw_samples(key, step, order, data, dtype)
         if self.augmentation is not None and batch is not None:
-            own = jax.random.fold_in(jax.random.fold_in(key, step), _AUGMENTED)
+            own_key = jax.random.fold_in(jax.random.fold_in(key, step), _AUGMENTED)
             with calling("augmentation", type(self.augmentation).__name__, _FORM):
-                inputs = jnp.asarray(self.augmentation(own, batch.inputs))
-            before = batch.inputs.shape, batch.inputs.dtype
+                inputs = jnp.asarray(self.augmentation(own_key, batch.inputs))
+            shape, kind = batch.inputs.shape, batch.inputs.dtype
             require(
-                (inputs.shape, inputs.dtype) == before,
-                f"augmentation makes inputs of shape {inputs.shape} and type {inputs.dtype} of {before}",
+                (inputs.shape, inputs.dtype) == (shape, kind),
+                f"augmentation changes inputs of shape {shape} and type {kind} to shape {inputs.shape} and type "
+                f"{inputs.dtype}",
                 argument="augmentation",
                 value=(inputs.shape, str(inputs.dtype)),
                 remedy=_FORM,
@@ -152,25 +160,27 @@ class Sampler:
         return batch, order
 
     def fresh(self, key: Any, size: int, dtype: Any) -> Batch:
-        """New samples of a stream."""
+        """Draw new samples from the stream."""
         assert self.stream is not None
         return Batch(*self.stream.sample(key, size, dtype=dtype)[:2])
 
-    def _drawn(self, key: Any, step: Any, order: Any, data: Batch | None, dtype: Any) -> tuple[Batch | None, Any]:
+    def _draw_samples(
+        self, key: Any, step: Any, order: Any, data: Batch | None, dtype: Any
+    ) -> tuple[Batch | None, Any]:
         if self.size is None or (data is None and self.stream is None):
             return data, order
         if self.stream is not None:
             return self.fresh(jax.random.fold_in(key, step), self.size, dtype), order
         assert data is not None
         if self.replacement:
-            # A draw of a named type is the same in single and in double precision.
+            # With an explicit type, draws are the same in single and double precision.
             rows = jax.random.randint(jax.random.fold_in(key, step), (self.size,), 0, self.samples, jnp.int32)
         else:
             epoch, place = jnp.divmod(step, self.samples // self.size)
-            drawn, rows = order
-            # The step is that of all members, so that this remains a branch when they are batched.
+            shuffled, rows = order
+            # All members share the step, so this remains a branch under `vmap`.
             rows = jax.lax.cond(
-                epoch == drawn,
+                epoch == shuffled,
                 lambda: rows,
                 lambda: jax.random.permutation(jax.random.fold_in(key, epoch), self.samples),
             )
@@ -180,12 +190,12 @@ class Sampler:
 
 
 class Steps(NamedTuple):
-    """How long to train and when to record.
+    """Length of a run and its recorded steps.
 
     Attributes:
         count: Number of steps.
-        recorded: Steps to record, increasing.
-        epochs: After how many epochs these are, if they are whole, or None.
+        recorded: Recorded steps, in increasing order.
+        epochs: The same in epochs, if the length of the run is given in epochs; otherwise None.
     """
 
     count: int
@@ -194,15 +204,20 @@ class Steps(NamedTuple):
 
 
 def sampler(task: Any, batches: Batches) -> Sampler:
-    """The sampler of the first task, checked."""
+    """Validate the batches and return the sampler of a task."""
     samples = task.samples if isinstance(task, ALL_SAMPLES) else 0
     stream = task if isinstance(task, Stream) else None
     if stream is not None:
         _require_hashable(stream)
     size = _checked_size(batches.size, samples, stream, batches.replacement)
     for name, value, possible, remedy in (
-        ("replacement", batches.replacement, size is not None and stream is None, "give a size and a task of samples"),
-        ("augmentation", batches.augmentation, samples > 0 or stream is not None, "give a task of samples"),
+        (
+            "replacement",
+            batches.replacement,
+            size is not None and stream is None,
+            "choose a batch size and a task of samples",
+        ),
+        ("augmentation", batches.augmentation, samples > 0 or stream is not None, "choose a task of samples"),
     ):
         require(possible or not value, f"{name} is {value}", argument=name, value=str(value), remedy=remedy)
     parts = _parts(batches.micro_size, size if size is not None else samples or None)
@@ -212,18 +227,25 @@ def sampler(task: Any, batches: Batches) -> Sampler:
 
 
 def chosen_steps(steps: int | None, epochs: int | None, save: SaveSteps | None, per_epoch: int | None) -> Steps:
-    """The steps of a run of which an epoch has so many, and those to record, checked."""
+    """Validate the length of a run and return its recorded steps.
+
+    Args:
+        steps: Number of steps, or None.
+        epochs: Number of epochs, or None.
+        save: Number of recorded steps, the steps themselves, or None for the default.
+        per_epoch: Steps per epoch; None if the task has no epochs.
+    """
     require(
         epochs is None or per_epoch is not None,
         f"epochs is {epochs}",
         argument="epochs",
-        remedy="count steps: fresh samples, batches drawn with replacement, and expectations have no epochs",
+        remedy="give steps instead: streams, batches drawn with replacement and expectations have no epochs",
     )
     last = (steps or 0) + (epochs or 0)
     length = 1 if epochs is None else per_epoch or 1
     require(
         last * length <= _MOST,
-        f"there are {last * length} steps",
+        f"the run has {last * length} steps",
         argument="steps" if steps is not None else "epochs",
         value=last * length,
         remedy=f"choose at most {_MOST} steps",
@@ -237,14 +259,14 @@ def chosen_steps(steps: int | None, epochs: int | None, save: SaveSteps | None, 
 
 
 def _checked_size(size: int | None, samples: int, stream: Stream | None, replacement: bool) -> int | None:
-    """The size, which has to fit the task."""
+    """Return the batch size; raise `InputError` if it does not fit the task."""
     if stream is not None:
-        fits, remedy = size is not None, "choose how many fresh samples each step of a stream draws"
+        fits, remedy = size is not None, "choose the number of fresh samples that each step draws from the stream"
     elif samples:
         fits = size is None or replacement or size <= samples
-        remedy = f"choose a whole number between 1 and the {samples} samples of the task, or draw with replacement"
+        remedy = f"choose an integer from 1 to {samples}, the number of samples of the task, or draw with replacement"
     else:
-        fits, remedy = size is None, "an expectation has no samples"
+        fits, remedy = size is None, "omit batches, because an expectation has no samples"
     require(fits, f"the batch size is {size}", argument="batches", value=size, remedy=remedy)
     return size
 
@@ -254,7 +276,7 @@ def _require_hashable(stream: Stream) -> None:
         hash(stream)
     except TypeError as error:
         raise InputError(
-            f"the stream {type(stream).__name__} cannot be hashed, so that no compiled program can be found for it",
+            f"the stream {type(stream).__name__} is not hashable, so its compiled programs cannot be cached",
             argument="task",
             value=type(stream).__name__,
             remedy="make it a frozen dataclass of plain numbers and strings",
@@ -269,6 +291,8 @@ def _parts(micro_size: int | None, batch: int | None) -> int:
         f"micro_size is {micro_size}",
         argument="micro_size",
         value=micro_size,
-        remedy=f"choose a divisor of the batch of {batch} samples" if batch else "an expectation has no samples",
+        remedy=f"choose a divisor of the batch size {batch}"
+        if batch
+        else "omit it, because an expectation has no samples",
     )
     return (batch or 0) // micro_size

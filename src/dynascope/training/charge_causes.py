@@ -1,4 +1,4 @@
-"""What each part of a symmetry and the updates of each parameter do in a step, which shows why a law is broken."""
+"""Step statistics that explain violated charge laws: slopes along symmetries, and implied gradients of updates."""
 
 from __future__ import annotations
 
@@ -23,38 +23,39 @@ from dynascope.training.step import Step
 
 __all__ = ["cause_statistics"]
 
-_LAST_BITS = 4  # roundings of an update, and of the weights that it is read from
+_LAST_BITS = 4  # roundings of an update, and of the weights whose difference it is
 _BITS = 11, 8  # significant bits of float16 and bfloat16, the formats of autocast
 
 
 def cause_statistics(declared: Declaration) -> dict[str, StepStatistic]:
-    """What `symmetry.audit` reads of the step that led to each recorded one.
+    """Return the statistics from which `symmetry.audit` diagnoses violated charge laws.
 
-    With the gradient g of the loss, as it was before anything changed it, and the gradient g′ from which the declared
-    rule makes the update d that was made (of heavy ball g′ = −d/η − β v − λ θ), for each part A of each charge, which
-    is what the symmetry does to one parameter:
+    They describe the latest step before each recorded step. g is the gradient of the loss, before clipping or other
+    changes, and d the update. g′ is the gradient from which the declared rule would make the update d; for heavy ball,
+    g′ = −d/η − β v − λ θ. A part A of a charge is the effect of the symmetry on one parameter. For each part:
 
-    - `part_charge` and `part_slope`: θ_AᵀGθ_A and θ_AᵀGg, which sum to the charge and to zero.
+    - `part_charge` and `part_slope`: θ_AᵀGθ_A and θ_AᵀGg. Over all parts they sum to the charge and to zero.
     - `part_absolute`: θ_AᵀG sign θ_A, the slope of an L1 penalty.
-    - `part_stale`: the slope of the gradient of the step before.
-    - `part_pull`: θ_AᵀGg′, where θᵀGv is carried from step to step.
-    - `part_slope_rounding` and `part_pull_rounding`: what rounding can do to slopes and pulls.
+    - `part_stale`: the slope of the gradient of the previous step.
+    - `part_pull`: θ_AᵀGg′, computed from a recursion for θᵀGv.
+    - `part_slope_rounding` and `part_pull_rounding`: bounds on the rounding errors of slopes and pulls.
 
-    Sums of weights have g in place of θᵀGg. For each parameter, along `layer` in the order of the parts:
+    For sums of weights, the sum of g replaces θᵀGg. For each parameter, along `layer` in the order of the parts:
 
     - `gradient_norm`, `gradient_largest` and `update_norm`: ‖g‖, max |g| and ‖d‖.
-    - `gradient_bits`: the significant bits that hold every entry of g, 8 of bfloat16, 11 of float16, or all.
-    - `change`: max |g′ − g|, and `change_by_rule`: the change if the rule were heavy ball, Nesterov's or decoupled
-      decay. Both are relative to max |g|.
-    - `clipping`: max |g′ − g cut off at max |g′||, relative to max |g′|.
-    - `departure_factor` and `departure_rest`, for each of `DEPARTURES`: the factor c that fits the step best, and the
-      largest entry that the fit leaves, relative to max |g|. With the update d* that the declared rule makes of all
-      gradients up to now they are another decay, g′ − g = c θ, where decay is decoupled d − d* = −η c θ; another rate,
-      d = c d*; another factor of the gradient, g′ = c g; an L1 decay, g′ − g = c sign θ; and another momentum,
-      g′ − g = c v, with the buffer v.
+    - `gradient_bits`: the number of significant bits that represents every entry of g exactly, 8 for bfloat16, 11 for
+      float16, and otherwise that of the type of g.
+    - `change`: max |g′ − g|, relative to max |g|.
+    - `change_by_rule`: the same if the rule were heavy ball, Nesterov momentum or decoupled decay.
+    - `clipping`: max |g′ − clip(g, ±max |g′|)|, relative to max |g′|.
+    - `departure_factor` and `departure_rest`: for each of `DEPARTURES`, the factor c of a least-squares fit to the step
+      and the largest residual, relative to max |g|. Let d* be the update that the declared rule makes from all
+      gradients so far. The fits are a different decay, g′ − g = c θ, or d − d* = −η c θ for decoupled decay; a
+      different rate, d = c d*; a rescaled gradient, g′ = c g; an L1 decay, g′ − g = c sign θ; and a different momentum,
+      g′ − g = c v with the buffer v.
 
-    Cost: seven numbers for each part of each charge and 19 for each parameter, a pass over weights, gradient and update
-    for each part, a copy of the gradient, one of the parameters, and three more of those that have momentum.
+    Cost: seven numbers per part of each charge and 19 per parameter, and one pass over weights, gradient and update per
+    part. Memory: one copy of the gradient, one of the parameters, and three more of the parameters with momentum.
     """
     parts, updates, part, layer = _Parts(declared), _Updates(declared), ("charge", "part"), ("layer",)
 
@@ -85,16 +86,16 @@ def cause_statistics(declared: Declaration) -> dict[str, StepStatistic]:
 
 
 class _PartState(NamedTuple):
-    """Each of the shape (charge, part)."""
+    """State of the recursion for pulls; each field has shape (charge, part)."""
 
-    crossed: Array  # θᵀGv, or the sum of buffers
-    moved: Array  # √(vᵀ|G|v), or Σ|v|
+    crossed: Array  # θᵀGv; for translations, the sum of the buffers
+    moved: Array  # √(vᵀ|G|v); for translations, Σ|v|
     pull: Array  # θᵀGg′ of the latest step
-    rounding: Array  # of the pull
+    rounding: Array  # bound on the rounding error of the pull
 
 
 class _Gradient(NamedTuple):
-    """The gradient of the latest step, and the slopes of the one before at its weights, (charge, part)."""
+    """The latest gradient, and the slopes of the previous gradient at the latest weights, shape (charge, part)."""
 
     latest: Any
     stale: Array
@@ -102,7 +103,7 @@ class _Gradient(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _Parts:
-    """The parts of symmetries."""
+    """Charges, slopes and pulls of the parts of symmetries."""
 
     declared: Declaration
 
@@ -128,7 +129,7 @@ class _Parts:
 
     def slope_rounding(self, step: Step) -> Array:
         lever, length = self._lever(step.weights), self._length(step.gradient)
-        # A sum of gradients that cancel is rounded as their terms are, which are of the size of other gradients.
+        # The rounding error of a sum that cancels has the size of its terms, which is that of other gradients.
         largest = jnp.max(jnp.stack([jnp.max(jnp.abs(each), initial=0) for each in jax.tree.leaves(step.gradient)]))
         counts = self._length(jax.tree.map(jnp.ones_like, step.weights))
         length = jnp.where(self.linear, length + counts * largest, length)
@@ -140,7 +141,10 @@ class _Parts:
         return _PartState(zero, zero, unknown, unknown)
 
     def following(self, state: _PartState, step: Step) -> _PartState:
-        """The state after a step; a step at rate zero shows nothing of its gradient, which is taken as declared."""
+        """Return the state after a step.
+
+        At learning rate zero, an update contains no information about the gradient, so the declared rule is assumed.
+        """
         declared, linear, rule = self.declared, self.linear, self.declared.optimizer
         theta, update, kind = step.weights, step.update, state.crossed.dtype
         beta, decay = declared.of_parts("momentum", kind), declared.of_parts("weight_decay", kind)
@@ -165,7 +169,7 @@ class _Parts:
                 after = after - jnp.where(linear, 0, decay * self._along(theta, update))
         resting = beta * state.crossed + slope + (0 if rule == "decoupled" else decay) * charge
         lever, moved = self._lever(theta), self._length(update) / safe
-        # Of each sum; an update is rounded less often than that.
+        # Size of the terms of each sum. The rounding errors of an update are smaller.
         summands = moved + beta * state.moved + self._length(step.gradient) + decay * self._length(theta)
         return _PartState(
             crossed=jnp.where(still, resting, after),
@@ -178,7 +182,7 @@ class _Parts:
         return float(jnp.finfo(jnp.asarray(step.loss).dtype).eps) / 2
 
     def _along(self, theta: Any, tree: Any) -> Array:
-        """θᵀGv, and the sum of v over a unit of translations."""
+        """Return θᵀGv, or the sum of v over a unit for translations."""
 
         def value(single: Charge) -> Array:
             return single.form(tree if single.kind == "translation" else theta, tree)
@@ -186,7 +190,7 @@ class _Parts:
         return self.declared.by_part(value)
 
     def _length(self, tree: Any) -> Array:
-        """√(vᵀ|G|v), and Σ|v|."""
+        """Return √(vᵀ|G|v), or Σ|v| for translations."""
 
         def value(single: Charge) -> Array:
             size = single.size_form(tree)
@@ -195,15 +199,17 @@ class _Parts:
         return self.declared.by_part(value)
 
     def _lever(self, theta: Any) -> Array:
-        """What the error of a vector is multiplied by at most: √(θᵀ|G|θ), and one."""
+        """Return a bound on the amplification of errors: √(θᵀ|G|θ), or one for translations."""
         return jnp.where(self.linear, 1, self._length(theta))
 
 
 class _UpdateState(NamedTuple):
-    """What the steps up to now imply, for each parameter."""
+    """Momentum buffers and deviations from the declared rule, with one entry per parameter."""
 
-    buffers: tuple[tuple[Array, ...], ...]  # of momentum by each rule, read from updates; a zero without momentum
-    intended: tuple[Array, ...]  # of momentum by the declared rule, made of gradients
+    buffers: tuple[
+        tuple[Array, ...], ...
+    ]  # momentum under each rule, inferred from updates; scalar zeros without momentum
+    intended: tuple[Array, ...]  # momentum under the declared rule, computed from gradients
     clipping: Array
     change: Array
     change_by_rule: Array
@@ -213,7 +219,7 @@ class _UpdateState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _Updates:
-    """The updates of each parameter."""
+    """Gradients and updates of each parameter."""
 
     declared: Declaration
 
@@ -242,7 +248,7 @@ class _Updates:
         )
         zero = jnp.zeros(len(leaves), leaves[0].dtype)
         rules, departures = (jnp.zeros((len(leaves), len(each)), zero.dtype) for each in (RULES, DEPARTURES))
-        # Without declared momentum the last step is kept too: it shows momentum that was not declared.
+        # The declared rule needs its buffers even without momentum, to detect momentum that was not declared.
         buffers = tuple(
             tuple(jnp.zeros_like(leaf) if rule == self.declared.optimizer else each for rule in RULES)
             for leaf, each in zip(leaves, empty, strict=True)
@@ -250,7 +256,10 @@ class _Updates:
         return _UpdateState(buffers, empty, zero, zero, rules, departures, departures)
 
     def following(self, state: _UpdateState, step: Step) -> _UpdateState:
-        """The state after a step; a step at rate zero shows nothing of its gradient, which is taken as declared."""
+        """Return the state after a step.
+
+        At learning rate zero, an update contains no information about the gradient, so the declared rule is assumed.
+        """
         declared = self.declared
         common = jnp.asarray(declared.common_rate(step.learning_rate), state.change.dtype)
         rates, decays, momenta = dict(declared.rates), dict(declared.weight_decay), dict(declared.momentum)
@@ -262,7 +271,7 @@ class _Updates:
             beta, decay, still = momenta[path], decays[path], common == 0
             ahead = jnp.where(still, 1, common) * rates[path]
             along, decayed = -update / ahead, decay * theta
-            # Where updates are seen as differences of weights, the last bits of these are in them.
+            # Updates that are differences of weights contain the rounding errors of the weights.
             last = (jnp.abs(theta) + jnp.abs(update)) / ahead
             largest, new, by_rule = jnp.max(jnp.abs(gradient), initial=0), [], []
             buffer, made = intended_step(declared.optimizer, gradient, before, beta, decayed)
@@ -307,14 +316,14 @@ class _Updates:
 
 
 def _fitted(one: Array, other: Array, rounding: Array, size: Array) -> tuple[Array, Array]:
-    """The factor c of the least squares fit one = c · other, and the largest entry that it leaves."""
+    """Return the factor c of the least-squares fit one = c · other, and its largest residual."""
     squares = jnp.sum(other**2)
     factor = jnp.sum(one * other) / jnp.where(squares == 0, 1, squares)
     return factor, _apart(one, factor * other, rounding, size)
 
 
 def _apart(one: Array, other: Array, rounding: Array, size: Array) -> Array:
-    """The largest difference beyond rounding, in units of a size."""
+    """Return the largest difference beyond rounding, relative to a size."""
     off = jnp.maximum(jnp.abs(one - other) - rounding, 0)
     return jnp.max(off, initial=0) / jnp.where(size == 0, 1, size)
 
@@ -324,7 +333,7 @@ def _norm(array: Array) -> Array:
 
 
 def _bits(array: Array) -> Array:
-    """The significant bits of the narrowest format that holds all entries, otherwise those of the array."""
+    """Return the significant bits of the narrowest format that represents all entries exactly."""
     bits = jnp.asarray(jnp.finfo(array.dtype).nmant + 1, array.dtype)
     for narrow in _BITS:
         fits = jnp.any(array != 0) & jnp.all(jax.lax.reduce_precision(array, 8, narrow - 1) == array)

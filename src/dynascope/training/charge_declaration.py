@@ -1,4 +1,4 @@
-"""What is declared of an optimiser and of each parameter, and the charges that then have a law."""
+"""Declared settings of the optimiser for each parameter, and the charges that have a law under them."""
 
 from __future__ import annotations
 
@@ -25,24 +25,26 @@ from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveFloat
 
 __all__ = ["Declaration", "implied_gradient", "intended_step", "momentum_buffer"]
 
-_EQUAL = 1e-12  # relative difference of numbers that are equal up to rounding
+_EQUAL = 1e-12  # relative difference below which numbers count as equal
 _KINDS = {"rates": PositiveFloat, "weight_decay": NonNegativeFloat, "momentum": Momentum}
 
 
 @dataclasses.dataclass(frozen=True)
 class Declaration:
-    """What is declared of the optimiser and of each parameter; equal ones are equal objects.
+    """Declared update rule, and learning rate, weight decay and momentum of each parameter.
 
-    With the rate ρη of a parameter, φ = θ/√ρ moves at the rate η, and so a symmetry has a law for Σ θᵀGθ/ρ over its
-    parts.
+    Declarations with the same settings compare equal.
+
+    If a parameter has the learning rate ρη, the rescaled parameter φ = θ/√ρ has the learning rate η. The charge of a
+    symmetry with a law is therefore Σ θᵀGθ/ρ over its parts.
 
     Attributes:
-        symmetries: What is followed.
-        optimizer: The rule of the steps.
-        rates: ρ by path.
-        weight_decay: λ by path.
-        momentum: β by path.
-        gradient_roundings: Roundings of a gradient.
+        symmetries: The symmetries whose charges are tracked.
+        optimizer: The update rule.
+        rates: ρ of each parameter, by path.
+        weight_decay: λ of each parameter, by path.
+        momentum: β of each parameter, by path.
+        gradient_roundings: Number of rounding errors in a gradient, for the bound on their effect.
     """
 
     symmetries: tuple[Charge, ...]
@@ -63,48 +65,55 @@ class Declaration:
         rates: Any = 1.0,
         gradient_roundings: int = 128,
     ) -> Declaration:
-        """The declaration of numbers, or mappings from paths to numbers, or `InputError` if there is no law for it."""
+        """Build a declaration from numbers, or from mappings of parameter paths to numbers.
+
+        Raises:
+            InputError: If a mapping does not match the parameters, or the charges have no law under these settings.
+        """
         paths = parameter_paths(symmetries)
         given = {"rates": rates, "weight_decay": weight_decay, "momentum": momentum}
         by_path = {name: _by_path(name, value, paths) for name, value in given.items()}
         found = cls(tuple(symmetries), optimizer, **by_path, gradient_roundings=gradient_roundings)
-        found._require_alike("momentum", dict(found.momentum), "another momentum")
+        found._require_equal("momentum", dict(found.momentum), "momentum")
         if optimizer == "decoupled":
-            found._require_alike("weight_decay", found._shrinking, "another decay times rate")
+            found._require_equal("weight_decay", found._shrinkage, "weight decay times learning rate")
         return found
 
     @functools.cached_property
-    def weighed(self) -> tuple[Charge, ...]:
-        """The charges that have a law: parts divided by their ρ."""
+    def weighted(self) -> tuple[Charge, ...]:
+        """The symmetries with each part divided by its ρ, whose charges have a law."""
         rates = dict(self.rates)
         return self._with_factors(lambda path: 1 / rates[path])
 
     @functools.cached_property
-    def pulled(self) -> tuple[Charge, ...]:
-        """Σ λ θᵀGθ of the parts, which decay that is added to gradients puts in their place."""
+    def decay_weighted(self) -> tuple[Charge, ...]:
+        """The symmetries with each part multiplied by its λ; weight decay in the gradient adds their charge to θᵀGv."""
         return self._with_factors(dict(self.weight_decay).__getitem__)
 
     @property
     def linear(self) -> np.ndarray:
-        """Which charges are sums of weights (charge,)."""
+        """Whether each charge is a sum of weights, shape (charge,)."""
         return self._spread([each.kind == "translation" for each in self.symmetries])
 
     @functools.cached_property
-    def shrinks_alike(self) -> np.ndarray:
-        """Of which charges (charge,) all parts have the same ρλ, so that the law needs no recorded ones."""
-        alike = [_alike([self._shrinking[path] for path in each.paths]) for each in self.symmetries]
+    def uniform_decay(self) -> np.ndarray:
+        """Whether all parts of a charge have the same ρλ, shape (charge,).
+
+        The law then depends on the charge alone and not on the recorded weights.
+        """
+        alike = [_all_equal([self._shrinkage[path] for path in each.paths]) for each in self.symmetries]
         return self._spread(alike)
 
-    def shrinking(self, dtype: Any) -> Any:
-        """ρλ of each charge (charge,), of the first part; one number where all are equal."""
-        return _numbers(self._spread([self._shrinking[each.paths[0]] for each in self.symmetries]), dtype)
+    def shrinkage(self, dtype: Any) -> Any:
+        """Return ρλ of the first part of each charge, shape (charge,), or one number if all are equal."""
+        return _numbers(self._spread([self._shrinkage[each.paths[0]] for each in self.symmetries]), dtype)
 
     def momenta(self, dtype: Any) -> Any:
-        """β of each charge, likewise."""
+        """Return β of each charge, shape (charge,), or one number if all are equal."""
         return _numbers(self._spread([dict(self.momentum)[each.paths[0]] for each in self.symmetries]), dtype)
 
     def of_parts(self, name: str, dtype: Any) -> Any:
-        """The numbers of the name for each part of each charge (charge, part), one number where all are equal."""
+        """Return a setting for each part of each charge, shape (charge, part), or one number if all are equal."""
         values, most = dict(getattr(self, name)), max(len(each.parts) for each in self.symmetries)
         rows = []
         for each in self.symmetries:
@@ -113,7 +122,7 @@ class Declaration:
         return _numbers(np.concatenate(rows), dtype)
 
     def by_part(self, function: Callable[[Charge], Array]) -> Array:
-        """A number for each part of each charge (charge, part), and zeros behind the last part."""
+        """Evaluate a function on each part of each charge, shape (charge, part), padded with zeros."""
         most = max(len(each.parts) for each in self.symmetries)
         found = []
         for each in self.symmetries:
@@ -123,7 +132,7 @@ class Declaration:
         return jnp.concatenate(found)
 
     def at_one_rate(self, tree: Any) -> Any:
-        """A tree of steps as they were at ρ = 1 for all."""
+        """Divide the update of each parameter by its ρ."""
         rates = {path: rate for path, rate in self.rates if rate != 1}
 
         def divided(path: Any, leaf: Any) -> Any:
@@ -132,9 +141,9 @@ class Declaration:
 
         return jax.tree_util.tree_map_with_path(divided, tree) if rates else tree
 
-    def decayed(self, update: Any, weights: Any, rate: Any) -> Any:
-        """Steps without what decoupled decay takes: d + η ρλ θ."""
-        shrinking = self._shrinking
+    def without_decay(self, update: Any, weights: Any, rate: Any) -> Any:
+        """Remove decoupled weight decay from the update: d + η ρλ θ."""
+        shrinking = self._shrinkage
 
         def added(path: Any, step: Any, theta: Any) -> Any:
             return step + rate * shrinking.get(jax.tree_util.keystr(path), 0.0) * theta
@@ -142,22 +151,26 @@ class Declaration:
         return jax.tree_util.tree_map_with_path(added, update, weights)
 
     def common_rate(self, learning_rate: Any) -> Any:
-        """η of a step, or `InputError` if there are several rates and none were declared."""
+        """Return η of a step, the learning rate of a parameter with ρ = 1.
+
+        Raises:
+            InputError: If layers have different learning rates and no rates were declared.
+        """
         if not np.ndim(learning_rate) and hasattr(learning_rate, "dtype"):
             return learning_rate
         if all(rate == 1 for _, rate in self.rates):
             raise InputError(
-                "layers have learning rates of their own, and so their weights laws of their own",
+                "the layers have different learning rates, which charge_statistics was not given",
                 argument="learning_rate",
                 value=str(jax.tree.structure(learning_rate)),
-                remedy="declare them as rates of charge_statistics, or give one rate, or a schedule, for all",
+                remedy="pass them as rates of charge_statistics, or use one rate or one schedule for all layers",
             )
-        # Of a tree of rates that of the first parameter over its ρ.
+        # For a tree of rates, η is the rate of the first parameter divided by its ρ.
         (path, rate), leaves = self.rates[0], jax.tree_util.tree_flatten_with_path(learning_rate)[0]
         return next(jnp.asarray(leaf) for name, leaf in leaves if jax.tree_util.keystr(name) == path) / rate
 
     @property
-    def _shrinking(self) -> dict[str, float]:
+    def _shrinkage(self) -> dict[str, float]:
         rates = dict(self.rates)
         return {path: decay * rates[path] for path, decay in self.weight_decay}
 
@@ -175,28 +188,39 @@ class Declaration:
     def _spread(self, values: Sequence[Any]) -> np.ndarray:
         return np.concatenate([np.full(each.size, value) for each, value in zip(self.symmetries, values, strict=True)])
 
-    def _require_alike(self, name: str, values: Mapping[str, float], what: str) -> None:
+    def _require_equal(self, name: str, values: Mapping[str, float], what: str) -> None:
         for each in self.symmetries:
             own = [values[path] for path in each.paths]
             require(
-                _alike(own),
-                f"parameters of {each.kind} {' '.join(each.paths)} have {what} than each other, for which no charge "
-                "has a law",
+                _all_equal(own),
+                f"the parameters {', '.join(each.paths)} of a {each.kind} symmetry differ in their {what}, so the "
+                "charge has no law",
                 argument=name,
                 value=own,
-                remedy="leave this symmetry out",
+                remedy="omit this symmetry",
             )
 
 
 def momentum_buffer(step: Step) -> Any:
-    """The buffer v after a step, if the state of the optimiser holds one that optax calls a trace, and else None."""
+    """Return the buffer v after a step if the optimiser state contains exactly one optax trace; otherwise None."""
     traces = [value for _, value in optax.tree_utils.tree_get_all_with_path(step.optimizer_state, "trace")]
     known = len(traces) == 1 and jax.tree.structure(traces[0]) == jax.tree.structure(step.weights)
     return traces[0] if known else None
 
 
 def implied_gradient(rule: str, along: Array, held: Array, beta: Any, decayed: Array) -> tuple[Array, Array]:
-    """The buffer after a step of a rule, and the gradient behind it, from −d/η, the buffer before, β and λθ."""
+    """Infer the gradient of a step from its update under an update rule.
+
+    Args:
+        rule: The update rule.
+        along: −d/η of the update d.
+        held: The momentum buffer before the step.
+        beta: β.
+        decayed: λθ.
+
+    Returns:
+        The momentum buffer after the step, and the gradient.
+    """
     if rule == "nesterov":
         pushed = (along - beta**2 * held) / (1 + beta)
         return beta * held + pushed, pushed - decayed
@@ -206,7 +230,18 @@ def implied_gradient(rule: str, along: Array, held: Array, beta: Any, decayed: A
 
 
 def intended_step(rule: str, gradient: Array, held: Array, beta: Any, decayed: Array) -> tuple[Array, Array]:
-    """The buffer after a step of a rule, and −d/η, from the gradient, the buffer before, β and λθ."""
+    """Compute the step that an update rule makes from a gradient.
+
+    Args:
+        rule: The update rule.
+        gradient: The gradient.
+        held: The momentum buffer before the step.
+        beta: β.
+        decayed: λθ.
+
+    Returns:
+        The momentum buffer after the step, and −d/η of the update d.
+    """
     pushed = gradient if rule == "decoupled" else gradient + decayed
     buffer = beta * held + pushed
     if rule == "decoupled":
@@ -221,22 +256,22 @@ def _by_path(name: str, value: Any, paths: Sequence[str]) -> tuple[tuple[str, fl
     unknown = [path for path in value if path not in paths]
     require(
         not missing and not unknown,
-        f"{name} has no {missing[0]}"
+        f"{name} has no value for {missing[0]}"
         if missing
-        else f"{name} has {shown((unknown or [''])[0])}, which is no parameter",
+        else f"{name} names {shown((unknown or [''])[0])}, which is not a parameter of the symmetries",
         argument=name,
         value=list(map(str, value)),
-        remedy="give a number for each parameter of the symmetries, by its path",
+        remedy="give one number for each path of a parameter of the symmetries",
     )
     for path in paths:
         require_kind(_KINDS[name], **{name: value[path]})
     return tuple((path, float(value[path])) for path in paths)
 
 
-def _alike(values: Sequence[float]) -> bool:
+def _all_equal(values: Sequence[float]) -> bool:
     return all(math.isclose(each, values[0], rel_tol=_EQUAL, abs_tol=0.0) for each in values)
 
 
 def _numbers(values: np.ndarray, dtype: Any) -> Any:
-    """One number where all are equal, with which a program has no constants as long as the charges."""
+    """Return one number if all are equal, which avoids large constants in compiled programs; otherwise an array."""
     return float(values.flat[0]) if (values == values.flat[0]).all() else jnp.asarray(values, dtype)

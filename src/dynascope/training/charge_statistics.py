@@ -1,4 +1,4 @@
-"""Charges of symmetries along a run, beside what the law of the optimiser says of them and what rounding can do."""
+"""Charges of symmetries during training, with their predicted values and bounds on rounding errors."""
 
 from __future__ import annotations
 
@@ -36,45 +36,55 @@ def charge_statistics(
     gradient_roundings: PositiveInt = 128,
     causes: bool = False,
 ) -> dict[str, Any]:
-    """Statistics that put every charge beside its law, in memory that does not grow with the steps.
+    """Record charges together with the predictions of their laws and bounds on rounding errors.
 
-    Gradient flow conserves r = θᵀGθ of a symmetry. Steps do not: with c = θᵀGv and the update d, a step of heavy ball
-    c ← β c + λ r, r ← r − 2η c + dᵀGd, c ← c − dᵀGd/η is exact for any data, batches and schedule of the rate, and so
-    are the laws of Nesterov's steps and of decoupled decay (see `theory.symmetry.scheduled_charge`). They are followed
-    beside the training, step by step. A residual above the bound proves that training is not what was declared:
-    gradients that are clipped by value or by tensor, another decay of one layer, an ε that breaks the symmetry, a wrong
-    backward pass. Clipping by the global norm keeps every law; of Nesterov's steps if the optimiser holds its buffer as
-    optax does, for otherwise the gradient is taken to be the one that was followed.
+    Gradient flow conserves the charge r = θᵀGθ of a symmetry. Discrete steps do not conserve it, but change it by an
+    exact law. With c = θᵀGv and the update d, a heavy-ball step is
+
+        c ← β c + λ r,  r ← r − 2η c + dᵀGd,  c ← c − dᵀGd/η,
+
+    for any data, batches and learning-rate schedule. Similar laws hold for Nesterov momentum and for decoupled weight
+    decay (see `theory.symmetry.scheduled_charge`). The statistics evaluate the law at every step of the training; their
+    memory does not grow with the number of steps.
+
+    A residual above the bound proves that training differs from the declared settings. Examples are gradients clipped
+    by value or by tensor, a different weight decay in one layer, an ε that breaks the symmetry, and a wrong backward
+    pass. Clipping by the global norm preserves every law. For Nesterov momentum this requires an optimiser that stores
+    its buffer as optax does; otherwise the law assumes that the optimiser used the recorded gradient.
 
     Args:
-        symmetries: Those of `symmetry.find_symmetries` of a function of `eqx.filter(network, eqx.is_inexact_array)`.
-        optimizer: How the weights move: "heavy_ball", which without momentum is plain descent, with decay that is added
-            to the gradient; "nesterov", likewise; or "decoupled", with weights that shrink by ηλ beside the step.
-        momentum: β ≥ 0, below one; or one for each parameter by its path, as `Charge.paths` has it, equal within
-            each symmetry.
-        weight_decay: λ ≥ 0, likewise one or by path; where it differs within a symmetry, the law asks the weights.
-        rates: ρ > 0, likewise, where the learning rate of a parameter is ρη: η is that of `Descent` or its schedule,
-            or of layers with rates of their own what these are at ρ = 1. The law is then of Σ θ_AᵀGθ_A/ρ_A over the
-            parameters A of a symmetry, which is what is recorded.
-        gradient_roundings: How many terms the longest sum of the backward pass has, for the bound; more where
-            gradients are nothing but what cancellation leaves.
-        causes: Whether to record what `symmetry.audit` tests causes by, too: seven numbers for each part of a charge
-            and 19 for each parameter, with which a step of a small network takes up to twice as long.
+        symmetries: The result of `symmetry.find_symmetries` for a function of
+            `eqx.filter(network, eqx.is_inexact_array)`.
+        optimizer: The update rule. "heavy_ball" adds weight decay to the gradient, and is gradient descent without
+            momentum. "nesterov" also adds weight decay to the gradient. "decoupled" shrinks the weights by ηλ
+            separately.
+        momentum: β, 0 ≤ β < 1: one number, or one for each parameter path, as in `Charge.paths`. It must be equal
+            within each symmetry.
+        weight_decay: λ ≥ 0: one number, or one for each parameter path. If it differs within a symmetry, the law also
+            depends on the recorded weights.
+        rates: ρ > 0: one number, or one for each parameter path, if the learning rate of a parameter is ρη. η is the
+            rate or the schedule of `Descent`; if layers have different rates, η is the rate at ρ = 1. The recorded
+            charges are Σ θ_AᵀGθ_A/ρ_A over the parameters A of a symmetry.
+        gradient_roundings: Number of terms in the longest sum of the backward pass, for the bound. Increase it if
+            gradients are dominated by cancellation errors.
+        causes: Whether to record the statistics from which `symmetry.audit` diagnoses violations: seven numbers for
+            each part of a charge and 19 for each parameter. A step of a small network then takes up to twice as long.
 
     Returns:
-        The `statistics` of a `Descent`. They record over (step, charge), in the order of
-        `symmetry.charges`, `measured_charge`, `predicted_charge`, `charge_bound`, which rounding cannot exceed, and
-        `charge_warning`, which it exceeds only where its errors repeat, as of weights at rest. These are the levels of
-        `theory.symmetry.rounding_level`; of a sum of n weights, the gradient of which may be nothing but what rounding
-        leaves of terms that cancel, with Σ|d| + n max |d| for the size of a step, max being over all weights.
+        The `statistics` of a `Descent`. They record `measured_charge`, `predicted_charge`, `charge_bound` and
+        `charge_warning` over (step, charge), in the order of `symmetry.charges`. Rounding cannot exceed the bound. It
+        exceeds the warning level only if rounding errors repeat, for example for weights at rest. Both levels are those
+        of `theory.symmetry.rounding_level`. The gradient of a sum of n weights may consist of rounding errors only,
+        because its terms cancel. The size of its step is therefore Σ|d| + n max |d|, with the maximum over all weights.
 
     Raises:
-        InputError: A number out of range, a parameter without one, or something else than symmetries; a momentum, or of
-            decoupled decay ρλ, that differs within a symmetry, for which there is no law. When the run starts: layers
-            with rates of their own that were not declared.
+        InputError: If a number is out of range, a parameter has no number, or `symmetries` contains no symmetries. Also
+            if the momentum, or ρλ for decoupled decay, differs within a symmetry, which then has no law. The run raises
+            it if layers have different learning rates that were not declared.
 
     References:
-        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728. The laws here are the discrete form of its
+        laws.
 
     Example:
         >>> import equinox as eqx
@@ -92,7 +102,7 @@ def charge_statistics(
         >>> run["measured_charge"].dims, bool((residual <= run["charge_bound"]).all())
         (('step', 'charge'), True)
     """
-    require_symmetries(symmetries, remedy="give those that symmetry.find_symmetries finds, at least one")
+    require_symmetries(symmetries, remedy="give at least one result of symmetry.find_symmetries")
     declared = Declaration.checked(
         symmetries,
         optimizer=optimizer,
@@ -105,7 +115,7 @@ def charge_statistics(
     return dict(found)
 
 
-# Methods are equal only if they are of the same object, so equal declarations have to share their laws.
+# Bound methods are equal only if they belong to the same object, so equal declarations share one law.
 @functools.lru_cache(maxsize=32)
 def _statistics(declared: Declaration, causes: bool) -> dict[str, Any]:
     law = _Law(declared)
@@ -119,29 +129,29 @@ def _statistics(declared: Declaration, causes: bool) -> dict[str, Any]:
 
 
 class _State(NamedTuple):
-    """The law so far, and the sums of which the levels of rounding are made; each of the shape (charge,)."""
+    """State of the charge law and of the rounding levels; each field has shape (charge,)."""
 
-    charge: Array  # r, or the sum of weights
-    lost: Array  # what rounding lost of that
-    crossed: Array  # c = θᵀGv, or the sum of buffers
-    first: Array  # R = θᵀ|G|θ of the start
-    size: Array  # R now
-    moved: Array  # √S of the latest step, S = dᵀ|G|d; of sums of weights S itself
-    weights: Array  # number of weights that a sum of weights has
-    steps: Array  # Σ S, of squares
-    largest: Array  # Σ of what rounding does at most
-    squares: Array  # Σ of its squares
+    charge: Array  # r; for translations, the sum of weights
+    lost: Array  # rounding error of the charge
+    crossed: Array  # c = θᵀGv; for translations, the sum of the buffers
+    first: Array  # R = θᵀ|G|θ of the initial weights
+    size: Array  # R of the current weights
+    moved: Array  # √S of the latest step, S = dᵀ|G|d; for sums of weights S itself
+    weights: Array  # number of weights in a sum of weights
+    steps: Array  # Σ S for charges that are sums of squares
+    largest: Array  # sum of the bounds on rounding errors
+    squares: Array  # sum of the squares of these bounds
 
 
 @dataclasses.dataclass(frozen=True)
 class _Law:
-    """The law of the declared rule."""
+    """The charge law of the declared update rule."""
 
     declared: Declaration
 
     @property
     def symmetries(self) -> tuple[Charge, ...]:
-        return self.declared.weighed
+        return self.declared.weighted
 
     def measured(self, network: Any) -> Array:
         return jnp.asarray(charges(network, self.symmetries))
@@ -162,15 +172,15 @@ class _Law:
         return self._rounded(state, step, square, rate)._replace(charge=total, lost=state.lost + lost, crossed=crossed)
 
     def _law(self, state: _State, step: Step, rate: Array, pushed: Array) -> tuple[Array, Array]:
-        """By how much the charge changes, and the crossed charge after the step."""
+        """Return the change of the charge, and the crossed charge after the step."""
         declared, linear, kind = self.declared, self.declared.linear, state.charge.dtype
-        beta, decay = declared.momenta(kind), declared.shrinking(kind)
+        beta, decay = declared.momenta(kind), declared.shrinkage(kind)
         now = state.charge + state.lost
-        # A step at rate zero moves nothing, and η vᵀGv is zero.
+        # At learning rate zero the weights do not move, and η vᵀGv is zero.
         safe = jnp.where(rate == 0, 1, rate)
         if declared.optimizer == "decoupled":
             left = 1 - rate * decay
-            buffers = declared.decayed(step.update, step.weights, rate)
+            buffers = declared.without_decay(step.update, step.weights, rate)
             some = not isinstance(decay, float) or decay > 0
             pushed = self._form(self.symmetries, buffers, buffers) if some else pushed
             before = beta * state.crossed
@@ -178,41 +188,44 @@ class _Law:
             change = pushed - shrunk - jnp.where(linear, rate, 2 * rate * left) * before
             return change, jnp.where(linear, before, left * before - pushed / safe)
         pull = decay * now
-        if not declared.shrinks_alike.all():
-            recorded = jnp.asarray(charges(step.weights, declared.pulled))
-            pull = jnp.where(declared.shrinks_alike, pull, recorded)
+        if not declared.uniform_decay.all():
+            recorded = jnp.asarray(charges(step.weights, declared.decay_weighted))
+            pull = jnp.where(declared.uniform_decay, pull, recorded)
         crossed = beta * state.crossed + pull
         if declared.optimizer == "heavy_ball":
             return pushed - jnp.where(linear, 1, 2) * rate * crossed, crossed - pushed / safe
         along = pull + beta * crossed
         both = pushed / safe**2
-        held, unweighed = momentum_buffer(step), declared.symmetries
+        held, unweighted = momentum_buffer(step), declared.symmetries
         if held is not None:
-            both = -self._form(unweighed, step.update, held) / safe
+            both = -self._form(unweighted, step.update, held) / safe
         elif not isinstance(beta, float) or beta > 0:
-            slope = self._form(unweighed, step.update, step.gradient)
-            slope += self._form(declared.pulled, step.update, step.weights)
+            slope = self._form(unweighted, step.update, step.gradient)
+            slope += self._form(declared.decay_weighted, step.update, step.weights)
             some = jnp.asarray(beta) > 0
             both = jnp.where(some, (both + slope / safe) / jnp.where(some, beta, 1), both)
         change = pushed - jnp.where(linear, 1, 2) * rate * along
         return change, crossed - jnp.where(linear, 0, rate * both)
 
     def _rounded(self, state: _State, step: Step, square: Array, rate: Array) -> _State:
-        """The state with the sums of `theory.symmetry.rounding_level`; of sums of weights S is Σ|d| + n max |d|."""
+        """Update the sums of `theory.symmetry.rounding_level`.
+
+        For sums of weights, S is Σ|d| + n max |d|.
+        """
         declared, linear = self.declared, self.declared.linear
         unit = float(jnp.finfo(state.charge.dtype).eps) / 2
         size = jnp.concatenate(in_turn(self.symmetries, _size_after, step.weights, step.update))
-        # A bias before a normalisation has a gradient of nothing but rounding: that of the terms that cancel in it,
-        # which are of the size of what other weights get. So max is over the steps of all weights.
-        evened, beta = declared.at_one_rate(step.update), declared.momenta(state.charge.dtype)
-        largest = [jnp.max(jnp.abs(d)) for d in jax.tree.leaves(evened)]
+        # The gradient of a bias before a normalisation consists of rounding errors, because its terms cancel. The terms
+        # are as large as the gradients of other weights, so the maximum is over all weights.
+        rescaled, beta = declared.at_one_rate(step.update), declared.momenta(state.charge.dtype)
+        largest = [jnp.max(jnp.abs(d)) for d in jax.tree.leaves(rescaled)]
         cancelled = state.weights * jnp.max(jnp.stack([*largest, jnp.asarray(step.unseen_update, square.dtype)]))
         moved = jnp.where(linear, square + cancelled.astype(square.dtype), jnp.sqrt(square))
         stored = jnp.where(linear, 1, 2) * (3 if declared.optimizer == "decoupled" else 1) * unit * size
-        if not declared.shrinks_alike.all():
-            # The law takes what decay pulls from weights, and rounds it each time.
-            pulled = SUMMED * unit * rate * self._sizes(declared.pulled, step.weights) / (1 - beta)
-            stored = stored + jnp.where(declared.shrinks_alike, 0, jnp.where(linear, 1, 2) * pulled)
+        if not declared.uniform_decay.all():
+            # The law computes the effect of decay from the weights, with rounding errors at every step.
+            pulled = SUMMED * unit * rate * self._sizes(declared.decay_weighted, step.weights) / (1 - beta)
+            stored = stored + jnp.where(declared.uniform_decay, 0, jnp.where(linear, 1, 2) * pulled)
         computed = unit * (moved + beta * state.moved) / (1 - beta)
         computed = computed * jnp.where(linear, 1, 2 * jnp.sqrt(state.size))
         return state._replace(
@@ -231,23 +244,23 @@ class _Law:
         return jnp.minimum(rule, state.largest) + self._evaluated(state)
 
     def _evaluated(self, state: _State) -> Array:
-        """Rounding of the recorded charges and of the law itself."""
+        """Return the rounding errors of the recorded charges and of the law itself."""
         unit = float(jnp.finfo(state.charge.dtype).eps) / 2
         beta = self.declared.momenta(state.charge.dtype)
         repeated = (1 + beta) / (1 - beta)
         return SUMMED * unit * (state.first + state.size + repeated * state.steps)
 
     def _sizes(self, symmetries: tuple[Charge, ...], tree: Any) -> Array:
-        """θᵀ|G|θ of each charge, and of sums of weights Σ|θ|."""
+        """Return θᵀ|G|θ of each charge, or Σ|θ| for sums of weights."""
         return jnp.concatenate(in_turn(symmetries, Charge.size_form, tree))
 
     def _moved(self, update: Any) -> tuple[Array, Array]:
-        """dᵀGd, which sums of weights do not have, and dᵀ|G|d."""
+        """Return dᵀGd, which is zero for sums of weights, and dᵀ|G|d."""
         forms, squares = zip(*in_turn(self.symmetries, Charge.form_and_size, update), strict=True)
         return jnp.where(self.declared.linear, 0, jnp.concatenate(forms)), jnp.concatenate(squares)
 
     def _form(self, symmetries: tuple[Charge, ...], left: Any, right: Any) -> Array:
-        """θᵀGv, and zero of sums of weights, which gradients do not change."""
+        """Return θᵀGv, which is zero for sums of weights, because gradients do not change them."""
         values = [jnp.zeros(each.size) if each.kind == "translation" else each.form(left, right) for each in symmetries]
         return jnp.concatenate(values)
 

@@ -1,4 +1,4 @@
-"""The state of a run in a file, from which it goes on to the same numbers."""
+"""Checkpoint files, from which a run resumes with identical results."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ __all__ = ["Checkpoint", "CheckpointFile", "digest"]
 @checked
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """A file in which the state of a run is kept, and from which the run goes on if it exists.
+    """A file that stores the state of a run. If the file exists, the run resumes from it.
 
-    The path alone, as in `checkpoint="run.npz"`, stands for `Checkpoint("run.npz")`.
+    A path stands for a checkpoint: `checkpoint="run.npz"` means `Checkpoint("run.npz")`.
 
     Attributes:
-        path: The file.
-        seconds: Time after which the file is written again; it also is at an interrupt and at the end.
+        path: Path of the file.
+        seconds: Seconds between writes, > 0. The file is also written at an interrupt and at the end of the run.
 
     Raises:
-        InputError: Something else than the name of a file, or a time that is not positive.
+        InputError: If `path` is not a file name or `seconds` is not positive.
 
     Example:
         >>> Checkpoint("run.npz").seconds
@@ -50,21 +50,23 @@ class Checkpoint:
 
     @classmethod
     def of(cls, checkpoint: str | os.PathLike[str] | Checkpoint) -> Checkpoint:
-        """The checkpoint, or that of this path."""
+        """Return `checkpoint`, or `Checkpoint(checkpoint)` for a path."""
         return checkpoint if isinstance(checkpoint, Checkpoint) else cls(checkpoint)
 
 
 @dataclasses.dataclass
 class CheckpointFile:
-    """A file with the state of a run.
+    """Reads and writes the file of a checkpoint.
 
-    The file is written beside its place and renamed, holds arrays and text only, and is read without running code.
+    The file is written under a temporary name and then renamed. It contains only arrays and text, so reading it
+    executes no code.
 
     Attributes:
-        path: The file.
+        path: Path of the file.
         ensemble: The members of the run.
-        identity: What the run is, one digest or text for each aspect, which a file has to agree with.
-        seconds: Time after which it is written again.
+        identity: A digest or text for each aspect of the run, all of which must match those in the file.
+        seconds: Seconds between writes.
+        written: Time of the last write, from `time.monotonic`.
     """
 
     path: Path
@@ -79,23 +81,29 @@ class CheckpointFile:
             f"checkpoint is {str(self.path)!r}",
             argument="checkpoint",
             value=str(self.path),
-            remedy="give the name of a file in a folder that exists",
+            remedy="give a file name in an existing folder",
         )
-        # Now rather than after hours of training.
+        # Fail now rather than after hours of training.
         place = self.path if self.path.exists() else self.path.parent
         require(
             os.access(place, os.W_OK) and os.access(self.path.parent, os.W_OK),
-            f"nothing can be written to {str(self.path)!r}",
+            f"checkpoint {str(self.path)!r} is not writable",
             argument="checkpoint",
             value=str(self.path),
-            remedy="choose a folder that you may write to",
+            remedy="choose a folder with write permission",
         )
 
     def read(self, results: list[Any]) -> tuple[int, list[Any]]:
-        """The step and the results in the file, in the form of those before the first step; these without a file.
+        """Read the step and the results from the file.
+
+        Args:
+            results: The results before the first step, whose structure the file must match.
+
+        Returns:
+            The step and the results in the file; if the file does not exist, zero and the given results.
 
         Raises:
-            InputError: The file is damaged, or of another run or version.
+            InputError: If the file is damaged, or belongs to another run or version.
         """
         if not self.path.exists():
             return 0, results
@@ -105,18 +113,18 @@ class CheckpointFile:
                 leaves = [stored[f"array_{place}"] for place in range(header["arrays"])]
             identity, done, types = dict(header["identity"]), int(header["step"]), header["types"]
         except (OSError, ValueError, KeyError, TypeError, BadZipFile, EOFError) as error:
-            raise self._refused(f"cannot be read ({shown_error(error)})") from error
+            raise self._rejection(f"cannot be read ({shown_error(error)})") from error
         for aspect, own in {"version": __version__, **self.identity}.items():
             if identity.get(aspect) != own:
-                of_version = f" {identity.get(aspect)}, and this is {own}" if aspect == "version" else ""
-                raise self._refused(f"is of another {aspect}{of_version}")
+                versions = f" ({identity.get(aspect)}, but this is {own})" if aspect == "version" else ""
+                raise self._rejection(f"belongs to another {aspect}{versions}")
         expected = self._flat(results)
         fits = len(leaves) == len(expected) and all(
             leaf.shape == now.shape and kind == str(now.dtype)
             for leaf, now, kind in zip(leaves, expected, types, strict=True)
         )
         if not fits:
-            raise self._refused("holds arrays of other shapes")
+            raise self._rejection("contains arrays of other shapes")
         leaves = [leaf.view(now.dtype) for leaf, now in zip(leaves, expected, strict=True)]
         found = []
         for each, own in zip(results, self.ensemble.parts(leaves), strict=True):
@@ -126,12 +134,12 @@ class CheckpointFile:
         return done, found
 
     def write_if_due(self, done: int, results: list[Any]) -> None:
-        """Write the file if it is time to."""
+        """Write the file if the last write was more than `seconds` ago."""
         if time.monotonic() - self.written >= self.seconds:
             self.write(done, results)
 
     def write(self, done: int, results: list[Any]) -> None:
-        """Write the file."""
+        """Write the step and the results to the file."""
         leaves = self._flat(results)
         header = {
             "identity": {"version": __version__, **self.identity},
@@ -148,24 +156,24 @@ class CheckpointFile:
         self.written = time.monotonic()
 
     def _flat(self, results: list[Any]) -> list[Any]:
-        """All arrays of the states and curves, those of members one after the other."""
+        """Return all arrays of states and curves, with the members of all parts concatenated."""
         parts = [[_numbers(leaf) for leaf in jax.tree.leaves(each)] for each in results]
         if not self.ensemble.dimensions:
             return parts[0]
         members = int(np.prod(self.ensemble.shape))
         return [np.concatenate(leaves)[:members] for leaves in zip(*parts, strict=True)]
 
-    def _refused(self, problem: str) -> InputError:
+    def _rejection(self, problem: str) -> InputError:
         return InputError(
             f"the checkpoint {str(self.path)!r} {problem}",
             argument="checkpoint",
             value=str(self.path),
-            remedy="give the network, task and settings that it was made with, another file, or delete it",
+            remedy="use the network, task and settings of the saved run, choose another file, or delete this file",
         )
 
 
 def digest(*trees: Any) -> str:
-    """A text that is the same for the same arrays and other values only.
+    """Return a hash of arrays and other values, which is equal only for equal values.
 
     Example:
         >>> digest(np.ones(2)) == digest(np.ones(2)), digest(np.ones(2)) == digest(np.zeros(2))
@@ -173,19 +181,19 @@ def digest(*trees: Any) -> str:
     """
     found = hashlib.sha256()
     leaves, structure = jax.tree.flatten(trees)
-    found.update(_without_places(str(structure)).encode())
+    found.update(_without_addresses(str(structure)).encode())
     for leaf in leaves:
         if isinstance(leaf, np.ndarray | jax.Array):
             array = np.ascontiguousarray(leaf)
             found.update(f"{array.dtype}{array.shape}".encode())
             found.update(array.view(np.uint8).data if array.size and array.ndim else array.tobytes())
         else:
-            found.update(_without_places(repr(leaf)).encode())
+            found.update(_without_addresses(repr(leaf)).encode())
     return found.hexdigest()
 
 
-def _without_places(text: str) -> str:
-    """The text without addresses in memory, which differ between processes."""
+def _without_addresses(text: str) -> str:
+    """Remove memory addresses, which differ between processes."""
     return " ".join(part for part in text.split() if not part.startswith("0x"))
 
 
@@ -202,5 +210,5 @@ def _like(old: Any, new: Any) -> Any:
 
 
 def _stored(leaf: np.ndarray) -> np.ndarray:
-    """Types that files of NumPy do not know, such as bfloat16, are stored as their bits."""
+    """Return an array of a type that NumPy files support; other types, such as bfloat16, are stored as bits."""
     return leaf if leaf.dtype.kind in "fiub" and leaf.dtype.isbuiltin == 1 else leaf.view(f"u{leaf.dtype.itemsize}")

@@ -1,4 +1,4 @@
-"""Descent: training by discrete steps of an optimiser, on the whole data or on batches."""
+"""Training by discrete steps of an optimiser, on all data or on batches."""
 
 from __future__ import annotations
 
@@ -35,50 +35,56 @@ Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 @checked
 @dataclasses.dataclass(frozen=True)
 class Descent:
-    """Discrete steps of an optimiser, as a way to train: the `method` of `observe` and of `training.descend`.
+    """Training by discrete optimiser steps, as the `method` of `observe` and `training.descend`.
 
     Attributes:
         optimizer: "sgd"; a function from a learning rate to an optax transformation, such as `optax.adam`; or a
-            transformation, such as `optax.adam(1e-3)`. Its `update` is given the parameters and `value`, `grad` and
-            `value_fn`, as line searches and methods with energies need them. Layer rates multiply the updates of the
-            optimiser at rate one.
-        learning_rate: η, or several, or one rate for each layer as a mapping from the name of a weight array (or of a
-            part of the network that holds some) to its rate, or a schedule, a JAX function of the number of updates.
-            None with an optimiser that has its own; `time` then sums the rates in its state, and counts steps where its
-            state has none.
+            transformation, such as `optax.adam(1e-3)`. Its `update` also receives the parameters, `value`, `grad` and
+            `value_fn`, which line searches need, for example. If layers have different learning rates, these multiply
+            the updates of the optimiser at learning rate one.
+        learning_rate: η; a sequence of rates; one rate for each layer, as a mapping from the name of a weight array, or
+            of a part of the network that contains some, to its rate; or a schedule, a JAX function of the number of
+            updates. None for an optimiser with its own rate; `time` is then the sum of the rates in the state of the
+            optimiser, or the number of steps if the state contains no rate.
         steps: Number of steps.
-        epochs: Number of passes over the data, instead of steps.
+        epochs: Number of passes over the data. Give either `steps` or `epochs`.
         loss: "squared", "cross_entropy", "exponential", "logistic", a function, or a `Loss` with label smoothing.
-        batches: Number of samples in a step, or `Batches`; None for all.
-        save: Number of steps at which to record, spread logarithmically from 0 to the last, or these steps, such as
-            `range(0, 1001, 10)`; with `epochs`, the same in epochs. By default 100 steps, or every epoch.
-        statistics: Further quantities to record: name → (JAX function of the network, or of the network, inputs and
-            targets; names of the axes of its value). Or name → `Total`, `Largest`, `Latest`, `Sampled` or `Recursion`,
-            which accumulate a quantity at every step, in memory that does not grow with the steps.
-        probe: A function of the network, called at recorded steps outside of the compiled program, with the result
-            {name: (names of the axes, value)}, or that of a function of `dynascope.probes`. A value may have another
-            length each time; shorter ones are filled up with NaN.
-        test: Held-out samples, of which `test_loss` and `test_accuracy` are recorded; one for each of several tasks.
-        reference: Samples for statistics that take (network, inputs, targets); None for the training samples.
-        compute_dtype: "bfloat16" to compute outputs and gradients of float32 weights in that type.
-        checkpoint: A file in which the state is kept, and from which the run goes on if it exists; or a `Checkpoint`.
+        batches: Batch size, or `Batches`; None for all samples.
+        save: Number of recorded steps, spaced logarithmically from 0 to the last; or the recorded steps, such as
+            `range(0, 1001, 10)`. In epochs if `epochs` is given. By default 100 steps, or every epoch.
+        statistics: Additional quantities to record: name → (JAX function of the network, or of the network, inputs and
+            targets; names of the axes of its value). `Total`, `Largest`, `Latest`, `Sampled` and `Recursion` instead
+            accumulate a quantity at every step, in memory that does not grow with the number of steps.
+        probe: A function of the network, called at recorded steps outside the compiled program. It returns
+            {name: (names of the axes, value)}, or the result of a function of `dynascope.probes`. The length of a value
+            may change between steps; shorter values are padded with NaN.
+        test: Held-out samples, on which `test_loss` and `test_accuracy` are recorded; one for each task of a list.
+        reference: Samples for statistics of (network, inputs, targets); None for the training samples.
+        compute_dtype: "bfloat16" to compute outputs and gradients of float32 weights in bfloat16; None for the
+            precision of the weights.
+        checkpoint: A file that stores the state of the run, or a `Checkpoint`. If the file exists, the run resumes from
+            it.
 
     Raises:
-        InputError: A field is outside its domain, or two contradict each other.
+        InputError: If a field is out of range, or two fields contradict each other.
 
     Notes:
-        Steps equal those of PyTorch, to rounding, with these names. SGD with momentum m and Nesterov's variant,
-        `optax.sgd(η, momentum=m, nesterov=…)`, is `torch.optim.SGD(lr=η, momentum=m, nesterov=…)` with dampening 0.
-        `optax.adamw(η, weight_decay=λ)` is `torch.optim.AdamW(lr=η, weight_decay=λ)`, whose default is λ = 0.01 where
-        optax has 0.0001; both shrink weights by ηλ. The weight decay of `torch.optim.SGD`, which is added to the
-        gradient, is `optax.chain(optax.add_decayed_weights(λ), optax.sgd(η, momentum=m))`. Rates of layers, and a mask
-        of the weight decay, are parameter groups. `torch.nn.utils.clip_grad_norm_` is `optax.clip_by_global_norm` but
-        for the 1e-6 that it adds to the norm. The cross-entropy is that of
-        `torch.nn.CrossEntropyLoss(label_smoothing=s)`; `torch.nn.MSELoss` averages over outputs and has no factor ½, so
-        its gradients are 2/c of the squared loss.
+        With the following equivalents, steps equal those of PyTorch up to rounding.
 
-        `optax.MultiSteps` adds up gradients in single precision, unless it is given an `accumulator_dtype` within
-        `jax.enable_x64`, where a function from a rate to an optimiser is called. `Batches(micro_size=…)` needs neither.
+        - `torch.optim.SGD(lr=η, momentum=m, nesterov=…)` with dampening 0 is `optax.sgd(η, momentum=m, nesterov=…)`.
+        - `torch.optim.AdamW(lr=η, weight_decay=λ)` is `optax.adamw(η, weight_decay=λ)`. Both shrink weights by ηλ. The
+          default of λ is 0.01 in PyTorch and 0.0001 in optax.
+        - The weight decay of `torch.optim.SGD`, which is added to the gradient, is
+          `optax.chain(optax.add_decayed_weights(λ), optax.sgd(η, momentum=m))`.
+        - Parameter groups are learning rates of layers, and masks of the weight decay.
+        - `torch.nn.utils.clip_grad_norm_` is `optax.clip_by_global_norm`, except that PyTorch adds 1e-6 to the norm.
+        - `torch.nn.CrossEntropyLoss(label_smoothing=s)` is `Loss("cross_entropy", label_smoothing=s)`.
+        - `torch.nn.MSELoss` averages over outputs and lacks the factor ½, so its gradients are 2/c times those of
+          "squared".
+
+        `optax.MultiSteps` accumulates gradients in single precision. For double precision, pass `accumulator_dtype`
+        inside a function from a rate to an optimiser, because such functions are called within `jax.enable_x64`.
+        `Batches(micro_size=…)` accumulates gradients in the precision of the weights.
 
     Example:
         >>> from dynascope import observe
@@ -112,16 +118,16 @@ class Descent:
             f"steps is {self.steps} and epochs is {self.epochs}",
             argument="steps",
             value=self.steps,
-            remedy="give one of the two",
+            remedy="give exactly one of them",
         )
         Loss.of(self.loss)
         if self.probe is not None:
             require_function("probe", self.probe)
         require(
             self.probe is None or self.checkpoint is None,
-            "a probe is given with a checkpoint, which does not keep what it finds",
+            "probe cannot be combined with a checkpoint, which does not store its results",
             argument="probe",
-            remedy="give statistics, or no checkpoint",
+            remedy="use statistics instead, or omit the checkpoint",
         )
 
 
@@ -135,46 +141,50 @@ def descend(
     seed: Annotated[int, Interval(ge=0, lt=2**32)] = 0,
     return_networks: bool = False,
 ) -> Any:
-    """Train by discrete steps, θ ← θ − η ∇L(θ) or those of another optimiser, from θ(0) = scale · (the weights).
+    """Train a network by discrete optimiser steps from θ(0) = scale · weights.
 
-    The loss is L = ½ E‖f(x) − y‖² (mean over samples, sum over outputs) or another. Lists of networks, scales and
-    learning rates make an ensemble of all combinations, trained in one compiled program; their dimensions in the
-    record are `seed`, `scale`, `learning_rate`, in this order, each present if a list was given. As η → 0 the curves
-    against `time` approach those of `gradient_flow`, at the rate O(η) for plain descent.
+    Plain descent is θ ← θ − η ∇L(θ) with the loss L = ½ E‖f(x) − y‖², a mean over samples and a sum over outputs.
+    `method` selects other optimisers and losses. As η → 0, the curves against `time` approach those of `gradient_flow`,
+    with an error of O(η) for plain descent.
 
-    The dimension of the curves is `step`; `time`, the sum of the learning rates, is a variable, over (learning_rate,
-    step) when there are several rates, and that of the largest rate when layers have their own. Of a schedule the rate
-    of the last step before each recorded one is `applied_rate`, zero at a step that only accumulated.
+    Lists of networks, scales and learning rates form an ensemble of all combinations, which is trained in one compiled
+    program. For each list, the record has the dimension `seed`, `scale` or `learning_rate`, in this order.
 
-    In training a network with a method `train_step_outputs`, from a batch to (outputs, new network), is used by it,
-    and its running statistics are carried from step to step; they are no weights. What is recorded is measured in
-    evaluation, on samples that are not augmented. Long runs are made in pieces of about half a second, so that an
-    interrupt ends them, and `flows.progress_listener` reports them, with the same numbers as in one.
+    Curves have the dimension `step`. The variable `time` is the sum of the learning rates. It also has the dimension
+    `learning_rate` if there are several rates, and sums the largest rate if layers have different rates. For a
+    schedule, `applied_rate` is the rate of the last step before each recorded step, or zero if that step only
+    accumulated gradients.
 
-    A program is compiled for each structure (shapes, statistics, optimiser) and found again at the next call; pass
-    the same function objects, not new lambdas, to benefit.
+    If the network has a method `train_step_outputs`, which maps a batch to (outputs, new network), training uses it and
+    carries the running statistics of the network from step to step. Running statistics are not weights. All recorded
+    quantities are measured in evaluation mode, on samples without augmentation.
+
+    Long runs are split into chunks of about half a second, after which they can be interrupted and report to
+    `flows.progress_listener`. The chunks do not change the results. A program is compiled for each structure (shapes,
+    statistics, optimiser) and reused by later calls with the same function objects; a new lambda is a new function.
 
     Args:
-        network: An equinox module, a function of a batch (n, …) with outputs (n, c), with float64 or float32 weights,
-            whose precision is used throughout; or a list of modules that differ only in their weights.
-        task: What it learns: a `Task`, or `Labelled` samples; a `Stream`, of which every step draws a batch of fresh
-            samples; an `Expectation`; or a list of tasks of equal sizes, one for each network.
-        method: The optimiser, the number of steps, the loss, the batches, and what to record.
-        scale: Factor, or factors, on the initial weights.
+        task: The task to learn: a `Task`, or `Labelled` samples; a `Stream`, from which every step draws fresh samples;
+            an `Expectation`; or a list of tasks of equal size, one for each network.
+        network: An equinox module that maps a batch (n, …) to outputs (n, c), or a list of modules that differ only in
+            their weights. The weights are float64 or float32, and their precision is used throughout.
+        method: The optimiser, the number of steps, the loss, the batches and the recorded quantities.
+        scale: Factor on the initial weights, or a sequence of factors, > 0.
         seed: Seed of the batches and of augmentation.
-        return_networks: Also return the network with its final weights; those of an ensemble have its dimensions in
-            front.
+        return_networks: Whether to return the network with its final weights, too. The weights of an ensemble have its
+            dimensions in front.
 
     Returns:
-        The record: `loss` (of all data), `accuracy` where there are classes, and each statistic along `step`, `time`,
-        and `epoch` where they are counted. The loss of a stream is exact where it has an expectation, and else a mean
-        over 20 000 samples drawn at each recorded step; the attribute `loss_over` says which. Where members of an
-        ensemble diverged, their curves end with NaN, and `diverged_step` (−1 for the others) and `diverged_loss` tell
-        where; a warning names them. With `return_networks`, the pair of the record and the network.
+        A record with the `loss` over all data, the `accuracy` if targets are classes, and each statistic, along `step`,
+        `time` and, if epochs are counted, `epoch`. The loss of a stream is exact if the stream has an expectation in
+        closed form, and otherwise a mean over 20 000 fresh samples at each recorded step; the attribute `loss_over`
+        states which. If some members of an ensemble diverge, a warning lists them, their curves end with NaN, and
+        `diverged_step` (−1 for the others) and `diverged_loss` record the divergence. With `return_networks`, the pair
+        (record, network).
 
     Raises:
-        InputError: An argument is outside its domain.
-        DivergenceError: The loss or a weight of every member left the finite numbers, or the loss exploded.
+        InputError: If an argument is outside its domain.
+        DivergenceError: If all members diverge: their loss explodes, or their loss or weights become non-finite.
 
     Example:
         >>> from dynascope.networks.two_layer import TwoLayer
@@ -224,7 +234,10 @@ def descend(
 
 
 def _without_rate(ensemble: Ensemble, learning_rate: Any) -> Ensemble:
-    """The ensemble whose record names the schedule, or says nothing of a rate that is the optimiser's own."""
+    """Return the ensemble with the name of the schedule in place of the learning rate.
+
+    If the optimiser has its own rate, the settings of the record contain none.
+    """
     if learning_rate is not None and not callable(learning_rate):
         return ensemble
     settings = {name: value for name, value in ensemble.settings.items() if name != "learning_rate"}
@@ -234,7 +247,7 @@ def _without_rate(ensemble: Ensemble, learning_rate: Any) -> Ensemble:
 
 
 def _checkpoint(run: Run, attributes: Mapping[str, Any], checkpoint: Checkpoint) -> CheckpointFile:
-    """The checkpoint of a run, identified by its network, its task, and all that a step computes."""
+    """Return the checkpoint file of a run, identified by its network, its task and the computations of a step."""
     ensemble, problem, steps = run.ensemble, run.problem, run.steps
     with ensemble.precision():
         program = one_step(run)
@@ -242,7 +255,7 @@ def _checkpoint(run: Run, attributes: Mapping[str, Any], checkpoint: Checkpoint)
     identity = {
         "network": digest(ensemble.weights, problem.frame),
         "task": digest(problem.data, problem.average, problem.sampler.stream),
-        # Numbers within functions, such as the rates of a schedule, are in the program or among its constants.
+        # Numbers inside functions, such as the rates of a schedule, are part of the program or of its constants.
         "setting": digest(
             attributes, ensemble.rates, steps.count, steps.recorded, *within, str(program), program.consts
         ),

@@ -20,9 +20,9 @@ from dynascope.training.trainer import State, Trainer
 
 __all__ = ["advance", "one_step", "start", "train"]
 
-_SECONDS = 0.5  # of a chunk
-_GROWTH = 8  # of a chunk over the one before it, at most
-_NEVER = np.iinfo(np.int32).max  # a step that is never reached, after the last recorded one
+_SECONDS = 0.5  # target duration of a chunk
+_GROWTH = 8  # largest ratio of the lengths of successive chunks
+_NEVER = np.iinfo(np.int32).max  # a step that is never reached
 
 
 def train(
@@ -32,21 +32,22 @@ def train(
     progress: Callable[[int, int], Any],
     probe: Callable[[Any], None] | None = None,
 ) -> tuple[list[Any], int]:
-    """Train all members to the last step, or until all have diverged, or until a deadline.
+    """Train all members until the last step or a deadline, or until all members have diverged.
 
-    The chunks are runs of one compiled program from one step to another, so that the numbers do not depend on them.
+    All chunks run the same compiled program, so their boundaries do not change the results.
 
     Args:
-        run: What is trained.
-        checkpoint: Where the state is kept, or None.
-        progress: Called after every chunk with the number of steps done and of all.
-        probe: Called at every recorded step with the parts of the results.
+        run: The specification of the run.
+        checkpoint: The file that stores the state, or None.
+        progress: Called after every chunk with the number of completed steps and the total.
+        probe: Called at every recorded step with the results of all parts.
 
     Returns:
-        For each part of the members its states and curves, which may have rows to spare; and the steps that were made.
+        The states and curves for each part of the members, where curves may have unused rows at the end; and the number
+        of completed steps.
     """
     ensemble, (steps, recorded, _) = run.ensemble, run.steps
-    # A power of two, so that a run that records a few steps more or less finds the same program.
+    # A power of two, so that runs with similar numbers of recorded steps share a compiled program.
     rows = 1 << (len(recorded) - 1).bit_length()
     sentinel = np.append(recorded, np.full(rows + 1 - len(recorded), _NEVER)).astype(np.int32)
     with ensemble.precision():
@@ -66,11 +67,11 @@ def train(
 
         return ensemble.together(advance, chunk, list(zip(own, results, strict=True)), (problem, sentinel))
 
-    # One tuple, so that an interrupt never parts the step from the states.
+    # One tuple, so that an interrupt cannot separate the step from the states.
     at: tuple[int, list[Any]] = 0, ensemble.together(start, begin, own, (problem, rows))
     if checkpoint is not None:
         at = checkpoint.read(at[1])
-    # Before the first step nothing is recorded yet, not even that step.
+    # Before the first step nothing is recorded, not even step 0.
     filled = int(np.searchsorted(recorded, at[0], side="right")) if at[0] else 0
     length, measured = 1, False
     try:
@@ -89,7 +90,7 @@ def train(
                 break
             if checkpoint is not None:
                 checkpoint.write_if_due(*at)
-            # The first chunk was compiled as well, so its time is not that of a step.
+            # The duration of the first chunk includes compilation.
             wanted = made * _SECONDS / max(spent, 1e-6) if measured else _GROWTH * length
             length, measured = round(min(max(wanted, 1), _GROWTH * length)), True
     finally:
@@ -100,17 +101,17 @@ def train(
 
 @filter_jit
 def start(problem: Problem, members: Member, rows: int) -> Any:
-    """States before the first step, and curves of so many rows to be filled."""
+    """Return the states before the first step, and empty curves with the given number of rows."""
 
     def begin(member: Member) -> tuple[State, dict[str, Any]]:
         trainer = Trainer(problem, member)
         state = trainer.initial()
         shapes = jax.eval_shape(lambda state: trainer.recorded(state, jnp.asarray(0)), state)
-        # As types of their own, which the loop gives them too, so that it is compiled for them only.
+        # Remove weak types, as the loop does, so that the loop is compiled only once.
         state = jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), state)
         return state, jax.tree.map(lambda shape: jnp.zeros((rows, *shape.shape), shape.dtype), shapes)
 
-    # Only shapes are computed from the members, however many there are.
+    # `eval_shape` allocates nothing, so all members fit into memory at once.
     return jax.vmap(begin)(members) if _many(members) else begin(members)
 
 
@@ -123,15 +124,16 @@ def advance(
     recorded: Any,
     place: tuple[Any, Any, Any],
 ) -> tuple[State, dict[str, Any]]:
-    """Train from one step to another, and fill in the rows of the curves that lie between.
+    """Train from one step to another, and record the steps in between.
 
     Args:
-        problem: What all members share.
-        members: What each is trained with.
-        states: Where the members are.
-        curves: What was recorded so far.
-        recorded: Steps to record, increasing, and after them steps that are never reached, one more than rows.
-        place: The step where the members are, the number of rows that are filled, and the step to go to.
+        problem: The settings and data that all members share.
+        members: Weights and learning rates of the members.
+        states: States of the members at the first step.
+        curves: Curves recorded so far.
+        recorded: Steps to record in increasing order, followed by steps that are never reached; one entry more than the
+            curves have rows.
+        place: The first step, the number of rows recorded so far, and the last step.
     """
     first, filled, stop = place
     sampler = problem.sampler
@@ -144,7 +146,7 @@ def advance(
             return Trainer(*eqx.combine(arrays, rest)).recorded(state, step)
 
         if sampler.size is not None:
-            # All data are more than a batch: of the members that train together one is measured at a time.
+            # All data need more memory than a batch, so members that train together are measured one at a time.
             measured = jax.custom_batching.sequential_vmap(measured)
         trainer = Trainer(problem, member)
 
@@ -162,7 +164,7 @@ def advance(
                 return jax.tree.map(lambda curve, value: curve.at[row].set(value), curves, now)
 
             due = end == recorded[row]
-            # Steps are those of all members, so that this remains a branch when they are batched.
+            # All members share the step, so this remains a branch under `vmap`.
             curves = jax.lax.cond(due, with_row, lambda curves: curves, curves)
             return end, row + due, state, curves, order
 
@@ -173,7 +175,7 @@ def advance(
     needed, many = 0, _many(members)
     if many:
         one = jax.tree.map(lambda leaf: leaf[0], members)
-        # Bytes of one gradient of a member.
+        # Memory in bytes for the gradient of one member.
         needed = working_memory(
             lambda weights: Trainer(problem, one._replace(weights=weights)).first_loss(), one.weights
         )
@@ -181,7 +183,7 @@ def advance(
 
 
 def one_step(run: Run) -> Any:
-    """The program, not compiled, of a step of a member and of what is recorded after it."""
+    """Return the jaxpr of a step of one member and of the quantities recorded after it."""
     member = jax.tree.map(lambda leaf: leaf[0], run.members) if _many(run.members) else run.members
     arrays, rest = eqx.partition((run.problem, member), eqx.is_array)
 

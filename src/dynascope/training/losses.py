@@ -1,4 +1,4 @@
-"""Losses of outputs and targets, and their means over samples."""
+"""Loss functions of outputs and targets, and their means over samples."""
 
 from __future__ import annotations
 
@@ -30,30 +30,31 @@ _FORMULAS: dict[str, str] = {
     "logistic": "E log(1 + exp(−y f(x))), or with several outputs E Σ_{k≠y} log(1 + exp(f(x)_k − f(x)_y))",
 }
 _TIME = "time = sum of learning rates"
-_ROUNDING = 1e-6  # rows of probabilities may come in single precision
-_TOGETHER = 1000  # samples at a time in evaluation
+_ROUNDING = 1e-6  # tolerance of the sums of probabilities, which may be in single precision
+_TOGETHER = 1000  # samples per block in evaluation
 
 
 @checked
 @dataclasses.dataclass(frozen=True)
 class Loss:
-    """A mean over samples of a loss of outputs f(x), shape (n, c), and targets.
+    """Mean over samples of a loss of the outputs f(x), shape (n, c), and the targets.
 
-    The name or the function alone, as in `loss="cross_entropy"`, stands for `Loss("cross_entropy")`.
+    A name or a function stands for a loss: `loss="cross_entropy"` means `Loss("cross_entropy")`.
 
-    Targets are numbers (n, c), or class labels (n,), which stand for one-hot rows e_y. With a single output two labels
-    stand for −1 and 1.
+    Targets are numbers, shape (n, c), or class labels, shape (n,), which stand for one-hot rows e_y. For a single
+    output, the labels 0 and 1 stand for the targets −1 and 1.
 
     Attributes:
         kind: "squared", ½‖f − y‖²; "cross_entropy", −Σ_k y_k log softmax(f)_k; "exponential" or "logistic", of the
-            margin y f of a single output with targets −1 and 1, or summed over the margins f_y − f_k of several; or a
-            JAX function of outputs and targets with one value for each sample, or for each entry of the outputs.
-        label_smoothing: s of the cross-entropy, which replaces the targets by (1 − s) y + s/c.
-        over_outputs: Whether the values of a sample are summed or averaged. The cross-entropy, a single value for all
-            classes, is what it is; margins are averaged over the c − 1 other classes.
+            margin y f of a single output with targets −1 and 1, or summed over the margins f_y − f_k of several
+            outputs; or a JAX function of outputs and targets that returns one value for each sample, or for each entry
+            of the outputs.
+        label_smoothing: s, 0 ≤ s < 1, of the cross-entropy: the targets become (1 − s) y + s/c.
+        over_outputs: Whether the loss of a sample is a sum or a mean over outputs. Margins are averaged over the c − 1
+            other classes. The cross-entropy does not depend on it.
 
     Raises:
-        InputError: An unknown name, or a label smoothing of another loss than the cross-entropy.
+        InputError: If the name is unknown, or `label_smoothing` is used with a loss other than the cross-entropy.
 
     Example:
         >>> Loss("cross_entropy", label_smoothing=0.1).name
@@ -69,25 +70,25 @@ class Loss:
             require_function("loss", self.kind)
         require(
             self.label_smoothing == 0 or self.kind == "cross_entropy",
-            f"label_smoothing is {self.label_smoothing} and loss is {self.kind!r}",
+            f"label_smoothing is {self.label_smoothing}, but loss is {self.kind!r}",
             argument="label_smoothing",
             value=self.label_smoothing,
-            remedy='smooth the labels of loss="cross_entropy"',
+            remedy='use loss="cross_entropy", or omit label_smoothing',
         )
 
     @classmethod
     def of(cls, loss: LossName | Callable[[Any, Any], Any] | Loss) -> Loss:
-        """The loss, or that of this name or function."""
+        """Return `loss`, or `Loss(loss)` for a name or a function."""
         return loss if isinstance(loss, Loss) else cls(loss)
 
     @property
     def name(self) -> str:
-        """Its name, or that of the function."""
+        """Name of the loss or of its function."""
         return self.kind if isinstance(self.kind, str) else getattr(self.kind, "__name__", type(self.kind).__name__)
 
     @property
     def convention(self) -> str:
-        """What records say of the loss and of time."""
+        """Formula of the loss and definition of time, as stated in records."""
         if self == Loss():
             return CONVENTION
         if not isinstance(self.kind, str):
@@ -98,11 +99,11 @@ class Loss:
 
     @property
     def classifies(self) -> bool:
-        """Whether its targets are classes."""
+        """Whether the targets are classes."""
         return isinstance(self.kind, str) and self.kind != "squared"
 
     def each(self, outputs: Float[Array, "n ..."], targets: Any) -> Float[Array, " n"]:
-        """The loss of every sample.
+        """Return the loss of every sample.
 
         Example:
             >>> outputs, labels = np.array([[0.0, 0.0]]), np.array([1])
@@ -117,7 +118,7 @@ class Loss:
         if self.kind == "squared":
             return self._over((outputs - _numbers(targets, outputs)) ** 2) / 2
         if not isinstance(self.kind, str):
-            form = "give a JAX function of outputs and targets with one value for each sample, or for each output"
+            form = "give a JAX function of outputs and targets that returns one value for each sample or each output"
             with calling("loss", self.name, form):
                 return self._over(self.kind(outputs, targets))
         growing = jnp.exp if self.kind == "exponential" else jax.nn.softplus
@@ -129,7 +130,7 @@ class Loss:
         return values / (outputs.shape[-1] - 1) if self.over_outputs == "mean" else values
 
     def right(self, outputs: Float[Array, "n c"], targets: Any) -> Bool[Array, " n"]:
-        """Whether the largest output is that of the class, or a single output has the sign of its target."""
+        """Return whether the class has the largest output, or a single output has the sign of its target."""
         rows = _numbers(targets, outputs)
         if outputs.shape[-1] == 1:
             return (outputs * rows > 0)[..., 0]
@@ -141,12 +142,12 @@ class Loss:
 
 
 def check_targets(loss: Loss, targets: np.ndarray, outputs: tuple[int, ...], name: str) -> None:
-    """Raise `InputError` unless the targets of the samples of this name are those that the loss is defined for."""
+    """Raise `InputError` if the loss is not defined for the targets of the argument `name`."""
     if targets.dtype.kind in "iu":
         classes, most = int(targets.max()) + 1, max(outputs[-1], 2)
         require(
             classes <= most and (outputs[-1] > 1 or loss.kind not in ("squared", "cross_entropy")),
-            f"the labels go up to {classes - 1} and the network has {outputs[-1]} outputs",
+            f"the labels go up to {classes - 1}, but the network has {outputs[-1]} outputs",
             argument="network",
             value=outputs[-1],
             remedy="give the network one output for each class",
@@ -165,7 +166,7 @@ def check_targets(loss: Loss, targets: np.ndarray, outputs: tuple[int, ...], nam
         remedy = "give labels or one-hot rows"
     require(
         fits,
-        f"the targets go from {targets.min():.6g} to {targets.max():.6g}, and the loss is {loss.name}",
+        f"the targets range from {targets.min():.6g} to {targets.max():.6g}, but the loss is {loss.name}",
         argument=name,
         value=(float(targets.min()), float(targets.max())),
         remedy=remedy,
@@ -173,7 +174,7 @@ def check_targets(loss: Loss, targets: np.ndarray, outputs: tuple[int, ...], nam
 
 
 def applied(function: Callable[[Any], Any], network: Any, inputs: Any) -> Any:
-    """Outputs of a function of the network; raises `InputError` if it does not take such inputs."""
+    """Apply a function of the network to inputs; raise `InputError` if it does not accept them."""
     try:
         return function(inputs)
     except InputError:
@@ -183,45 +184,45 @@ def applied(function: Callable[[Any], Any], network: Any, inputs: Any) -> Any:
             f"the network cannot be applied to the inputs ({shown_error(error)})",
             argument="network",
             value=type(network).__name__,
-            remedy=f"pass a function of a batch of shape {inputs.shape}",
+            remedy=f"give a network that accepts a batch of shape {inputs.shape}",
         ) from error
 
 
 def losses(loss: Loss, outputs: Any, batch: Batch) -> Array:
-    """The loss of every sample; raises `InputError` if outputs, targets and loss do not fit together."""
+    """Return the loss of every sample; raise `InputError` if outputs, targets and loss do not fit together."""
     inputs, targets = batch.inputs, batch.targets
     labels = jnp.issubdtype(targets.dtype, jnp.integer)
-    # A function of the user may compare outputs with targets of another shape.
+    # A user function may compare outputs with targets of another shape.
     if isinstance(loss.kind, str):
         fits = outputs.shape[:-1] == targets.shape if labels else outputs.shape == targets.shape
         require(
             fits and outputs.ndim > 1,
-            f"the network's outputs have shape {outputs.shape}",
+            f"the outputs of the network have shape {outputs.shape}",
             argument="network",
             value=outputs.shape,
-            remedy=f"pass a function of a batch of shape {inputs.shape} with outputs of shape "
+            remedy=f"give a network that maps a batch of shape {inputs.shape} to outputs of shape "
             f"{(*targets.shape, 'classes') if labels else targets.shape}",
         )
         require(
             loss.kind != "cross_entropy" or outputs.shape[-1] > 1,
-            "the loss is cross_entropy and the network has one output, whose softmax is one",
+            "the loss is cross_entropy, but the network has a single output, whose softmax is always one",
             argument="network",
             value=outputs.shape,
-            remedy="give it one output for each class, or choose the logistic loss",
+            remedy="give the network one output for each class, or use the logistic loss",
         )
     values = loss.each(outputs, targets)
     require(
         values.shape == inputs.shape[:1],
-        f"the loss {loss.name} has values of shape {values.shape} for {len(inputs)} samples",
+        f"the loss {loss.name} returns values of shape {values.shape} for {len(inputs)} samples",
         argument="loss",
         value=values.shape,
-        remedy="return one value for each sample, or one for each entry of the outputs",
+        remedy="return one value for each sample, or for each entry of the outputs",
     )
     return values
 
 
 def evaluated(loss: Loss, network: Any, data: Batch, dtype: Any, *, right: bool) -> dict[str, Array]:
-    """Mean loss of a network, and its accuracy if required, computed some samples at a time."""
+    """Return the mean loss of a network and, if required, its accuracy, computed in blocks of samples."""
     samples = len(data.inputs)
 
     def sums(batch: Batch, counted: Any) -> Array:
@@ -232,7 +233,7 @@ def evaluated(loss: Loss, network: Any, data: Batch, dtype: Any, *, right: bool)
 
     def block(first: Any) -> Array:
         rows = first + jnp.arange(_TOGETHER)
-        # The last block is filled up with samples that do not count.
+        # The last block is padded with samples that do not count.
         kept = jnp.minimum(rows, samples - 1)
         return sums(jax.tree.map(lambda values: values[kept], data), rows < samples)
 
@@ -245,7 +246,7 @@ def evaluated(loss: Loss, network: Any, data: Batch, dtype: Any, *, right: bool)
 
 
 def _numbers(targets: Any, outputs: Any) -> Any:
-    """Targets as numbers: one-hot rows for labels, and −1 or 1 where there is a single output."""
+    """Return targets as numbers: labels become one-hot rows, or −1 and 1 for a single output."""
     if not jnp.issubdtype(jnp.result_type(targets), jnp.integer):
         return targets
     if outputs.shape[-1] == 1:

@@ -1,4 +1,4 @@
-"""Optimisers for descent: any optax transformation, Runge–Kutta steps, and weights and learning rates that decay."""
+"""Optimisers: optax transformations, Runge–Kutta steps, weight decay and decreasing learning rates."""
 
 from __future__ import annotations
 
@@ -30,28 +30,29 @@ __all__ = [
 
 
 class RungeKuttaState(NamedTuple):
-    """The number of steps made."""
+    """State of `runge_kutta`: the number of completed steps."""
 
     count: Any
 
 
 def runge_kutta(learning_rate: Any) -> optax.GradientTransformationExtraArgs:
-    """Steps of the classical Runge–Kutta method along the gradient flow θ̇ = −∇L(θ).
+    """Classical Runge–Kutta method along the gradient flow θ̇ = −∇L(θ), as an optax transformation.
 
     With the slopes
 
         k₁ = ∇L(θ),  k₂ = ∇L(θ − ½ η k₁),  k₃ = ∇L(θ − ½ η k₂),  k₄ = ∇L(θ − η k₃),
 
-    a step is θ ← θ − η (k₁ + 2 k₂ + 2 k₃ + k₄)/6, at the cost of four gradients. On a given loss the error at a fixed
-    time falls as η⁴, where that of plain descent falls as η; steps are stable up to 2.78 over the largest curvature.
-    All four gradients are of the batch of the step. Give it to `Descent` as the optimiser. It comes first in a chain,
-    as it takes the gradient for k₁.
+    a step is θ ← θ − η (k₁ + 2 k₂ + 2 k₃ + k₄)/6, at the cost of four gradients. For a fixed loss, the error at a fixed
+    time decreases as η⁴, and that of plain descent as η. Steps are stable if η times the largest curvature is below
+    2.78. All four gradients use the batch of the step. Pass this function to `Descent` as the optimiser. In a chain it
+    must come first, because it uses the incoming gradient as k₁.
 
     Args:
-        learning_rate: η, or a JAX function of the number of steps made.
+        learning_rate: η > 0, or a JAX function of the number of completed steps.
 
     Returns:
-        An optax transformation whose `update` needs the parameters and `value_fn`, the loss as their function.
+        An optax transformation. Its `update` needs the parameters and `value_fn`, the loss as a function of the
+        parameters.
 
     References:
         W. Kutta, Beitrag zur näherungsweisen Integration totaler Differentialgleichungen, Z. Math. Phys. 46 (1901).
@@ -89,17 +90,17 @@ def runge_kutta(learning_rate: Any) -> optax.GradientTransformationExtraArgs:
         )
         return changes, RungeKuttaState(state.count + 1)
 
-    # optax types updates as if they never needed what it lets them be given.
+    # The type of `update` in optax does not allow required extra arguments.
     return optax.GradientTransformationExtraArgs(initial, update)  # type: ignore[arg-type]
 
 
 def decayed(optimizer: Callable[..., Any], weight_decay: Any, **options: Any) -> Partial:
-    """An optimiser of the loss and ½ λ‖θ‖²: λθ is added to gradients, as SGD and Adam of PyTorch do.
+    """Optimiser of the loss plus ½ λ‖θ‖², with λθ added to the gradient as in PyTorch's SGD and Adam.
 
     Args:
-        optimizer: A function of optax from a learning rate to a transformation.
-        weight_decay: λ.
-        **options: Of that function.
+        optimizer: A function from a learning rate to an optax transformation.
+        weight_decay: λ ≥ 0.
+        **options: Further arguments of `optimizer`.
 
     Example:
         >>> import jax
@@ -113,19 +114,19 @@ def decayed(optimizer: Callable[..., Any], weight_decay: Any, **options: Any) ->
 def annealed(
     name: Literal["sgd", "adam"], steps: int, *, largest_gradient: float | None = None, weight_decay: float = 0.0
 ) -> Partial:
-    """An optimiser whose learning rate falls to zero as a cosine.
+    """Optimiser whose learning rate decreases to zero along a cosine.
 
     Args:
-        name: That of the optimiser of optax.
+        name: Name of the optax optimiser.
         steps: Number of steps until the rate is zero.
-        largest_gradient: Norm to which gradients are shortened.
-        weight_decay: Share of the weights that is added to their gradients.
+        largest_gradient: Norm to which larger gradients are clipped; None for no clipping.
+        weight_decay: λ ≥ 0; λθ is added to the gradient.
     """
     return Partial(_annealed, name, steps, largest_gradient, weight_decay)
 
 
 def falling(learning_rate: Any, updates: Any, factor: float = 0.2) -> Partial:
-    """A learning rate that is multiplied by a factor after each of these numbers of updates.
+    """Schedule that multiplies the learning rate by a factor after each of the given numbers of updates.
 
     Example:
         >>> import jax
@@ -138,7 +139,11 @@ def falling(learning_rate: Any, updates: Any, factor: float = 0.2) -> Partial:
 
 
 def chosen_optimizer(optimizer: Any, learning_rate: Any) -> tuple[Any, Any]:
-    """The optimiser as a transformation or a function from a rate to one, and the rates of the members, checked."""
+    """Validate the optimiser and the learning rate.
+
+    Returns:
+        The optimiser as a transformation or a function from a rate to one, and the learning rates of the members.
+    """
     if hasattr(optimizer, "gradient_transformation"):
         optimizer = optimizer.gradient_transformation()
     require(
@@ -146,28 +151,28 @@ def chosen_optimizer(optimizer: Any, learning_rate: Any) -> tuple[Any, Any]:
         f"optimizer is {optimizer!r}",
         argument="optimizer",
         value=str(optimizer),
-        remedy="choose sgd, or give an optax transformation, or a function from a learning rate to one",
+        remedy='choose "sgd", or give an optax transformation or a function from a learning rate to one',
     )
     if _is_transformation(optimizer):
         require(
             learning_rate is None or isinstance(learning_rate, Mapping),
-            f"learning_rate is {learning_rate} and the optimizer, a transformation, has its own",
+            f"learning_rate is {learning_rate}, but the optimizer is a transformation, which has its own",
             argument="learning_rate",
             value=str(learning_rate),
-            remedy="leave it out, or give a function from a rate to a transformation as the optimizer",
+            remedy="omit it, or give a function from a rate to a transformation as the optimizer",
         )
     elif learning_rate is None:
         raise InputError(
-            "learning_rate is not given",
+            "learning_rate is missing",
             argument="learning_rate",
-            remedy="give a number, several, one for each layer, or a schedule",
+            remedy="give a number, a list of numbers, a number for each layer, or a schedule",
         )
     rates = 1.0 if learning_rate is None or callable(learning_rate) else learning_rate
     return optax.sgd if isinstance(optimizer, str) else optimizer, rates
 
 
 def transformation(optimizer: Any, rate: Any, schedule: Any) -> optax.GradientTransformationExtraArgs:
-    """The transformation for a schedule of the learning rate, or without one for a rate."""
+    """Return the transformation for a schedule, or for a constant rate if the schedule is None."""
     if schedule is not None:
         _check_schedule(schedule)
     with optimizer_errors(optimizer):
@@ -178,21 +183,21 @@ def transformation(optimizer: Any, rate: Any, schedule: Any) -> optax.GradientTr
 
 
 def name_of(optimizer: Any) -> str:
-    """The name of an optimiser or a schedule in records."""
+    """Return the name of an optimiser or a schedule in records."""
     function = optimizer.update if _is_transformation(optimizer) else optimizer
     while isinstance(function, functools.partial):
         function = function.func
     name = getattr(function, "__qualname__", type(function).__name__)
-    # optax transformations are functions within the function that has their name.
+    # In optax, `update` is nested in the function with the name of the transformation.
     return name.split(".")[0]
 
 
 def applied_rate(schedule: Callable[[Any], Any] | None, before: Any, after: Any, step: Any, dtype: Any) -> Any:
-    """The learning rate of a step, read from the state of the optimiser, or else that of the schedule.
+    """Return the learning rate of a step, from the state of the optimiser if possible and otherwise from the schedule.
 
-    States hold it after `optax.inject_hyperparams` and line searches; without a schedule either it counts as one. With
-    `optax.MultiSteps`, which counts the updates that are made, it is zero at a step without one, and the schedule is
-    that of updates.
+    The state contains the rate after `optax.inject_hyperparams` and line searches. Without a rate in the state and
+    without a schedule, the rate is one. `optax.MultiSteps` counts updates: the rate is zero at a step without an
+    update, and the schedule is a function of the number of updates.
     """
     rates, updates = _named(after, "learning_rate"), _named(before, "gradient_step")
     if not rates:
@@ -203,36 +208,36 @@ def applied_rate(schedule: Callable[[Any], Any] | None, before: Any, after: Any,
 
 @contextlib.contextmanager
 def optimizer_errors(optimizer: Any) -> Iterator[None]:
-    """Raise `InputError` if making, initialising or applying an optimiser inside fails."""
+    """Raise `InputError` if constructing, initialising or applying an optimiser fails inside the context."""
     try:
         yield
     except InputError:
         raise
     except (TypeError, ValueError, AttributeError, AssertionError, LookupError, ArithmeticError) as error:
         sentence = shown_error(error)
-        asked = re.search(r"required (?:keyword-only |positional )?arguments?: (.+)", sentence)
-        problem = f"asks for {asked[1]}" if asked else f"cannot be applied ({sentence})"
+        missing = re.search(r"required (?:keyword-only |positional )?arguments?: (.+)", sentence)
+        problem = f"requires {missing[1]}" if missing else f"cannot be applied ({sentence})"
         raise InputError(
             f"the optimizer {name_of(optimizer)} {problem}",
             argument="optimizer",
             value=name_of(optimizer),
-            remedy="use one that needs no more than gradients, parameters, value, grad and value_fn",
+            remedy="use one that needs only gradients, parameters, value, grad and value_fn",
         ) from error
 
 
 def _is_transformation(optimizer: Any) -> bool:
-    """Whether it has its own learning rate, in contrast to a function from a rate to a transformation."""
+    """Whether the optimiser is a transformation with its own learning rate."""
     return hasattr(optimizer, "init") and hasattr(optimizer, "update")
 
 
 def _check_schedule(schedule: Callable[[Any], Any]) -> None:
-    form = "give a JAX function of the number of updates whose value is a number"
+    form = "give a JAX function of the number of updates that returns a real number"
     with calling("learning_rate", name_of(schedule), form):
         value = jax.eval_shape(schedule, jnp.zeros((), jnp.int32))
     number = isinstance(value, jax.ShapeDtypeStruct) and value.shape == () and jnp.issubdtype(value.dtype, jnp.number)
     require(
         number and not jnp.issubdtype(value.dtype, jnp.complexfloating),
-        f"learning_rate, the function {name_of(schedule)}, gives {value}",
+        f"learning_rate is the function {name_of(schedule)}, which returns {value}",
         argument="learning_rate",
         value=str(value),
         remedy=form,
@@ -240,7 +245,7 @@ def _check_schedule(schedule: Callable[[Any], Any]) -> None:
 
 
 def _scheduled(schedule: Callable[[Any], Any], count: Any) -> Any:
-    """The rate after so many updates; optax counts them in 32 bits, of which a quotient has 32 too."""
+    """Return the rate after `count` updates, counted in the default integer type so that quotients are precise."""
     return schedule(jnp.asarray(count, jnp.result_type(int)))
 
 

@@ -1,4 +1,4 @@
-"""The record of a run: its curves, what a probe measured, and the members that diverged."""
+"""The record of a run, with its curves, the results of its probe, and its diverged members."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _OWN = (
 
 
 class Probed:
-    """Collects the results {name: (names of the axes, value)} of a function of the network at recorded steps."""
+    """Collects the results of a probe at recorded steps, {name: (names of the axes, value)} for each network."""
 
     def __init__(self, run: Run, probe: Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]):
         self._run, self._probe, self._found = run, probe, []
 
     def __call__(self, results: Sequence[Any]) -> None:
-        """Measure the networks of all members."""
+        """Apply the probe to the networks of all members."""
         ensemble = self._run.ensemble
         weights = ensemble.joined([eqx.combine(states.weights, states.carried) for states, _ in results])
         flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[len(ensemble.shape) :]), weights)
@@ -48,14 +48,14 @@ class Probed:
             self._found.append([self._measured(ensemble.network(own)) for own in each])
 
     def curves(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-        """What was found, with the dimensions of the ensemble and `step` in front of the axes that are named."""
+        """Return the collected values, with the dimensions of the ensemble and `step` in front of the named axes."""
         names = self._found[0][0].keys()
         every = [one for row in self._found for one in row]
         require(
             all(one.keys() == names for one in every),
-            "the probe gives other names later than at first",
+            "the names that the probe returns change between steps",
             argument="probe",
-            remedy="give the same quantities each time",
+            remedy="return the same quantities at every step",
         )
         longest: dict[str, int] = {}
         for axes, value in (entry for one in every for entry in one.values()):
@@ -79,10 +79,10 @@ class Probed:
         require(
             isinstance(entries, Mapping)
             and all(isinstance(each, tuple) and len(each) == 2 for each in entries.values()),
-            f"the probe gives {type(entries).__name__} of {shown(entries)}",
+            f"the probe returns a {type(entries).__name__}, {shown(entries)}",
             argument="probe",
             value=type(entries).__name__,
-            remedy="return {name: (names of the axes, value)}, or the result of a probe of the package",
+            remedy="return {name: (names of the axes, value)}, or the result of a function of dynascope.probes",
         )
         problem = self._run.problem
         others = {name for name, *_ in (*problem.statistics, *problem.step_statistics)}
@@ -90,17 +90,18 @@ class Probed:
             array = np.asarray(value)
             require(
                 name not in others,
-                f"the probe gives {name!r}, which is one of the statistics too",
+                f"the probe returns {name!r}, which is also the name of a statistic",
                 argument="probe",
                 value=name,
-                remedy="choose a name of its own",
+                remedy="choose another name",
             )
             require(
                 name not in (*_OWN, *axes) and array.ndim == len(axes) and not set(axes) & set(_OWN),
-                f"the probe gives {name!r} the axes {tuple(axes)} and a value of shape {array.shape}",
+                f"the probe returns {name!r} with the axes {tuple(axes)} and a value of shape {array.shape}",
                 argument="probe",
                 value=name,
-                remedy=f"name each axis, as records do, and choose no name of an axis and none of {', '.join(_OWN)}",
+                remedy="name each axis, and do not use the name of an axis for the quantity, or for either any of "
+                f"{', '.join(_OWN)}",
             )
             found[name] = (tuple(axes), array)
         return found
@@ -115,18 +116,18 @@ def observed(
     probe: Probed | None,
     return_networks: bool,
 ) -> Any:
-    """The record of a run, with the networks if `return_networks`.
+    """Build the record of a run, with its networks if `return_networks` is true.
 
     Args:
-        run: What was trained.
-        results: For each part of the members their states and curves.
-        done: Number of steps made.
+        run: The specification of the run.
+        results: States and curves for each part of the members.
+        done: Number of completed steps.
         attributes: Attributes of the record.
-        probe: What was measured outside of the program, or None.
-        return_networks: Whether to return the networks too.
+        probe: Collected results of the probe, or None.
+        return_networks: Whether to return the networks, too.
 
     Raises:
-        DivergenceError: All members diverged.
+        DivergenceError: If all members diverged.
     """
     ensemble, problem, recorded = run.ensemble, run.problem, run.steps.recorded
     states, curves = ensemble.joined([(states._replace(optimizer=()), curves) for states, curves in results])
@@ -159,7 +160,7 @@ def observed(
         ("step", recorded), curves, axes, extra, {**attributes, "loss_over": _loss_over(run)}, coordinates
     )
     if done < run.steps.count and not np.all(diverged >= 0):
-        # A deadline ended it.
+        # The run ended at a deadline.
         stopped = f"at step {done} of {run.steps.count}"
         record = record.sel(step=recorded[recorded <= done]).assign_attrs(stopped=stopped)
     if not return_networks:
@@ -168,7 +169,7 @@ def observed(
 
 
 def _ended(curve: np.ndarray, diverged: np.ndarray, recorded: np.ndarray) -> np.ndarray:
-    """The curve with NaN from the step at which a member diverged."""
+    """Set the curve of each diverged member to NaN from the step of its divergence."""
     past = (diverged[..., None] >= 0) & (recorded >= diverged[..., None])
     if not past.any():
         return curve
@@ -177,7 +178,7 @@ def _ended(curve: np.ndarray, diverged: np.ndarray, recorded: np.ndarray) -> np.
 
 
 def _time(run: Run, curves: dict[str, np.ndarray]) -> tuple[tuple[str, ...], np.ndarray]:
-    """Sum of the learning rates; without the dimensions of members if it is the same for all."""
+    """Return the sum of the learning rates, without dimensions of members if it is the same for all."""
     ensemble, recorded = run.ensemble, run.steps.recorded
     if run.problem.clocked:
         time = curves.pop("time")
@@ -201,7 +202,10 @@ def _loss_over(run: Run) -> str:
 
 
 def _diverged(run: Run, states: State, loss: np.ndarray, done: int) -> tuple[np.ndarray, np.ndarray]:
-    """The step at which each member diverged, −1 for the others, and the loss there, after an error or a warning."""
+    """Return the step at which each member diverged, −1 for the others, and its loss at this step.
+
+    Diverged members cause a warning, or an error if all members diverged.
+    """
     recorded, axes = run.steps.recorded, len(run.ensemble.shape)
     with np.errstate(invalid="ignore"):
         limit = np.maximum(EXPLODED * np.abs(loss[..., :1]), np.asarray(states.limit)[..., None])
@@ -221,7 +225,7 @@ def _diverged(run: Run, states: State, loss: np.ndarray, done: int) -> tuple[np.
 
 
 def _report(run: Run, states: State, steps: np.ndarray, losses: np.ndarray) -> None:
-    """Raise `DivergenceError` if all members diverged, or `InputError` if a batch is to blame; otherwise warn."""
+    """Raise `DivergenceError` if all members diverged, or `InputError` if a batch is invalid; otherwise warn."""
     failed = np.flatnonzero(np.ravel(steps) >= 0)
     first = int(failed[0])
     step, loss = int(np.ravel(steps)[first]), float(np.ravel(losses)[first])
@@ -232,8 +236,8 @@ def _report(run: Run, states: State, steps: np.ndarray, losses: np.ndarray) -> N
     else:
         own = first if run.ensemble.dimensions else 0
         time = float(max(np.ravel(leaf)[own] for leaf in jax.tree.leaves(run.ensemble.rates))) * step
-    beyond = f"is {loss:.3g} and has exploded" if np.isfinite(loss) else "left the finite numbers"
-    sentence = f"the loss {beyond} by step {step}, time {time:.6g}{run.ensemble.named(failed)}"
+    event = f"exploded to {loss:.3g}" if np.isfinite(loss) else "became non-finite"
+    sentence = f"the loss {event} by step {step}, time {time:.6g}{run.ensemble.named(failed)}"
     remedy = "choose a smaller learning rate or scale"
     if len(failed) == steps.size:
         raise DivergenceError(sentence, time=time, remedy=remedy)
@@ -246,7 +250,10 @@ def _batch(sampler: Sampler, seed: Any, number: Any, step: Any, data: Batch | No
 
 
 def _require_valid_batch(run: Run, states: State, member: int, step: int) -> None:
-    """Check the batch at which a member left the finite numbers, outside of compiled code, where layers check too."""
+    """Check the batch at which a member became non-finite.
+
+    The check runs outside compiled code, where layers can raise errors, too.
+    """
     problem, shape = run.problem, run.ensemble.shape
 
     def of_member(leaf: Any) -> Any:
@@ -261,10 +268,10 @@ def _require_valid_batch(run: Run, states: State, member: int, step: int) -> Non
         for name, values in (("inputs", batch.inputs), ("targets", batch.targets)):
             require(
                 bool(np.isfinite(values).all()),
-                f"the {name} of the batch of step {step} are not finite",
+                f"the {name} of the batch at step {step} are not finite",
                 argument="task" if problem.sampler.augmentation is None else "augmentation",
                 value=name,
-                remedy="check what draws or changes the samples",
+                remedy="check the stream and the augmentation of the samples",
             )
         layers = jax.tree.leaves(problem.frame, is_leaf=lambda part: isinstance(part, BatchNormalisation))
         if any(isinstance(layer, BatchNormalisation) and layer.epsilon == 0 for layer in layers):

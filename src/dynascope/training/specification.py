@@ -26,28 +26,31 @@ __all__ = ["Member", "Problem", "Run", "specified"]
 
 
 class Problem(eqx.Module):
-    """What the members of a run share. Programs are compiled for the static fields and for all that are no arrays.
+    """Settings and data that all members of a run share.
+
+    Programs are compiled for the static fields and for all leaves that are not arrays.
 
     Attributes:
         frame: The network without its weights.
-        data: Training samples, with an axis over the tasks in front if there are several; None without samples.
-        test: Test samples, likewise.
-        reference: The samples that statistics are given; None for the training samples.
-        average: A loss in closed form, instead of samples.
-        optimizer: A transformation, or a function from a rate to one.
+        data: Training samples, with a leading axis over tasks if there are several; None without samples.
+        test: Test samples in the same form.
+        reference: Samples for statistics; None for the training samples.
+        average: A loss in closed form, which replaces samples.
+        optimizer: An optax transformation, or a function from a rate to one.
         schedule: The learning rate as a function of the number of updates, or None.
-        step_statistics: Statistics of steps by name.
-        target_power: Twice the loss of the zero function, or about that, which is E‖y‖² of the squared loss; zero where
-            it is not known. Shape () or (tasks,).
+        step_statistics: Statistics of steps, by name.
+        target_power: About twice the loss of the zero function, E‖y‖² for the squared loss; zero if unknown. Shape ()
+            or (tasks,).
         seed: Seed of the batches.
         loss: The loss.
-        sampler: How batches are drawn.
-        statistics: Statistics of networks: name, function, names of axes, whether it takes the reference samples too.
-        layerwise: Whether rates are factors on the updates of an optimiser at rate one.
-        clocked: Whether the learning rate changes, so that time is summed up in the program.
+        sampler: Draws the batches.
+        statistics: Statistics of networks: name, function, names of axes, and whether it also takes the reference
+            samples.
+        layerwise: Whether learning rates multiply the updates of an optimiser at learning rate one.
+        clocked: Whether the learning rate changes, so that the program sums up time.
         counts_right: Whether accuracies are recorded.
         half: Whether outputs are computed in bfloat16.
-        several: Whether every network has its own task.
+        several: Whether each network has its own task.
     """
 
     frame: Any
@@ -71,12 +74,12 @@ class Problem(eqx.Module):
 
 
 class Member(NamedTuple):
-    """What a member is trained with; with an axis in front if there are several.
+    """Settings of one member, or of several members with a leading axis.
 
     Attributes:
         weights: Initial weights and running statistics.
         rates: Learning rate, or one for each weight array.
-        number: Its number in the ensemble.
+        number: Number of the member in the ensemble.
         place: Number of its network, and of its task if there are several.
     """
 
@@ -88,13 +91,13 @@ class Member(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What is trained, and for how long.
+    """Specification of a training run.
 
     Attributes:
-        ensemble: The members.
-        problem: What they share.
-        members: What each is trained with.
-        steps: Number of steps, and those to record.
+        ensemble: The ensemble of networks.
+        problem: Settings and data that all members share.
+        members: Settings of the members.
+        steps: Number of steps, and recorded steps.
     """
 
     ensemble: Ensemble
@@ -118,31 +121,35 @@ def specified(
     steps: Steps,
     seed: int,
 ) -> Run:
-    """The run, or `InputError` if its parts do not fit together."""
+    """Validate the parts of a run and return its specification.
+
+    Raises:
+        InputError: If the parts do not fit together.
+    """
     several = isinstance(task, list | tuple)
     tasks = list(task) if several else [task]
     networks = len(ensemble.dimensions.get("seed", [0]))
     require(
         not several or (len(tasks) == networks and all(isinstance(each, ALL_SAMPLES) for each in tasks)),
-        f"there are {len(tasks)} tasks and {networks} networks",
+        f"task has {len(tasks)} tasks, but there are {networks} networks",
         argument="task",
         value=len(tasks),
-        remedy="give one task, or a list with one task of samples for each of a list of networks",
+        remedy="give one task, or a list of networks and a list with one task of samples for each",
     )
     require(
         isinstance(tasks[0], Learnable) and not isinstance(tasks[0], type),
         f"the task is {type(tasks[0]).__name__}",
         argument="task",
         value=type(tasks[0]).__name__,
-        remedy="give a Task, Labelled samples (images.scaled().labelled() of images), a Stream or an Expectation",
+        remedy="give a Task, Labelled samples (for images, images.scaled().labelled()), a Stream or an Expectation",
     )
     has_samples, dtype = isinstance(tasks[0], ALL_SAMPLES), ensemble.dtype
     require(
         has_samples or sampler.stream is not None or loss == Loss(),
-        f"the loss is {loss.name} and the task is an expectation",
+        f"the loss is {loss.name}, but the task is an expectation",
         argument="loss",
         value=loss.name,
-        remedy="give samples, or leave the squared loss, of which the expectation is known",
+        remedy="give samples, or use the squared loss, whose expectation has a closed form",
     )
     data = _stacked("task", tasks, several, dtype, len(tasks)) if has_samples else None
     held_out = _stacked("test", test, several, dtype, len(tasks))
@@ -154,7 +161,7 @@ def specified(
                 check_targets(loss, batch.targets, outputs, name)
     require(
         compute_dtype is None or dtype == np.float32,
-        f"compute_dtype is bfloat16 and the weights are {dtype}",
+        f"compute_dtype is bfloat16, but the weights are {dtype}",
         argument="compute_dtype",
         value=str(dtype),
         remedy="give a network with float32 weights",
@@ -198,7 +205,7 @@ def _stacked(name: str, given: Any, several: bool, dtype: np.dtype, tasks: int) 
         f"{name} is {type(given).__name__}",
         argument=name,
         value=type(given).__name__,
-        remedy="give a Task or Labelled samples, or one for each of several tasks",
+        remedy="give a Task or Labelled samples, or a list with one for each task",
     )
     found = [
         Batch(
@@ -212,16 +219,16 @@ def _stacked(name: str, given: Any, several: bool, dtype: np.dtype, tasks: int) 
     shapes = [(batch.inputs.shape, batch.targets.shape) for batch in found]
     require(
         len(set(shapes)) == 1,
-        f"{name} has the shapes {', '.join(map(str, dict.fromkeys(shapes)))}",
+        f"{name} contains samples of the shapes {', '.join(map(str, dict.fromkeys(shapes)))}",
         argument=name,
         value=shapes,
-        remedy="give tasks of equal sizes",
+        remedy="give tasks of equal size",
     )
     return Batch(*(np.stack(values) for values in zip(*found, strict=True)))
 
 
 def _output_shape(ensemble: Ensemble, inputs: np.ndarray) -> tuple[int, ...]:
-    """Shape of the outputs for the inputs; empty if the network cannot be applied, which training reports."""
+    """Return the shape of the outputs; empty if the network cannot be applied, which training reports."""
     one = jax.tree.map(lambda leaf: leaf[0], ensemble.weights) if ensemble.dimensions else ensemble.weights
     with ensemble.precision():
         try:
@@ -239,7 +246,7 @@ def _power(task: Any, loss: Loss) -> float:
 
 
 def _kinds(statistics: Any) -> tuple[Any, dict[str, StepStatistic]]:
-    """The statistics of networks, and those of steps."""
+    """Separate the statistics of networks from those of steps."""
     if not isinstance(statistics, Mapping):
         return statistics, {}
     of_steps = {name: each for name, each in statistics.items() if isinstance(each, StepStatistic)}
@@ -249,8 +256,8 @@ def _kinds(statistics: Any) -> tuple[Any, dict[str, StepStatistic]]:
             f"the statistic {name!r} is {type(each).__name__}",
             argument="statistics",
             value=name,
-            remedy="give a pair of a function of the network and the names of the axes of its value, or Total, "
-            "Largest, Latest, Sampled or Recursion",
+            remedy="give a pair (function of the network, names of the axes of its value), or Total, Largest, Latest, "
+            "Sampled or Recursion",
         )
     return {name: each for name, each in statistics.items() if name not in of_steps}, of_steps
 
@@ -263,7 +270,7 @@ def _checked_statistics(statistics: Any, *, has_data: bool) -> tuple[tuple[str, 
     for name, _, _, of_data in with_data:
         require(
             not of_data or has_data,
-            f"the statistic {name!r} takes data and the task has no samples",
+            f"the statistic {name!r} takes data, but the task has no samples",
             argument="reference",
             remedy="give samples as reference",
         )
@@ -288,13 +295,13 @@ def _checked_step_statistics(found: dict[str, StepStatistic], steps: int) -> tup
     sampled = {tuple(each.steps) for each in found.values() if isinstance(each, Sampled)}
     if len(sampled) > 1 or any(each[-1] >= steps for each in sampled):
         raise InputError(
-            f"the sampled steps are {' and '.join(f'{each[0]} to {each[-1]}' for each in sampled)} of {steps}",
+            f"the sampled steps are {' and '.join(f'{each[0]} to {each[-1]}' for each in sampled)}",
             argument="statistics",
             value=[list(each) for each in sampled],
-            remedy=f"sample all at the same steps, from 0 to {steps - 1}",
+            remedy=f"use the same steps for all Sampled statistics, from 0 to {steps - 1}",
         )
     return tuple(found.items())
 
 
 def _nothing(_: Any) -> None:
-    """Stands for a function of a network where names and dimensions are checked."""
+    """Placeholder for the function of a statistic when only its name and dimensions are checked."""

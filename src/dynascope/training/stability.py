@@ -1,4 +1,4 @@
-"""The largest learning rate at which gradient descent comes to rest."""
+"""The largest learning rate at which gradient descent converges."""
 
 from __future__ import annotations
 
@@ -18,25 +18,28 @@ from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 __all__ = ["stable_rate"]
 
 _DIVISORS = (4, 16, 64)
-_MULTIPLICATIONS = 3e10  # of a run that looks for rest: ten seconds or so, and the same rate on every machine
-_LEAST = 2e3  # that take as long as what a step does besides
+_MULTIPLICATIONS = 3e10  # limit for a run, about ten seconds; unlike a time limit, it is the same on every machine
+_LEAST = 2e3  # multiplications that take as long as the overhead of a step
 
 
 def stable_rate(
     task: Learnable, network: Network, *, scale: PositiveFloat, learning_rate: PositiveFloat, steps: PositiveInt
 ) -> float | None:
-    """2/λ, above which plain steps leave the minimum that smaller ones find, with λ the curvature there.
+    """Return the largest stable learning rate of gradient descent, 2/λ.
+
+    λ is the largest curvature at the minimum that smaller learning rates reach.
 
     Args:
+        task: The task to learn.
         network: An equinox module.
-        task: What it learns.
-        scale: Factor on the weights at the start.
-        learning_rate: One that diverged; a quarter of it is tried, and so on.
-        steps: In which it was to get there.
+        scale: Factor on the initial weights.
+        learning_rate: A learning rate that diverged. The search tries this rate divided by 4, 16 and 64.
+        steps: Number of steps of the diverged run. Smaller rates make more steps, so that the training time is the
+            same.
 
     Returns:
-        The rate, or None if what was tried diverged too, or would take more than ten seconds or so, which are counted
-        in multiplications.
+        The rate; None if no tried rate converges, or if a run would take more than about ten seconds, estimated from
+        its number of multiplications.
 
     Example:
         >>> import numpy as np
@@ -56,19 +59,19 @@ def stable_rate(
         except DivergenceError:
             continue
         curvature = _largest_curvature(task, end)
-        # Nearer to 2 it may not rest.
+        # Closer to the limit of 2, the run may not have converged.
         if 0 < learning_rate / divisor * curvature < 1:
             return 2 / curvature
     return None
 
 
 def _weights(network: Any) -> int:
-    """How many weights it has."""
+    """Return the number of weights."""
     return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
 
 
 def _largest_curvature(task: Learnable, network: Network) -> float:
-    """λ in 64 bits, of all weights that are floating-point numbers."""
+    """Return λ with respect to all floating-point weights, in double precision."""
     with jax.enable_x64(True):
         network = jax.tree.map(lambda leaf: jnp.asarray(leaf, float) if eqx.is_inexact_array(leaf) else leaf, network)
         weights, frame = eqx.partition(network, lambda leaf: eqx.is_inexact_array(leaf) and leaf.size > 0)

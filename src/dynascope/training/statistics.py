@@ -1,4 +1,4 @@
-"""Statistics over steps of training: sums, maxima, latest values, samples, and recursions."""
+"""Statistics over training steps: sums, maxima, latest values, samples and recursions."""
 
 from __future__ import annotations
 
@@ -28,39 +28,46 @@ __all__ = [
 
 
 class StepStatistic(abc.ABC):
-    """A quantity that is carried from step to step, in memory that does not depend on their number.
+    """A quantity that is updated at every step, in memory that does not depend on the number of steps.
 
     Attributes:
-        dimensions: Names of the axes of what is recorded.
+        dimensions: Names of the axes of the recorded value.
     """
 
     dimensions: Sequence[str]
 
     def __post_init__(self):
-        # Programs are found by what they were compiled for, which has to be hashable.
+        # Compiled programs are cached by their static arguments, which must be hashable.
         object.__setattr__(self, "dimensions", tuple(self.dimensions))
 
     @abc.abstractmethod
     def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
-        """The state before the first step, given θ(0) and the shapes of what a function of a step gives."""
+        """Return the state before the first step.
+
+        Args:
+            weights: θ(0).
+            trial: Returns the shape and type of the value of a function of a `Step`.
+        """
 
     @abc.abstractmethod
     def advance(self, state: Any, step: Step) -> Any:
-        """The state after a step."""
+        """Return the state after a step."""
 
     def value(self, state: Any) -> Any:
-        """What is recorded of a state."""
+        """Return the recorded value of a state."""
         return state
 
     @property
     def rule(self) -> Any:
-        """What its state follows from: statistics of one rule are carried as one."""
+        """Identifies the recursion of the state: statistics with equal rules share their state."""
         return self
 
 
 @dataclasses.dataclass(frozen=True)
 class Total(StepStatistic):
-    """Σ_{s<t} function(step s), as of every recorded step t; what the sum rounds off is kept and added at the end.
+    """Sum over steps, Σ_{s<t} function(step s), at every recorded step t.
+
+    The sum is compensated for rounding errors.
 
     Attributes:
         function: A JAX function of a `Step`.
@@ -85,13 +92,13 @@ class Total(StepStatistic):
     dimensions: Sequence[str] = ()
 
     def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
-        """Nothing."""
+        """Return a sum of zero, without rounding error."""
         shape = trial(self.function)
         dtype = jnp.int32 if shape.dtype == bool else shape.dtype
         return jnp.zeros(shape.shape, dtype), jnp.zeros(shape.shape, dtype)
 
     def advance(self, state: Any, step: Step) -> Any:
-        """The sum, and what was lost of it by rounding."""
+        """Return the sum, and its accumulated rounding error."""
         sums, lost = state
         value = jnp.asarray(self.function(step), sums.dtype)
         new = sums + value
@@ -99,13 +106,15 @@ class Total(StepStatistic):
         return new, lost + rest
 
     def value(self, state: Any) -> Any:
-        """The sum."""
+        """Return the sum, corrected for its rounding error."""
         return state[0] + state[1]
 
 
 @dataclasses.dataclass(frozen=True)
 class Largest(StepStatistic):
-    """max_{s<t} function(step s), entry by entry, as of every recorded step t; −∞ before the first.
+    """Entrywise maximum over steps, max_{s<t} function(step s), at every recorded step t.
+
+    The value before the first step is −∞.
 
     Attributes:
         function: A JAX function of a `Step`.
@@ -126,17 +135,19 @@ class Largest(StepStatistic):
     dimensions: Sequence[str] = ()
 
     def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
-        """−∞."""
+        """Return −∞."""
         return _filled((), trial(self.function), -jnp.inf)
 
     def advance(self, state: Any, step: Step) -> Any:
-        """The larger of the state and the value of the step."""
+        """Return the maximum of the state and the value of the step."""
         return jnp.maximum(state, self.function(step))
 
 
 @dataclasses.dataclass(frozen=True)
 class Latest(StepStatistic):
-    """function(step t − 1), of the step that led to the recorded step t; NaN before the first.
+    """Value of the latest step, function(step t − 1), at every recorded step t.
+
+    The value before the first step is NaN.
 
     Attributes:
         function: A JAX function of a `Step`.
@@ -157,25 +168,27 @@ class Latest(StepStatistic):
     dimensions: Sequence[str] = ()
 
     def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
-        """NaN."""
+        """Return NaN."""
         return _filled((), trial(self.function), jnp.nan)
 
     def advance(self, state: Any, step: Step) -> Any:
-        """The value of the step."""
+        """Return the value of the step."""
         return jnp.asarray(self.function(step), state.dtype)
 
 
 @dataclasses.dataclass(frozen=True)
 class Sampled(StepStatistic):
-    """function(step s) of each of the given steps s, thinned or spaced logarithmically, along `sampled_step`.
+    """Values function(step s) at given steps s, along the dimension `sampled_step`.
+
+    The steps are independent of the recorded steps; they may be spaced logarithmically, for example.
 
     Attributes:
         function: A JAX function of a `Step`.
-        steps: Whole numbers that increase from 0 or more.
+        steps: Increasing integers, ≥ 0.
         dimensions: Names of the axes of its value.
 
     Raises:
-        InputError: The steps do not increase.
+        InputError: If the steps do not increase.
 
     Example:
         >>> from dynascope.training import Descent, descend
@@ -198,11 +211,11 @@ class Sampled(StepStatistic):
         object.__setattr__(self, "steps", tuple(int(each) for each in chosen))
 
     def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
-        """NaN for each of the steps, and the number of those that were met."""
+        """Return NaN for every step, and zero for the number of steps sampled so far."""
         return _filled((len(self.steps),), trial(self.function), jnp.nan), jnp.zeros((), jnp.int32)
 
     def advance(self, state: Any, step: Step) -> Any:
-        """The values with that of the step, if it is the next of the chosen."""
+        """Store the value of the step, if it is the next one to sample."""
         values, met = state
         chosen = jnp.asarray(self.steps)
         place = jnp.minimum(met, len(self.steps) - 1)
@@ -210,21 +223,22 @@ class Sampled(StepStatistic):
         return values.at[place].set(jnp.where(own, self.function(step), values[place])), met + own
 
     def value(self, state: Any) -> Any:
-        """The values."""
+        """Return the values."""
         return state[0]
 
 
 @dataclasses.dataclass(frozen=True)
 class Recursion(StepStatistic):
-    """A quantity with a state of its own: state(t + 1) = following(state(t), step t).
+    """A quantity with a recursive state, state(t + 1) = following(state(t), step t).
 
-    Several of the same two functions, which record something else of the state each, are computed once.
+    Recursions with the same `start` and `following` share one state, from which each may record another value.
 
     Attributes:
-        start: State before the first step, a function of θ(0): arrays of the shapes and types that it keeps.
-        following: The state after a step, a JAX function of a state and a `Step`.
-        recorded: What is recorded of a state; None for the state itself.
-        dimensions: Names of the axes of what is recorded.
+        start: A function of θ(0) that returns the state before the first step. The state is a tree of arrays, whose
+            shapes and types do not change.
+        following: A JAX function of a state and a `Step` that returns the state after the step.
+        recorded: A function of a state that returns the recorded value; None to record the state.
+        dimensions: Names of the axes of the recorded value.
     """
 
     start: Callable[[Any], Any]
@@ -233,7 +247,7 @@ class Recursion(StepStatistic):
     dimensions: Sequence[str] = ()
 
     def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
-        """The start."""
+        """Return the initial state, after checking that `following` keeps its structure."""
         state = jax.tree.map(jnp.asarray, self.start(weights))
         before, after = jax.eval_shape(lambda: state), trial(lambda step: self.following(state, step))
         kept = jax.tree.structure(before) == jax.tree.structure(after) and all(
@@ -242,24 +256,24 @@ class Recursion(StepStatistic):
         )
         require(
             kept,
-            f"a Recursion starts as {before} and goes on as {after}",
+            f"the state of a Recursion changes from {before} to {after}",
             argument="statistics",
             value=str(after),
-            remedy="let following keep the structure, the shapes and the types of start",
+            remedy="return a state with the structure, shapes and types of start from following",
         )
         return state
 
     def advance(self, state: Any, step: Step) -> Any:
-        """The state after the step."""
+        """Return the state after the step."""
         return self.following(state, step)
 
     def value(self, state: Any) -> Any:
-        """What is recorded."""
+        """Return the recorded value."""
         return state if self.recorded is None else self.recorded(state)
 
     @property
     def rule(self) -> Any:
-        """The start, and what follows."""
+        """The functions `start` and `following`."""
         return self.start, self.following
 
 
@@ -268,7 +282,7 @@ def made_once(
     states: Sequence[Any],
     make: Callable[[str, StepStatistic, Any], Any],
 ) -> tuple[Any, ...]:
-    """What a function of name, statistic and state returns for each statistic, computed once for each rule."""
+    """Apply a function of name, statistic and state to each statistic, once for each rule."""
     made: dict[Any, Any] = {}
     for (name, statistic), state in zip(statistics, states, strict=True):
         if statistic.rule not in made:
@@ -277,6 +291,6 @@ def made_once(
 
 
 def _filled(front: tuple[int, ...], value: jax.ShapeDtypeStruct, number: float) -> Array:
-    """Values that are still to come, as numbers that need not be finite: whole ones become floating-point numbers."""
+    """Return an array filled with a number that may be infinite or NaN; integers become floating-point numbers."""
     dtype = value.dtype if jnp.issubdtype(value.dtype, jnp.inexact) else jnp.result_type(float)
     return jnp.full((*front, *value.shape), number, dtype)

@@ -1,4 +1,4 @@
-"""A step of training as statistics see it, and the norms of its weights."""
+"""A training step, as statistics receive it, and squared norms of weights."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ __all__ = ["Step", "squared_norms"]
 
 
 class Step:
-    """One step θ(t + 1) = θ(t) + Δ(t) of training, as a statistic sees it.
+    """One training step θ(t + 1) = θ(t) + Δ(t), as statistics receive it.
 
-    Weights, gradients and updates are networks with None in the place of all that is no weight, so that they can be
-    read by name, as in `step.gradient.weights[0]`.
+    Weights, gradients and updates are networks in which everything but the weights is None. Their arrays are accessible
+    by name, as in `step.gradient.weights[0]`.
 
     Attributes:
         index: t, from 0.
-        weights: θ(t), before the step.
-        gradient: ∇ of the loss of the batch at θ(t).
-        update: Δ(t), what is added to the weights.
+        weights: θ(t), the weights before the step.
+        gradient: ∇L of the batch at θ(t).
+        update: Δ(t), which is added to the weights.
         optimizer_state: State of the optimiser after the step.
         loss: Loss of the batch at θ(t).
-        learning_rate: η of the step; of layers with rates of their own, a tree like the weights.
-        batch: The samples of the step, `inputs` and `targets`; None for an expectation.
+        learning_rate: η of the step; if layers have different rates, a tree with the structure of the weights.
+        batch: The `inputs` and `targets` of the step; None for an expectation.
         initial_weights: θ(0).
-        unseen_update: What no entry of the update of other weights exceeds, as far as these are trained but not seen.
+        unseen_update: Upper bound on the absolute entries of updates of trained weights that `weights` does not
+            contain.
     """
 
     def __init__(
@@ -62,25 +63,25 @@ class Step:
 
     @functools.cached_property
     def full_gradient(self) -> Any:
-        """∇ of the loss of all data at θ(t), in training mode, computed only if a statistic uses it."""
+        """∇L of all data at θ(t), in training mode; computed only if a statistic uses it."""
         return self._full_gradient()
 
     @property
     def displacement(self) -> Any:
-        """θ(t + 1) − θ(0)."""
+        """The displacement θ(t + 1) − θ(0)."""
         trees = self.weights, self.update, self.initial_weights
         return jax.tree.map(lambda now, move, start: now + move - start, *trees)
 
 
 def squared_norms(tree: Any, groups: Mapping[str, str] | None = None) -> Any:
-    """‖·‖² of every weight array, in the order of the network; or, added up, of named groups of them.
+    """Squared norms ‖·‖² of all weight arrays in the order of the network, or their sums over named groups.
 
     Args:
         tree: Weights, a gradient, an update or a displacement.
-        groups: Name of each group → a weight array or a part of the network, as learning rates name them.
+        groups: Name of each group → name of a weight array or of a part of the network, as for learning rates.
 
     Raises:
-        InputError: A group names no weights.
+        InputError: If a group contains no weights.
 
     Example:
         >>> from dynascope.networks import TwoLayer
@@ -96,7 +97,7 @@ def squared_norms(tree: Any, groups: Mapping[str, str] | None = None) -> Any:
         own = [norm for weight, norm in norms.items() if weight == part or weight.startswith(f"{part}.")]
         require(
             len(own) > 0,
-            f"the group {name!r} is {part!r}",
+            f"the group {name!r} is {part!r}, which contains no weights",
             argument="groups",
             value=part,
             remedy=f"name weights of the network: {', '.join(norms)}",

@@ -1,4 +1,4 @@
-"""One step of training, and what is recorded between steps: the functions that the compiled loop is made of."""
+"""The training step and the recording of quantities, from which the compiled loop is built."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from dynascope.validation import calling, require
 
 __all__ = ["EVALUATED", "EXPLODED", "State", "Trainer"]
 
-EVALUATED = 20_000  # fresh samples for the loss of a stream that has no formula for it
-# A loss this many times that of the zero function, or the initial one, does not come back.
+EVALUATED = 20_000  # fresh samples for the loss of a stream without a closed form
+# A loss that exceeds the initial loss and that of the zero function by this factor does not recover.
 EXPLODED = 1e8
 
 
 class State(NamedTuple):
-    """What a step changes.
+    """The state of a member that changes at every step.
 
     Attributes:
-        weights: What is trained.
+        weights: Trained weights.
         carried: Running statistics.
         optimizer: State of the optimiser.
-        clock: Time, what its sum rounded off, and the last rate.
+        clock: Time, its accumulated rounding error, and the latest learning rate.
         accumulated: States of the step statistics.
-        limit: The loss beyond which the run has diverged.
-        diverged: Step at which it did, −1 as long as it has not; the weights stay as they were.
-        diverged_loss: The loss there.
+        limit: The loss above which the run has diverged.
+        diverged: Step of the divergence, after which the weights do not change; −1 before.
+        diverged_loss: The loss at the divergence.
     """
 
     weights: Any
@@ -65,7 +65,7 @@ class Trainer:
         self.optimizer = transformation(problem.optimizer, rate, problem.schedule)
 
     def initial(self) -> State:
-        """The state before the first step, which sets the limit."""
+        """Return the state before the first step, whose loss limit the first step sets."""
         zero = jnp.zeros((), self.dtype)
         with optimizer_errors(self.problem.optimizer):
             optimizer = self.optimizer.init(self.weights)
@@ -73,7 +73,7 @@ class Trainer:
         statistics = self.problem.step_statistics
         if not statistics:
             return state
-        # The step is traced once for the shapes of all functions of it.
+        # Trace the step once for the shapes of all functions of it.
         index = jnp.asarray(0)
         parts = jax.eval_shape(lambda: self._step(index, state, self.problem.sampler.no_order(index))[0])
 
@@ -81,19 +81,19 @@ class Trainer:
             return jax.eval_shape(lambda parts: function(self._seen(state, parts)), parts)
 
         def begun(name: str, statistic: StepStatistic, _: Any) -> Any:
-            with calling("statistics", name, "give JAX functions of a Step whose value is a single array"):
+            with calling("statistics", name, "give JAX functions of a Step that return a single array"):
                 return statistic.initial(self.weights, trial)
 
         return state._replace(accumulated=made_once(statistics, [None] * len(statistics), begun))
 
     def first_loss(self) -> Any:
-        """The loss of the first batch at the initial weights."""
+        """Return the loss of the first batch at the initial weights."""
         sampler, first = self.problem.sampler, jnp.asarray(0)
         batch, _ = sampler.draw(self.key, first, sampler.no_order(first), self.data, self.dtype)
         return self._loss(self.weights, self.carried, batch)[0]
 
     def advance(self, index: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
-        """The state and the order of the samples after a step."""
+        """Return the state and the order of the samples after a step."""
         state, order = carry
         parts, new, order = self._step(index, state, order)
         step = self._seen(state, parts)
@@ -119,7 +119,7 @@ class Trainer:
         return new, order
 
     def recorded(self, state: State, step: Any) -> dict[str, Any]:
-        """Losses, accuracies and statistics of the network in evaluation, and of the steps up to now."""
+        """Return the losses, accuracies and statistics of the network in evaluation mode, and the step statistics."""
         network = eqx.combine(state.weights, state.carried, self.problem.frame)
         found = self._evaluated(network, self.data, step)
         if self.test is not None:
@@ -129,7 +129,7 @@ class Trainer:
                 found[name] = jnp.asarray(function(network, *self.reference) if of_data else function(network))
         for (name, statistic), own in zip(self.problem.step_statistics, state.accumulated, strict=True):
             if not isinstance(statistic, Sampled):
-                with calling("statistics", name, "record a single array"):
+                with calling("statistics", name, "return a single array"):
                     found[name] = jnp.asarray(statistic.value(own))
         if self.problem.clocked:
             time, lost, rate = state.clock
@@ -137,7 +137,7 @@ class Trainer:
         return found
 
     def _step(self, index: Any, state: State, order: Any) -> tuple[dict[str, Any], State, Any]:
-        """The arrays of a `Step`, and the state and the order of the samples after it."""
+        """Return the arrays of a `Step`, and the state and the order of the samples after it."""
         weights, carried, problem = state.weights, state.carried, self.problem
         batch, order = problem.sampler.draw(self.key, index, order, self.data, self.dtype)
         (loss, after), gradient = self._loss_and_gradient(weights, carried, batch)
@@ -178,17 +178,17 @@ class Trainer:
         )
 
     def _limit(self, first: Any) -> Any:
-        """The loss beyond which a run has diverged whose first one this is."""
+        """Return the loss above which a run with this first loss has diverged."""
         power = self._own(self.problem.target_power)
         largest = jnp.maximum(jnp.abs(first), jnp.asarray(power, self.dtype) / 2)
         return jnp.where(largest > 0, EXPLODED * largest, jnp.inf)
 
     def _own(self, arrays: Any) -> Any:
-        """The arrays of the task of the member."""
+        """Return the arrays of the task of this member."""
         return jax.tree.map(lambda values: values[self.member.place], arrays) if self.problem.several else arrays
 
     def _loss(self, weights: Any, carried: Any, batch: Batch | None) -> tuple[Array, Any]:
-        """The loss of a batch in training, and the new running statistics."""
+        """Return the loss of a batch in training mode, and the new running statistics."""
         if batch is None:
             return self.problem.average.loss(eqx.combine(weights, carried, self.problem.frame)), carried
         inputs = jnp.asarray(batch.inputs)
@@ -224,16 +224,16 @@ class Trainer:
             return jax.grad(lambda weights: average.loss(eqx.combine(weights, carried, self.problem.frame)))(weights)
         require(
             self.data is not None or self.problem.sampler.stream is None,
-            "a step statistic asks for the full gradient and the task is a stream of samples",
+            "a step statistic uses the full gradient, but the task is a stream of samples",
             argument="statistics",
             remedy="use the gradient of the batch, or a task with samples",
         )
         return jax.grad(lambda weights: self._loss(weights, carried, self.data)[0])(weights)
 
     def _stream_average(self) -> Any:
-        """The formula of the loss over the whole distribution of a stream, if there is one."""
+        """Return the expectation of a stream if it has the closed form of this loss; otherwise None."""
         stream = self.problem.sampler.stream
-        # The formula is that of the squared loss.
+        # The closed form is that of the squared loss.
         known = stream is not None and stream.has_expectation and self.problem.loss == Loss()
         return stream.expectation() if known and stream is not None else None
 
@@ -243,7 +243,7 @@ class Trainer:
             average = problem.average if problem.sampler.stream is None else self._stream_average()
             if average is not None:
                 return {"loss": average.loss(network)}
-            # Keys of batches have one number after the seed, so these are others.
+            # Keys of batches fold in one number after the seed, so this key differs from all of them.
             key = jax.random.fold_in(jax.random.fold_in(self.key, step), EVALUATED)
             data = problem.sampler.fresh(key, EVALUATED, self.dtype)
         return evaluated(problem.loss, network, data, self.dtype, right=problem.counts_right)
