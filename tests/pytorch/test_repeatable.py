@@ -84,15 +84,15 @@ TRAINING = {
     "random slopes": (lambda: nn.Sequential(nn.Linear(3, 2), nn.RReLU()), "RReLU '1'"),
     "recurrent dropout": (Recurrent, "LSTM 'cells'"),
     "attention dropout": (Attention, "MultiheadAttention 'heads'"),
-    "power iteration": (power_iteration, "other numbers when it is called again.*eval"),
+    "power iteration": (power_iteration, "different results in repeated calls.*eval"),
 }
 # In evaluation mode, where no layer shows it.
 ANYWAY = {
     "dropout": (lambda: Then(lambda z, _: nn.functional.dropout(z, training=True)), "draws"),
     "a layer that is dropped": (lambda: Then(dropped_layer), "draws random numbers"),
-    "noise of NumPy": (lambda: Then(lambda z, _: z + np.random.default_rng().normal()), "other numbers"),
-    "a generator": (lambda: Then(lambda z, _: z + torch.rand(2, generator=GENERATOR)), "other numbers"),
-    "a counter": (lambda: Then(lambda z, calls: z * (1 + 1e-3 * calls)), "other numbers"),
+    "noise of NumPy": (lambda: Then(lambda z, _: z + np.random.default_rng().normal()), "different results"),
+    "a generator": (lambda: Then(lambda z, _: z + torch.rand(2, generator=GENERATOR)), "different results"),
+    "a counter": (lambda: Then(lambda z, calls: z * (1 + 1e-3 * calls)), "different results"),
 }
 
 
@@ -247,7 +247,7 @@ def test_a_random_loss_is_rejected():
         def forward(self, outputs, targets):
             return super().forward(outputs, targets) * np.random.default_rng().uniform(1, 2)
 
-    with pytest.raises(InputError, match="other numbers"):
+    with pytest.raises(InputError, match="different results"):
         top_curvatures(Random(), linear(), 1, batches=BATCHES)
 
 
@@ -255,8 +255,8 @@ def test_a_random_loss_is_rejected():
     ("batches", "message"),
     [
         ([(X * torch.nan, Y)], "the loss is nan"),
-        ([(X[:, :2], Y)], "fail on a batch with RuntimeError"),
-        ([(X, None)], "fail on a batch with AttributeError"),
+        ([(X[:, :2], Y)], "fails on a batch with RuntimeError"),
+        ([(X, None)], "fails on a batch with AttributeError"),
         ([({"x": X}, Y)], "pair of tensors"),
     ],
 )

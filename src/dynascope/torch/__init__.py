@@ -1,6 +1,6 @@
-"""The same measures on modules, functions and tensors of PyTorch.
+"""Measurements on PyTorch modules, functions and tensors.
 
-It is the one room that imports PyTorch, and no other imports it.
+This is the only room that imports PyTorch. Probes load it when they receive PyTorch objects.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-"""The sharpest directions of the loss of a PyTorch module."""
+"""Largest curvatures of the loss of a PyTorch module, and their directions."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def top_curvatures(
     products: Any = None,
     seed: int = 0,
 ) -> TopCurvatures:
-    """`probes.diffusion.top_curvatures` of a module, which is given as weights."""
+    """`probes.diffusion.top_curvatures` for a module, which is passed as `weights`."""
     for name, value in (("model", model), ("products", products)):
         require(
             value is None,
-            f"{name} is given for a module of PyTorch",
+            f"{name} is given for a PyTorch module",
             argument=name,
             value=shown(value),
-            remedy="leave it out, as it is for functions of JAX",
+            remedy="omit it, because it applies to JAX functions only",
         )
     return module_curvatures(weights, loss, batches, count, gauss_newton=gauss_newton, seed=seed, argument="weights")
 
@@ -57,7 +57,7 @@ def module_curvatures(
     seed: int = 0,
     argument: str = "module",
 ) -> TopCurvatures:
-    """The curvatures of a module; errors call it by the name of the argument that it is to the caller."""
+    """Return the largest curvatures of a module; error messages use `argument` as its name."""
     require_batched_loss(module, loss, batches, argument=argument)
     module = unwrapped(module)
     parameters = [each for each in module.parameters() if each.requires_grad]
@@ -67,7 +67,7 @@ def module_curvatures(
         f"{argument} has {size} weights that require a gradient",
         argument=argument,
         value=size,
-        remedy="give a module with two or more",
+        remedy="give a module with at least two weights that require a gradient",
     )
     for each in parameters:
         require_finite_values(argument, each)
@@ -90,7 +90,7 @@ def module_curvatures(
 
 
 def require_batched_loss(module: Any, loss: Any, batches: Any, *, argument: str = "module") -> None:
-    """Raise `InputError` unless a module in evaluation mode has a loss on pairs that can be read again and again."""
+    """Raise `InputError` unless the module is in evaluation mode and the batches can be read repeatedly."""
     require(
         isinstance(module, torch.nn.Module),
         f"{argument} is a {type(module).__name__}",
@@ -102,21 +102,22 @@ def require_batched_loss(module: Any, loss: Any, batches: Any, *, argument: str 
     require_evaluation_mode(argument, module, purpose="the loss is the same at every call")
     require(
         callable(loss) and getattr(loss, "reduction", None) in ("mean", "sum"),
-        f"loss is a {type(loss).__name__} that does not say whether it is a mean or a sum",
+        f"loss is a {type(loss).__name__} without the reduction 'mean' or 'sum'",
         argument="loss",
         value=type(loss).__name__,
-        remedy="give a loss of torch.nn with the reduction 'mean' or 'sum'",
+        remedy="give a loss of torch.nn with one of these reductions",
     )
     # A loader draws a random number at the start of each pass.
     with torch.random.fork_rng([]):
         again = isinstance(batches, Iterable) and iter(batches) is not batches
         first = next(iter(batches), None) if again else None
     problem = (
-        f"batches is a {type(batches).__name__} that does not begin with a pair of tensors, or can be read only once"
+        f"batches is a {type(batches).__name__} that can be read only once, or whose first item is not a pair of "
+        "tensors"
     )
     require(
         isinstance(first, list | tuple) and len(first) == 2 and isinstance(first[0], torch.Tensor),
-        "no batches are given" if batches is None else problem,
+        "batches is missing" if batches is None else problem,
         argument="batches",
         value=type(batches).__name__,
         remedy="give a list or a loader of pairs (inputs, targets)",
@@ -126,7 +127,7 @@ def require_batched_loss(module: Any, loss: Any, batches: Any, *, argument: str 
 def _samples_of_repeatable_loss(
     module: torch.nn.Module, loss: Any, batches: Any, device: torch.device, argument: str
 ) -> int:
-    """Return the number of samples after checking that every batch and both of two passes have the same loss."""
+    """Return the number of samples, after checking that the losses of batches and of whole passes are reproducible."""
     passes = []
     for first in (True, False):
         samples, total, dtype = 0, 0.0, torch.float64
@@ -141,7 +142,7 @@ def _samples_of_repeatable_loss(
                 value=float(value),
                 remedy="give batches on which the loss is finite",
             )
-            # The mean is over all samples, as batches may differ in size.
+            # The mean is over all samples, because batches may differ in size.
             weight = len(inputs) if loss.reduction == "mean" else 1
             samples, total, dtype = samples + len(inputs), total + weight * float(value), value.dtype
         passes.append((samples, total / max(samples, 1) if loss.reduction == "mean" else total))
@@ -151,7 +152,7 @@ def _samples_of_repeatable_loss(
         f"the loss of all batches is {one:.9g} in one pass and {two:.9g} in the next",
         argument="batches",
         value=[one, two],
-        remedy="give the batches of one pass, list(loader): without shuffling and random augmentation",
+        remedy="give list(loader), or a loader without shuffling and random augmentation",
     )
     return passes[0][0]
 
@@ -168,11 +169,11 @@ def _calling() -> Iterator[None]:
         yield
     except InputError:
         raise
-    except Exception as error:  # whatever code of the user's raises
+    except Exception as error:  # user code may raise anything
         raise InputError(
-            f"the module and the loss fail on a batch with {type(error).__name__}: {shown_error(error)}",
+            f"the module or the loss fails on a batch with {type(error).__name__}: {shown_error(error)}",
             argument="batches",
-            remedy="give pairs of inputs that the module takes and targets that the loss takes",
+            remedy="give pairs of inputs for the module and targets for the loss",
         ) from error
 
 
@@ -186,6 +187,6 @@ def _differentiating(argument: str) -> Iterator[None]:
         raise InputError(
             f"PyTorch cannot differentiate the loss twice ({type(error).__name__}: {shown_error(error)})",
             argument=argument,
-            remedy="give a module of operations with second derivatives; attention has them within "
+            remedy="use operations with second derivatives; for attention, call within "
             "torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)",
         ) from error

@@ -1,4 +1,4 @@
-"""Where the tensors of a module are."""
+"""Names of all places in a module that hold its parameters and buffers."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ __all__ = ["buffer_places", "parameter_places"]
 
 
 def parameter_places(module: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
-    """The parameters by the name of every place that holds one, for `torch.func.functional_call`, weights not tied.
+    """Return the parameters by the name of every place that holds one, for `torch.func.functional_call`.
 
-    A parameter may be in several places, but a module that has several names is one. Under each of its names PyTorch
-    would put in the tensors of a call, and put back those of the name before, which would leave them in the module.
+    Call it with `tie_weights=False`. A parameter may have several places, but a module with several names is listed
+    once. Otherwise PyTorch would replace its tensors once for each name, and restore the replaced ones instead of the
+    originals.
 
     Example:
         >>> layer = torch.nn.Linear(2, 2, bias=False)
@@ -27,7 +28,7 @@ def parameter_places(module: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
 
 
 def buffer_places(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """The buffers, likewise."""
+    """Return the buffers by the name of every place that holds one, as `parameter_places` does."""
     return {
         f"{path}.{name}".lstrip("."): each
         for path, inner in module.named_modules()

@@ -1,4 +1,4 @@
-"""Products with the Hessian of the loss of a PyTorch module."""
+"""Hessian-vector products of the loss of a PyTorch module."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ def hessian_operator(
     batches: Iterable[tuple[Any, Any]],
     samples: int,
 ) -> LinearOperator:
-    """Products Hv = ∂(vᵀ ∂L/∂θ)/∂θ by two backward passes over all batches.
+    """Hessian-vector products Hv = ∂(vᵀ ∂L/∂θ)/∂θ, computed with two backward passes over all batches.
 
-    Forward derivatives of the gradient cost as much, but PyTorch lacks them for some layers, and version 2.13 has wrong
-    ones for normalisation by statistics of the inputs.
+    Forward-mode derivatives of the gradient have the same cost. But PyTorch lacks them for some layers, and version
+    2.13 computes wrong ones for normalisation with statistics of the inputs.
 
     Args:
         module: The module.
         loss: A loss with the reduction "mean" or "sum".
-        parameters: θ, in the order of the vectors.
+        parameters: θ, in the order of the entries of vectors.
         batches: Pairs (inputs, targets).
         samples: Number of samples in all batches, for the mean.
 
     Returns:
-        The operator, in the precision of the parameters, or in single precision if they are narrower.
+        The operator, in the precision of the parameters, but at least in single precision.
 
     Example:
         >>> layer, x = torch.nn.Linear(2, 1, bias=False), torch.diag(torch.tensor([2.0, 1.0]))
@@ -45,7 +45,7 @@ def hessian_operator(
     """
     dtype = np.float64 if any(each.dtype == torch.float64 for each in parameters) else np.float32
     sizes, device = [each.numel() for each in parameters], parameters[0].device
-    # Copies, whose gradients no optimiser sees.
+    # Copies, so that no optimiser sees their gradients.
     leaves = {id(each): each.detach().clone().requires_grad_() for each in parameters}
     point = list(leaves.values())
     places = {place: leaves[id(each)] for place, each in parameter_places(module).items() if id(each) in leaves}
@@ -64,7 +64,7 @@ def hessian_operator(
                 slopes = torch.autograd.grad(value, point, create_graph=True, materialize_grads=True)
             curved = [pair for pair in zip(slopes, along, strict=True) if pair[0].requires_grad]
             if curved:
-                # Unlike `grad`, it raises for functions that are differentiable only once.
+                # Unlike `grad`, `backward` raises an error for functions that are differentiable only once.
                 torch.autograd.backward([slope for slope, _ in curved], [each for _, each in curved])
         found = [torch.zeros_like(each) if each.grad is None else each.grad for each in point]
         return torch.cat([each.reshape(-1).cpu().to(torch.float64) for each in found]).numpy().astype(dtype)

@@ -1,4 +1,4 @@
-"""Modules, and functions of one, as they are called with the inputs of a user."""
+"""Calls of PyTorch modules, and of functions of modules, with user inputs."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import torch
 
 from dynascope.validation import require
 
-__all__ = ["INSIDE", "Applied", "call_arguments", "floating_tensors", "require_shapes", "unwrapped", "written"]
+__all__ = ["INSIDE", "Applied", "call_arguments", "floating_tensors", "require_shapes", "uncompiled", "unwrapped"]
 
-INSIDE = "network."  # where a module is inside of one that applies a function to it
+INSIDE = "network."  # name prefix of a module inside `Applied`
 
 
 class Applied(torch.nn.Module):
-    """A function of a module and its inputs, as a module."""
+    """A function of a module and its inputs, wrapped as a module."""
 
     def __init__(self, network: torch.nn.Module, function: Callable[[Any, Any], Any]):
         super().__init__()
@@ -25,25 +25,28 @@ class Applied(torch.nn.Module):
         self.function = function
 
     def forward(self, inputs: Any) -> Any:
-        """What the function makes of the module and its inputs."""
+        """Apply the function to the module and its inputs."""
         return self.function(self.network, inputs)
 
 
 def unwrapped(module: Any) -> Any:
-    """The module itself where it was compiled, since programs of its own show no layers, or is trained in parallel."""
+    """Return the module inside wrappers of `torch.compile`, which hide its layers, and of data-parallel training."""
     if isinstance(module, torch.nn.DataParallel | torch.nn.parallel.DistributedDataParallel):
         return unwrapped(module.module)
     inner = getattr(module, "_orig_mod", None)
     return module if inner is None else unwrapped(inner)
 
 
-def written(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that was compiled, as it was written."""
+def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the original of a function compiled by `torch.compile`."""
     return getattr(function, "_torchdynamo_orig_callable", function)
 
 
 def call_arguments(module: torch.nn.Module, inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """A tuple as arguments; a dictionary by keywords if these are arguments of the forward pass; else as the only one.
+    """Return the positional and keyword arguments of a forward pass.
+
+    A tuple contains positional arguments. A dictionary contains keyword arguments if all its keys are names of
+    arguments. All other inputs are a single argument.
 
     Example:
         >>> call_arguments(torch.nn.Linear(2, 2), {"input": 1}), call_arguments(torch.nn.Linear(2, 2), {"x": 1})
@@ -57,7 +60,7 @@ def call_arguments(module: torch.nn.Module, inputs: Any) -> tuple[tuple[Any, ...
 
 
 def floating_tensors(found: Any) -> Iterator[torch.Tensor]:
-    """The tensors of floating-point numbers in what a module returns.
+    """Yield the floating-point tensors in the output of a module.
 
     Example:
         >>> [each.shape[0] for each in floating_tensors({"a": torch.ones(2), "b": [torch.arange(3), torch.ones(4)]})]
@@ -75,12 +78,12 @@ def floating_tensors(found: Any) -> Iterator[torch.Tensor]:
 
 
 def require_shapes(argument: str, module: torch.nn.Module) -> None:
-    """Raise `InputError` where a parameter has no shape yet."""
+    """Raise `InputError` if a parameter has no shape yet."""
     lazy = [name for name, each in module.named_parameters() if isinstance(each, torch.nn.UninitializedParameter)]
     require(
         not lazy,
         f"the parameters {', '.join(lazy)} have no shape yet",
         argument=argument,
         value=lazy,
-        remedy="call the module once on inputs first",
+        remedy="call the module once on inputs",
     )

@@ -1,4 +1,4 @@
-"""Checks that a module computes the same at every call, and a context that leaves a module unchanged."""
+"""Checks that a module is reproducible, and a context that leaves it unchanged."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ __all__ = [
 
 BATCH_NORMS = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm
 _DROPOUTS = nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout
-_ROUNDINGS = 100  # sums of 10⁴ terms in another order differ by about √10⁴ ε
-_STILL = "switch off dropout (module.eval(), training=False in functions), and draw noise once, before the call"
-_SAME = "switch off what is random (module.eval()), and keep no state that changes between calls"
+_ROUNDINGS = 100  # sums of 10⁴ terms in a different order differ by about √10⁴ ε
+_STILL = "disable dropout (module.eval(), training=False in functions), and draw noise once before the call"
+_SAME = "disable random operations (module.eval()), and avoid state that changes between calls"
 
 Result = TypeVar("Result")
 
 
 def require_evaluation_mode(argument: str, module: nn.Module, *, purpose: str) -> None:
-    """Raise `InputError` if a layer in training mode draws random numbers or uses statistics of its batch."""
+    """Raise `InputError` if a layer in training mode draws random numbers or uses statistics of the batch."""
     moving = [
         f"{type(each).__name__} {name!r}"
         for name, each in module.named_modules()
@@ -50,10 +50,10 @@ def require_evaluation_mode(argument: str, module: nn.Module, *, purpose: str) -
 
 
 def require_repeatable(argument: str, function: Callable[[], Result], device: torch.device) -> Result:
-    """Return what a function computes, after checking that it draws no random numbers and computes the same again.
+    """Return the result of a function, after checking that it is reproducible and draws no random numbers.
 
     Raises:
-        InputError: It draws random numbers of PyTorch, or the second call gives other numbers.
+        InputError: If the function draws random numbers of PyTorch, or a second call has a different result.
     """
     first, drew = draws(function, device)
     require_no_draws(argument, drew)
@@ -71,14 +71,14 @@ def require_same(argument: str, first: Any, second: Any) -> None:
     one, two = (list(floating_tensors(each)) for each in (first, second))
     require(
         len(one) == len(two) and all(map(_same, one, two)),
-        f"{argument} gives other numbers when it is called again",
+        f"{argument} gives different results in repeated calls",
         argument=argument,
         remedy=_SAME,
     )
 
 
 def draws(function: Callable[[], Result], device: torch.device) -> tuple[Result, bool]:
-    """Return what a function computes and whether it draws random numbers of PyTorch, whose state is restored."""
+    """Return the result of a function and whether it drew random numbers of PyTorch, whose state is restored."""
     with torch.random.fork_rng(_forked(device)):
         before = _random_states(device)
         result = function()
@@ -86,20 +86,20 @@ def draws(function: Callable[[], Result], device: torch.device) -> tuple[Result,
 
 
 def rounding(dtype: torch.dtype) -> float:
-    """Relative difference up to which two evaluations count as equal.
+    """Return the relative difference below which two results count as equal.
 
     Example:
         >>> print(f"{rounding(torch.float32):.1e}")
         1.2e-05
     """
-    # Numbers of 16 bits are summed in 32 and then rounded.
+    # 16-bit numbers are summed in 32 bits and then rounded.
     epsilon = torch.finfo(dtype).eps
     return _ROUNDINGS * min(epsilon, torch.finfo(torch.float32).eps) + 2 * epsilon
 
 
 @contextmanager
 def unchanged(module: nn.Module, device: torch.device) -> Iterator[None]:
-    """Restore the buffers of a module and the random numbers of PyTorch on exit.
+    """Restore the buffers of a module and the random state of PyTorch on exit.
 
     Example:
         >>> layer = nn.BatchNorm1d(2)

@@ -1,4 +1,4 @@
-"""How warm a training run of PyTorch is: its stationary noise along the sharpest directions, before it gets there."""
+"""Stationary SGD noise ("temperature") of a PyTorch run along its sharpest Hessian directions."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -30,25 +30,31 @@ def temperature(
     samples: PositiveInt | None = None,
     seed: Seed = 0,
 ) -> Thermometer:
-    """Whether a run of SGD has settled along its sharpest directions, in how many steps it will, and how far it swings.
+    """Predict the stationary SGD noise ("temperature") of a run along its sharpest Hessian directions.
 
-    Curvatures are those of `probes.diffusion.top_curvatures`, the noise along them that of the gradients of the
-    batches, and learning rate, momentum and decay are read from the optimiser. A direction has settled after a few
-    times its `relaxation_steps`; directions that are not `stationary` curve downwards, or diverge. The module and the
-    random numbers of PyTorch are left unchanged. Cost: that of the curvatures, and a gradient of each batch, which are
-    kept together. The batches are read once: a loader that shuffles or augments gives one sample of its batches.
+    The prediction contains the stationary variance of the weights along each direction, and the number of steps after
+    which the noise is stationary, a few times `relaxation_steps`. Directions that are not `stationary` have negative
+    curvature or diverge.
+
+    The curvatures are those of `probes.diffusion.top_curvatures`. The noise is the variance of the gradients of the
+    batches along these directions. Learning rate, momentum and weight decay are read from the optimiser. The batches
+    are read once, so a loader with shuffling or augmentation contributes one random pass. The module and the random
+    state of PyTorch do not change. Cost: that of the curvatures, and one gradient for each batch. Memory: the gradients
+    of all batches.
 
     Args:
-        module: The module, in evaluation mode if it has dropout or batch normalisation, as for the curvatures.
-        loss: A loss of PyTorch of outputs and targets, a mean over samples.
-        batches: Pairs (inputs, targets) of equal sizes, as training draws them, two or more.
-        optimizer: `torch.optim.SGD` of the parameters, in one group, without Nesterov's step and dampening.
+        module: The module, in evaluation mode if it contains dropout or batch normalisation.
+        loss: A PyTorch loss of outputs and targets, a mean over samples.
+        batches: Two or more pairs (inputs, targets) of equal size, as drawn in training.
+        optimizer: `torch.optim.SGD` with one parameter group, without Nesterov momentum and dampening.
         count: Number of directions.
-        samples: N, where an epoch draws no sample twice; None for batches drawn with replacement.
-        seed: Seed of the vector from which the iteration for the curvatures starts.
+        samples: N, the number of samples in the data, if batches are drawn without replacement; None for batches drawn
+            with replacement.
+        seed: Seed of the initial vector of the iteration for the curvatures.
 
     Raises:
-        InputError: Batches of different sizes, another optimiser, or what `probes.diffusion.top_curvatures` rejects.
+        InputError: If batches differ in size, the optimiser is not supported, or `probes.diffusion.top_curvatures`
+            rejects an argument.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
@@ -63,21 +69,21 @@ def temperature(
         [ True] [2.9]
     """
     require_batched_loss(module, loss, batches)
-    # A loader draws random numbers.
+    # Iterating over a loader draws random numbers.
     with torch.random.fork_rng([]):
         batches = list(batches)
     sizes = {len(inputs) for inputs, _ in batches}
     require(
         len(batches) >= 2 and len(sizes) == 1,
-        f"there are {len(batches)} batches, of {', '.join(map(str, sorted(sizes)))} samples",
+        f"batches contains {len(batches)} batches of {', '.join(map(str, sorted(sizes)))} samples",
         argument="batches",
         value=len(batches),
-        remedy="give two or more of one size",
+        remedy="give at least two batches of equal size",
     )
     name = type(optimizer).__name__
     require(
         type(optimizer) is torch.optim.SGD,
-        f"optimizer is {name}, and the theory covers SGD only",
+        f"optimizer is {name}, but the theory covers only SGD",
         argument="optimizer",
         value=name,
         remedy="give torch.optim.SGD, or measure the curvature with probes.diffusion.top_curvatures",
@@ -93,7 +99,7 @@ def temperature(
     [group] = groups
     directions = module_curvatures(module, loss, batches, count, seed=seed)
     gradients, [size] = _gradients(module, loss, batches), sizes
-    # The mean is over these batches alone, which takes a degree of freedom from their noise.
+    # Bessel's correction, because the mean gradient is estimated from the same batches.
     share = len(batches) / (len(batches) - 1)
     noise = gradient_noise(
         gradients, gradients.mean(axis=0), batch_size=size, samples=samples, directions=directions.directions
@@ -103,7 +109,7 @@ def temperature(
 
 
 def _gradients(module: torch.nn.Module, loss: Any, batches: Sequence[tuple[Any, Any]]) -> np.ndarray:
-    """The gradient of each batch, as a row."""
+    """Return the gradient of each batch as a row."""
     parameters = [each for each in module.parameters() if each.requires_grad]
     device, rows = parameters[0].device, []
     with unchanged(module, device):

@@ -102,7 +102,7 @@ def charge_statistics(
         >>> run["measured_charge"].dims, bool((residual <= run["charge_bound"]).all())
         (('step', 'charge'), True)
     """
-    require_symmetries(symmetries, remedy="give at least one result of symmetry.find_symmetries")
+    require_symmetries(symmetries, remedy="give at least one symmetry from symmetry.find_symmetries")
     declared = Declaration.checked(
         symmetries,
         optimizer=optimizer,

@@ -1,4 +1,4 @@
-"""What is asked for, checked on two examples: that outputs are what they must be, and how they are differentiated."""
+"""Validation of the arguments of PyTorch kernels on two examples, which also selects the method of differentiation."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dynascope.probes.kernel.differentiable import Differentiable
 from dynascope.probes.kernel.examples import count_rows, require_examples, require_independence, rows_of
 from dynascope.probes.kernel.rates import layer_rates, rated_by_entry
 from dynascope.torch.kernel.dense_tracing import dense_uses, layer_signals
-from dynascope.torch.kernel.differentiation import outputs_of, pulled, quiet
+from dynascope.torch.kernel.differentiation import outputs_of, pullback, quiet
 from dynascope.torch.kernel.function import TorchFunction, measure
 from dynascope.torch.kernel.model import Model, split
 from dynascope.torch.repeatable import require_repeatable
@@ -25,25 +25,25 @@ from dynascope.validation import require, require_finite_values, shown_error
 __all__ = ["check", "differentiable"]
 
 _APART = (
-    "compute the outputs of an example from that example alone: batch normalisation in a function or in a custom layer "
-    "needs fixed statistics, the layers of torch.nn eval() and track_running_stats=True"
+    "compute the outputs of an example from that example alone: use fixed statistics for batch normalisation in a "
+    "function or in a custom layer, and eval() and track_running_stats=True for layers of torch.nn"
 )
 
 
 def differentiable(
     apply: Callable[..., Any], params: Any, x: Any, other: Any, rates: Any, *, runs: bool = True
 ) -> tuple[Differentiable, Size]:
-    """`probes.kernel.function.differentiable` of a module, or of a function of tensors."""
+    """`probes.kernel.function.differentiable` for a module, or for a function of tensors."""
     del runs
     function = check(apply, params, x, other, rates)
     return function, measure(function, x, other)
 
 
 def check(apply: Any, params: Any, x: Any, other: Any, rates: Any) -> TorchFunction:
-    """These arguments, ready to be differentiated.
+    """Validate the arguments of `neural_tangent_kernel` and return the function to differentiate.
 
     Raises:
-        InputError: Any of them is not what `neural_tangent_kernel` takes.
+        InputError: If `neural_tangent_kernel` does not accept an argument.
     """
     model = split(apply, params)
     eta = layer_rates(model.tree, model.parameters, rates, _rate, kind="tensor")
@@ -52,7 +52,7 @@ def check(apply: Any, params: Any, x: Any, other: Any, rates: Any) -> TorchFunct
         if inputs is not None or name == "x":
             _require_examples(name, inputs, model.parameters[0].device)
             mapped = _check_outputs(model, rows_of(inputs, slice(0, 2))) and mapped
-    uses = _true_uses(model, rows_of(x, slice(0, 2)), rated_by_entry(eta), mapped)
+    uses = _verified_uses(model, rows_of(x, slice(0, 2)), rated_by_entry(eta), mapped)
     return TorchFunction(model, eta, tuple(uses), mapped)
 
 
@@ -61,31 +61,35 @@ def _rate(rate: Any, parameter: torch.Tensor) -> torch.Tensor:
 
 
 def _require_examples(argument: str, inputs: Any, device: torch.device) -> None:
-    """Raise `InputError` unless all are finite tensors of one length, where the parameters are."""
+    """Raise `InputError` unless the inputs are finite tensors of equal length on the device of the parameters."""
     found = jax.tree.leaves(inputs)
     strange = [type(each).__name__ for each in found if not isinstance(each, torch.Tensor)]
     require(
         not strange,
-        f"{argument} holds values of the type {', '.join(sorted(set(strange)))}",
+        f"{argument} contains values of type {', '.join(sorted(set(strange)))}",
         argument=argument,
         value=strange,
-        remedy="give tensors of PyTorch, alone or in dictionaries, lists and tuples",
+        remedy="give PyTorch tensors, alone or in dictionaries, lists and tuples",
     )
     require_examples(argument, inputs, kind="tensor")
     elsewhere = sorted({str(each.device) for each in found if each.device != device})
     require(
         not elsewhere,
-        f"{argument} is on {', '.join(elsewhere)} and the parameters are on {device}",
+        f"{argument} is on {', '.join(elsewhere)} but the parameters are on {device}",
         argument=argument,
         value=elsewhere,
-        remedy=f"move it by .to({str(device)!r})",
+        remedy=f"move it with .to({str(device)!r})",
     )
     for each in found:
         require_finite_values(argument, each)
 
 
 def _check_outputs(model: Model, few: Any) -> bool:
-    """Raise `InputError` where outputs are not as they must be; else whether `torch.func` maps their gradients."""
+    """Check the outputs for a few examples, and return whether `torch.func` can map their gradients over examples.
+
+    Raises:
+        InputError: If the outputs are not valid.
+    """
 
     def call() -> Any:
         with quiet():
@@ -99,7 +103,7 @@ def _check_outputs(model: Model, few: Any) -> bool:
         raise InputError(
             f"apply fails on {count_rows(few)} examples with {type(error).__name__}: {shown_error(error)}",
             argument="apply",
-            remedy="give one that maps the parameters and inputs (n, ...) to outputs (n, c)",
+            remedy="give a function that maps the parameters and inputs (n, ...) to outputs (n, c)",
         ) from error
     _require_outputs(together, few)
     together = together.detach()
@@ -108,7 +112,7 @@ def _check_outputs(model: Model, few: Any) -> bool:
         alone = outputs_of(model, few, mapped=mapped)
     except Exception as error:
         raise InputError(
-            f"apply fails on one example alone with {type(error).__name__}: {shown_error(error)}",
+            f"apply fails on a single example with {type(error).__name__}: {shown_error(error)}",
             argument="apply",
             remedy=_APART,
         ) from error
@@ -121,26 +125,26 @@ def _check_outputs(model: Model, few: Any) -> bool:
 def _require_outputs(outputs: Any, few: Any) -> None:
     require(
         isinstance(outputs, torch.Tensor),
-        f"the outputs are of the type {type(outputs).__name__}",
+        f"apply returns outputs of type {type(outputs).__name__}",
         argument="apply",
         value=type(outputs).__name__,
-        remedy="give a function that picks one tensor from them, lambda network, x: network(x)[0] say, with the module "
-        "as params",
+        remedy="select one tensor with a function such as lambda network, x: network(x)[0], and pass the module as "
+        "params",
     )
     count = count_rows(few)
     require(
         outputs.ndim > 0 and len(outputs) == count and outputs.numel() > 0,
-        f"apply gives outputs of shape {tuple(outputs.shape)} for {count} examples",
+        f"apply returns outputs of shape {tuple(outputs.shape)} for {count} examples",
         argument="apply",
         value=tuple(outputs.shape),
-        remedy="give one that maps inputs (n, ...) to outputs (n, c)",
+        remedy="give a function that maps inputs (n, ...) to outputs (n, c)",
     )
     require(
         outputs.is_floating_point(),
-        f"the outputs are of the type {outputs.dtype}",
+        f"apply returns outputs of type {outputs.dtype}",
         argument="apply",
         value=str(outputs.dtype),
-        remedy="give real outputs of floating-point numbers, logits and not classes say",
+        remedy="return real floating-point outputs, such as logits instead of classes",
     )
     require(
         bool(torch.isfinite(outputs).all()),
@@ -154,7 +158,7 @@ def _is_mapped(model: Model, few: Any) -> bool:
     try:
         _gradients(model, few, mapped=True)
         outputs_of(model, few, mapped=True)
-    except Exception:  # of any kind, since code of the user's runs on tensors that it may not expect
+    except Exception:  # user code may raise anything on the tensors of a transformation
         return False
     return True
 
@@ -166,30 +170,31 @@ def _require_derivative(model: Model, one: Any) -> None:
         raise InputError(
             f"PyTorch cannot differentiate apply ({type(error).__name__}: {shown_error(error)})",
             argument="apply",
-            remedy="give code whose outputs torch.autograd.grad differentiates",
+            remedy="use operations that torch.autograd.grad can differentiate",
         ) from error
 
 
 def _gradients(model: Model, few: Any, *, mapped: bool) -> list[torch.Tensor]:
-    """vᵀ ∂f/∂θ for one direction v, for each parameter."""
+    """Return vᵀ ∂f/∂θ for one direction v, for each parameter."""
     with quiet():
         outputs = model.outputs(model.parameters, rows_of(few, 0)).detach()
 
     def function(parameters: Any, example: Any) -> Any:
         return model.outputs(parameters, example), []
 
-    return pulled(function, model.parameters, few, _direction(outputs)[None], mapped=mapped)[0]
+    return pullback(function, model.parameters, few, _direction(outputs)[None], mapped=mapped)[0]
 
 
 def _direction(outputs: torch.Tensor) -> torch.Tensor:
-    """Different weights of all outputs."""
+    """Return a vector with a different weight for each output."""
     return torch.cos(torch.arange(1, outputs.numel() + 1, device=outputs.device, dtype=outputs.dtype))
 
 
-def _true_uses(model: Model, few: Any, excluded: frozenset[int], mapped: bool) -> list[DenseUse]:
-    """The uses of weights whose gradients are those that PyTorch gives.
+def _verified_uses(model: Model, few: Any, excluded: frozenset[int], mapped: bool) -> list[DenseUse]:
+    """Return the uses of weights whose gradients agree with those of PyTorch.
 
-    Code that the reader does not see, or that has a gradient of its own, shows here; code that cannot be read has none.
+    The comparison detects code that the reader does not see, and custom gradients. Code that cannot be read has no
+    uses.
     """
     expected = _gradients(model, few, mapped=mapped)
     try:
@@ -197,14 +202,14 @@ def _true_uses(model: Model, few: Any, excluded: frozenset[int], mapped: bool) -
             uses = dense_uses(model, rows_of(few, 0), excluded=excluded)
             direction = _direction(model.outputs(model.parameters, rows_of(few, 0)).detach())
         layers, _ = layer_signals(model, uses, (), few, direction[None], mapped=mapped)
-    except Exception:  # of any kind: programs, and code that runs twice, may not bear being read
+    except Exception:  # compiled code, and code that runs twice, may raise anything when it is read
         return []
-    true = {place for place, layer in layers.items() if _agrees(uses, place, *layer, expected[place])}
-    return [use for use in uses if use.parameter in true]
+    verified = {place for place, layer in layers.items() if _agrees(uses, place, *layer, expected[place])}
+    return [use for use in uses if use.parameter in verified]
 
 
 def _agrees(uses: list[DenseUse], place: int, h: torch.Tensor, d: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Whether h and D of a weight make its gradient (n, 1, *shape)."""
+    """Whether h and D of a weight yield its gradient (n, 1, *shape)."""
     found = torch.einsum("npgk,npgm->ngmk", h, d[:, 0]).flatten(1, 2)
     first = next(use for use in uses if use.parameter == place)
     found = (found.mT if first.orientation == 0 else found).reshape(expected.shape)

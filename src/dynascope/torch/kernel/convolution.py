@@ -1,4 +1,4 @@
-"""What the kernel of a convolution is multiplied with at each of its places."""
+"""Patches of the inputs that a convolution multiplies with its kernel."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ def patches(
     padding: int | str | Sequence[int],
     dilation: int | Sequence[int],
 ) -> torch.Tensor:
-    """The windows of x (n, channels, ...) in the order of the places of a convolution, shape (n, ..., channels·window).
+    """Return the patches of x (n, channels, ...) in the order of the outputs of a convolution.
 
     Args:
-        x: What is convolved.
+        x: Input of the convolution.
         window: Size of the kernel along each axis.
-        stride: As `torch.nn.functional.conv2d` takes it, and so the others.
-        padding: Zeros before and after, or "valid" or "same".
-        dilation: Distance of neighbours in the window.
+        stride: Stride, as for `torch.nn.functional.conv2d`.
+        padding: Number of zeros before and after each axis, or "valid" or "same".
+        dilation: Distance between elements of the kernel.
+
+    Returns:
+        Patches of shape (n, ..., channels·window).
     """
     axes = len(window)
     strides, dilations = _along(stride, axes), _along(dilation, axes)
@@ -37,7 +40,7 @@ def patches(
         else:
             before = after = _along(padding, axes)[axis]
         sides.append((before, after))
-    # Padding names the last axis first.
+    # `pad` takes the last axis first.
     found = torch.nn.functional.pad(x, [each for side in reversed(sides) for each in side])
     for axis in range(axes):
         reach = dilations[axis] * (window[axis] - 1) + 1

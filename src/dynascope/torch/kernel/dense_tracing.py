@@ -1,4 +1,4 @@
-"""Find the linear layers and convolutions of any PyTorch code, and what flows through them forward and backward."""
+"""Tracing of linear layers and convolutions in PyTorch code, and of the signals that flow through them."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from dynascope.probes.kernel.dense_uses import DenseUse, ReadProducts, Weight, joined_uses
 from dynascope.torch.kernel.convolution import patches
-from dynascope.torch.kernel.differentiation import pulled, unit_directions
+from dynascope.torch.kernel.differentiation import pullback, unit_directions
 from dynascope.torch.kernel.model import Model
 
 __all__ = ["dense_uses", "layer_signals"]
@@ -27,10 +27,10 @@ _PROPERTIES = {torch.Tensor.T.__get__: (1, 0), torch.Tensor.mT.__get__: (1, 0)} 
 
 
 def dense_uses(model: Model, example: Any, *, excluded: frozenset[int] = frozenset()) -> list[DenseUse]:
-    """The products of parameters that enter in no other way, in the order of their evaluation.
+    """Return the products of parameters that have no other uses, in the order of their evaluation.
 
-    A parameter takes part if every use of it is that of a linear layer, one side of a product with an array, the kernel
-    of a convolution or the table of an embedding, perhaps transposed, cast, or multiplied by a number before.
+    A parameter is included if it is used only by linear layers, as one side of a product with an array, as the kernel
+    of a convolution or as the table of an embedding. It may be transposed, cast or multiplied by a number before.
     """
     parameters = model.parameters
     tracked = frozenset(i for i, each in enumerate(parameters) if each.ndim >= 2) - excluded
@@ -48,15 +48,19 @@ def layer_signals(
     *,
     mapped: bool,
 ) -> tuple[dict[int, tuple[torch.Tensor, torch.Tensor]], dict[int, torch.Tensor]]:
-    """(h (n, p, g, k), D (n, c, p, g, m)) of each dense weight, and the Jacobians (n, c, size) of the others.
+    """Return the activations and signals of dense weights, and the Jacobians of other parameters.
 
     Args:
         model: The model.
-        uses: Of its dense weights.
-        places: Of other parameters.
+        uses: Uses of the dense weights.
+        places: Places of the other parameters.
         examples: n examples.
-        directions: Of outputs, shape (c, outputs); one for each output if absent.
-        mapped: As `pulled` takes it.
+        directions: Directions of the outputs, shape (c, outputs); None for one direction per output.
+        mapped: Whether `torch.func` maps the computation over examples.
+
+    Returns:
+        {place: (h (n, p, g, k), D (n, c, p, g, m))} for dense weights, and {place: Jacobian (n, c, size)} for the
+        others.
     """
     parameters = model.parameters
     dense = frozenset(use.parameter for use in uses)
@@ -75,7 +79,7 @@ def layer_signals(
     unit = unit_directions(model, first) if directions is None else directions
     still = [unit.new_zeros((use.positions, use.outputs), dtype=parameters[use.parameter].dtype) for use in uses]
     free = [*still, *(parameters[place] for place in places)]
-    found, activations = pulled(forward, free, examples, unit, mapped=mapped)
+    found, activations = pullback(forward, free, examples, unit, mapped=mapped)
     rest = zip(places, found[len(uses) :], strict=True)
     return joined_uses(uses, activations, found[: len(uses)]), {
         place: each.reshape(*each.shape[:2], -1) for place, each in rest
@@ -83,7 +87,7 @@ def layer_signals(
 
 
 class _Reader(ReadProducts, TorchFunctionMode):
-    """Looks at the operations of code as it runs and follows the tracked weights to their products."""
+    """Intercepts operations while code runs, and traces the tracked weights to their products."""
 
     def __init__(
         self,
@@ -92,27 +96,27 @@ class _Reader(ReadProducts, TorchFunctionMode):
         perturbations: Sequence[torch.Tensor] | None,
     ):
         super().__init__(perturbations)
-        # Each is kept with its weight, so that no other tensor gets its identity.
+        # Each tensor is stored with its weight, so that no other tensor gets its `id`.
         ordered = {i: tuple(range(parameters[i].ndim)) for i in tracked}
         self.weights = {id(parameters[i]): Weight(i, parameters[i], axes, 1.0) for i, axes in ordered.items()}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """One operation of the code that is read."""
+        """Intercept one operation."""
         named = kwargs or {}
         entering = [self.weights[id(each)] for each in _tensors((args, named)) if id(each) in self.weights]
         if len(entering) == 1:
-            found = self._followed(func, args, named, entering[0])
+            found = self._traced(func, args, named, entering[0])
             if found is not None:
                 return found
         results = func(*args, **named)
-        if not _is_answer(results):
+        if not _is_metadata(results):
             self.refused.update(weight.parameter for weight in entering)
         return results
 
-    def _followed(self, func: Any, args: Any, named: dict[str, Any], weight: Weight) -> Any:
-        """What becomes of the weight where it stays one or enters a product; else None."""
+    def _traced(self, func: Any, args: Any, named: dict[str, Any], weight: Weight) -> Any:
+        """Return the result if the operation transforms the weight or multiplies it; otherwise None."""
         name = getattr(func, "__name__", "")
-        # Where gradients are off, a function may have a gradient of its own around it.
+        # Code without gradients may be inside a function with a custom gradient.
         if not torch.is_grad_enabled():
             return None
         side = next((i for i, each in enumerate(args) if each is weight.value), None)
@@ -123,11 +127,11 @@ class _Reader(ReadProducts, TorchFunctionMode):
         if name == "embedding":
             return self._embedding(func, args, named, weight)
         if name in _PRODUCTS and side is not None and len(args) == 2 and not named:
-            # The method with its operands exchanged has the right one first.
+            # `__rmatmul__` takes the right operand first.
             return self._product(func, args, weight, 1 - side if name == "__rmatmul__" else side, args[1 - side])
-        return self._still_a_weight(func, name, args, named, weight, side)
+        return self._transformed(func, name, args, named, weight, side)
 
-    def _still_a_weight(
+    def _transformed(
         self, func: Any, name: str, args: Any, named: dict[str, Any], weight: Weight, side: int | None
     ) -> Any:
         axes, gain = weight.axes, weight.gain
@@ -187,8 +191,8 @@ class _Reader(ReadProducts, TorchFunctionMode):
         return self.perturbed(weight, hot.to(w.dtype), func(*args, **named), -1, weight.axes[0])
 
 
-def _is_answer(results: Any) -> bool:
-    """Whether it answers a question about a tensor, of its shape say, which is no use of it."""
+def _is_metadata(results: Any) -> bool:
+    """Whether a result is metadata of a tensor, such as its shape, and not a use of the tensor."""
     if isinstance(results, tuple):
         return all(isinstance(each, int) for each in results)
     return results is None or isinstance(results, bool | int | float | str | torch.dtype | torch.device | torch.layout)
@@ -199,7 +203,7 @@ def _tensors(tree: Any) -> list[Any]:
 
 
 def _bound(names: tuple[str, ...], args: Any, named: dict[str, Any], defaults: tuple[Any, ...] = (None,)) -> list[Any]:
-    """The arguments of a function of PyTorch in their order."""
+    """Return the arguments of a PyTorch function in their order."""
     found = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
     found |= dict(zip(names, args, strict=False)) | named
     return [found[name] for name in names]

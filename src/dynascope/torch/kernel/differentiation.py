@@ -1,4 +1,4 @@
-"""Gradients of the outputs of each example: mapped over the examples by PyTorch, or where it cannot, one by one."""
+"""Gradients of the outputs of each example, mapped by `torch.func` or, if this fails, computed one by one."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from dynascope.probes.kernel.examples import count_rows, rows_of
 from dynascope.torch.kernel.model import Model
 from dynascope.validation import shown_error
 
-__all__ = ["Function", "moved", "outputs_of", "pulled", "quiet", "unit_directions"]
+__all__ = ["Function", "outputs_of", "pullback", "pushforward", "quiet", "unit_directions"]
 
-# (tensors that are differentiated, one example) → (outputs in a row, other tensors).
+# (differentiated tensors, one example) → (flattened outputs, other tensors).
 Function = Callable[[Sequence[torch.Tensor], Any], tuple[torch.Tensor, Sequence[torch.Tensor]]]
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """With gradients, and without the warning of `torch.func` that it maps an operation in a loop."""
+    """Enable gradients, and silence the warning that `torch.func` maps an operation in a loop."""
     with warnings.catch_warnings(), torch.inference_mode(False), torch.enable_grad():
         warnings.filterwarnings("ignore", message="There is a performance drop")
         yield
 
 
 def outputs_of(model: Model, examples: Any, *, mapped: bool) -> torch.Tensor:
-    """The outputs of each example alone, shape (n, c)."""
+    """Return the outputs of each example, computed separately, shape (n, c)."""
 
     def single(example: Any) -> torch.Tensor:
         return model.outputs(model.parameters, example)
@@ -40,20 +40,21 @@ def outputs_of(model: Model, examples: Any, *, mapped: bool) -> torch.Tensor:
     return found.detach()
 
 
-def pulled(
+def pullback(
     function: Function, free: Sequence[torch.Tensor], examples: Any, directions: torch.Tensor, *, mapped: bool
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """vᵀ ∂f(x_i)/∂θ for each direction v of outputs.
+    """Return vᵀ ∂f(x_i)/∂θ for each direction v of the outputs.
 
     Args:
         function: f.
         free: θ.
         examples: n examples.
         directions: v, shape (r, c).
-        mapped: Whether by `torch.func`, which is faster but does not know all operations.
+        mapped: Whether to use `torch.func`, which is faster but does not support all operations.
 
     Returns:
-        (For each θ, shape (n, r, *θ.shape); the other tensors of the function, with the examples as their first axis).
+        For each θ, the products of shape (n, r, *θ.shape); and the other tensors of the function, with a leading axis
+        over the examples.
     """
     if not mapped:
         return _one_by_one(function, free, examples, directions)
@@ -67,14 +68,14 @@ def pulled(
 
 
 def unit_directions(model: Model, example: Any) -> torch.Tensor:
-    """One for each output."""
+    """Return one unit vector for each output."""
     with quiet():
         outputs = model.outputs(model.parameters, example)
     return torch.eye(outputs.numel(), dtype=outputs.dtype, device=outputs.device)
 
 
-def moved(model: Model, directions: Sequence[torch.Tensor], examples: Any) -> torch.Tensor:
-    """J r for a direction r of the parameters, shape (n, c), by `torch.func`."""
+def pushforward(model: Model, directions: Sequence[torch.Tensor], examples: Any) -> torch.Tensor:
+    """Return J r for a direction r of the parameters, shape (n, c), computed by `torch.func`."""
 
     def outputs(*parameters: torch.Tensor) -> torch.Tensor:
         return torch.func.vmap(lambda example: model.outputs(parameters, example))(examples)
@@ -84,7 +85,7 @@ def moved(model: Model, directions: Sequence[torch.Tensor], examples: Any) -> to
             return torch.func.jvp(outputs, model.parameters, tuple(directions))[1]
     except (RuntimeError, NotImplementedError) as error:
         raise InputError(
-            f"PyTorch cannot take derivatives forward through apply ({shown_error(error)})",
+            f"PyTorch cannot compute forward derivatives of apply ({shown_error(error)})",
             argument="algorithm",
             remedy='choose "structured" or "layerwise"',
         ) from error

@@ -1,4 +1,4 @@
-"""PyTorch code as the kernel needs it: with the derivatives that PyTorch gives."""
+"""PyTorch functions with the derivatives that kernel algorithms need."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dynascope.probes.kernel.dense_uses import DenseUse
 from dynascope.probes.kernel.differentiable import Differentiable, join_blocks
 from dynascope.probes.kernel.examples import count_rows, rows_of
 from dynascope.torch.kernel.dense_tracing import layer_signals
-from dynascope.torch.kernel.differentiation import moved, pulled, quiet, unit_directions
+from dynascope.torch.kernel.differentiation import pullback, pushforward, quiet, unit_directions
 from dynascope.validation import require
 
 __all__ = ["TorchFunction", "measure"]
@@ -26,25 +26,29 @@ __all__ = ["TorchFunction", "measure"]
 
 @dataclasses.dataclass(frozen=True)
 class TorchFunction(Differentiable):
-    """PyTorch code; `mapped` says whether `torch.func` maps it over examples, or else they are taken one by one."""
+    """A PyTorch function with its derivatives.
+
+    Attributes:
+        mapped: Whether `torch.func` maps the function over examples; otherwise examples are processed one by one.
+    """
 
     mapped: bool
     leaves = "tensors"
-    # Gradients are formed where memory is short for signals, one at a time where it is short for them as well.
+    # Gradients need less memory than signals, and less again if they are formed one at a time.
     choices = (("structured",), ("layerwise",), ("products",))
     join = staticmethod(join_blocks)
 
     @property
     def parameters(self) -> Sequence[torch.Tensor]:
-        """Each of them once."""
+        """The parameters, each once."""
         return self.model.parameters
 
     def signals(self, block: Any, uses: tuple[DenseUse, ...], places: tuple[int, ...]) -> Any:
-        """In one pass."""
+        """Return the signals of a block, computed in one pass."""
         return layer_signals(self.model, uses, places, block, mapped=self.mapped)
 
     def by_columns(self, x: Any, other: Any, contraction: Contraction) -> torch.Tensor:
-        """One column after the other."""
+        """Return the kernel, computed one column at a time."""
         self._require_mapped("products")
         columns = x if other is None else other
         found = []
@@ -52,10 +56,10 @@ class TorchFunction(Differentiable):
             example = rows_of(columns, slice(row, row + 1))
             unit = unit_directions(self.model, rows_of(example, 0))
             for a, direction in enumerate(unit):
-                gradient, _ = pulled(self._only_outputs, self.parameters, example, direction[None], mapped=True)
+                gradient, _ = pullback(self._only_outputs, self.parameters, example, direction[None], mapped=True)
                 scales = self.rates or [1.0] * len(gradient)
                 tangent = [rate * each[0, 0] for rate, each in zip(scales, gradient, strict=True)]
-                column = moved(self.model, tangent, x)
+                column = pushforward(self.model, tangent, x)
                 found.append(column if contraction == "full" else column[:, a])
         stacked = torch.stack(found, dim=-1).unflatten(-1, (count_rows(columns), -1))
         return stacked.mean(-1) if contraction == "trace" else stacked
@@ -64,7 +68,7 @@ class TorchFunction(Differentiable):
         return self.model.outputs(parameters, example), []
 
     def projected(self, block: Any, *, draws: int, seed: int) -> torch.Tensor:
-        """One direction after the other."""
+        """Return projections of the Jacobian, computed one direction at a time."""
         self._require_mapped("sketch")
         generator = torch.Generator(self.parameters[0].device).manual_seed(seed)
         found = []
@@ -75,26 +79,26 @@ class TorchFunction(Differentiable):
             ]
             if self.rates is not None:
                 direction = [rate.sqrt() * each for rate, each in zip(self.rates, direction, strict=True)]
-            found.append(moved(self.model, direction, block))
+            found.append(pushforward(self.model, direction, block))
         return torch.stack(found, dim=-1)
 
     def _require_mapped(self, algorithm: str) -> None:
         require(
             self.mapped,
-            f"{algorithm!r} needs torch.func, which cannot map this apply over examples",
+            f"the algorithm {algorithm!r} needs torch.func, which cannot map apply over examples",
             argument="algorithm",
             value=algorithm,
-            remedy='choose "structured" or "layerwise", with more memory or smaller batches where that is short',
+            remedy='choose "structured" or "layerwise", with more memory or smaller batches if necessary',
         )
 
 
 def measure(function: TorchFunction, x: Any, other: Any) -> Size:
-    """What the costs depend on, from one forward pass of one example."""
+    """Measure the sizes that determine costs, in forward passes of one example."""
     model, parameters = function.model, function.parameters
     example, counted, numbers = rows_of(x, 0), FlopCounterMode(display=False), _Numbers()
     with quiet(), numbers:
         outputs = model.outputs(parameters, example)
-    # The counter does not bear code that takes gradients itself.
+    # The counter fails on code that computes gradients.
     with contextlib.suppress(RuntimeError), quiet(), counted:
         model.outputs(parameters, example)
     return Size(
@@ -103,7 +107,7 @@ def measure(function: TorchFunction, x: Any, other: Any) -> Size:
         symmetric=other is None,
         outputs=outputs.numel(),
         itemsize=max(each.element_size() for each in parameters),
-        # What has no products multiplies and adds about once for each parameter.
+        # Without matrix products, assume one multiplication and one addition for each parameter.
         forward=float(counted.get_total_flops() or 2 * sum(each.numel() for each in parameters)),
         activations=numbers.count,
         parameters=tuple(each.numel() for each in parameters),
@@ -112,7 +116,7 @@ def measure(function: TorchFunction, x: Any, other: Any) -> Size:
 
 
 class _Numbers(TorchDispatchMode):
-    """Counts the numbers that operations compute, views of others left out."""
+    """Counts the numbers that operations compute, except for views."""
 
     count = 0
 

@@ -1,4 +1,4 @@
-"""A module or a function of PyTorch as the algorithms need it: of one example, with its parameters in a list."""
+"""PyTorch modules and functions in the form that kernel algorithms need, as functions of a list of parameters."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from dynascope.errors import InputError
 from dynascope.probes.kernel.rates import NO_PARAMETER
 from dynascope.torch.devices import buffer_places, parameter_places
-from dynascope.torch.modules import INSIDE, Applied, call_arguments, require_shapes, unwrapped, written
+from dynascope.torch.modules import INSIDE, Applied, call_arguments, require_shapes, uncompiled, unwrapped
 from dynascope.torch.repeatable import BATCH_NORMS, require_evaluation_mode
 from dynascope.validation import require, require_finite_values
 
@@ -22,14 +22,14 @@ __all__ = ["Model", "split"]
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """What is differentiated, with respect to what.
+    """A function and the parameters with respect to which it is differentiated.
 
     Attributes:
         call: (tensors in place of the parameters, inputs (n, ...)) → outputs (n, ...).
-        parameters: The tensors that gradients are taken with respect to, each of them once.
-        tree: Of `params` as it was given, or as it is found in the module, with the number of the parameter at each
-            end; −1 where there is none.
-        reduction: None for all outputs, "pseudo" for c^(−1/2) Σ_a f_a, or the numbers of the outputs kept.
+        parameters: The parameters, each once.
+        tree: The tree of `params`, or of the parameters of the module, with the number of the parameter at each leaf;
+            −1 at leaves that are not parameters.
+        reduction: None for all outputs, "pseudo" for c^(−1/2) Σ_a f_a, or the numbers of selected outputs.
     """
 
     call: Callable[[Sequence[torch.Tensor], Any], Any]
@@ -38,7 +38,7 @@ class Model:
     reduction: str | tuple[int, ...] | None = None
 
     def outputs(self, parameters: Sequence[torch.Tensor], example: Any) -> torch.Tensor:
-        """The outputs for one example in a row."""
+        """Return the flattened outputs for one example."""
         found = self.call(parameters, jax.tree.map(lambda each: each[None], example)).reshape(-1)
         if self.reduction is None:
             return found
@@ -48,17 +48,17 @@ class Model:
 
 
 def split(apply: Any, params: Any) -> Model:
-    """The model of a module, or of a function of a module or of a tree of tensors."""
+    """Return the model of a module, or of a function of a module or a tree of tensors."""
     require(
         callable(apply),
-        f"apply is of the type {type(apply).__name__}",
+        f"apply is of type {type(apply).__name__}",
         argument="apply",
         value=type(apply).__name__,
         remedy="give a torch.nn.Module, or a function of (params, x)",
     )
     if isinstance(apply, torch.nn.Module):
         return _of_module(unwrapped(apply), params)
-    apply = written(apply)
+    apply = uncompiled(apply)
     if isinstance(params, torch.nn.Module):
         network = unwrapped(params)
         return _of_module(Applied(network, apply), _trained(network, INSIDE), network)
@@ -71,50 +71,51 @@ def _trained(module: torch.nn.Module, prefix: str = "") -> dict[str, torch.Tenso
 
 def _of_module(module: torch.nn.Module, params: Any, network: torch.nn.Module | None = None) -> Model:
     require_shapes("apply", module)
-    _require_examples_apart(module if network is None else network)
+    _require_separate_examples(module if network is None else network)
     chosen = _trained(module) if params is None else params
-    # A module that is tied lists its parameters more than once.
+    # A module with tied submodules lists parameters more than once.
     named = dict(module.named_parameters(remove_duplicate=False))
     require(
         params is not None or chosen,
         "no parameter of the module requires a gradient",
         argument="params",
         value=len(named),
-        remedy="give {name: tensor} of those that are meant, as of module.named_parameters(), or unfreeze them",
+        remedy="unfreeze parameters, or give {name: tensor} with names of module.named_parameters()",
     )
     require(
         isinstance(chosen, Mapping) and len(chosen) > 0 and all(name in named for name in chosen),
         "params is not a dictionary of parameters of the module",
         argument="params",
         value=sorted(map(str, chosen)) if isinstance(chosen, Mapping) else type(chosen).__name__,
-        remedy="give None for all that require a gradient, or {name: tensor} with names of module.named_parameters()",
+        remedy="give None for all parameters that require a gradient, or {name: tensor} with names of "
+        "module.named_parameters()",
     )
     wrong = [name for name, each in chosen.items() if getattr(each, "shape", None) != named[name].shape]
     require(
         not wrong,
-        f"{', '.join(wrong)} in params has another shape than in the module",
+        f"{', '.join(wrong)} in params has a different shape than in the module",
         argument="params",
         value=wrong,
-        remedy="give tensors of the shapes that module.named_parameters() has",
+        remedy="give tensors with the shapes of module.named_parameters()",
     )
     tied: dict[int, str] = {}
     for name in chosen:
         first = tied.setdefault(id(named[name]), name)
         require(
             chosen[name] is chosen[first],
-            f"{first} and {name} are one parameter of the module and two tensors in params",
+            f"{first} and {name} are one parameter of the module, but two tensors in params",
             argument="params",
             value=[first, name],
             remedy="give it once, under one of its names",
         )
-    # The tree sorts its keys, and so do the rates.
+    # The keys are sorted, as in the tree and in the rates.
     names = sorted(chosen)
     parameters, places = _once([chosen[name] for name in names])
     chosen_places = {id(named[name]): place for name, place in zip(names, places, strict=True)}
     held = parameter_places(module)
     kept = {where: each.detach() for where, each in held.items() if id(each) not in chosen_places}
     keys = {where: chosen_places[id(each)] for where, each in held.items() if id(each) in chosen_places}
-    # What a forward pass writes into buffers goes into copies.
+    # Forward passes write into copies of the buffers.
     buffers = {id(each): each.detach().clone() for each in module.buffers()}
     kept |= {where: buffers[id(each)] for where, each in buffer_places(module).items()}
 
@@ -137,17 +138,17 @@ def _of_tree(apply: Callable[[Any, Any], Any], params: Any) -> Model:
     modules = [type(each).__name__ for each in found if isinstance(each, torch.nn.Module)]
     require(
         not modules,
-        f"params holds modules ({', '.join(modules)}) in a {type(params).__name__}",
+        f"params contains modules ({', '.join(modules)}) in a {type(params).__name__}",
         argument="params",
         value=modules,
-        remedy="put them into one torch.nn.ModuleDict or torch.nn.ModuleList and give that",
+        remedy="combine them in a torch.nn.ModuleDict or a torch.nn.ModuleList",
     )
     require(
         tensors,
-        "params has no tensors of floating-point numbers",
+        "params contains no floating-point tensors",
         argument="params",
         value=len(found),
-        remedy="give the tree of tensors that apply takes first, or None with a module",
+        remedy="give the tree of tensors that is the first argument of apply, or None if apply is a module",
     )
     fixed = [each.detach() if isinstance(each, torch.Tensor) else each for each in found]
 
@@ -159,23 +160,23 @@ def _of_tree(apply: Callable[[Any, Any], Any], params: Any) -> Model:
 
 
 def _once(tensors: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], tuple[int, ...]]:
-    """Each tensor once, without its history, and the place of each."""
+    """Return each tensor once, without its history, and the number of each given tensor."""
     places: dict[int, int] = {}
     parameters = []
     for each in tensors:
         require(
             isinstance(each, torch.Tensor) and _differentiable(each),
-            "a parameter is not a tensor of floating-point numbers",
+            "params contains a parameter that is not a floating-point tensor",
             argument="params",
             value=str(getattr(each, "dtype", type(each).__name__)),
-            remedy="give tensors of floating-point numbers",
+            remedy="give floating-point tensors",
         )
         require(
             each.device == tensors[0].device,
-            f"parameters are on {tensors[0].device} and on {each.device}",
+            f"params contains tensors on {tensors[0].device} and on {each.device}",
             argument="params",
             value=str(each.device),
-            remedy="move all of them to one device",
+            remedy="move all parameters to one device",
         )
         require_finite_values("params", each)
         if id(each) not in places:
@@ -187,7 +188,7 @@ def _once(tensors: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], tu
 def _differentiable(tensor: torch.Tensor) -> bool:
     if tensor.is_complex():
         raise InputError(
-            "a parameter is complex",
+            "params contains a complex parameter",
             argument="params",
             value=str(tensor.dtype),
             remedy="give its real and imaginary parts",
@@ -195,8 +196,8 @@ def _differentiable(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point()
 
 
-def _require_examples_apart(module: torch.nn.Module) -> None:
-    """Raise `InputError` where a layer draws random numbers, or mixes the examples of its batch."""
+def _require_separate_examples(module: torch.nn.Module) -> None:
+    """Raise `InputError` if a layer draws random numbers or mixes the examples of its batch."""
     untracked = [
         f"{type(each).__name__} {name!r}"
         for name, each in module.named_modules()
@@ -204,7 +205,7 @@ def _require_examples_apart(module: torch.nn.Module) -> None:
     ]
     require(
         not untracked,
-        f"{', '.join(untracked[:3])} has track_running_stats=False and uses the statistics of the batch, in eval() too",
+        f"{', '.join(untracked[:3])} has track_running_stats=False and uses statistics of the batch even in eval()",
         argument="apply",
         value=untracked,
         remedy="build it with track_running_stats=True and train again, or assign its running_mean and running_var",

@@ -1,1 +1,1 @@
-"""Symmetries of modules and functions of PyTorch, read off their programs."""
+"""Symmetries of PyTorch modules and functions, found in their programs."""

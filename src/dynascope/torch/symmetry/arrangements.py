@@ -1,4 +1,4 @@
-"""Operations of PyTorch, ATen, that rearrange and pick elements, as functions of JAX."""
+"""Operations of PyTorch (ATen) that rearrange and select elements, as JAX functions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _slice(x: Any, axis: int = 0, start: int | None = None, end: int | None = No
 
 
 def _pad(x: Any, widths: Sequence[int], value: Any = 0.0) -> Any:
-    """Widths stand for the last axis first; what is negative cuts."""
+    """Pad an array; widths begin with the last axis, and negative widths crop."""
     edges = [(0, 0, 0)] * x.ndim
     for place in range(len(widths) // 2):
         edges[x.ndim - 1 - place] = (widths[2 * place], widths[2 * place + 1], 0)
@@ -52,7 +52,7 @@ def _index_put(x: Any, places: Sequence[Any], values: Any, accumulate: bool = Fa
 
 
 def _scatter(x: Any, axis: int, places: Any, values: Any) -> Any:
-    """Values are one number, or an array of which as much counts as there are places."""
+    """Scatter one number, or an array cropped to the shape of the places."""
     values = values[tuple(map(slice, places.shape))] if jnp.ndim(values) else values
     return jnp.asarray(x).at[_along(x, axis, places)].set(values)
 
@@ -69,7 +69,7 @@ def _along(x: Any, axis: int, places: Any) -> tuple[Any, ...]:
 
 def _embedding(table: Any, places: Any, padding: int = -1, *_: bool) -> Any:
     rows = jnp.take(table, places, 0, mode="clip")
-    # The row of padding has no gradient.
+    # The padding row has no gradient.
     return rows if padding < 0 else jnp.where((places == padding)[..., None], jax.lax.stop_gradient(rows), rows)
 
 
@@ -101,7 +101,7 @@ def _as_strided(x: Any, shape: Sequence[int], strides: Sequence[int], offset: in
 
 
 def _unfold(x: Any, axis: int, size: int, step: int) -> Any:
-    """Windows along one axis, whose elements stand along a last one."""
+    """Return windows along one axis, with their elements along a new last axis."""
     axis %= x.ndim
     starts = np.arange((x.shape[axis] - size) // step + 1) * step
     return jnp.moveaxis(jnp.take(x, starts[:, None] + np.arange(size), axis, mode="clip"), axis + 1, -1)

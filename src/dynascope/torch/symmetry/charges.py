@@ -1,4 +1,4 @@
-"""Charges of the weights of a module of PyTorch."""
+"""Charges of the weights of a PyTorch module."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["charges"]
 
 
 def charges(params: Any, symmetries: Sequence[Charge]) -> Any:
-    """`symmetry.charges` of a module or a tree of tensors, which `find_symmetries` of this room was given."""
+    """`symmetry.charges` for a module or a tree of tensors, with the symmetries that `find_symmetries` finds for it."""
     params = unwrapped(params)
     tree = dict(params.named_parameters()) if isinstance(params, torch.nn.Module) else params
     return charges_of_arrays(jax.tree.map(_array, tree), symmetries)
 
 
 def _array(value: Any) -> Any:
-    """A tensor as an array of NumPy, which has no numbers of bfloat16."""
+    """Return a tensor as a NumPy array; bfloat16, which NumPy lacks, becomes float32."""
     if not isinstance(value, torch.Tensor):
         return value
     return (value.float() if value.dtype == torch.bfloat16 else value).numpy(force=True)

@@ -1,4 +1,4 @@
-"""Symmetries of a module or function of PyTorch found in its program, and held against its gradients."""
+"""Symmetries of a PyTorch module or function, found in its program and verified with its gradients."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ __all__ = ["find_symmetries"]
 def find_symmetries(
     apply: Callable[..., Any], params: Any, example_inputs: Any, *, seed: Seed = 0
 ) -> SymmetryStructure:
-    """`symmetry.find_symmetries` of a module, or of a function of tensors."""
+    """`symmetry.find_symmetries` for a module, or for a function of tensors."""
     return find_program_symmetries(*program(apply, params, example_inputs), seed=seed)

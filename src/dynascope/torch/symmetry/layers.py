@@ -1,4 +1,4 @@
-"""Operations of PyTorch, ATen, that are layers, as functions of JAX: convolutions, pooling, norms, softmax."""
+"""Layers among the operations of PyTorch (ATen), as JAX functions: convolutions, pooling, normalisation, softmax."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Any:
-    """Batch, channels, and as many axes as there are: as PyTorch has them, and JAX by default."""
+    """Convolution in the layout (batch, channels, spatial axes), the default of PyTorch and JAX."""
     axes = kernel.ndim - 2
     stride, padding, dilation, output_padding = (
         _each(each, axes) for each in (stride, padding, dilation, output_padding)
@@ -48,7 +48,7 @@ def _convolution(
 
 
 def _each(value: int | Sequence[int], axes: int) -> tuple[int, ...]:
-    """One number stands for all axes."""
+    """Return one value for each axis; a single value stands for all axes."""
     row = [value] if isinstance(value, int) else list(value)
     return tuple(row * axes if len(row) == 1 else row)
 
@@ -61,19 +61,19 @@ def _window(
     dilation: Sequence[int],
     ceil: bool,
 ) -> list[tuple[int, int]]:
-    """How far each axis is padded so that all windows that PyTorch takes fit."""
+    """Return the padding of each axis with which all windows of PyTorch fit."""
     edges = []
     for n, w, s, p, d in zip(lengths, window, stride, padding, dilation, strict=True):
         reach = d * (w - 1) + 1
         count = (n + 2 * p - reach + (s - 1 if ceil else 0)) // s + 1
-        # The last one starts within the input or the padding before it.
+        # The last window must start inside the input or the padding before it.
         count -= ceil and (count - 1) * s >= n + p
         edges.append((p, (count - 1) * s + reach - n - p))
     return edges
 
 
 def _padded(x: Any, value: float, edges: Sequence[tuple[int, int]]) -> Any:
-    """Padded along the last axes; what is negative cuts."""
+    """Pad the last axes; negative widths crop."""
     widths = [(0, 0, 0)] * (x.ndim - len(edges)) + [(*edge, 0) for edge in edges]
     return jax.lax.pad(x, jnp.asarray(value, x.dtype), widths)
 
@@ -85,9 +85,9 @@ def _max_pool(axes: int) -> Callable[..., Any]:
         x = _padded(x, -jnp.inf, _window(x.shape[-axes:], window, stride, padding, dilation, ceil))
         ones = (1,) * (x.ndim - axes)
         if set(dilation) == {1}:
-            # A plain number, by which JAX knows of which operation this is the neutral element.
+            # JAX recognises a plain number as the neutral element of `max`.
             return jax.lax.reduce_window(x, -np.inf, jax.lax.max, (*ones, *window), (*ones, *stride), "VALID"), None
-        # JAX has no gradient of windows with gaps.
+        # JAX has no gradient of dilated windows.
         last = [n - d * (w - 1) for n, w, d in zip(x.shape[-axes:], window, dilation, strict=True)]
 
         def shifted(offset: tuple[int, ...]) -> Any:
@@ -131,7 +131,10 @@ def _average_pool(axes: int) -> Callable[..., Any]:
 
 
 def _adaptive(axes: int, pooled: Callable[..., Any], *places: None) -> Callable[..., Any]:
-    """Windows from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉, one axis after the other, since means of all of them are even."""
+    """Pool over windows from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
+
+    Windows are products of intervals, so the axes can be pooled one after the other.
+    """
 
     def pool(x: Any, lengths: Any) -> Any:
         for axis, length in zip(range(x.ndim - axes, x.ndim), _each(lengths, axes), strict=True):
@@ -179,7 +182,7 @@ def _group_norm(x: Any, gain: Any, shift: Any, n: int, channels: int, pixels: in
 
 
 def _enlarged(axes: int) -> Callable[..., Any]:
-    """Each pixel as often as needed."""
+    """Nearest-neighbour upsampling."""
 
     def enlarge(x: Any, size: Sequence[int] | None, factors: Sequence[float] | None) -> Any:
         for place, axis in enumerate(range(x.ndim - axes, x.ndim)):
@@ -191,7 +194,7 @@ def _enlarged(axes: int) -> Callable[..., Any]:
 
 
 def _interpolated(axes: int) -> Callable[..., Any]:
-    """Straight lines between pixels, along one axis after the other."""
+    """Linear interpolation, one axis after the other."""
 
     def enlarge(x: Any, size: Sequence[int] | None, aligned: bool, factors: Sequence[float] | None = None) -> Any:
         for place, axis in enumerate(range(x.ndim - axes, x.ndim)):
@@ -211,7 +214,7 @@ def _interpolated(axes: int) -> Callable[..., Any]:
 
 
 def _ratio(n: int, place: int, size: Sequence[int] | None, factors: Sequence[float] | None) -> tuple[float, int]:
-    """Old pixels per new one along an axis, and how many new ones there are."""
+    """Return the number of old pixels per new pixel along an axis, and the number of new pixels."""
     if size is not None:
         return n / size[place], size[place]
     factor = (factors or ())[place]
@@ -229,12 +232,15 @@ def _embedding_bag(
     include_last: bool = False,
     padding: int = -1,
 ) -> Any:
-    """Rows of a table, summed, averaged or their largest in bags that begin at offsets; the first of four results."""
+    """Sum, mean or maximum of the rows of a table in each bag.
+
+    Bags begin at the offsets. The values are the first of four results.
+    """
     starts = jnp.asarray(offsets[:-1] if include_last else offsets)
     bags = starts.shape[0]
     of = (jnp.arange(places.shape[0])[:, None] >= starts[None, :]).sum(1) - 1
     rows = jnp.take(table, places, 0, mode="clip")
-    # Padding belongs to no bag.
+    # Padding entries belong to no bag.
     of = jnp.where(places == padding, bags, of) if padding >= 0 else of
     count = jax.ops.segment_sum(jnp.ones_like(of), of, bags + 1)[:bags, None]
     if mode == 2:

@@ -1,4 +1,4 @@
-"""A module or a function of PyTorch as a function of lists of tensors."""
+"""PyTorch modules and functions as functions of lists of tensors."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dynascope.torch.modules import (
     call_arguments,
     floating_tensors,
     require_shapes,
+    uncompiled,
     unwrapped,
-    written,
 )
 from dynascope.validation import require, shown
 
@@ -29,15 +29,15 @@ __all__ = ["Network", "copied", "network"]
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """What is exported.
+    """A network in the form in which it is exported.
 
     Attributes:
-        call: (parameters, buffers, tensors of the inputs) → all tensors of floating-point numbers that are returned.
-        parameters: Each tensor that is trained once, whatever names it has.
-        buffers: What else it is made of.
-        inputs: The tensors of the inputs.
-        params: The tree of the parameters as arrays of NumPy: {name: array} of a module.
-        example_inputs: The tree of the inputs as arrays of NumPy.
+        call: (parameters, buffers, input tensors) → all floating-point tensors that the network returns.
+        parameters: The trained tensors, each once.
+        buffers: All other tensors of the network.
+        inputs: The input tensors.
+        params: The tree of the parameters as NumPy arrays; {name: array} for a module.
+        example_inputs: The tree of the inputs as NumPy arrays.
     """
 
     call: Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], Sequence[torch.Tensor]], list[torch.Tensor]]
@@ -49,10 +49,10 @@ class Network:
 
 
 def network(model: Any, example_inputs: Any, params: Any) -> Network:
-    """The network of a module, or of a function of (params, inputs) and these.
+    """Return the network of a module, or of a function of (params, inputs) with its parameters.
 
     Raises:
-        InputError: The arguments are not what `find_symmetries` takes.
+        InputError: If `find_symmetries` does not accept an argument.
     """
     require(
         callable(model),
@@ -67,7 +67,7 @@ def network(model: Any, example_inputs: Any, params: Any) -> Network:
         bool(tensors),
         "example_inputs is empty",
         argument="example_inputs",
-        remedy="give what the model is called with: a tensor, a tuple of arguments, or a dictionary",
+        remedy="give the inputs of the model: a tensor, a tuple of arguments, or a dictionary",
     )
     arrays = jax.tree.unflatten(tree, [copied(each).numpy() for each in tensors])
 
@@ -78,13 +78,13 @@ def network(model: Any, example_inputs: Any, params: Any) -> Network:
         module = unwrapped(model if isinstance(model, torch.nn.Module) else params)
         require(
             module is not unwrapped(model) or params is None,
-            "params stands beside a module, which has its own",
+            "params is given for a module, which has its own parameters",
             argument="params",
             value=type(params).__name__,
-            remedy="leave params out, and freeze what is not trained by requires_grad_(False)",
+            remedy="omit params, and freeze untrained parameters with requires_grad_(False)",
         )
-        return _of_module(module, None if module is unwrapped(model) else written(model), inputs_of, tensors, arrays)
-    function = written(model)
+        return _of_module(module, None if module is unwrapped(model) else uncompiled(model), inputs_of, tensors, arrays)
+    function = uncompiled(model)
     found, structure = jax.tree.flatten(params)
     parameters = [_parameter(f"number {place}", each) for place, each in enumerate(found)]
     _require_some(parameters)
@@ -97,7 +97,7 @@ def network(model: Any, example_inputs: Any, params: Any) -> Network:
 
 
 def copied(tensor: torch.Tensor, *, wide: bool = True) -> torch.Tensor:
-    """A copy of a tensor on the CPU; in 64 bits, if wide, where it has floating-point numbers."""
+    """Return a copy of a tensor on the CPU; floating-point tensors become float64 if `wide` is true."""
     kind = torch.float64 if wide and tensor.is_floating_point() else tensor.dtype
     return tensor.detach().to("cpu", kind, copy=True)
 
@@ -110,7 +110,7 @@ def _of_module(
     arrays: Any,
 ) -> Network:
     require_shapes("apply", module)
-    # A tied weight is one tensor, or two that are stored at the same place.
+    # A tied weight is one tensor, or two tensors that share memory.
     trained: dict[Any, str] = {}
     first: dict[str, str] = {}
     named = parameter_places(module)
@@ -119,7 +119,7 @@ def _of_module(
             first[name] = trained.setdefault((each.data_ptr() or id(each), each.shape, each.stride()), name)
     kept = {name: each.detach() for name, each in named.items() if not each.requires_grad}
     kept |= buffer_places(module)
-    # As the tree of a dictionary has them.
+    # The tree of a dictionary has sorted keys.
     names = sorted(trained.values())
     parameters = [_parameter(name, named[name]) for name in names]
     _require_some(parameters)
@@ -144,17 +144,17 @@ def _input(leaf: Any) -> torch.Tensor:
         leaf = torch.from_numpy(np.array(leaf))
     if not isinstance(leaf, torch.Tensor) or leaf.is_complex():
         raise InputError(
-            f"example_inputs holds {shown(leaf) if not isinstance(leaf, torch.Tensor) else 'complex numbers'}",
+            f"example_inputs contains {shown(leaf) if not isinstance(leaf, torch.Tensor) else 'complex numbers'}",
             argument="example_inputs",
             value=type(leaf).__name__,
-            remedy="give real tensors, alone or in dictionaries, lists and tuples; other arguments go into a function",
+            remedy="give real tensors, alone or in dictionaries, lists and tuples; wrap other arguments in a function",
         )
     require(
         leaf.numel() > 0 and bool(torch.isfinite(leaf).all()),
-        "example_inputs holds a tensor that is empty or not finite",
+        "example_inputs contains a tensor that is empty or not finite",
         argument="example_inputs",
         value=tuple(leaf.shape),
-        remedy="give a batch as the model is trained on",
+        remedy="give a batch like those in training",
     )
     return leaf.detach()
 
@@ -173,7 +173,7 @@ def _parameter(name: str, leaf: Any) -> torch.Tensor:
 def _require_some(parameters: list[torch.Tensor]) -> None:
     require(
         sum(each.numel() for each in parameters) > 0,
-        "the model has no parameters that are trained",
+        "the model has no trained parameters",
         argument="params",
         value=len(parameters),
         remedy="give a module with parameters that require a gradient, or a function with a tree of tensors",

@@ -1,4 +1,4 @@
-"""Operations of PyTorch, ATen, as functions of JAX: arithmetic, comparisons and sums."""
+"""Operations of PyTorch (ATen) as JAX functions: arithmetic, comparisons and reductions."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def _divided(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
 
 
 def _power(x: Any, exponent: Any) -> Any:
-    # What is known to be whole has a gradient at zero, and a degree that is known.
+    # An integer exponent has a gradient at zero and a known degree.
     whole = isinstance(exponent, int | float) and float(exponent).is_integer()
     return x ** int(exponent) if whole else jnp.power(x, exponent)
 
 
 def _converted(x: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
-    """All floating-point numbers keep the precision that the program is computed in."""
+    """Convert the type of an array; floating-point arrays keep the precision of the computation."""
     if dtype is None or (dtype.is_floating_point and jnp.issubdtype(jnp.result_type(x), jnp.floating)):
         return x
     if dtype.is_floating_point:
@@ -83,28 +83,41 @@ def _product_and_sum(total: Any, x: Any, y: Any, *, beta: Any = 1, alpha: Any = 
 
 
 def _axes(axes: _Axes) -> int | tuple[int, ...] | None:
-    """None and no axes at all are all axes."""
+    """Return the axes of a reduction; None and an empty list stand for all axes."""
     return axes if isinstance(axes, int | None) else tuple(axes) or None
 
 
 def _trilinear(x: Any, y: Any, z: Any, of_x: Any, of_y: Any, of_z: Any, gone: Sequence[int], _: int = 1) -> Any:
-    """The sum over some axes of a product, of which each factor lacks the axes given for it."""
+    """Return the sum over some axes of a product of three factors, to each of which the missing axes are added."""
     x, y, z = (jnp.expand_dims(each, tuple(axes)) for each, axes in ((x, of_x), (y, of_y), (z, of_z)))
     return jnp.sum(x * y * z, tuple(gone))
 
 
-# What has one name in PyTorch and in JAX, and what has two.
-_ALIKE = ["abs", "ceil", "cos", "cosh", "exp", "expm1", "exp2", "floor", "isinf", "isnan", "log", "log10", "log1p"]
-_ALIKE += ["log2", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "fmax", "fmin"]
-_ALIKE += ["sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "round", "remainder", "fmod", "reciprocal", "hypot"]
-_ALIKE += ["bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"]
-_OTHERWISE = {"acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan"}
-_OTHERWISE |= {"atanh": "arctanh", "atan2": "arctan2", "neg": "negative", "mul": "multiply", "mm": "matmul"}
-_OTHERWISE |= {"bmm": "matmul", "eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal"}
-_OTHERWISE |= {"lt": "less", "le": "less_equal"}
+# Operations with the same name in PyTorch and JAX, and with different names.
+_SAME_NAME = ["abs", "ceil", "cos", "cosh", "exp", "expm1", "exp2", "floor", "isinf", "isnan", "log", "log10", "log1p"]
+_SAME_NAME += ["log2", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "fmax", "fmin"]
+_SAME_NAME += [
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+    "round",
+    "remainder",
+    "fmod",
+    "reciprocal",
+    "hypot",
+]
+_SAME_NAME += ["bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"]
+_OTHER_NAME = {"acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan"}
+_OTHER_NAME |= {"atanh": "arctanh", "atan2": "arctan2", "neg": "negative", "mul": "multiply", "mm": "matmul"}
+_OTHER_NAME |= {"bmm": "matmul", "eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal"}
+_OTHER_NAME |= {"lt": "less", "le": "less_equal"}
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    **{name: getattr(jnp, name) for name in _ALIKE},
-    **{name: getattr(jnp, other) for name, other in _OTHERWISE.items()},
+    **{name: getattr(jnp, name) for name in _SAME_NAME},
+    **{name: getattr(jnp, other) for name, other in _OTHER_NAME.items()},
     **dict.fromkeys(("alias", "clone", "lift_fresh_copy"), lambda x, **_: x),
     "erf": jax.lax.erf,
     "erfc": jax.lax.erfc,
@@ -154,4 +167,4 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     **ARRANGEMENTS,
     **LAYERS,
 }
-"""By the name of an operation, with its overload where that is another operation: "add", "max.default"."""
+"""JAX functions by operation, with the overload in the name if it is a different operation: "add", "max.default"."""

@@ -1,4 +1,4 @@
-"""What the parameter groups of an optimiser of PyTorch say of its steps, and what its user says instead."""
+"""Settings of a PyTorch optimiser, read from its parameter groups or declared by the user."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from dynascope.validation import require
 
 __all__ = ["OptimizerSettings"]
 
-_EQUAL = 1e-9  # of ratios of rates, which schedules keep up to rounding
+_EQUAL = 1e-9  # relative tolerance of ratios of learning rates, which schedules keep up to rounding
 
 
 class OptimizerSettings:
-    """The rule of an optimiser and its numbers, as declared for the laws of charges.
+    """The update rule and the settings of an optimiser, as declared for charge laws.
 
     Attributes:
-        declared: Rule, rates, momentum and weight decay, as `training.charge_statistics` takes them.
+        declared: Rule, rates, momentum and weight decay, as `training.charge_statistics` accepts them.
 
     Args:
         optimizer: The optimiser.
-        groups: The group of each parameter of the symmetries, by its path.
-        rule: As its user says, or None for what the groups of `torch.optim.SGD` say.
-        momentum: β as its user says, or None.
-        weight_decay: λ as its user says, or None.
+        groups: The parameter group of each parameter of the symmetries, by path.
+        rule: The declared rule; None for that of the groups of `torch.optim.SGD`.
+        momentum: The declared β; None for that of the groups.
+        weight_decay: The declared λ; None for that of the groups.
 
     Raises:
-        InputError: There are no groups, they differ in their rule, or nothing says which rule there is.
+        InputError: If no group contains a parameter of the symmetries, the groups have different rules, or the rule is
+            unknown.
     """
 
     def __init__(
@@ -44,19 +45,21 @@ class OptimizerSettings:
     ):
         require(
             bool(groups) and all("lr" in group for group in groups.values()),
-            "the optimizer trains no parameter of the symmetries" if not groups else "the optimizer has no rate lr",
+            "the optimizer trains no parameter of the symmetries"
+            if not groups
+            else "the optimizer has no learning rate lr",
             argument="optimizer",
             value=type(optimizer).__name__,
-            remedy="give the one that trains the parameters of this model",
+            remedy="give the optimizer of the parameters of this model",
         )
         require(
             rule is not None or isinstance(optimizer, torch.optim.SGD),
-            f"{type(optimizer).__name__} has no law of charges that is known",
+            f"rule is missing, and {type(optimizer).__name__} has no known charge law",
             argument="rule",
-            remedy="give the rule that you believe it to follow: heavy_ball, nesterov or decoupled",
+            remedy="declare the rule that it should follow: heavy_ball, nesterov or decoupled",
         )
         self._groups = groups
-        # What the user declares is held against the training, and not against the groups.
+        # Declared settings are tested by the training, so they need not match those of the groups.
         self._read = [
             *(["nesterov"] if rule is None else []),
             *(["momentum", "dampening", "maximize"] if momentum is None else []),
@@ -67,48 +70,49 @@ class OptimizerSettings:
         unlike += ["nesterov in some groups"] if len(set(self._found.get("nesterov", [0]))) > 1 else []
         require(
             not unlike,
-            f"the optimizer has {' and '.join(unlike)}, for which there is no law here",
+            f"the optimizer has {' and '.join(unlike)}, for which no law is available",
             argument="optimizer",
             value=unlike,
-            remedy="train without, or declare the momentum of the heavy ball that you believe it to be",
+            remedy="train without it, or declare the momentum of an equivalent heavy ball",
         )
         self.declared: dict[str, Any] = {
             "optimizer": rule or ("nesterov" if self._found["nesterov"][0] else "heavy_ball"),
             "momentum": self._declared("momentum") if momentum is None else momentum,
             "weight_decay": self._declared("weight_decay") if weight_decay is None else weight_decay,
         }
-        # A schedule that warms up may be at zero, and tells what it started from.
+        # The rate may be zero during a warm-up, but schedules store the initial rate.
         rates = [float(group.get("initial_lr", 0) or group["lr"]) for group in groups.values()]
         self._rates = [rate / rates[0] if rates[0] else 1.0 for rate in rates]
         require(
             all(rate > 0 for rate in self._rates),
-            "groups of the optimizer are at rate zero, and others are not",
+            "some groups of the optimizer have learning rate zero, and others do not",
             argument="optimizer",
             value=rates,
-            remedy="watch the symmetries of parameters that move",
+            remedy="use the symmetries of parameters with a positive learning rate",
         )
         if len(set(self._rates)) > 1:
             self.declared["rates"] = dict(zip(groups, self._rates, strict=True))
         self.learning_rate()
 
     def learning_rate(self) -> float:
-        """The rate of the next step, of the group of the first parameter.
+        """Return the learning rate of the next step, for the group of the first parameter.
 
         Raises:
-            InputError: The settings, or the ratios of the groups' rates, are not those of the first step.
+            InputError: If the settings, or the ratios of the learning rates of groups, have changed since the first
+                step.
         """
         found = self._settings()
         changed = [name for name, values in found.items() if values != self._found[name]]
         rates = [float(group["lr"]) for group in self._groups.values()]
-        told = zip(rates, self._rates, strict=True)
-        if not all(math.isclose(rate, rates[0] * ratio, rel_tol=_EQUAL) for rate, ratio in told):
+        expected = zip(rates, self._rates, strict=True)
+        if not all(math.isclose(rate, rates[0] * ratio, rel_tol=_EQUAL) for rate, ratio in expected):
             changed.append("the ratio of the rates of groups")
         require(
             not changed,
-            f"{', '.join(changed)} of the optimizer changed while its charges were watched",
+            f"{', '.join(changed)} of the optimizer changed while its charges were tracked",
             argument="optimizer",
             value=changed,
-            remedy="keep it, as by cycle_momentum=False of a schedule, or watch anew from an optimizer's first step",
+            remedy="keep it constant, for example by cycle_momentum=False, or call watch_charges with a new optimizer",
         )
         return rates[0]
 
@@ -116,6 +120,6 @@ class OptimizerSettings:
         return {name: [float(group.get(name) or 0) for group in self._groups.values()] for name in self._read}
 
     def _declared(self, name: str) -> float | dict[str, float]:
-        """The number that all groups have, or that of each parameter."""
+        """Return one number if all groups share it, or the number of each parameter."""
         values = self._found[name]
         return values[0] if len(set(values)) == 1 else dict(zip(self._groups, values, strict=True))

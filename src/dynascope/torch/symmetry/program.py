@@ -1,4 +1,4 @@
-"""The program of a module or function of PyTorch as a function of JAX."""
+"""The program of a PyTorch module or function as a JAX function."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from dynascope.validation import require
 
 __all__ = ["Program", "program"]
 
-# How far outputs and gradients may be from PyTorch's, relative to the largest of each array.
-_SAME = 1e-6  # in 64 bits; PyTorch has constants in 32, such as the 1/6 of hardsigmoid
-_SAME_NARROW = 1e-4  # where a module computes with 32 bits of its own
-_SAME_NARROWEST = 5e-2  # or with 16
-_ROUNDING = 1e-2  # times that, relative to the largest of all, of arrays that are zero but for rounding
+# Tolerances of outputs and gradients, relative to the largest entry of each array.
+_SAME = 1e-6  # in float64; PyTorch has constants in float32, such as the 1/6 of hardsigmoid
+_SAME_32 = 1e-4  # if the module itself computes in float32
+_SAME_16 = 5e-2  # if the module itself computes in 16 bits
+_ROUNDING = 1e-2  # share of the tolerance that is relative to all arrays, for arrays of rounding errors
 _CPU = torch.device("cpu")
-_SEED = 0  # of the weights of the outputs of which gradients are compared
+_SEED = 0  # seed of the weights of the outputs
 
 
 class Program(NamedTuple):
-    """A function of JAX and what it takes: the arguments of `symmetry.find_symmetries` and `symmetry.discover`.
+    """A JAX function and its arguments, which `symmetry.find_symmetries` and `symmetry.discover` accept.
 
     Attributes:
-        apply: (params, inputs) → outputs, one array or a list of them.
-        params: {name: array} of what is trained, as of `module.named_parameters()`, each once; or the tree of a
-            function.
+        apply: (params, inputs) → outputs, one array or a list of arrays.
+        params: The trained parameters {name: array}, each once, with names of `module.named_parameters()`; for a
+            function, its tree of parameters.
         inputs: The tree of the inputs as arrays.
     """
 
@@ -50,26 +50,26 @@ class Program(NamedTuple):
 
 
 def program(apply: torch.nn.Module | Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> Program:
-    """The program of a module or function of PyTorch as a function of JAX.
+    """Return the program of a PyTorch module or function as a JAX function.
 
-    `torch.export` reads the program for inputs of these shapes, in training mode or not as the module stands, and the
-    core operations of ATen are translated one by one, in 64 bits on the CPU. Buffers and parameters that do not require
-    a gradient are constants; what a forward pass writes into buffers is left out. A tied weight is one parameter, under
-    its first name. Outputs and gradients are held against those of PyTorch before anything is returned.
+    `torch.export` reads the program for inputs of these shapes, with the module in its present mode (training or
+    evaluation). The core operations of ATen are translated one by one, in float64 on the CPU. Buffers and parameters
+    that do not require a gradient are constants. Writes into buffers are ignored. A tied weight is one parameter, under
+    its first name. The outputs and gradients of the result are compared with those of PyTorch.
 
     Args:
-        apply: A `torch.nn.Module`; or a function of (params, inputs).
-        params: None for a module. For a function a module, as which it is called with, or a tree of tensors.
-        example_inputs: A tensor, a tuple of the arguments of the forward pass, or a dictionary of arguments by keyword;
-            for a function whatever it takes.
+        apply: A `torch.nn.Module`, or a function of (params, inputs).
+        params: None for a module; for a function, its first argument, a module or a tree of tensors.
+        example_inputs: A tensor, a tuple of positional arguments, or a dictionary of keyword arguments of the forward
+            pass; for a function, its second argument.
 
     Returns:
         The function with its parameters and inputs.
 
     Raises:
-        InputError: A program that cannot be exported, since it looks at values or draws at random; outputs that change
-            when they are computed again; an operation that is not known; outputs or gradients other than PyTorch's, as
-            where something is detached.
+        InputError: If the program cannot be exported, because it depends on values of tensors or draws random numbers;
+            if repeated calls give different outputs; if an operation is not supported; or if outputs or gradients
+            differ from those of PyTorch, for example because a tensor is detached.
 
     References:
         PyTorch 2, ASPLOS 2024, https://doi.org/10.1145/3620665.3640366.
@@ -81,15 +81,15 @@ def program(apply: torch.nn.Module | Callable[[Any, Any], Any], params: Any, exa
         (['bias', 'weight'], (4, 3))
     """
     found = network(apply, example_inputs, params)
-    expected = _answers(found)
+    expected = _results(found)
     exported = _exported(found, expected)
     translated = Translation(exported, found)
-    _require_same(translated, found, expected, _narrowest(exported.graph))
+    _require_same(translated, found, expected, _tolerance(exported.graph))
     return Program(translated, found.params, found.example_inputs)
 
 
 class _Exported(torch.nn.Module):
-    """A network as `torch.export` takes it."""
+    """A network in the form that `torch.export` accepts."""
 
     def __init__(self, call: Callable[..., list[torch.Tensor]]):
         super().__init__()
@@ -99,14 +99,14 @@ class _Exported(torch.nn.Module):
         return self.call(parameters, buffers, inputs)
 
 
-class _Answers(NamedTuple):
-    """What PyTorch computes.
+class _Results(NamedTuple):
+    """Results computed by PyTorch.
 
     Attributes:
         outputs: The outputs.
-        weights: Weights of the outputs.
-        gradients: Gradients of the weighted outputs.
-        wide: Whether in 64 bits.
+        weights: Random weights of the outputs.
+        gradients: Gradients of the weighted sum of the outputs.
+        wide: Whether the results were computed in float64.
         drew: Whether the network drew random numbers.
     """
 
@@ -117,25 +117,25 @@ class _Answers(NamedTuple):
     drew: bool
 
 
-def _answers(found: Network) -> _Answers:
-    """What the network gives in 64 bits, or as it is where it holds tensors of its own that are narrower."""
+def _results(found: Network) -> _Results:
+    """Evaluate the network in float64, or as it is if it contains narrower tensors of its own."""
     try:
-        return _answered(found, wide=True)
-    except Exception:  # whatever a module of the user's raises; if it is not for the precision, it does so again
+        return _evaluated(found, wide=True)
+    except Exception:  # user code may raise anything; if precision is not the cause, it fails again below
         try:
-            return _answered(found, wide=False)
+            return _evaluated(found, wide=False)
         except InputError:
             raise
         except Exception as error:
             raise InputError(
-                f"the model fails on example_inputs: {type(error).__name__}: {_said(error)}",
+                f"the model fails on example_inputs: {type(error).__name__}: {_in_a_line(error)}",
                 argument="example_inputs",
                 value=type(error).__name__,
-                remedy="give what it is called with, in the precision of its parameters",
+                remedy="give the inputs of the model, in the precision of its parameters",
             ) from error
 
 
-def _answered(found: Network, *, wide: bool) -> _Answers:
+def _evaluated(found: Network, *, wide: bool) -> _Results:
     with torch.inference_mode(False), torch.enable_grad():
         parameters, buffers, inputs = _arguments(found, wide)
         outputs, drew = draws(lambda: found.call(parameters, buffers, inputs), _CPU)
@@ -143,9 +143,9 @@ def _answered(found: Network, *, wide: bool) -> _Answers:
             require_same("apply", outputs, found.call(*_arguments(found, wide)))
         require(
             bool(outputs),
-            "the model has no outputs of floating-point numbers",
+            "the model has no floating-point outputs",
             argument="apply",
-            remedy="give one that returns what the loss is computed from",
+            remedy="return the outputs from which the loss is computed",
         )
         random = np.random.default_rng(_SEED)
         weights = [random.normal(size=tuple(each.shape)) for each in outputs]
@@ -161,24 +161,28 @@ def _answered(found: Network, *, wide: bool) -> _Answers:
             all(np.isfinite(each).all() for each in arrays),
             f"{what} of the model are not finite",
             argument="example_inputs",
-            remedy="give parameters and inputs of order one, about which the model is finite",
+            remedy="give parameters and inputs of order one, for which the model is finite",
         )
-    return _Answers(values, weights, gradients, wide, drew)
+    return _Results(values, weights, gradients, wide, drew)
 
 
 def _arguments(found: Network, wide: bool) -> tuple[list[torch.Tensor], ...]:
-    """Copies of parameters, buffers and inputs, in 64 bits if wide."""
+    """Return copies of parameters, buffers and inputs, in float64 if `wide` is true."""
     tensors = found.parameters, found.buffers, found.inputs
     parameters, buffers, inputs = ([copied(each, wide=wide) for each in row] for row in tensors)
-    # Without a gradient to take, some layers take a short cut that is one operation.
+    # Without gradients, some layers use a single fused operation.
     return [each.requires_grad_() for each in parameters], buffers, inputs
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what PyTorch warns of, logs and prints while it exports; where it fails, the error says so."""
-    before, said = logging.root.manager.disable, io.StringIO()
-    quiet = warnings.catch_warnings(action="ignore"), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said)
+    """Silence the warnings, logs and output of PyTorch during an export, whose errors remain."""
+    before, output = logging.root.manager.disable, io.StringIO()
+    quiet = (
+        warnings.catch_warnings(action="ignore"),
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(output),
+    )
     with quiet[0], quiet[1], quiet[2], torch.inference_mode(False), torch.enable_grad():
         logging.disable(logging.CRITICAL)
         try:
@@ -187,41 +191,41 @@ def _quiet() -> Iterator[None]:
             logging.disable(before)
 
 
-def _exported(found: Network, expected: _Answers) -> Any:
+def _exported(found: Network, expected: _Results) -> Any:
     try:
         with _quiet():
             exported = torch.export.export(_Exported(found.call), _arguments(found, expected.wide), strict=False)
             return exported.run_decompositions(_decompositions())
-    except Exception as error:  # whatever a program does that has no graph
+    except Exception as error:  # programs without a graph may raise anything
         require_no_draws("apply", expected.drew)
         raise InputError(
-            f"torch.export.export cannot read the model: {type(error).__name__}: {_said(error)}",
+            f"torch.export.export cannot export the model: {type(error).__name__}: {_in_a_line(error)}",
             argument="apply",
             value=type(error).__name__,
-            remedy="write what looks at values of tensors as operations on them, such as torch.where",
+            remedy="replace code that reads values of tensors by operations on tensors, such as torch.where",
         ) from error
 
 
 @functools.cache
 def _decompositions() -> Any:
-    """PyTorch's own, of which the table takes as long to make as the rest of a small export."""
+    """Return the default decompositions of PyTorch. Building them takes as long as the rest of a small export."""
     return torch.export.default_decompositions()
 
 
-def _said(error: Exception) -> str:
+def _in_a_line(error: Exception) -> str:
     return " ".join(str(error).split())[:300]
 
 
-def _narrowest(graph: torch.fx.Graph) -> float:
-    """How far the module's own outputs may be from those in 64 bits."""
+def _tolerance(graph: torch.fx.Graph) -> float:
+    """Return the tolerance that the narrowest type inside the module requires."""
     kinds = {getattr(node.meta.get("val"), "dtype", None) for node in graph.nodes}
     if kinds & {torch.float16, torch.bfloat16}:
-        return _SAME_NARROWEST
-    return _SAME_NARROW if torch.float32 in kinds else _SAME
+        return _SAME_16
+    return _SAME_32 if torch.float32 in kinds else _SAME
 
 
-def _require_same(apply: Translation, found: Network, expected: _Answers, tolerance: float) -> None:
-    """Raise `InputError` unless outputs and gradients are those of PyTorch."""
+def _require_same(apply: Translation, found: Network, expected: _Results, tolerance: float) -> None:
+    """Raise `InputError` unless outputs and gradients agree with those of PyTorch."""
 
     def total(params: Any) -> Any:
         outputs = jax.tree.leaves(apply(params, found.example_inputs))
@@ -230,12 +234,12 @@ def _require_same(apply: Translation, found: Network, expected: _Answers, tolera
     try:
         with jax.enable_x64(True):
             gradient, outputs = jit(jax.grad(total, has_aux=True))(found.params)
-    except Exception as error:  # whatever JAX cannot trace, or has no gradient of
+    except Exception as error:  # anything that JAX cannot trace or differentiate
         raise InputError(
-            f"JAX cannot run the program: {type(error).__name__}: {_said(error)}",
+            f"JAX cannot run the program of the model: {type(error).__name__}: {_in_a_line(error)}",
             argument="apply",
             value=type(error).__name__,
-            remedy="write it by other operations, or give dynascope.symmetry.find_symmetries the function in JAX",
+            remedy="use other operations, or pass a JAX function to dynascope.symmetry.find_symmetries",
         ) from error
     _require_near("outputs", outputs, expected.outputs, tolerance)
     _require_near("gradients", jax.tree.leaves(gradient), expected.gradients, tolerance)
@@ -247,8 +251,8 @@ def _require_near(what: str, ours: Sequence[Any], theirs: Sequence[np.ndarray], 
     largest, furthest = max(sizes), max(errors)
     require(
         all(error <= tolerance * (size + _ROUNDING * largest) for error, size in zip(errors, sizes, strict=True)),
-        f"the {what} of the program differ from those of PyTorch by {furthest:.1e}; these are up to {largest:.1e}",
+        f"the {what} of the program differ from those of PyTorch by {furthest:.1e}; the largest is {largest:.1e}",
         argument="apply",
         value=furthest,
-        remedy="see that nothing is detached, has a gradient of its own, or is kept between calls",
+        remedy="avoid detached tensors, custom gradients, and state that is kept between calls",
     )

@@ -1,4 +1,4 @@
-"""The graph of an exported program, run by JAX."""
+"""Translation of the graph of an exported program to JAX."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _HERE = Path(__file__).parent
 
 
 class Translation:
-    """A function (params, inputs) → outputs of JAX.
+    """A JAX function (params, inputs) → outputs, translated from an exported program.
 
-    What depends on neither parameters nor inputs is computed by PyTorch, once.
+    Everything that depends on neither parameters nor inputs is computed once, by PyTorch.
 
     Args:
-        exported: The program, decomposed into the operations of core ATen.
-        found: The network that it is of.
+        exported: The program, decomposed into the core operations of ATen.
+        found: The network of the program.
 
     Raises:
-        InputError: An operation that draws at random, or is not known.
+        InputError: If an operation draws random numbers or is not supported.
     """
 
     def __init__(self, exported: Any, found: Network):
@@ -62,7 +62,7 @@ class Translation:
         self._constants = {node: _array(each) for node, each in constants.items() if node in read}
 
     def __call__(self, params: Any, inputs: Any) -> Any:
-        """The outputs: one array, or a list of them."""
+        """Return the outputs: one array, or a list of arrays."""
         values: dict[torch.fx.Node, Any] = dict(self._constants)
         values.update(zip(self._parameters, map(jnp.asarray, jax.tree.leaves(params)), strict=True))
         values.update(zip(self._inputs, map(jnp.asarray, jax.tree.leaves(inputs)), strict=True))
@@ -74,7 +74,7 @@ class Translation:
 
 
 def _needed(outputs: Sequence[torch.fx.Node]) -> set[torch.fx.Node]:
-    """What outputs depend on: neither assertions nor what is written into buffers."""
+    """Return the nodes on which outputs depend, without assertions and writes into buffers."""
     found, left = set(outputs), list(outputs)
     while left:
         fresh = [each for each in left.pop().all_input_nodes if each not in found]
@@ -84,12 +84,12 @@ def _needed(outputs: Sequence[torch.fx.Node]) -> set[torch.fx.Node]:
 
 
 def _name(node: torch.fx.Node) -> str:
-    """The name of an operation, such as "add.Tensor"."""
+    """Return the name of an operation, such as "add.Tensor"."""
     return str(node.target).removeprefix("aten.")
 
 
 def _operation(node: torch.fx.Node) -> Callable[..., Any]:
-    """What JAX computes for it; raise `InputError` where it draws, or is not known."""
+    """Return the JAX function of an operation; raise `InputError` if it draws random numbers or is not supported."""
     _require_fixed(node)
     if node.target is operator.getitem:
         return operator.getitem
@@ -97,10 +97,10 @@ def _operation(node: torch.fx.Node) -> Callable[..., Any]:
     known = OPERATIONS.get(name, OPERATIONS.get(name.partition(".")[0]))
     if known is None:
         raise InputError(
-            f"the operation {name} is not known{_line(node)}",
+            f"apply uses the operation {name}, which is not supported{_line(node)}",
             argument="apply",
             value=name,
-            remedy="write it by other operations, or give dynascope.symmetry.find_symmetries the function in JAX",
+            remedy="replace it by other operations, or pass a JAX function to dynascope.symmetry.find_symmetries",
         )
     return known
 
@@ -108,15 +108,15 @@ def _operation(node: torch.fx.Node) -> Callable[..., Any]:
 def _require_fixed(node: torch.fx.Node) -> None:
     require(
         torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()),
-        f"the operation {_name(node)} draws at random{_line(node)}",
+        f"apply uses the operation {_name(node)}, which draws random numbers{_line(node)}",
         argument="apply",
         value=_name(node),
-        remedy="call eval() on the layers that drop or draw at random, or set their probability to 0",
+        remedy="call eval() on layers that draw random numbers, or set their probability to 0",
     )
 
 
 def _line(node: torch.fx.Node) -> str:
-    """Where the operation is written, if that is known: in a forward pass of the user's, or else of PyTorch's."""
+    """Return the source line of an operation, if known: a line of user code if possible, otherwise of PyTorch."""
     found = re.findall(r'File "(.*?)", line (\d+).*\n *(.*)', node.meta.get("stack_trace") or "")
     lines = [each for each in found if Path(each[0]).is_file() and Path(each[0]).parent != _HERE]
     own = [each for each in lines if Path(torch.__file__).parent not in Path(each[0]).parents]
@@ -124,7 +124,7 @@ def _line(node: torch.fx.Node) -> str:
 
 
 def _computed(node: torch.fx.Node, constants: dict[torch.fx.Node, Any]) -> Any:
-    """What an operation on constants gives."""
+    """Evaluate an operation on constants."""
     _require_fixed(node)
     positional, named = torch.fx.map_arg((node.args, node.kwargs), constants.__getitem__)
     with torch.no_grad():
@@ -132,7 +132,7 @@ def _computed(node: torch.fx.Node, constants: dict[torch.fx.Node, Any]) -> Any:
 
 
 def _array(constant: Any) -> Any:
-    """A constant as an array of NumPy, or several of them."""
+    """Return a constant as a NumPy array, or several constants as a list."""
     if isinstance(constant, torch.Tensor):
         return copied(constant).numpy()
     return [_array(each) for each in constant]

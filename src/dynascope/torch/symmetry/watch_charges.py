@@ -1,4 +1,4 @@
-"""Charges of symmetries along a training loop of PyTorch, beside their law, as `symmetry.audit` reads them."""
+"""Charges of symmetries along a PyTorch training loop, with the predictions of their laws, for `symmetry.audit`."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from dynascope.symmetry.step_rules import Rule
 from dynascope.symmetry.symmetry_arguments import parameter_paths, require_symmetries
 from dynascope.theory.sgd import Momentum
 from dynascope.torch.modules import unwrapped
-from dynascope.torch.symmetry.followed_law import FollowedLaw
+from dynascope.torch.symmetry.charge_law import ChargeLaw
 from dynascope.torch.symmetry.optimizer_settings import OptimizerSettings
 from dynascope.validation import require, shown
 from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveInt
 
 __all__ = ["WatchedCharges", "watch_charges"]
 
-_ALIKE = 1e-6  # relative difference of gradients that are multiplied by one factor
+_ALIKE = 1e-6  # relative difference below which gradients count as multiples of each other
 
 
 def watch_charges(
@@ -40,50 +40,53 @@ def watch_charges(
     grad_scaler: Any = None,
     every: PositiveInt = 1,
 ) -> WatchedCharges:
-    """Follow the charges of a training loop beside the law of its optimiser, step by step, for `symmetry.audit`.
+    """Track the charges of a PyTorch training loop and the predictions of their laws, for `symmetry.audit`.
 
-    Each `optimizer.step()` from now on is seen by hooks: the weights before and after it, and the learning rate of its
-    groups. By them the law of `training.charge_statistics` goes on. What is declared is what the settings of
-    `torch.optim.SGD` say, or what you say: a residual above the bound proves that training is something else.
+    From now on, hooks on `optimizer.step()` read the weights before and after each step, and the learning rates of the
+    parameter groups. The laws are those of `training.charge_statistics`. They use the settings of `torch.optim.SGD`, or
+    the settings that you declare. A residual above the bound proves that training differs from these settings.
 
-    A step that is skipped, as by a `GradScaler`, is none. Backward passes may be any number for a step. A parameter
-    without a gradient counts as one whose gradient is zero. Rates may follow any schedule that keeps the ratios of
-    groups. Where groups have rates of their own, the charges are weighed by them, as with `rates` of
-    `training.charge_statistics`, relative to the rate of the first parameter by name.
+    A skipped step, for example by a `GradScaler`, does not count. A step may follow any number of backward passes. A
+    parameter without a gradient has gradient zero. Learning rates may follow any schedule that keeps their ratios
+    between groups. If groups have different rates, charges are weighted as with `rates` of
+    `training.charge_statistics`, relative to the rate of the first parameter in the order of names.
 
-    Memory: a copy of these parameters on the CPU, with `causes` two of their gradients, and four numbers for each
-    charge and recorded step. With causes, seven more for each part of a charge and 19 for each parameter. Cost: of a
-    multilayer perceptron of two million weights at batches of 256 a step takes about an eighth longer, with causes
-    twice as long.
+    Memory: one copy of the parameters of the symmetries on the CPU, two of their gradients with `causes`, and four
+    numbers for each charge and recorded step. `causes` adds seven numbers for each part of a charge and 19 for each
+    parameter. Cost: for a multilayer perceptron with two million weights and batches of 256, a step takes about an
+    eighth longer, and twice as long with `causes`.
 
     Args:
-        model: The `torch.nn.Module` that is trained, or the tree of tensors that `find_symmetries` was given.
-        optimizer: What moves the weights, before its first step if it has momentum.
-        symmetries: Those that `find_symmetries` found, or some of them. The bound of shifts asks for the largest step
-            of all
-            weights: of those that are not watched it is taken from their gradients.
-        rule: As `optimizer` of `training.charge_statistics`; needed for all but `torch.optim.SGD`. Adam has no law.
-        momentum: β; that of the groups unless given.
-        weight_decay: λ; that of the groups unless given, as what you believe it to be.
-        gradient_roundings: How many terms the longest sum of the backward pass has, for the bound, in the precision of
-            the weights. Where autocast multiplies in bfloat16 it is times 2¹⁶, in float16 or TF32 times 2¹³, which
-            hides all but large defects: audit in full precision where you can.
-        causes: Whether to record what `symmetry.audit` tests causes by, too. The gradient is then taken as backward
-            leaves it, before it is clipped by value or by tensor; one factor for all parameters, as of clipping by the
-            global norm, is part of it. Not for a model that is trained in parallel, whose gradients are averaged later.
-        grad_scaler: The `torch.amp.GradScaler` by which losses are multiplied, if causes are recorded.
-        every: Steps from one recorded step to the next; the law sees all, and the last step is recorded too.
+        model: The `torch.nn.Module` to train, or the tree of tensors that was passed to `find_symmetries`.
+        optimizer: The optimiser of the weights; with momentum, before its first step.
+        symmetries: All or some of the symmetries from `find_symmetries`. The bound for translations uses the largest
+            step of all weights; for weights that are not part of the symmetries, this step is estimated from their
+            gradients.
+        rule: The update rule, as `optimizer` of `training.charge_statistics`. Required for all optimisers but
+            `torch.optim.SGD`. Adam has no law.
+        momentum: β; None for that of the parameter groups.
+        weight_decay: λ; None for that of the parameter groups.
+        gradient_roundings: Number of terms in the longest sum of the backward pass, for the bound. Multiply it by 2¹⁶
+            if autocast multiplies in bfloat16, and by 2¹³ for float16 or TF32. The bound then hides all but large
+            violations, so audit in full precision if possible.
+        causes: Whether to record the statistics from which `symmetry.audit` diagnoses violations. The gradient is then
+            the one before clipping by value or by tensor. A common factor of all gradients, as in clipping by the
+            global norm, is part of it. Not available for a model trained in parallel, whose gradients are averaged
+            later.
+        grad_scaler: The `torch.amp.GradScaler` that multiplies the loss; needed only with `causes`.
+        every: Number of steps between recorded steps. The laws use all steps, and the last step is always recorded.
 
     Returns:
-        What is watched: `record()` gives the record; `close()`, or leaving a `with` block, removes all hooks.
+        The tracked charges. `record()` returns their record; `close()`, or leaving a `with` block, removes all hooks.
 
     Raises:
-        InputError: An optimiser without a rule, or which evaluates the loss several times in a step; momenta, or of
-            decoupled decay shrinkings, that differ within a symmetry; settings that change later, then out of `step()`;
-            symmetries that are not those of the model; weights of 16 bits.
+        InputError: If the optimiser has no rule, or evaluates the loss several times per step; if momentum, or ρλ for
+            decoupled decay, differs within a symmetry; if the symmetries do not belong to the model; or if weights are
+            neither float32 nor float64. If settings change later, `step()` raises it.
 
     References:
-        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728. The laws here are the discrete form of its
+        laws.
 
     Example:
         >>> from dynascope.symmetry import audit, find_symmetries
@@ -103,48 +106,48 @@ def watch_charges(
         f"optimizer is {type(optimizer).__name__}",
         argument="optimizer",
         value=type(optimizer).__name__,
-        remedy="give one of torch.optim that takes a gradient for each step",
+        remedy="give an optimizer of torch.optim that uses one gradient per step",
     )
-    require_symmetries(symmetries, remedy="give those that symmetry.find_symmetries finds, at least one")
+    require_symmetries(symmetries, remedy="give at least one symmetry from symmetry.find_symmetries")
     require(
         not (causes and isinstance(getattr(model, "_orig_mod", model), torch.nn.parallel.DistributedDataParallel)),
-        "model is trained in parallel, and its gradients are averaged after the backward pass",
+        "model is trained in parallel, so its gradients are averaged after the backward pass",
         argument="model",
         value=type(model).__name__,
-        remedy="leave causes out",
+        remedy="omit causes",
     )
     require(
         grad_scaler is None or isinstance(grad_scaler, torch.amp.GradScaler),
         f"grad_scaler is {shown(grad_scaler)}",
         argument="grad_scaler",
         value=type(grad_scaler).__name__,
-        remedy="give the torch.amp.GradScaler of the loop, or leave it out",
+        remedy="give the torch.amp.GradScaler of the loop, or omit it",
     )
     tensors = _Tensors(model, symmetries)
     group_of = {id(each): group for group in optimizer.param_groups for each in group["params"]}
     groups = {path: group_of[id(each)] for path, each in tensors.watched.items() if id(each) in group_of}
     settings = OptimizerSettings(optimizer, groups, rule, momentum, weight_decay)
-    told = {**settings.declared, "gradient_roundings": gradient_roundings, "causes": causes}
-    law = FollowedLaw(symmetries, told, tensors.arrays(tensors.watched))
+    declared = {**settings.declared, "gradient_roundings": gradient_roundings, "causes": causes}
+    law = ChargeLaw(symmetries, declared, tensors.arrays(tensors.watched))
     require(
         law.largest_momentum == 0 or not any(optimizer.state.get(each) for each in tensors.watched.values()),
-        "the optimizer has made steps, whose momentum the law does not know",
+        "the optimizer has already made steps, whose momentum is unknown",
         argument="optimizer",
         value=type(optimizer).__name__,
-        remedy="watch from its first step on",
+        remedy="call watch_charges before its first step",
     )
     return WatchedCharges(tensors, optimizer, settings, law, grad_scaler, every)
 
 
 class WatchedCharges:
-    """Charges along a training loop that `watch_charges` follows; a context that removes its hooks when it is left."""
+    """Charges along a training loop, tracked by `watch_charges`; a context manager that removes its hooks on exit."""
 
     def __init__(
         self,
         tensors: _Tensors,
         optimizer: torch.optim.Optimizer,
         settings: OptimizerSettings,
-        law: FollowedLaw,
+        law: ChargeLaw,
         grad_scaler: Any,
         every: int,
     ):
@@ -152,8 +155,8 @@ class WatchedCharges:
         self._scaler, self._every = grad_scaler, every
         self._before = {name: each.detach().to("cpu", copy=True) for name, each in tensors.watched.items()}
         self._raw: dict[str, torch.Tensor] = {}
-        self._buffer = 0.0  # What no entry of the buffers of other parameters exceeds.
-        # A step of a subclass that calls the step of its base class runs the hooks of both: the outer step counts.
+        self._buffer = 0.0  # Bound on the entries of the momentum buffers of other parameters.
+        # If the step of a subclass calls that of its base class, the hooks of both run, but only the outer step counts.
         self._depth = 0
         self._bits: dict[str, int] = {}
         # Whether weights were changed between steps since the last recorded one.
@@ -165,13 +168,13 @@ class WatchedCharges:
         ]
         for name, each in tensors.watched.items() if law.declared["causes"] else ():
             if each.requires_grad and each.is_leaf:
-                self._hooks.append(each.register_hook(self._measuring(name)))
-                self._hooks.append(each.register_post_accumulate_grad_hook(self._keeping(name)))
+                self._hooks.append(each.register_hook(self._bits_hook(name)))
+                self._hooks.append(each.register_post_accumulate_grad_hook(self._gradient_hook(name)))
 
     def record(self) -> xr.Dataset:
-        """The record of the steps up to now: the variables of `training.charge_statistics` over (step, charge).
+        """Return the record of the steps so far, the variables of `training.charge_statistics` over (step, charge).
 
-        With causes also over (step, charge, part) and (step, layer). Step 0 is the start.
+        With `causes`, also those over (step, charge, part) and (step, layer). Step 0 is the initialisation.
         """
         rows = self._rows
         if rows[-1][0] < self._law.steps:
@@ -188,7 +191,7 @@ class WatchedCharges:
         return make_record(variables, coordinates, attributes=self._law.declared)
 
     def close(self) -> None:
-        """Remove all hooks, after which steps are no longer seen."""
+        """Remove all hooks, after which steps are no longer tracked."""
         for each in self._hooks:
             each.remove()
         self._hooks, self._raw, self._bits = [], {}, {}
@@ -199,15 +202,15 @@ class WatchedCharges:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _keeping(self, name: str) -> Callable[[torch.Tensor], None]:
+    def _gradient_hook(self, name: str) -> Callable[[torch.Tensor], None]:
         def keep(parameter: torch.Tensor) -> None:
             assert parameter.grad is not None
             self._raw[name] = parameter.grad.detach().clone()
 
         return keep
 
-    def _measuring(self, name: str) -> Callable[[torch.Tensor], None]:
-        """Of each backward pass alone: a sum of several needs more bits than its terms."""
+    def _bits_hook(self, name: str) -> Callable[[torch.Tensor], None]:
+        """Return a hook for one backward pass at a time, because a sum of several needs more bits than its terms."""
 
         def measure(gradient: torch.Tensor) -> None:
             self._bits[name] = max(self._bits.get(name, 0), _significant_bits(gradient))
@@ -247,15 +250,16 @@ class WatchedCharges:
             unseen=learning_rate * self._buffer,
         )
         for name, each in watched.items():
-            self._before[name].copy_(each.detach())  # as the next step should find it
+            self._before[name].copy_(each.detach())  # the expected weights before the next step
         if self._law.steps % self._every == 0:
             self._rows.append((self._law.steps, self._values()))
             self._changed, self._bits = dict.fromkeys(self._changed, False), {}
 
     def _gradients(self) -> dict[str, torch.Tensor]:
-        """The gradients of all backward passes since the last step; for causes as backward left them.
+        """Return the gradients of all backward passes since the last step; for causes, before any clipping.
 
-        One factor for all, as of clipping by the global norm, keeps every law, and counts as part of the gradient.
+        A common factor of all gradients, as in clipping by the global norm, preserves every law and counts as part of
+        them.
         """
         scale = 1.0 if self._scaler is None else self._scaler.get_scale()
         used = {
@@ -274,7 +278,7 @@ class WatchedCharges:
         return used if alike else raw
 
     def _largest_gradient(self) -> float:
-        """The largest entry of the gradients of the parameters that are not watched."""
+        """Return the largest absolute entry of the gradients of all other parameters."""
         watched = {id(each) for each in self._tensors.watched.values()}
         parameters = (each for group in self._optimizer.param_groups for each in group["params"])
         gradients = [each.grad for each in parameters if id(each) not in watched and each.grad is not None]
@@ -282,7 +286,7 @@ class WatchedCharges:
         return float(torch.stack(sizes).amax()) if sizes else 0.0
 
     def _buffers(self) -> Any:
-        """Buffers of momentum after the step, where a law asks for them and every parameter has one."""
+        """Return the momentum buffers after the step, if a law needs them and all parameters have one; else None."""
         if self._settings.declared["optimizer"] != "nesterov":
             return None
         states = {name: self._optimizer.state.get(each, {}) for name, each in self._tensors.watched.items()}
@@ -292,7 +296,7 @@ class WatchedCharges:
 
 
 def _significant_bits(gradient: torch.Tensor) -> int:
-    """The bits that hold every entry: 8 or 11 where bfloat16 or float16 holds all, or else those of its type."""
+    """Return the significant bits that represent every entry: 8 for bfloat16, 11 for float16, or those of the type."""
     values = gradient.detach().to_dense()
     for kind, bits in ((torch.bfloat16, 8), (torch.float16, 11)):
         if values.any() and torch.equal(values.to(kind).to(values.dtype), values):
@@ -301,10 +305,10 @@ def _significant_bits(gradient: torch.Tensor) -> int:
 
 
 class _Tensors:
-    """The parameters of symmetries, by their paths, and how the law wants them.
+    """The parameters of the symmetries, and their conversion to arrays.
 
     Attributes:
-        watched: Tensor by path.
+        watched: Parameters by path.
     """
 
     def __init__(self, model: Any, symmetries: Sequence[Charge]):
@@ -324,20 +328,20 @@ class _Tensors:
             f"the model has no parameter {', '.join(missing[:3])}",
             argument="model",
             value=missing[:3],
-            remedy="give the one whose symmetries these are",
+            remedy="give the model to which these symmetries belong",
         )
         kinds = {str(each.dtype) for each in self.watched.values()}
         require(
             kinds in ({"torch.float32"}, {"torch.float64"}),
-            f"parameters of the symmetries are of {' and '.join(sorted(kinds))}",
+            f"the model has parameters of type {' and '.join(sorted(kinds))} in the symmetries",
             argument="model",
             value=sorted(kinds),
-            remedy="keep all weights in torch.float32, or all in torch.float64; autocast does",
+            remedy="keep all weights in torch.float32 or all in torch.float64, as autocast does",
         )
         charges(self.arrays(self.watched), symmetries)
 
     def arrays(self, tensors: Mapping[str, Any]) -> Any:
-        """A tree of arrays in the place of tensors, on the CPU without copies."""
+        """Return the tree of parameters with arrays in place of tensors, on the CPU and without copies."""
         kinds = {path: tensor.dtype for path, tensor in self.watched.items()}
         found = [
             tensors[path].detach().to("cpu", kinds[path]).numpy() if path in kinds else None for path in self._paths
